@@ -12,7 +12,7 @@ import { expectation, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
 import { PROBLEMS } from '../src/error-codes.ts';
-import { type ColumnName, EXPORT_COLUMNS } from '../src/ingest/format/columns.ts';
+import { type ColumnName, EXPORT_COLUMNS } from '../src/exports/columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
 
 import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';

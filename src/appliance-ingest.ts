@@ -11,7 +11,7 @@ import { isOfAccess } from './ingest/threads/access-connection.ts';
 import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
 import type { IngestSettings } from './ingest/threads/ingest-messages.ts';
 import { type Passing, superviseIngest } from './ingest/threads/supervisor.ts';
-import type { Logger } from './log.ts';
+import type { Logger } from './logger.ts';
 import type { Live } from './operations/operation.ts';
 import { paced } from './pace.ts';
 import { deriveKey } from './seal.ts';

@@ -22,7 +22,6 @@ import { type Conditions, createConditions } from './health/alert-conditions.ts'
 import { alertDocument } from './health/alert-texts.ts';
 import { diskFolders } from './health/disk.ts';
 import { Monitor } from './health/monitor.ts';
-import { type ScrubScheduleOptions, startScrubs } from './history/scrub-schedule.ts';
 import type { Interventions } from './http/exchange.ts';
 import { type RunningServer, startServer } from './http/server.ts';
 import { createWaiting, type Waiting } from './http/waiting.ts';
@@ -31,7 +30,8 @@ import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
 import { createUsageKeeper, readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
-import type { Logger } from './log.ts';
+import { type ScrubScheduleOptions, startScrubs } from './log/scrub-schedule.ts';
+import type { Logger } from './logger.ts';
 import type { Live } from './operations/operation.ts';
 import type { Schedule } from './own-process.ts';
 import { prepareAccess, reportStaleSpare } from './prepare-access.ts';

@@ -1,4 +1,4 @@
-/** Files imported as text: `import text from './x.conf' with { type: 'text' }`. */
+/** Files imported as text, `with { type: 'text' }`. */
 declare module '*.conf' {
   const text: string;
   export default text;

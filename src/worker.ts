@@ -1,7 +1,7 @@
 /** The entry point of the worker threads: ingest, reader, operations (ARCHITECTURE.md). */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { OperationsSettings } from './admin/thread-messages.ts';
-import type { ReaderSettings } from './ingest/threads/reader-thread.ts';
+import type { ReaderSettings } from './ingest/reading/reader-thread.ts';
 
 export type WorkerRole =
   | { readonly role: 'ingest' }
@@ -21,7 +21,7 @@ async function work(port: MessagePort): Promise<void> {
       break;
     }
     case 'reader': {
-      const { runReader } = await import('./ingest/threads/reader-thread.ts');
+      const { runReader } = await import('./ingest/reading/reader-thread.ts');
       runReader(port, role.settings);
       break;
     }

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withoutSecrets } from '../src/log.ts';
+import { withoutSecrets } from '../src/logger.ts';
 import { runScript, source } from './support/scripts.ts';
 
 test('a log line is JSON on stderr with level, time and msg, written also when the process exits at once', () => {
   const end = runScript(
-    `import { createLogger } from ${source('log.ts')};
+    `import { createLogger } from ${source('logger.ts')};
      const log = createLogger({ level: 'info' });
      log.debug('unseen');
      log.info({ url: 'http://127.0.0.1:1' }, 'listening');

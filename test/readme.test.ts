@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
-import { OWN_FOLDERS } from '../src/ingest/drop/own-folder.ts';
+import { OWN_FOLDERS } from '../src/drop/own-folder.ts';
 import { markdownOf, TOPICS } from '../src/manual/topics.ts';
 import { example, topic } from './support/manual.ts';
 import { cleanEnv } from './support/scripts.ts';

@@ -7,7 +7,7 @@
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { Actor } from '../auth/actor.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../logger.ts';
 import { reasonOf } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, removeAtStop } from '../store/folder.ts';

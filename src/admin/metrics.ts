@@ -7,7 +7,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { LIMITS, type RequestMetrics } from '../http/request-metrics.ts';
-import { FILE_OUTCOMES, type ProcessedFile, ROW_OUTCOMES } from '../ingest/file-record.ts';
+import { FILE_OUTCOMES, type ProcessedFile, ROW_OUTCOMES } from '../ingest/files/file-record.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import { COMMIT, VERSION } from '../version.ts';
 import { GAUGES, type GaugeSources, readGauges } from './gauges.ts';

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { isObject } from '../history/format.ts';
+import { isObject } from '../log/format.ts';
 import { failed, isErrorCode, type Refused } from '../refused.ts';
 import { writeWhole } from '../store/folder.ts';
 import { parseInstant } from '../time.ts';

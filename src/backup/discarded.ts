@@ -3,12 +3,12 @@
  * positions, version epochs and detections of them count for the epoch that the restore begins.
  */
 import { rmSync, truncateSync } from 'node:fs';
-import { isObject, type Mark, parse } from '../history/format.ts';
-import { isLogError } from '../history/log-error.ts';
-import { entriesAfter, newestCommits } from '../history/log-reader.ts';
-import { listSegments } from '../history/segment.ts';
+import { isObject, type Mark, parse } from '../log/format.ts';
+import { entriesAfter, newestCommits } from '../log/log-reader.ts';
+import { listSegments } from '../log/segment.ts';
 import { failed } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
+import { isLogError } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { formatMs, parseInstant } from '../time.ts';
 

@@ -19,12 +19,12 @@ import {
   utimesSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { Commit, Mark } from '../history/format.ts';
-import { isLogError, LogDamage } from '../history/log-error.ts';
-import { requireBeginning } from '../history/log-reader.ts';
-import { EntryReader, findEntry, listSegments, type Segment, tidyLog } from '../history/segment.ts';
+import type { Commit, Mark } from '../log/format.ts';
+import { requireBeginning } from '../log/log-reader.ts';
+import { EntryReader, findEntry, listSegments, type Segment, tidyLog } from '../log/segment.ts';
 import { sizeOf } from '../store/database.ts';
 import { openFile, syncFolder, writeAt } from '../store/folder.ts';
+import { isLogError, LogDamage } from '../store/log-errors.ts';
 
 export interface LogCopyOptions {
   readonly from: string;

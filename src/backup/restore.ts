@@ -11,13 +11,12 @@ import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
-import { REMOVE } from '../history/compact.ts';
-import { LogDamage, LogFailure } from '../history/log-error.ts';
-import { findTail } from '../history/log-reader.ts';
-import { recoverDetections } from '../history/recover.ts';
-import { monthBeforeEnd } from '../history/version-epoch.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
-import { orphanedFiles } from '../ingest/drop/orphaned.ts';
+import { orphanedFiles } from '../ingest/files/orphaned.ts';
+import { REMOVE } from '../log/compact.ts';
+import { findTail } from '../log/log-reader.ts';
+import { recoverDetections } from '../log/recover.ts';
+import { monthBeforeEnd } from '../log/version-epoch.ts';
 import { failed, isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
 import {
@@ -38,6 +37,7 @@ import {
   writeWhole,
 } from '../store/folder.ts';
 import { takeStopped } from '../store/locks.ts';
+import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { requireOwner } from '../store/owner.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
 import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';

@@ -2,12 +2,12 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { findAccess, findCopy } from '../auth/spare-copy.ts';
-import { type Commit, type Mark, SNAPSHOT } from '../history/format.ts';
-import { isLogError, LogDamage } from '../history/log-error.ts';
-import { entriesAfter, placeOf } from '../history/log-reader.ts';
-import { listSegments } from '../history/segment.ts';
+import { type Commit, type Mark, SNAPSHOT } from '../log/format.ts';
+import { entriesAfter, placeOf } from '../log/log-reader.ts';
+import { listSegments } from '../log/segment.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { type DataFolder, dataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
+import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { type CopiedAccess, notAFolder, readState, sha256 } from './backup-state.ts';
 

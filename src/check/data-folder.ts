@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:
 import { dirname } from 'node:path';
 import { findSpare } from '../auth/spare-copy.ts';
 import { counted } from '../counted.ts';
-import { listSegments } from '../history/segment.ts';
+import { listSegments } from '../log/segment.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { type Database, openDatabase, requireSchema } from '../store/database.ts';

@@ -13,6 +13,7 @@ import {
   EXPORT_NAMES,
   type ExportName,
 } from '../detection/content-type.ts';
+import { FORMS } from '../exports/file-name.ts';
 import {
   refuseTaken,
   type SampleFile,
@@ -29,7 +30,6 @@ import {
   SAMPLE_SUBSCRIPTIONS,
   type SampleSubscription,
 } from '../generate/rows.ts';
-import { FORMS } from '../ingest/format/file-name.ts';
 import { choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';

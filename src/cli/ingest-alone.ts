@@ -4,10 +4,10 @@
  */
 import { ingestSettings } from '../appliance-ingest.ts';
 import type { Config } from '../config/load.ts';
-import { type Compacted, compactStopped, progressText } from '../history/compact.ts';
 import { GaveWay, type IngestRequest, type RequestOutcome } from '../ingest/requests/requests.ts';
 import { startIngest } from '../ingest/threads/ingest-client.ts';
-import { createLogger } from '../log.ts';
+import { type Compacted, compactStopped, progressText } from '../log/compact.ts';
+import { createLogger } from '../logger.ts';
 import { failed } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { isLocked } from '../store/locks.ts';

@@ -3,17 +3,12 @@ import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type Config, holdRules } from '../config/load.ts';
 import { counted, grouped } from '../counted.ts';
-import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/file-record.ts';
-import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
-import type { ErrorGroup } from '../ingest/format/error-groups.ts';
-import {
-  type ExportFileName,
-  parseFileName,
-  switchedOff,
-  windowReadiness,
-} from '../ingest/format/file-name.ts';
-import type { Effect, ReadingRules } from '../ingest/rules/dry-run.ts';
-import type { ReadingResult } from '../ingest/rules/read-export.ts';
+import { EXPORT_COLUMNS } from '../exports/columns.ts';
+import type { ErrorGroup } from '../exports/error-groups.ts';
+import { type ExportFileName, parseFileName, switchedOff, windowReadiness } from '../exports/file-name.ts';
+import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/files/file-record.ts';
+import type { Effect, ReadingRules } from '../ingest/reading/dry-run.ts';
+import type { ReadingResult } from '../ingest/reading/read-export.ts';
 import { readSubscribers, type Subscribers } from '../ingest/threads/access-connection.ts';
 import { nearest } from '../nearest.ts';
 import { anyText, required, value } from '../operations/member.ts';
@@ -119,7 +114,7 @@ async function validateFile(path: string, config: Config, name = basename(path))
     return verdictOf(path, null, null, unread);
   }
   const { file } = checked;
-  const { checkExport } = await import('../ingest/rules/dry-run.ts');
+  const { checkExport } = await import('../ingest/reading/dry-run.ts');
   const rules = { ...rulesOf(config), bad_rows: 'fail' } as const;
   using progress = createProgress();
   const onProgress = (rows: number) => progress.update(file.name, rows);
@@ -211,7 +206,7 @@ async function effectOf(
   file: ExportFileName,
   config: Config,
 ): Promise<{ effect: Effect; result: ReadingResult }> {
-  const { checkExport, EffectCounter } = await import('../ingest/rules/dry-run.ts');
+  const { checkExport, EffectCounter } = await import('../ingest/reading/dry-run.ts');
   const subscribers = subscribersOf(config);
   const nothing: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
   const { detections } = folderOf(config);

@@ -6,7 +6,7 @@ import type { Worker } from 'node:worker_threads';
 import type { Command } from 'commander';
 import { type Appliance, type ApplianceOptions, startAppliance } from '../appliance.ts';
 import type { Config } from '../config/load.ts';
-import { type Log, type Logger, openLog } from '../log.ts';
+import { type Log, type Logger, openLog } from '../logger.ts';
 import { paced } from '../pace.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';

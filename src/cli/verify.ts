@@ -6,14 +6,9 @@ import { findCopy, findSpare } from '../auth/spare-copy.ts';
 import { findSource, type VerifiedBackup, verifyBackup } from '../backup/source.ts';
 import { counted, grouped } from '../counted.ts';
 import { ALERT_ADVICE } from '../health/alert-texts.ts';
-import { type ScrubResult, scrub } from '../history/scrub.ts';
-import {
-  describeFindings,
-  FINDING_KINDS,
-  type FindingKind,
-  ScrubFindings,
-} from '../history/scrub-findings.ts';
-import { writeScrubRecord } from '../history/scrub-record.ts';
+import { type ScrubResult, scrub } from '../log/scrub.ts';
+import { describeFindings, FINDING_KINDS, type FindingKind, ScrubFindings } from '../log/scrub-findings.ts';
+import { writeScrubRecord } from '../log/scrub-record.ts';
 import { anyText, value } from '../operations/member.ts';
 import { failed, misconfigured } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';

@@ -11,8 +11,8 @@ import { PassThrough, type Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import { type ExportName, perExport } from '../detection/content-type.ts';
-import { EXPORT_COLUMNS } from '../ingest/format/columns.ts';
-import type { Form } from '../ingest/format/file-name.ts';
+import { EXPORT_COLUMNS } from '../exports/columns.ts';
+import type { Form } from '../exports/file-name.ts';
 import { failed, Refused } from '../refused.ts';
 import { formatMs, formatWindowStart } from '../time.ts';
 

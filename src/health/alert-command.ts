@@ -3,7 +3,7 @@
  * Nothing waits for it, and its failures are logged.
  */
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../logger.ts';
 import { SECOND_MS } from '../time.ts';
 import type { AlertDocument } from './alert-texts.ts';
 

@@ -1,7 +1,7 @@
 /** The alerts that follow from `detections.db`: windows, files, rows. Any process can determine them. */
 import { counted, grouped } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
-import type { FileReport } from '../ingest/file-record.ts';
+import type { FileReport } from '../ingest/files/file-record.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';

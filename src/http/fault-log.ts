@@ -2,7 +2,7 @@
  * Logs faults: each cause once with its stack, then at most once a minute with a count. What keeps failing, as with a
  * damaged database, would otherwise write a stack for every request until the disk is full.
  */
-import type { Logger } from '../log.ts';
+import type { Logger } from '../logger.ts';
 import { formatMs, MINUTE_MS, type Now } from '../time.ts';
 
 interface FaultLogOptions {

@@ -7,7 +7,7 @@ import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { OTHER_ADDRESS } from '../config/listening.ts';
 import type { Settings } from '../config/schema.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../logger.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { MINUTE_MS, SECOND_MS } from '../time.ts';
 import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';

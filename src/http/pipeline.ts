@@ -18,7 +18,7 @@ import type { HealthSource } from '../health/monitor.ts';
 import type { DailyAllowance } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
 import type { Rate, RequestRate, UnseenKeyIds } from '../limits/request-rate.ts';
-import { type Logger, logInfo } from '../log.ts';
+import { type Logger, logInfo } from '../logger.ts';
 import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';

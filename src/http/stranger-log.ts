@@ -4,7 +4,7 @@
  * the end of the minute. Otherwise one client could fill the disk.
  */
 import { addressNetwork } from '../addresses.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../logger.ts';
 import { MINUTE_MS } from '../time.ts';
 
 /** Written lines of one address in a minute. fail2ban counts them, so a ban must need no more (security.md). */

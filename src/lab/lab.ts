@@ -20,11 +20,11 @@ import { moveClock, now } from '../clock.ts';
 import { isLoopback } from '../config/listening.ts';
 import type { Config } from '../config/load.ts';
 import { SAMPLE_ACCOUNT } from '../generate/rows.ts';
-import { epochAt } from '../history/version-epoch.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Route } from '../http/routes.ts';
 import type { IngestRequest } from '../ingest/requests/requests.ts';
 import { accountUsageId } from '../limits/daily-rows.ts';
+import { epochAt } from '../log/version-epoch.ts';
 import {
   type FaultSpec,
   LAB_MEMBERS,

@@ -4,7 +4,7 @@ import { integer } from '../config/option-values.ts';
 import { counted, freeText, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
-import { type FileDocument, fileDocument, newestFiles } from '../ingest/file-record.ts';
+import { type FileDocument, fileDocument, newestFiles } from '../ingest/files/file-record.ts';
 import { pasted } from '../setup/shell.ts';
 import { type Column, joined, table, terminalWidth, WIDTH_DEFAULT, wrapped } from '../text-layout.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';

@@ -13,17 +13,22 @@ import { type Config, enabledExports, holdRules, loadConfig } from '../config/lo
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
+import { exportFilesIn, type HeldFile, heldOf } from '../drop/waiting-names.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
 import { diskFolders, disksOf } from '../health/disk.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { evaluateHealth, type Health } from '../health/rules.ts';
-import { readScrubRecord } from '../history/scrub-record.ts';
-import { bytesOf, listSegments } from '../history/segment.ts';
-import { recordedIn } from '../ingest/drop/finished-file.ts';
-import { heldReason, releaseCommand } from '../ingest/drop/held-files.ts';
-import { exportFilesIn, type HeldFile, heldOf } from '../ingest/drop/waiting-names.ts';
-import { applyingFiles, type FileRecord, fileDocument, filesNotApplied } from '../ingest/file-record.ts';
+import {
+  applyingFiles,
+  type FileRecord,
+  fileDocument,
+  filesNotApplied,
+} from '../ingest/files/file-record.ts';
+import { recordedIn } from '../ingest/files/finished-file.ts';
+import { heldReason, releaseCommand } from '../ingest/files/held-files.ts';
 import { readPause } from '../ingest/pause.ts';
+import { readScrubRecord } from '../log/scrub-record.ts';
+import { bytesOf, listSegments } from '../log/segment.ts';
 import { reasonOf } from '../refused.ts';
 import { type Database, sizeOf } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';

@@ -8,7 +8,7 @@ import {
   subscriptionDocument,
 } from '../auth/subscriptions.ts';
 import { type Reading, read, readName } from '../config/option-values.ts';
-import { endedStreams } from '../history/detection-rows.ts';
+import { endedStreams } from '../log/detection-rows.ts';
 import { type Column, entryText, listText } from '../text-layout.ts';
 import { hinted, required, value } from './member.ts';
 import { SUBSCRIPTION, SUBSCRIPTION_MEMBERS, TYPES_HINT, ZONE_HINT } from './members.ts';

@@ -5,7 +5,7 @@
  * lacks stays absent, and so does an object without any requested field.
  */
 import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
-import { isObject } from '../history/format.ts';
+import { isObject } from '../log/format.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { invalid, shown } from './parameters.ts';
 

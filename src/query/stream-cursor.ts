@@ -4,7 +4,7 @@
  * the changes of all customers and contain the time, so in the clear they would show how much others receive, and when.
  */
 import { createCipheriv, createDecipheriv, createSecretKey } from 'node:crypto';
-import type { StreamPosition } from '../history/version-epoch.ts';
+import type { StreamPosition } from '../log/version-epoch.ts';
 import { decodeBase64url, deriveKey } from '../seal.ts';
 import { invalid } from './parameters.ts';
 

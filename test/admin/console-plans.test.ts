@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { WINDOWS_WITH_FAILED_FILES, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
-import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/file-record.ts';
+import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
 import {
   DELIVERED_AT,
   DELIVERED_SINCE,

@@ -62,7 +62,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
   });
 
   test('secrets are redacted there as well', async () => {
-    const code = `import { openLog } from ${source('log.ts')};
+    const code = `import { openLog } from ${source('logger.ts')};
       const terminal = { beforeLine() {} };
       const { log, kind } = await openLog({ level: 'info', file: '', terminal });
       log.child({ token: 'S3CRET' }).info({ kind, headers: { Authorization: 'S3CRET' } }, 'a line');`;

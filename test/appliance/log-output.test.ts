@@ -107,7 +107,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
   });
 
   test('does not delay the end of the process', () => {
-    const code = `import { createLogger } from ${source('log.ts')};
+    const code = `import { createLogger } from ${source('logger.ts')};
       createLogger({ level: 'info' }).info('a line');
       process.exit(3);`;
     const stderr = openSync(FULL, 'w');

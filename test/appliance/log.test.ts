@@ -157,7 +157,7 @@ describe('in a log file', () => {
 });
 
 test("a request's line equals pino's, and is omitted below the log level", () => {
-  const code = `import { createLogger, logInfo } from ${source('log.ts')};
+  const code = `import { createLogger, logInfo } from ${source('logger.ts')};
     const text = '\\u0000\\u001b"\\\\\\ud800\\u2028é' + String.fromCodePoint(0x1f600) + 'x'.repeat(200);
     const fields = { request_id: 'r', path: text, status: 200, rows: 0, code: undefined, duration_ms: 0.125 };
     for (const level of ['info', 'warn', 'silent']) {

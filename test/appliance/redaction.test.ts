@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
-import { withoutSecrets } from '../../src/log.ts';
+import { withoutSecrets } from '../../src/logger.ts';
 
 const { key } = createKey('ww');
 

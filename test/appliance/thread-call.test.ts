@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { isFileError } from '../../src/ingest/file-errors.ts';
+import { isFileError } from '../../src/drop/file-errors.ts';
 import { Refused } from '../../src/refused.ts';
 import { callsTo, type ThreadCalls } from '../../src/thread-call.ts';
 

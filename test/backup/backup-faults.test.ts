@@ -20,7 +20,7 @@ import { addAccount } from '../../src/auth/accounts.ts';
 import { findCopy } from '../../src/auth/spare-copy.ts';
 import { findSource, loadSource, verifyBackup } from '../../src/backup/source.ts';
 import { type BackupOptions, writeBackup } from '../../src/backup/write-backup.ts';
-import { findTail } from '../../src/history/log-reader.ts';
+import { findTail } from '../../src/log/log-reader.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { openAccess } from '../support/access.ts';
 import { addEntries, makeLog, rewrite } from '../support/small-log.ts';

@@ -7,7 +7,7 @@ import { describe, test } from 'node:test';
 import { closeRemovals, removeSubscription } from '../../src/auth/removal.ts';
 import { readState } from '../../src/backup/backup-state.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
-import { entriesAfter } from '../../src/history/log-reader.ts';
+import { entriesAfter } from '../../src/log/log-reader.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { takeLock } from '../../src/store/locks.ts';
 import { openAccess } from '../support/access.ts';

@@ -4,9 +4,9 @@ import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { copyLog } from '../../src/backup/log-copy.ts';
-import { LogDamage } from '../../src/history/log-error.ts';
-import { findTail } from '../../src/history/log-reader.ts';
-import { LogWriter } from '../../src/history/log-writer.ts';
+import { findTail } from '../../src/log/log-reader.ts';
+import { LogWriter } from '../../src/log/log-writer.ts';
+import { LogDamage } from '../../src/store/log-errors.ts';
 import { target } from '../support/backup.ts';
 import { addEntries, makeLog, rewrite } from '../support/small-log.ts';
 

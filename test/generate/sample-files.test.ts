@@ -5,9 +5,9 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
+import { FORMS, type Form } from '../../src/exports/file-name.ts';
 import { type SampleFile, type WriteOptions, writeExportFile } from '../../src/generate/files.ts';
 import { exportRows, type RowsOptions, type SampleRow } from '../../src/generate/rows.ts';
-import { FORMS, type Form } from '../../src/ingest/format/file-name.ts';
 import { Refused } from '../../src/refused.ts';
 import { BOTH, COLUMNS, csvValues, folderOf, rowsOf, START_MS } from '../support/sample-rows.ts';
 

@@ -10,7 +10,7 @@ import {
   REFUSED_FILES,
   WINDOWS_NOT_DONE,
 } from '../../src/health/ledger-alerts.ts';
-import { type FileRecord, saveFile } from '../../src/ingest/file-record.ts';
+import { type FileRecord, saveFile } from '../../src/ingest/files/file-record.ts';
 import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import {
   COUNT_KNOWN,

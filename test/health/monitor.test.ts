@@ -9,7 +9,7 @@ import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
 import { Monitor } from '../../src/health/monitor.ts';
-import { saveFile } from '../../src/ingest/file-record.ts';
+import { saveFile } from '../../src/ingest/files/file-record.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterEach, mock, test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
 import { createStrangerLog } from '../../src/http/stranger-log.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/logger.ts';
 import { exchange, useCertificates, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { inBody, postToken } from '../support/token-client.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { checkTlsPair, readTlsFiles, watchTlsPair } from '../../src/http/tls-pair.ts';
-import { createLogger } from '../../src/log.ts';
+import { createLogger } from '../../src/logger.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { overwrite, useCertificates, WITHOUT_OPENSSL } from '../support/certificates.ts';
 

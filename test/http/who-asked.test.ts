@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
-import { openLog } from '../../src/log.ts';
+import { openLog } from '../../src/logger.ts';
 import { example } from '../support/manual.ts';
 import { exchangeBytes } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';

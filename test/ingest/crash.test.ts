@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
-import { listSegments } from '../../src/history/segment.ts';
+import { listSegments } from '../../src/log/segment.ts';
 import { createInstallation, putFile } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { programCalls, syncedAfter } from '../support/disk-calls.ts';

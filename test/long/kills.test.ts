@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import { FORMS } from '../../src/ingest/format/file-name.ts';
+import { FORMS } from '../../src/exports/file-name.ts';
 import { createStreamCursors } from '../../src/query/stream-cursor.ts';
 import { formatMs } from '../../src/time.ts';
 import { createInstallation, type Detection, type Installation, putFile } from '../support/appliance.ts';

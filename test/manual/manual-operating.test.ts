@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { entriesAfter } from '../../src/history/log-reader.ts';
+import { entriesAfter } from '../../src/log/log-reader.ts';
 import { markdownOf, TOPICS } from '../../src/manual/topics.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';

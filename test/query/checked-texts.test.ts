@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { streamName } from '../../src/detection/content-type.ts';
 import { filterColumns, renderMatch } from '../../src/detection/match.ts';
-import { DetectionRows } from '../../src/history/detection-rows.ts';
+import { DetectionRows } from '../../src/log/detection-rows.ts';
 import { readOneDetection } from '../../src/query/detection-text.ts';
 import { newestRows, versionRows } from '../../src/query/latest-rows.ts';
 import { readPeriodPage } from '../../src/query/period-page.ts';

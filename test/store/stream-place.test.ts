@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { INSERT_ORDER } from '../../src/history/snapshot.ts';
 import { SELECT_CHANGED } from '../../src/ingest/apply/apply-rows.ts';
+import { INSERT_ORDER } from '../../src/log/snapshot.ts';
 import { ordinalOf, placeOf, placesOf, sequenceOf } from '../../src/store/stream-place.ts';
 import { createHistory, type HistoryRow } from '../support/history.ts';
 import { createTestStore } from '../support/store.ts';

@@ -1,8 +1,8 @@
 /** Opens access.db for tests, and reads segments of its log. */
 
 import { type OpenAccessOptions, openAccess as open } from '../../src/auth/open-access.ts';
-import { decodeLines } from '../../src/history/frame.ts';
-import { FrameReader } from '../../src/history/segment.ts';
+import { decodeLines } from '../../src/log/frame.ts';
+import { FrameReader } from '../../src/log/segment.ts';
 import type { Database } from '../../src/store/database.ts';
 
 export function openAccess(root: string, options: Partial<OpenAccessOptions> = {}): Database {

@@ -1,7 +1,7 @@
 /** Creates rows and export files, as a writer would; each file is for its own window. */
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import type { Form } from '../../src/ingest/format/file-name.ts';
+import type { Form } from '../../src/exports/file-name.ts';
 import { DAY_MS, formatMs, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 
 export type Row = Readonly<Record<string, unknown>>;

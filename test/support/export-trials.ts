@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import type { Form } from '../../src/ingest/format/file-name.ts';
+import type { Form } from '../../src/exports/file-name.ts';
 import { formatMs } from '../../src/time.ts';
 import type { Appliance } from './appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';

@@ -23,7 +23,7 @@ export const ROOMS = listed({
   'clock.ts': 'time.ts',
   'counted.ts': '',
   'log-output.ts': 'pace.ts printable.ts',
-  'log.ts': 'log-output.ts printable.ts refused.ts',
+  'logger.ts': 'log-output.ts printable.ts refused.ts',
   'nearest.ts': '',
   'packed.ts': '',
   'pace.ts': '',
@@ -36,47 +36,49 @@ export const ROOMS = listed({
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
   auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
   windows: 'counted.ts detection store time.ts',
-  history: 'counted.ts detection own-process.ts pace.ts refused.ts store time.ts',
+  log: 'counted.ts detection own-process.ts pace.ts refused.ts store time.ts',
+  exports: 'bounded-map.ts counted.ts detection nearest.ts refused.ts time.ts',
+  drop: 'detection exports refused.ts store time.ts windows',
   ingest: `
-    auth bounded-map.ts clock.ts counted.ts detection history nearest.ts pace.ts packed.ts refused.ts store
-    thread-call.ts time.ts windows`,
+    auth clock.ts counted.ts detection drop exports log pace.ts packed.ts refused.ts store thread-call.ts
+    time.ts windows`,
   query: `
-    bounded-map.ts counted.ts detection history limits printable.ts refused.ts seal.ts store time-zone.ts
+    bounded-map.ts counted.ts detection limits log printable.ts refused.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  backup: 'auth history ingest own-process.ts refused.ts store time.ts version.ts',
-  health: 'counted.ts detection ingest log.ts pace.ts printable.ts refused.ts store time.ts windows',
-  check: 'auth config counted.ts history http ingest operations refused.ts store time.ts',
+  backup: 'auth ingest log own-process.ts refused.ts store time.ts version.ts',
+  health: 'counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
+  check: 'auth config counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
-    auth backup config counted.ts detection error-codes.ts health history ingest limits nearest.ts
+    auth backup config counted.ts detection drop error-codes.ts health ingest limits log nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time.ts version.ts windows`,
-  generate: 'detection ingest refused.ts time.ts',
+  generate: 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
   pull: 'counted.ts detection refused.ts store time.ts',
   samples: 'config',
   setup: 'config refused.ts store',
   lab: `
-    addresses.ts admin appliance.ts auth clock.ts config detection error-codes.ts generate history http
-    ingest limits operations query refused.ts store time.ts windows`,
+    addresses.ts admin appliance.ts auth clock.ts config detection error-codes.ts generate http ingest
+    limits log operations query refused.ts store time.ts windows`,
   openapi: 'auth detection error-codes.ts http query',
   http: `
-    addresses.ts auth clock.ts config counted.ts detection error-codes.ts health limits log.ts pace.ts
+    addresses.ts auth clock.ts config counted.ts detection error-codes.ts health limits logger.ts pace.ts
     printable.ts query refused.ts seal.ts store time.ts`,
   admin: `
-    auth bounded-map.ts clock.ts config detection health history http ingest limits log.ts manual openapi
-    operations pace.ts packed.ts query refused.ts store thread-call.ts time.ts version.ts windows`,
+    auth bounded-map.ts clock.ts config detection drop health http ingest limits log logger.ts manual
+    openapi operations pace.ts packed.ts query refused.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection operations time.ts',
   'appliance.ts': `
-    admin appliance-ingest.ts auth backup bounded-map.ts clock.ts config health history http ingest limits
-    log.ts operations own-process.ts prepare-access.ts refused.ts store time.ts`,
+    admin appliance-ingest.ts auth backup bounded-map.ts clock.ts config health http ingest limits log
+    logger.ts operations own-process.ts prepare-access.ts refused.ts store time.ts`,
   'appliance-ingest.ts': `
-    admin auth bounded-map.ts config health http ingest log.ts operations pace.ts seal.ts store time.ts
+    admin auth bounded-map.ts config health http ingest logger.ts operations pace.ts seal.ts store time.ts
     version.ts`,
   cli: `
-    appliance-ingest.ts appliance.ts auth backup check clock.ts config counted.ts detection generate health
-    history ingest lab log.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts pull
+    appliance-ingest.ts appliance.ts auth backup check clock.ts config counted.ts detection exports generate
+    health ingest lab log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts pull
     refused.ts samples setup store text-layout.ts time.ts version.ts windows`,
-  'prepare-access.ts': 'auth clock.ts config log.ts store',
+  'prepare-access.ts': 'auth clock.ts config logger.ts store',
   'launch.ts': 'setup',
   'debug-variables.ts': 'packed.ts',
   'main.ts': 'cli debug-variables.ts',
@@ -87,19 +89,19 @@ export const ROOMS = listed({
 /** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS = listed({
   '@sinclair/typebox': `
-    admin/ backup/ config/ console/ history/ http/ limits/ openapi/ operations/ pull/ query/`,
+    admin/ backup/ config/ console/ http/ limits/ log/ openapi/ operations/ pull/ query/`,
   'better-sqlite3': 'store/addon.ts store/database.ts',
-  chokidar: 'ingest/drop/drop-folder.ts',
+  chokidar: 'drop/drop-folder.ts',
   commander: 'cli/',
-  'csv-parse': 'ingest/format/csv.ts',
+  'csv-parse': 'exports/csv.ts',
   htm: 'console/',
   marked: 'manual/html.ts',
-  pino: 'log.ts',
-  'pino-pretty': 'log.ts',
+  pino: 'logger.ts',
+  'pino-pretty': 'logger.ts',
   polka: 'http/server.ts',
   preact: 'console/',
   'prom-client': 'admin/metrics.ts',
   'smol-toml': 'config/file.ts',
   'temporal-polyfill': 'zone-days.ts',
-  tldts: 'ingest/rules/article-address.ts',
+  tldts: 'exports/article-address.ts',
 });

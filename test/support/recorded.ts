@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
-import { LOGGED_TABLES } from '../../src/history/apply-log.ts';
+import { LOGGED_TABLES } from '../../src/log/apply-log.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { readOneDetection } from '../../src/query/detection-text.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';

@@ -1,9 +1,9 @@
 /** A log with several streams, from which tests remove subscriptions. */
 import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
-import { entriesAfter } from '../../src/history/log-reader.ts';
-import { recoverDetections } from '../../src/history/recover.ts';
-import { scrub } from '../../src/history/scrub.ts';
+import { entriesAfter } from '../../src/log/log-reader.ts';
+import { recoverDetections } from '../../src/log/recover.ts';
+import { scrub } from '../../src/log/scrub.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { assertSameContent, type Content, contentOfDatabase } from './database-content.ts';
 import { createHistory, type History, type HistoryRow } from './history.ts';

@@ -1,9 +1,9 @@
 /** Logs with small segments, for tests that copy them. Their entries cannot be applied to a database. */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { decodeLines, encodeFrame } from '../../src/history/frame.ts';
-import { findTail } from '../../src/history/log-reader.ts';
-import { LogWriter } from '../../src/history/log-writer.ts';
-import { FrameReader } from '../../src/history/segment.ts';
+import { decodeLines, encodeFrame } from '../../src/log/frame.ts';
+import { findTail } from '../../src/log/log-reader.ts';
+import { LogWriter } from '../../src/log/log-writer.ts';
+import { FrameReader } from '../../src/log/segment.ts';
 
 const SEGMENT_BYTES = 600;
 

@@ -7,7 +7,7 @@ import type { ContentType, ExportName } from '../../src/detection/content-type.t
 import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
 import { formatDetectionId } from '../../src/detection/id.ts';
 import { filterColumns, type Match, readMatch, renderMatch, renderRow } from '../../src/detection/match.ts';
-import { DetectionRows } from '../../src/history/detection-rows.ts';
+import { DetectionRows } from '../../src/log/detection-rows.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { parseInstant } from '../../src/time.ts';

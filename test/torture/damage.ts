@@ -21,12 +21,12 @@ import { openAccess } from '../../src/auth/open-access.ts';
 import { restore } from '../../src/backup/restore.ts';
 import { writeBackup } from '../../src/backup/write-backup.ts';
 import type { Prng } from '../../src/generate/prng.ts';
-import { LogDamage } from '../../src/history/log-error.ts';
-import { scrub } from '../../src/history/scrub.ts';
-import { describeFindings } from '../../src/history/scrub-findings.ts';
+import { scrub } from '../../src/log/scrub.ts';
+import { describeFindings } from '../../src/log/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { noteDamage } from '../../src/store/folder.ts';
+import { LogDamage } from '../../src/store/log-errors.ts';
 import { damageRandomly } from '../support/damage.ts';
 import {
   assertSameContent,

@@ -12,7 +12,7 @@ import type { READERS } from './reads.ts';
 
 export type { AuditedChange } from '../../auth/audit.ts';
 export type { AlertDocument } from '../../health/alert-texts.ts';
-export type { FileDocument as FileEntry, FileOutcome, FileReport } from '../../ingest/file-record.ts';
+export type { FileDocument as FileEntry, FileOutcome, FileReport } from '../../ingest/files/file-record.ts';
 export type { Question } from '../../operations/operation.ts';
 export type { EventName } from './changes.ts';
 export type { DetectionEntry, DetectionsPage } from './detections.ts';

@@ -1,6 +1,6 @@
 /** The audit trail, and the log of operations on detections, the newest first (api.ts). */
 import { type AuditedChange, readTrail } from '../../auth/audit.ts';
-import { newestCommits } from '../../history/log-reader.ts';
+import { newestCommits } from '../../log/log-reader.ts';
 import { ANY_TEXT, readParameters, single, type ValuesOf } from '../../query/parameters.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { failed } from '../../refused.ts';

@@ -1,6 +1,6 @@
 /** The read of each path of the console (api.ts), and the small ones themselves. Runs on the operations thread. */
 import { BoundedMap } from '../../bounded-map.ts';
-import { fileDocument, filesPage } from '../../ingest/file-record.ts';
+import { fileDocument, filesPage } from '../../ingest/files/file-record.ts';
 import { MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readUsage } from '../../limits/usage.ts';
 import { manualHtml } from '../../manual/html.ts';

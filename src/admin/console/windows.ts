@@ -4,9 +4,9 @@
  */
 import { holdRules } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
-import { heldFiles } from '../../ingest/drop/held-files.ts';
-import type { HeldFile } from '../../ingest/drop/waiting-names.ts';
-import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/file-record.ts';
+import type { HeldFile } from '../../drop/waiting-names.ts';
+import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/files/file-record.ts';
+import { heldFiles } from '../../ingest/files/held-files.ts';
 import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM } from '../../query/streams.ts';
@@ -144,7 +144,7 @@ export const WINDOWS_WITH_ROWS = `
   FROM export_window AS known LEFT JOIN ingest_file ON ingest_file.number = known.file
   WHERE known.export = :export AND known.window_start >= :from AND known.window_start < :to`;
 
-/** The failed files that a reset can read again (ingest/file-record.ts). */
+/** The failed files that a reset can read again (ingest/files/file-record.ts). */
 export const WINDOWS_WITH_FAILED_FILES = `
   SELECT DISTINCT window_start FROM ingest_file
   WHERE outcome = 'failed' AND destination IS NOT NULL AND destination NOT LIKE 'archive/%'

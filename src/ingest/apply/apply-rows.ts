@@ -7,8 +7,8 @@
  */
 import { filterColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
 import { type Known, merge, type Outcome, type Scoring } from '../../detection/merge.ts';
-import { type DetectionRows, givenOf, type StoredDetection } from '../../history/detection-rows.ts';
-import type { LogWriter } from '../../history/log-writer.ts';
+import { type DetectionRows, givenOf, type StoredDetection } from '../../log/detection-rows.ts';
+import type { LogWriter } from '../../log/log-writer.ts';
 import {
   changedLine,
   createdLine,
@@ -16,11 +16,11 @@ import {
   passedLine,
   removedLine,
   rescoredLine,
-} from '../../history/row-lines.ts';
-import { positionOfClock } from '../../history/version-epoch.ts';
+} from '../../log/row-lines.ts';
+import { positionOfClock } from '../../log/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { parseSeconds } from '../../time.ts';
-import { type RowBatch, scoringOf, stateOf } from './row-batch.ts';
+import { type RowBatch, scoringOf, stateOf } from '../reading/row-batch.ts';
 
 /**
  * A removed subscription leaves no rows, but `stream` and `delivery` still have its last position. After a version epoch,

@@ -6,7 +6,16 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
-import type { Operation } from '../../history/format.ts';
+import { exportFilesIn } from '../../drop/waiting-names.ts';
+import { type ExportFileName, latestTime, parseFileName } from '../../exports/file-name.ts';
+import type { Operation } from '../../log/format.ts';
+import {
+  type FileRecord,
+  type FileReport,
+  findFile,
+  findSameContent,
+  saveFile,
+} from '../files/file-record.ts';
 import {
   chooseDestination,
   type FileStore,
@@ -14,14 +23,11 @@ import {
   type Ingest,
   nextNumber,
   recordedIn,
-} from '../drop/finished-file.ts';
-import { exportFilesIn } from '../drop/waiting-names.ts';
-import { type FileRecord, type FileReport, findFile, findSameContent, saveFile } from '../file-record.ts';
-import { type ExportFileName, latestTime, parseFileName } from '../format/file-name.ts';
-import type { ReadingResult } from '../rules/read-export.ts';
-import type { Reading } from '../threads/export-reader.ts';
+} from '../files/finished-file.ts';
+import type { Reading } from '../reading/export-reader.ts';
+import type { ReadingResult } from '../reading/read-export.ts';
+import { sumOfUnknown, type UnknownRows } from '../reading/row-batch.ts';
 import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply-rows.ts';
-import { sumOfUnknown, type UnknownRows } from './row-batch.ts';
 import type { StreamWriter } from './stream-writer.ts';
 import {
   fileOperation,

@@ -4,10 +4,10 @@
  * beyond any that a client can have. So a client with cursors and versions of the lost part neither skips nor rejects it.
  */
 import { grouped } from '../../counted.ts';
-import { numberOfEpoch, partingOf, type StreamPosition } from '../../history/version-epoch.ts';
+import { numberOfEpoch, partingOf, type StreamPosition } from '../../log/version-epoch.ts';
 import { Refused } from '../../refused.ts';
 import { formatMs } from '../../time.ts';
-import type { FileStore } from '../drop/finished-file.ts';
+import type { FileStore } from '../files/finished-file.ts';
 import type { Applier } from './apply-rows.ts';
 
 type LostEndOptions = Pick<FileStore, 'writer' | 'now' | 'log' | 'setCondition'> & {

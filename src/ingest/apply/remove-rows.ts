@@ -1,6 +1,6 @@
 /**
  * Deletes the rows of removed subscriptions: detections, then their versions, then their rows in the log, by compaction
- * (history/compact.ts). By then no client sees them and no row for them is accepted.
+ * (log/compact.ts). By then no client sees them and no row for them is accepted.
  *
  * The log records the removal once, before the first row goes. There may be millions of rows, so they go in bounded
  * transactions without log entries, and waiting windows are read in between. After a crash it starts again with the rows
@@ -9,23 +9,16 @@
 import { closeRemovals, openRemovals } from '../../auth/removal.ts';
 import { now } from '../../clock.ts';
 import { counted } from '../../counted.ts';
-import {
-  type Compacted,
-  compact,
-  hasRemovedRows,
-  inTurns,
-  progressText,
-  REMOVE,
-} from '../../history/compact.ts';
-import { endedStreams } from '../../history/detection-rows.ts';
-import { isLogError } from '../../history/log-error.ts';
+import { isFileError } from '../../drop/file-errors.ts';
+import { type Compacted, compact, hasRemovedRows, inTurns, progressText, REMOVE } from '../../log/compact.ts';
+import { endedStreams } from '../../log/detection-rows.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import { checkpoint } from '../../store/checkpoint.ts';
 import { type Database, writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
+import { isLogError } from '../../store/log-errors.ts';
 import { placesOf } from '../../store/stream-place.ts';
-import type { Ingest } from '../drop/finished-file.ts';
-import { isFileError } from '../file-errors.ts';
+import type { Ingest } from '../files/finished-file.ts';
 import type { RemovedRows } from '../requests/requests.ts';
 import type { StreamWriter } from './stream-writer.ts';
 

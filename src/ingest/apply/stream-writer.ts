@@ -9,13 +9,13 @@
  * write, so the time is taken after the commit, sent to the readers of this process at once, and written by the
  * next transaction. Until it is written it counts as later than any time that is asked for.
  */
-import { LOGGED_TABLES } from '../../history/apply-log.ts';
-import { DetectionRows } from '../../history/detection-rows.ts';
-import { type Effects, noteEffects } from '../../history/effects.ts';
-import type { Operation } from '../../history/format.ts';
-import type { LogWriter } from '../../history/log-writer.ts';
-import { applyPending } from '../../history/recover.ts';
-import { epochTimes, positionBeyond } from '../../history/version-epoch.ts';
+import { LOGGED_TABLES } from '../../log/apply-log.ts';
+import { DetectionRows } from '../../log/detection-rows.ts';
+import { type Effects, noteEffects } from '../../log/effects.ts';
+import type { Operation } from '../../log/format.ts';
+import type { LogWriter } from '../../log/log-writer.ts';
+import { applyPending } from '../../log/recover.ts';
+import { epochTimes, positionBeyond } from '../../log/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { setLogMark } from '../../store/log-mark.ts';
 import type { Now } from '../../time.ts';
@@ -30,7 +30,7 @@ const INSERT_EPOCH = `
   INSERT INTO version_epoch (number, at, reason, position, announced_after, orphans)
   VALUES (:number, :at, :reason, :position, :announced_after, :orphans)`;
 
-/** What begins where the end of the log was lost: see history/version-epoch.ts. */
+/** What begins where the end of the log was lost: see log/version-epoch.ts. */
 export interface Epoch {
   /** In words. */
   readonly reason: string;

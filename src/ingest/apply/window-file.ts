@@ -5,19 +5,12 @@
  * its end and found unchanged, and before the commit: so the archive holds exactly what was applied.
  */
 import { grouped } from '../../counted.ts';
-import type { Operation } from '../../history/format.ts';
+import type { Waiting } from '../../drop/drop-folder.ts';
+import { isThereIn } from '../../drop/own-folder.ts';
+import type { ExportFileName } from '../../exports/file-name.ts';
+import type { Operation } from '../../log/format.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
 import { statusAfter } from '../../windows/window-states.ts';
-import type { Waiting } from '../drop/drop-folder.ts';
-import {
-  chooseDestination,
-  type FileStore,
-  finishFile,
-  type Ingest,
-  nextNumber,
-  retireFailed,
-} from '../drop/finished-file.ts';
-import { isThereIn } from '../drop/own-folder.ts';
 import {
   clearDestination,
   type FileOutcome,
@@ -28,10 +21,17 @@ import {
   forgetRefused,
   refusedFiles,
   saveFile,
-} from '../file-record.ts';
-import type { ExportFileName } from '../format/file-name.ts';
-import type { ReadingResult } from '../rules/read-export.ts';
-import { ERRORS_READ_MAX } from '../threads/export-reader.ts';
+} from '../files/file-record.ts';
+import {
+  chooseDestination,
+  type FileStore,
+  finishFile,
+  type Ingest,
+  nextNumber,
+  retireFailed,
+} from '../files/finished-file.ts';
+import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
+import type { ReadingResult } from '../reading/read-export.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
 export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'window' }> };

@@ -1,8 +1,9 @@
 /** Which work serves which request. */
-import { inTurns } from '../../history/compact.ts';
+
+import { reasonOfFile } from '../../drop/file-errors.ts';
+import { inTurns } from '../../log/compact.ts';
 import { compactNow, serveRemovals } from '../apply/remove-rows.ts';
-import type { Ingest } from '../drop/finished-file.ts';
-import { reasonOfFile } from '../file-errors.ts';
+import type { Ingest } from '../files/finished-file.ts';
 import { replay } from './replay.ts';
 import type { IngestRequest, RequestOutcome } from './requests.ts';
 import { expect, gap, reset } from './window-requests.ts';

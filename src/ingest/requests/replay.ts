@@ -4,15 +4,16 @@
  * The rows of a file have the number of a subscription alone. If it was removed, and added again after the file was
  * applied, they may be those of another customer: they are left out, and not counted.
  */
-import { removedSubscriptions } from '../../history/detection-rows.ts';
+
+import { reasonOfFile } from '../../drop/file-errors.ts';
+import { isThereIn } from '../../drop/own-folder.ts';
+import { parseFileName } from '../../exports/file-name.ts';
+import { removedSubscriptions } from '../../log/detection-rows.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, type InParts, REREAD } from '../apply/backfill.ts';
-import { sumOfUnknown, type UnknownRows } from '../apply/row-batch.ts';
-import type { FileStore, Ingest } from '../drop/finished-file.ts';
-import { isThereIn } from '../drop/own-folder.ts';
-import { reasonOfFile } from '../file-errors.ts';
-import { archivedFiles, type FileRecord, saveFile } from '../file-record.ts';
-import { parseFileName } from '../format/file-name.ts';
+import { archivedFiles, type FileRecord, saveFile } from '../files/file-record.ts';
+import type { FileStore, Ingest } from '../files/finished-file.ts';
+import { sumOfUnknown, type UnknownRows } from '../reading/row-batch.ts';
 import type { ReplayCounts, RequestOutcome } from './requests.ts';
 
 /** @param bounds of the time when a file was first applied, epoch milliseconds */

@@ -3,7 +3,7 @@
  * them, and whoever asked is told so.
  */
 import type { ExportName } from '../../detection/content-type.ts';
-import type { Compacted } from '../../history/compact.ts';
+import type { Compacted } from '../../log/compact.ts';
 import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 
@@ -27,7 +27,7 @@ export type IngestRequest =
    * request, the ingest thread deletes them all the same.
    */
   | { readonly kind: 'remove'; readonly subscriptions: readonly number[] }
-  /** Rewrites the log: see history/compact.ts. */
+  /** Rewrites the log: see log/compact.ts. */
   | { readonly kind: 'compact' };
 
 export interface ReplayCounts extends ApplyCounts {

@@ -1,13 +1,14 @@
 /** Requests about a window: read its file after all, expect windows from it on, and the gap of a lab. */
+
+import { reasonOfFile } from '../../drop/file-errors.ts';
+import { exportFilesIn } from '../../drop/waiting-names.ts';
+import { parseFileName, switchedOff } from '../../exports/file-name.ts';
 import { formatMs } from '../../time.ts';
 import { expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
-import { type FileStore, type Ingest, recordedIn, recordsInTaken } from '../drop/finished-file.ts';
-import { exportFilesIn } from '../drop/waiting-names.ts';
-import { reasonOfFile } from '../file-errors.ts';
-import { clearDestination, filesLeft } from '../file-record.ts';
-import { parseFileName, switchedOff } from '../format/file-name.ts';
+import { clearDestination, filesLeft } from '../files/file-record.ts';
+import { type FileStore, type Ingest, recordedIn, recordsInTaken } from '../files/finished-file.ts';
 import type { IngestRequest, RequestOutcome } from './requests.ts';
 
 type RequestOf<Kind extends IngestRequest['kind']> = Extract<IngestRequest, { kind: Kind }>;

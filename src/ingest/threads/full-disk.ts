@@ -1,6 +1,7 @@
 /** Waits out a full disk: nothing is lost, and clients can read meanwhile. */
+
+import { plainError } from '../../drop/file-errors.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
-import { plainError } from '../file-errors.ts';
 import type { Reporting } from '../reporting.ts';
 import { RETRY_MS } from './stuck-files.ts';
 import type { WakeableTimer } from './wakeable-timer.ts';

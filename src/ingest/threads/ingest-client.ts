@@ -1,6 +1,6 @@
 /** The main thread's end of the ingest thread. */
 import type { Worker } from 'node:worker_threads';
-import type { StreamPosition } from '../../history/version-epoch.ts';
+import type { StreamPosition } from '../../log/version-epoch.ts';
 import { startWorker } from '../../packed.ts';
 import { nativeBinding } from '../../store/addon.ts';
 import { callsTo } from '../../thread-call.ts';

@@ -1,12 +1,13 @@
 /** What the ingest thread is started with, the calls that it serves, and its events. */
-import type { StreamPosition } from '../../history/version-epoch.ts';
+
+import type { DropSettings } from '../../drop/readiness.ts';
+import type { StreamPosition } from '../../log/version-epoch.ts';
 import type { HoldRules } from '../../windows/holding.ts';
-import type { DropSettings } from '../drop/readiness.ts';
-import type { ProcessedFile } from '../file-record.ts';
+import type { ProcessedFile } from '../files/file-record.ts';
+import type { ReadingOrder } from '../reading/read-export.ts';
+import type { ReaderSettings } from '../reading/reader-thread.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
 import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
-import type { ReadingOrder } from '../rules/read-export.ts';
-import type { ReaderSettings } from './reader-thread.ts';
 
 export interface IngestSettings
   extends DropSettings,
@@ -28,7 +29,7 @@ export interface IngestSettings
 export interface IngestCalls {
   /** Until it comes, the thread has only loaded its code. */
   start(settings: IngestSettings): void;
-  /** A cursor is one that the log never issued: see history/version-epoch.ts. */
+  /** A cursor is one that the log never issued: see log/version-epoch.ts. */
   endLost(cursor: StreamPosition): void;
   /** Answered when it is done; `told` events with its number come before. */
   ask(asked: { readonly number: number; readonly request: IngestRequest }): RequestOutcome;

@@ -2,11 +2,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../../clock.ts';
-import { type Recovered, recoverDetections } from '../../history/recover.ts';
+import { DropFolder } from '../../drop/drop-folder.ts';
+import { type Recovered, recoverDetections } from '../../log/recover.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { dataFolder } from '../../store/folder.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
-import { DropFolder } from '../drop/drop-folder.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
 import { waitForRoom } from './full-disk.ts';
 import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';

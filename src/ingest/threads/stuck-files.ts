@@ -3,9 +3,9 @@
  * `file stuck` is open.
  */
 import { counted } from '../../counted.ts';
+import { type PlainError, plainError, reasonOfFile } from '../../drop/file-errors.ts';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
-import { type PlainError, plainError, reasonOfFile } from '../file-errors.ts';
 import type { Reporting } from '../reporting.ts';
 
 /** Also after a full disk. */

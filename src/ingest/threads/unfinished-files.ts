@@ -2,13 +2,14 @@
  * Files that a crash, a full disk or permissions left unfinished: committed and still in `.taken`, backfills that are half
  * applied, and archived files without a record.
  */
+
+import { nullOfFileError } from '../../drop/file-errors.ts';
+import { isThereIn } from '../../drop/own-folder.ts';
+import { switchedOff } from '../../exports/file-name.ts';
 import { applyBackfill, endWithoutFile } from '../apply/backfill.ts';
-import { finishFile, type Ingest, recordsInTaken } from '../drop/finished-file.ts';
-import { moveOrphaned } from '../drop/orphaned.ts';
-import { isThereIn } from '../drop/own-folder.ts';
-import { nullOfFileError } from '../file-errors.ts';
-import { applyingFiles, type FileRecord } from '../file-record.ts';
-import { switchedOff } from '../format/file-name.ts';
+import { applyingFiles, type FileRecord } from '../files/file-record.ts';
+import { finishFile, type Ingest, recordsInTaken } from '../files/finished-file.ts';
+import { moveOrphaned } from '../files/orphaned.ts';
 
 /** Applies what only the log has, and moves committed files to their folders. */
 export function finishTaken(ingest: Ingest): void {

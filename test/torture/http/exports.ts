@@ -3,8 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
+import type { Form } from '../../../src/exports/file-name.ts';
 import type { Prng } from '../../../src/generate/prng.ts';
-import type { Form } from '../../../src/ingest/format/file-name.ts';
 import type { Appliance } from '../../support/appliance.ts';
 import { csv, fileName, ndjson, newRow, nextWindowMs } from '../../support/export-files.ts';
 

@@ -109,7 +109,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     '[-&& !KEY_OR_TOKEN.test(plain)-]': 'a truncated key is not logged',
     '[-|^(?=(?:\\D*\\d){4}).{20,}-]': 'a piece of an unknown secret is not logged',
   }),
-  ...faultsIn('log.ts', 'redaction', {
+  ...faultsIn('logger.ts', 'redaction', {
     '[-!bare && isSecretName(name) ? REDACTED :-]': 'a secret in a field is not logged',
     'message: [-cleanText(error.message)-]{+error.message+},': 'a secret in an error is not logged',
     "stack: [-cleanText(error.stack ?? '')-]{+error.stack ?? ''+},": 'a secret in a stack is not logged',

@@ -2,16 +2,16 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const DISK_FAULTS: readonly PlantedFault[] = [
-  ...faultsIn('history/log-writer.ts', 'durability', {
+  ...faultsIn('log/log-writer.ts', 'durability', {
     '[-fsyncSync(this.#file ?? -1);-]': 'an entry is durable before its transaction commits',
     '[-syncFolder(folder);-]': 'the name of a new segment is synced',
     '[-syncFolder(dirname(folder));-]': "the name of a log's folder is synced",
   }),
-  ...faultsIn('history/log-reader.ts', 'durability', {
+  ...faultsIn('log/log-reader.ts', 'durability', {
     '[-fsyncSync(target.fd);-]': 'a start relies only on synced data',
     'renameSync(draft, segment.path);[-\n      syncFolder(folder);-]': 'a start relies only on synced data',
   }),
-  ...faultsIn('history/recover.ts', 'durability', {
+  ...faultsIn('log/recover.ts', 'durability', {
     '[-syncFile(draft);-]': 'a rebuilt database is synced before it gets its name',
     '[-if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);-]':
       'a start applies only synced entries',
@@ -19,7 +19,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('auth/spare-copy.ts', 'spare-copy', {
     '[-rmSync(folder.spare, { force: true });-]': 'a spare copy that is not up to date is deleted',
   }),
-  ...faultsIn('history/segment.ts', 'durability', {
+  ...faultsIn('log/segment.ts', 'durability', {
     '[-syncFolder(log);\n  -]tidyLog': 'a rewritten log has its name before the old one goes',
   }),
   ...faultsIn('store/secret.ts', 'durability', {
@@ -59,22 +59,22 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     '[-syncFolder(from);-]': 'a restore moves each file once',
     'syncFolder(from);[-\n      syncFolder(root);-]': 'a restore syncs each move before the next',
   }),
-  ...faultsIn('ingest/drop/drop-folder.ts', 'ready-files', {
+  ...faultsIn('drop/drop-folder.ts', 'ready-files', {
     '[-fsyncSync(file.fd);-]': 'a taken file is synced before its entry',
   }),
-  ...faultsIn('ingest/drop/drop-folder.ts', 'durability-program', {
+  ...faultsIn('drop/drop-folder.ts', 'durability-program', {
     "[-syncIn(this.root, '.taken');-]": 'the name of a taken file is synced before its entry',
   }),
-  ...faultsIn('ingest/drop/own-folder.ts', 'durability-program', {
+  ...faultsIn('drop/own-folder.ts', 'durability-program', {
     '[-syncFolder(at);-]': "the names of the archive's folders are synced",
   }),
-  ...faultsIn('ingest/drop/finished-file.ts', 'durability-program', {
+  ...faultsIn('ingest/files/finished-file.ts', 'durability-program', {
     '[-syncIn(root, dirname(destination));-]': 'the name of an archived file is synced',
     'syncIn(root, dirname(destination));[-\n  syncIn(root, dirname(taken));-]':
       'an archived file is in one place',
     '[-syncIn(root, dirname(taken));\n      -]removeIn(': 'a failed file moves to the path in its record',
   }),
-  ...faultsIn('ingest/threads/reader-thread.ts', 'durability-program', {
+  ...faultsIn('ingest/reading/reader-thread.ts', 'durability-program', {
     '[-fsyncSync(open.fd);-]': 'the file of skipped rows is synced',
   }),
   ...faultsIn('ingest/apply/window-file.ts', 'durability-program', {

@@ -19,7 +19,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     '[25, 50, 75, [-95-]{+96+}]': 'max begins at 95',
     '[[-30-]{+31+}, 60]': 'medium begins at 30',
   }),
-  ...faultsIn('ingest/drop/retention.ts', 'archive', {
+  ...faultsIn('ingest/files/retention.ts', 'archive', {
     '[-deleteExpired(files, nowMs - archiveDays * DAY_MS);\n    lastMs = nowMs-]{+lastMs = nowMs;\n    deleteExpired(files, nowMs - archiveDays * DAY_MS)+};':
       'old files are deleted as soon as there is space',
   }),
@@ -30,7 +30,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('ingest/apply/window-file.ts', 'durability-program', {
     '[-retireFailed(files, file);-]': 'a failed file is archived once its window is done',
   }),
-  ...faultsIn('ingest/drop/drop-folder.ts', 'ready-files', {
+  ...faultsIn('drop/drop-folder.ts', 'ready-files', {
     '[-if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;-]':
       'a changed file is checked again',
     'return [-this.isUnchanged({ ...waiting, path })-]{+true+};':
@@ -40,21 +40,23 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     'processed += 1;[-\n      await this.#turn();-]': 'a stop does not wait for many files',
     '[-  this.#checkpoint(CHECKPOINT_BYTES);\n  -]}': 'the write-ahead log stays small',
   }),
-  ...faultsIn('ingest/file-record.ts', 'hostile-exporter', {
+  ...faultsIn('ingest/files/file-record.ts', 'hostile-exporter', {
     '[-numbers.slice(REFUSED_RECORDS_MAX)-]{+[]+}': 'records of refused files are bounded',
   }),
-  ...faultsIn('ingest/rules/read-export.ts', 'reading-settings', {
+  ...faultsIn('ingest/reading/read-export.ts', 'reading-settings', {
     '[-this.isOver = this.#errorsTotal >= this.#order.errors_max;-]': 'a file that fails is read no further',
   }),
-  ...faultsIn('ingest/drop/own-folder.ts', 'hostile-exporter', {
+  ...faultsIn('drop/own-folder.ts', 'hostile-exporter', {
     'if ([-uid !== user-]{+false+})': 'an own folder belongs to Wirewatch',
     'if ([-(mode & WRITABLE_BY_OTHERS) !== 0-]{+false+})': 'nobody else writes to an own folder',
     'constants.O_DIRECTORY[- | constants.O_NOFOLLOW-]': 'an own folder is no link',
     'at: [-HAS_OPEN_FILES-]{+false+} ?': 'a folder cannot be exchanged while it is used',
     '[-!isTrusted(lstatSync(next)) ||-]': 'only the operator makes links on the way to the drop folder',
   }),
-  ...faultsIn('ingest/drop/readiness.ts', 'ready-files', {
+  ...faultsIn('drop/readiness.ts', 'ready-files', {
     'if (unchangedMs {++ 1 +}< settings.quiet_ms)': 'a file must be unchanged for quiet_ms',
+  }),
+  ...faultsIn('exports/unpacking.ts', 'ready-files', {
     '[-a.ino === b.ino &&-]': 'another file of the same size and time is detected',
     '[-a.mtimeNs === b.mtimeNs &&-]': 'a rewritten file is detected',
   }),
@@ -124,7 +126,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     '[-noteDamage(folder, detail);-]': 'damage that a request finds is healed, not only interrupted',
     '[-stores.reader.close();-]': 'a damaged database is not read',
   }),
-  ...faultsIn('ingest/drop/finished-file.ts', 'crash', {
+  ...faultsIn('ingest/files/finished-file.ts', 'crash', {
     '[-&& shortName(record.name) === name-]':
       'a file in .taken/ is read though the record of another has its number',
   }),

@@ -2,10 +2,10 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LOG_FAULTS: readonly PlantedFault[] = [
-  ...faultsIn('history/frame.ts', 'log-entries', {
+  ...faultsIn('log/frame.ts', 'log-entries', {
     '||[- length === 0 ||-]': 'zeros after a torn write are not a frame',
   }),
-  ...faultsIn('history/segment.ts', 'log-entries', {
+  ...faultsIn('log/segment.ts', 'log-entries', {
     '\n    this.#size = [-fstatSync(this.#file).size-]{+Math.max(this.#size, fstatSync(this.#file).size)+};':
       'a reader forgets the size of an entry that was rolled back',
     '[-|| !isFrameIntact(header, packed)-]': 'the checksum of a frame is verified',
@@ -13,19 +13,19 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     '[-|| after !== (previous?.id ?? null)-]': 'an entry must follow the previous one',
     'if (header.format > LOG_FORMAT{+ + 1+})': 'a newer format is refused',
   }),
-  ...faultsIn('history/segment.ts', 'compact', {
+  ...faultsIn('log/segment.ts', 'compact', {
     '|| one.firstEntry >[- begin.firstEntry-]{+= 0+}': 'a snapshot makes earlier segments obsolete',
   }),
-  ...faultsIn('history/format.ts', 'log-entries', {
+  ...faultsIn('log/format.ts', 'log-entries', {
     "[-wirewatch_log: Type.Literal('detections'),-]": 'the kind of a log is checked',
   }),
-  ...faultsIn('history/log-writer.ts', 'log-entries', {
+  ...faultsIn('log/log-writer.ts', 'log-entries', {
     '[-if (this.#file !== null) ftruncateSync(this.#file, this.#end);-]':
       'rolled-back data is truncated from the log',
     '[-this.#end = this.#offset;-]': 'the next entry is written after the last',
     '[-segment.program !== options.program-]{+false+}': 'another version of the program starts a new segment',
   }),
-  ...faultsIn('history/log-reader.ts', 'log-entries', {
+  ...faultsIn('log/log-reader.ts', 'log-entries', {
     '[-for (const { path } of stumps) rmSync(path);-]': 'a segment without a header is removed',
     '[-behind.some((entry) => entry !== next)-]{+false+}': 'damage before complete entries is not truncated',
     "=== mark.id ? 'known' : '[-foreign-]{+known+}'": 'a log of another history is detected',
@@ -33,20 +33,20 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     "[-part.kind === 'commit' && index === 0 && previous === undefined-]{+false+}) requireBeginning":
       'the first segment of a log must exist',
   }),
-  ...faultsIn('history/log-reader.ts', 'recovery-faults', {
+  ...faultsIn('log/log-reader.ts', 'recovery-faults', {
     '[-(isDoubtful && !mayBeDoubtful)-]{+false+}': 'damage is distinguished from a torn end',
   }),
-  ...faultsIn('history/recover.ts', 'recovery-faults', {
+  ...faultsIn('log/recover.ts', 'recovery-faults', {
     'if ([-isDoubtful-]{+last === null+})\n    throw new': 'a doubtful end does not count as a torn end',
     '[-if (!isContradiction(error)) -]throw error;': 'a database that contradicts its mark is rebuilt',
     '[-if (madeAnew !== null) -]rmSync(folder.damage, { force: true });':
       'damage found meanwhile stays noted',
     '[-requireReach(folder, tail);-]': 'an entry that only the write-ahead log has is not cut off',
   }),
-  ...faultsIn('history/recover.ts', 'recovery-drafts', {
+  ...faultsIn('log/recover.ts', 'recovery-drafts', {
     '[-removeDatabase(draft);\n  -]const db =': 'a draft of an interrupted rebuild is not continued',
   }),
-  ...faultsIn('history/recover.ts', 'checkpoint', {
+  ...faultsIn('log/recover.ts', 'checkpoint', {
     "[-return unusable-]{+String+}('the file was replaced, or": 'a file of two states is rebuilt',
     '[-remove();\n  syncFolder(root);\n  removeBeside(detections-]{+removeBeside(detections);\n  remove();\n  syncFolder(root+});':
       'the marker outlives the file that it speaks of',
@@ -63,14 +63,14 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'a file that is shorter than it says is recognized',
     "[-db.pragma('synchronous = FULL');-]": 'the marker names a -wal that is on the disk',
   }),
-  ...faultsIn('history/apply-log.ts', 'recovery-faults', {
+  ...faultsIn('log/apply-log.ts', 'recovery-faults', {
     '[-setLogMark(this.#db, this.#mark);-]': 'a rebuilt database stores its mark',
     'line.position[- + index-]': 'each row has its position',
   }),
-  ...faultsIn('history/apply-log.ts', 'pending-entry', {
+  ...faultsIn('log/apply-log.ts', 'pending-entry', {
     '[-this.#isWithinEntry = true-]': 'an incomplete entry is not applied with others',
   }),
-  ...faultsIn('history/compact.ts', 'compact', {
+  ...faultsIn('log/compact.ts', 'compact', {
     'const damage = [-damageOf(folder, found)-]{+null+};':
       'a log is rewritten only from a database that equals it',
     '[-if (damage !== null) requireSound(db, folder);-]':
@@ -78,7 +78,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     '[-requireAll(folder, newestEntry(segments) - mark.entry);-]':
       'entries that the database lacks are not given up',
   }),
-  ...faultsIn('history/compact.ts', 'compact-online', {
+  ...faultsIn('log/compact.ts', 'compact-online', {
     "[-db.exec('BEGIN');-]": 'a snapshot is of one moment',
   }),
   ...faultsIn('ingest/apply/remove-rows.ts', 'compact-online', {
@@ -113,17 +113,17 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'a log that ends before its database has a lost end',
     '[-given.isWhole = false;-]': 'a log that cannot be read has a lost end',
   }),
-  ...faultsIn('history/version-epoch.ts', 'version-epoch', {
+  ...faultsIn('log/version-epoch.ts', 'version-epoch', {
     'if (position [-<= POSITION_MAX && (ofClock > 0 || nowMs > CLOCK_MAX_MS)-]{+> 0+}) return':
       'positions stay exact numbers',
   }),
-  ...faultsIn('history/scrub.ts', 'scrub-damage', {
+  ...faultsIn('log/scrub.ts', 'scrub-damage', {
     "[-findings.add('log damaged', problem.message);-]": 'damage of the log is reported',
     '[-if (damage !== null && !isRepeated) return false;-]':
       'damage between segments is reported only if it is found twice',
     "[-findings.add('log damaged', damage.message)-];": 'a missing end is reported',
   }),
-  ...faultsIn('history/compare-tables.ts', 'scrub-damage', {
+  ...faultsIn('log/compare-tables.ts', 'scrub-damage', {
     '[-guard(findings, spec.table, () => checkTexts(db, spec.table, findings))-];':
       'texts are compared with their checksums',
     "[-guard(findings, 'detections.db', () => checkIntegrity(db, findings));-]": 'indexes are compared',

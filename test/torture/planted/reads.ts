@@ -31,7 +31,7 @@ export const READ_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('query/latest-rows.ts', 'checked-texts', {
     '[-rows.forEach(requireChecksum);\n    return-]{+return+} rows.sort': 'texts in the console are checked',
   }),
-  ...faultsIn('history/detection-rows.ts', 'checked-texts', {
+  ...faultsIn('log/detection-rows.ts', 'checked-texts', {
     '[-requireChecksum(found);-]': 'a damaged text is not merged',
   }),
   ...faultsIn('store/row-checksum.ts', 'row-checksum', {

@@ -4,7 +4,7 @@
  * segments, a scrub, a rebuilt database, a restore, a removed subscription, and expired archive files.
  */
 import type { ExportName } from '../../../src/detection/content-type.ts';
-import type { Form } from '../../../src/ingest/format/file-name.ts';
+import type { Form } from '../../../src/exports/file-name.ts';
 import { formatMs, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../../src/time.ts';
 import { contentOf, fileName, type Row } from '../../support/export-files.ts';
 import type { Folder, Model } from './model.ts';

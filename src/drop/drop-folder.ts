@@ -1,0 +1,321 @@
+/**
+ * The drop folder: which files wait in it, which are ready (readiness.ts), and how a file is taken. Paths are relative to
+ * it, as in own-folder.ts.
+ *
+ * The scan counts. Events of the file system only make it happen sooner: a network share gives none.
+ */
+import { fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FSWatcher } from 'chokidar';
+import { compareFiles } from '../exports/file-name.ts';
+import { type ExportSource, type FileSnapshot, isSameSnapshot } from '../exports/unpacking.ts';
+import { isErrorCode, misconfigured, reasonOf } from '../refused.ts';
+import { type DataFolder, isThere, syncFolder, syncName } from '../store/folder.ts';
+import { SECOND_MS } from '../time.ts';
+import { nullOfFileError } from './file-errors.ts';
+import {
+  ForeignFolder,
+  inDrop,
+  inFolder,
+  isDraft,
+  isThereIn,
+  makeOwnFolder,
+  namesIn,
+  OWN_FOLDERS,
+  openIn,
+  removeIn,
+  renameIn,
+  syncIn,
+} from './own-folder.ts';
+import { type DropSettings, type Readiness, readiness } from './readiness.ts';
+import { type HeldFile, type KnownFiles, TAKEN_NAME, waitingNames } from './waiting-names.ts';
+
+export type Waiting = {
+  /** The name it was dropped under. */
+  readonly name: string;
+  /** Where it is now. */
+  readonly path: string;
+  readonly snapshot: FileSnapshot;
+  /** The file lies in `failed/`, and an operator has it read again. */
+  readonly isReadAgain?: true;
+} & Exclude<Readiness, { kind: 'wait' }>;
+
+export interface Scan {
+  /** Files that can be processed now, in their order. */
+  readonly ready: readonly Waiting[];
+  /** When the next file may become ready, milliseconds from now; null: when something changes. */
+  readonly nextScanMs: number | null;
+  /** Names of folders, links and pipes, of files of Wirewatch's user or root with further names, and not in UTF-8. */
+  readonly ignored: readonly string[];
+  /** Export files in the folder that are not ready. */
+  readonly notReady: number;
+  /** Export files that wait for an operator. */
+  readonly held: readonly HeldFile[];
+}
+
+interface Remembered {
+  readonly snapshot: FileSnapshot;
+  readonly sinceMs: number;
+  isTruncated: boolean;
+}
+
+const NAME_BYTES_MAX = 180;
+
+export class DropFolder {
+  readonly root: string;
+  readonly #settings: DropSettings;
+  readonly #monotonicMs: () => number;
+  #remembered = new Map<string, Remembered>();
+  #lastNumber: number | null = null;
+  #watcher: FSWatcher | null = null;
+  #isClosed = false;
+
+  constructor(root: string, settings: DropSettings, monotonicMs: () => number = () => performance.now()) {
+    this.root = root;
+    this.#settings = settings;
+    this.#monotonicMs = monotonicMs;
+  }
+
+  /**
+   * Makes Wirewatch's own folders. Those that cannot be used are left to the scan, which reports them: what others put
+   * into the drop folder must not keep the appliance from starting.
+   * @param mayBeMissing leaves a drop folder that cannot be made to the scan, too: its disk may not be mounted yet
+   * @throws Refused if there is no drop folder, or a file in its place
+   */
+  prepare(mayBeMissing = false): void {
+    try {
+      // Not its parents: if a share is not mounted, exports would be written below its mount point. It may be a link.
+      try {
+        mkdirSync(this.root);
+        syncName(this.root);
+      } catch (error) {
+        if (!isErrorCode(error, 'EEXIST')) throw error;
+      }
+      inFolder(this.root, '', syncFolder);
+    } catch (error) {
+      const isWrong = error instanceof ForeignFolder || isErrorCode(error, 'ENOTDIR');
+      if (mayBeMissing && !isWrong) return;
+      throw misconfigured(
+        `cannot use the drop folder ${this.root}: ${reasonOf(error)}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
+      );
+    }
+    for (const name of OWN_FOLDERS) {
+      try {
+        makeOwnFolder(this.root, name);
+        syncIn(this.root, name);
+      } catch (error) {
+        nullOfFileError(error);
+      }
+    }
+  }
+
+  /**
+   * For a command, which may have been started without the appliance's --drop.
+   * @throws Refused `configuration` if files were ingested, but none from this folder
+   */
+  requireOf({ root, detections }: DataFolder): void {
+    if (!isThere(detections) || isThere(join(this.root, 'archive'))) return;
+    throw misconfigured(
+      `${this.root} is not the drop folder of ${root}: it has no archive/. Use --drop or the configuration to name the folder that wirewatch serve uses.`,
+    );
+  }
+
+  /** Calls back when something in the folder changes. Without events, only the periodic scan finds files. */
+  async watch(onChange: () => void, onError: (error: unknown) => void): Promise<void> {
+    // Loaded here: a start need not wait for it.
+    const { watch } = await import('chokidar');
+    if (this.#isClosed) return;
+    // It would keep the state of every file, of which there may be a million: what the system reports is enough.
+    const ignored = (path: string) => path !== this.root;
+    this.#watcher = watch(this.root, { depth: 0, ignoreInitial: true, ignored });
+    this.#watcher.on('raw', onChange);
+    this.#watcher.on('error', onError);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#watcher?.close();
+  }
+
+  /**
+   * @param check called now and then; it throws to end the scan
+   * @throws the file system's error when the folder cannot be read
+   */
+  async scan(nowMs: number, known: KnownFiles, check: () => void = () => {}): Promise<Scan> {
+    // Without any of its folders, this may be the mount point of a share that is not mounted.
+    if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
+    const { files, held, others: ignored } = await waitingNames(this.root, known, check);
+    const nowMonotonicMs = this.#monotonicMs();
+    const remembered = new Map<string, Remembered>();
+    const ready: Waiting[] = [];
+    let nextScanMs = Number.POSITIVE_INFINITY;
+    let notReady = 0;
+    inFolder(this.root, '', (root) => {
+      for (const { name, path } of files) {
+        // Those in `.taken` are few, and are named by way of that folder.
+        const snapshot = path === name ? snapshotOf(join(root, name)) : this.snapshot(path);
+        if (snapshot === 'gone') continue;
+        if (snapshot === 'ignored') {
+          ignored.push(name);
+          continue;
+        }
+        const memory = this.#memoryOf(path, snapshot) ?? {
+          snapshot,
+          sinceMs: nowMonotonicMs,
+          isTruncated: false,
+        };
+        remembered.set(path, memory);
+        const { sinceMs, isTruncated } = memory;
+        const seen = { name, size: snapshot.size, unchangedMs: nowMonotonicMs - sinceMs, isTruncated };
+        const is = readiness(seen, this.#settings, nowMs);
+        if (is.kind !== 'wait') ready.push({ name, path, snapshot, ...is });
+        else {
+          notReady += 1;
+          nextScanMs = Math.min(nextScanMs, is.waitMs);
+        }
+      }
+    });
+    this.#remembered = remembered;
+    ready.sort(compareWaiting);
+    return { ready, notReady, held, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
+  }
+
+  /**
+   * A file in the folder that is to be read now, as a scan would find it; null: it is gone, or may still be written.
+   * Waits for `quiet_ms` if its time does not say that it is older: nothing else speaks against a writer at work.
+   */
+  async settled(name: string, path: string, snapshot: FileSnapshot, nowMs: number): Promise<Waiting | null> {
+    const ageMs = Math.abs(Date.now() - Number(snapshot.mtimeNs / 1_000_000n));
+    const unchangedMs = Math.max(ageMs, this.#settings.quiet_ms);
+    if (ageMs < this.#settings.truncated_seconds * SECOND_MS) await sleep(this.#settings.quiet_ms);
+    if (!this.isUnchanged({ path, snapshot })) return null;
+    const seen = { name, size: snapshot.size, unchangedMs, isTruncated: false };
+    const is = readiness(seen, this.#settings, nowMs);
+    return is.kind === 'wait' ? null : { name, path, snapshot, ...is };
+  }
+
+  /** Gives a file whose compressed data is cut off time to grow. */
+  noteTruncated({ path, snapshot }: Waiting): void {
+    const memory = this.#memoryOf(path, snapshot);
+    if (memory !== undefined) memory.isTruncated = true;
+  }
+
+  /** What is remembered of a file, if it has not changed since. */
+  #memoryOf(path: string, snapshot: FileSnapshot): Remembered | undefined {
+    const memory = this.#remembered.get(path);
+    return memory !== undefined && isSameSnapshot(memory.snapshot, snapshot) ? memory : undefined;
+  }
+
+  /** An ingest number that no file has or had in this run. @param lastRecorded the highest one with a record */
+  nextNumber(lastRecorded: number): number {
+    this.#lastNumber ??= this.takenNumbers().at(-1) ?? 0;
+    this.#lastNumber = Math.max(this.#lastNumber, lastRecorded) + 1;
+    return this.#lastNumber;
+  }
+
+  /** The numbers of the files in `.taken`, lowest first: after a crash, one may have no record. */
+  takenNumbers(): number[] {
+    return namesIn(this.root, '.taken')
+      .flatMap((name) => TAKEN_NAME.exec(name)?.[1] ?? [])
+      .map(Number)
+      .sort((a, b) => a - b);
+  }
+
+  takenPath(number: number, name: string): string {
+    return join('.taken', `${number}.${shortName(name)}`);
+  }
+
+  skippedPath(number: number): string {
+    return join('.taken', `skipped-${number}.ndjson`);
+  }
+
+  /** Removes the skipped rows and drafts that an interrupted run left. @param kept files that have a record */
+  removeTemporary(kept: ReadonlySet<number>): void {
+    for (const name of namesIn(this.root, '.taken')) {
+      const number = /^skipped-(\d+)\.ndjson$/.exec(name)?.[1];
+      const isLeft = number === undefined ? isDraft(name) : !kept.has(Number(number));
+      if (isLeft) removeIn(this.root, join('.taken', name));
+    }
+  }
+
+  /**
+   * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk.
+   * @returns false if it changed since the scan: it stays where it is, or in `.taken`, and is scanned again
+   */
+  take(waiting: Waiting, number: number): boolean {
+    const path = this.takenPath(number, waiting.name);
+    try {
+      // Before the rename: a file that this user cannot read stays where it is, and is tried again under its name.
+      using file = openIn(this.root, waiting.path);
+      const stats = fstatSync(file.fd, { bigint: true });
+      if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;
+      fsyncSync(file.fd);
+      renameIn(this.root, waiting.path, path);
+    } catch (error) {
+      // It is gone, or a link or a socket.
+      if (isErrorCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return false;
+      throw error;
+    }
+    // The note beside a failed file is no longer true.
+    if (waiting.isReadAgain) removeIn(this.root, `${waiting.path}.reason.json`);
+    syncIn(this.root, '.taken');
+    return this.isUnchanged({ ...waiting, path });
+  }
+
+  /** Whether it is the file that was seen there. */
+  isUnchanged({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): boolean {
+    const now = this.snapshot(path);
+    return typeof now !== 'string' && isSameSnapshot(now, snapshot);
+  }
+
+  /** For a reading of a file: the one that was seen, whatever has its name by then. */
+  source({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): ExportSource {
+    return { path: join(this.root, path), found: snapshot };
+  }
+
+  /** @throws Error ENOENT if no regular file is there */
+  sourceAt(path: string): ExportSource {
+    const snapshot = this.snapshot(path);
+    if (typeof snapshot !== 'string') return this.source({ path, snapshot });
+    throw Object.assign(new Error(`${join(this.root, path)} is not a file`), { code: 'ENOENT' });
+  }
+
+  /** `ignored`: not a file that is read. */
+  snapshot(path: string): FileSnapshot | 'gone' | 'ignored' {
+    try {
+      return inDrop(this.root, path, snapshotOf);
+    } catch (error) {
+      if (isErrorCode(error, 'ENOENT')) return 'gone';
+      throw error;
+    }
+  }
+}
+
+/** Leaves room for the prefixes and suffixes that we add, within the file system's limit. */
+export function shortName(name: string): string {
+  if (Buffer.byteLength(name) <= NAME_BYTES_MAX) return name;
+  return Buffer.from(name)
+    .subarray(0, NAME_BYTES_MAX)
+    .toString('utf8')
+    .replace(/\ufffd+$/, '');
+}
+
+function compareWaiting(a: Waiting, b: Waiting): number {
+  if (a.kind === 'export' && b.kind === 'export') return compareFiles(a.file, b.file);
+  return a.kind === b.kind ? (a.name < b.name ? -1 : 1) : a.kind === 'export' ? -1 : 1;
+}
+
+/**
+ * A file that has other names may be one that its writer may not read: of Wirewatch, or of root, linked to here.
+ * @param path for system calls
+ */
+function snapshotOf(path: string): FileSnapshot | 'gone' | 'ignored' {
+  const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  // Also a name that is not UTF-8, and so not a path.
+  if (stats === undefined) return path.includes('\ufffd') ? 'ignored' : 'gone';
+  const isLinked = stats.nlink > 1n && (stats.uid === 0n || Number(stats.uid) === process.geteuid?.());
+  if (!stats.isFile() || isLinked) return 'ignored';
+  const { size, mtimeNs, ino, dev } = stats;
+  return { size, mtimeNs, ino, dev };
+}

@@ -1,0 +1,48 @@
+/** Which errors concern one file alone, and how an error is logged. */
+
+import { errorCode, reasonOf } from '../refused.ts';
+import { isDiskFull } from '../store/database-errors.ts';
+import { isLogError } from '../store/log-errors.ts';
+
+/**
+ * Whether an error concerns one file: it is tried again later, and the others go on.
+ *
+ * Every error of the operating system does: file systems, above all network shares, have more of them than a list would
+ * hold. Exceptions: a full disk, which is waited out; errors of the database and the log; and a failed fsync, after
+ * which data may be lost even if the next one succeeds.
+ */
+export function isFileError(error: unknown): boolean {
+  // By its name in errno.h: the codes of SQLite and Node (ERR_…) contain an underscore.
+  const isSystemError = /^E[A-Z0-9]+$/.test(errorCode(error));
+  const isFailedSync = error instanceof Error && 'syscall' in error && error.syscall === 'fsync';
+  return isSystemError && !isDiskFull(error) && !isLogError(error) && !isFailedSync;
+}
+
+export interface PlainError {
+  readonly message: string;
+  readonly code?: string;
+  readonly stack?: string;
+}
+
+/** For the log: without a stack if it is no fault of the program. */
+export function plainError(error: unknown): PlainError {
+  if (!(error instanceof Error)) return { message: String(error) };
+  const isExpected = isFileError(error) || isDiskFull(error);
+  return {
+    message: error.message,
+    ...('code' in error ? { code: errorCode(error) } : {}),
+    ...(isExpected || error.stack === undefined ? {} : { stack: error.stack }),
+  };
+}
+
+/** An error of one file in plain words. @throws any other error */
+export function reasonOfFile(error: unknown): string {
+  if (!isFileError(error)) throw error;
+  return reasonOf(error);
+}
+
+/** @throws an error that does not concern one file */
+export function nullOfFileError(error: unknown): null {
+  if (!isFileError(error)) throw error;
+  return null;
+}

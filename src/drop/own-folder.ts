@@ -1,0 +1,272 @@
+/**
+ * Every access of ingest to the drop folder. Others write there, so it trusts no name in it:
+ *
+ * - A call names a file relative to a folder that is open, so that nobody can exchange the folder below it. Node has no
+ *   openat(2); Linux has `/proc/self/fd`. Elsewhere the checks are the same, and a race remains.
+ * - Wirewatch's own folders must belong to its user, with nobody else writing there, each time they are opened.
+ * - A new file is created exclusively under a random name in `.taken`, and gets its name when it is complete.
+ *
+ * Paths are relative to the drop folder, `root`. Errors name the path, and what to do.
+ */
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  type Dirent,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  type Stats,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join, parse, resolve, sep } from 'node:path';
+import { isErrorCode } from '../refused.ts';
+import { isThere, openFile, syncFolder } from '../store/folder.ts';
+
+/** Wirewatch's own folders in it. `.taken` holds the file that is being processed. */
+export const OWN_FOLDERS = ['archive', 'failed', 'refused', '.taken'] as const;
+
+const OPEN_FILES = '/proc/self/fd';
+const HAS_OPEN_FILES = existsSync(OPEN_FILES);
+const FOLDER_FLAGS = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+// With O_EXCL, the last name is never followed.
+const NEW_FILE = 'wx';
+const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const WRITABLE_BY_OTHERS = 0o022;
+const STICKY = 0o1000;
+/** Of a draft of {@link writeIn}; the rest is random. */
+const DRAFT = 'draft-';
+
+interface OpenFolder {
+  /** For system calls. */
+  readonly at: string;
+  readonly path: string;
+  readonly file: number;
+}
+
+/** Others could direct what Wirewatch writes to other files. */
+export class ForeignFolder extends Error {
+  readonly code: 'EPERM' | 'ENOTDIR';
+  readonly problem: string;
+  /** What to do, with the command. */
+  readonly repair: string;
+
+  constructor(code: 'EPERM' | 'ENOTDIR', problem: string, repair: string) {
+    super(`${problem}. ${repair}`);
+    this.code = code;
+    this.problem = problem;
+    this.repair = repair;
+  }
+}
+
+/** Calls back with a path for system calls. */
+export function inDrop<T>(root: string, path: string, use: (path: string) => T): T {
+  return inFolder(root, folderOf(path), (at) => use(join(at, basename(path))));
+}
+
+/**
+ * The same for a folder: one of our own, one below, or '', the drop folder itself.
+ * @throws ForeignFolder; Error ENOENT if there is no such folder
+ */
+export function inFolder<T>(root: string, path: string, use: (path: string) => T): T {
+  const opened: OpenFolder[] = [];
+  try {
+    let folder = openFolder(realPath(root), root);
+    opened.push(folder);
+    for (const name of path === '' ? [] : path.split(sep)) {
+      folder = openFolder(join(folder.at, name), join(folder.path, name));
+      opened.push(folder);
+      requireOwn(folder.path, fstatSync(folder.file));
+    }
+    return use(folder.at);
+  } catch (error) {
+    throw withPlainPaths(error, opened);
+  } finally {
+    for (const { file } of opened) closeSync(file);
+  }
+}
+
+function folderOf(path: string): string {
+  const folder = dirname(path);
+  return folder === '.' ? '' : folder;
+}
+
+function openFolder(at: string, path: string): OpenFolder {
+  try {
+    const file = openSync(at, FOLDER_FLAGS);
+    // Somebody may have exchanged a folder on the way since it was looked at.
+    if (HAS_OPEN_FILES && !at.startsWith(OPEN_FILES) && readlinkSync(join(OPEN_FILES, `${file}`)) !== at) {
+      closeSync(file);
+      throw Object.assign(new Error(`${path} was moved while it was opened`), { code: 'ESTALE' });
+    }
+    return { at: HAS_OPEN_FILES ? join(OPEN_FILES, `${file}`) : at, path, file };
+  } catch (error) {
+    if (!isErrorCode(error, 'ENOTDIR', 'ELOOP')) throw error;
+    throw new ForeignFolder(
+      'ENOTDIR',
+      `${path} is not a folder: expected a real folder, not a link`,
+      moveAway(path),
+    );
+  }
+}
+
+/** @throws ForeignFolder */
+function requireOwn(path: string, { uid, mode }: Stats): void {
+  const user = process.geteuid?.() ?? uid;
+  const danger = 'could direct what Wirewatch writes there to other files';
+  if (uid !== user)
+    throw new ForeignFolder(
+      'EPERM',
+      `${path} belongs to user id ${uid}, not to that of Wirewatch (${user}): its owner ${danger}`,
+      moveAway(path),
+    );
+  const octal = (mode & 0o7777).toString(8).padStart(4, '0');
+  if ((mode & WRITABLE_BY_OTHERS) !== 0)
+    throw new ForeignFolder(
+      'EPERM',
+      `${path} has mode ${octal}: others ${danger}`,
+      `Run: chmod go-w ${path}`,
+    );
+}
+
+function moveAway(path: string): string {
+  return `Wirewatch makes this folder itself. Run: mv ${path} ${path}-before`;
+}
+
+/**
+ * The drop folder without links. Its operator may have made some; others could lead anywhere.
+ * @throws ForeignFolder for a link that another user made, or can replace
+ */
+function realPath(path: string): string {
+  let real = parse(resolve(path)).root;
+  const rest = resolve(path).split(sep).filter(Boolean);
+  for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
+    const next = join(real, name);
+    if (!lstatSync(next).isSymbolicLink()) {
+      real = next;
+      continue;
+    }
+    const { mode } = lstatSync(real);
+    const isOpenToOthers = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
+    if (!isTrusted(lstatSync(next)) || !isTrusted(lstatSync(real)) || isOpenToOthers)
+      throw new ForeignFolder(
+        'EPERM',
+        `${next} is a link that another user can replace`,
+        'Set [ingest] drop to the folder that it leads to.',
+      );
+    const target = readlinkSync(next);
+    rest.unshift(...target.split(sep).filter(Boolean));
+    if (target.startsWith(sep)) real = parse(target).root;
+  }
+  return real;
+}
+
+function isTrusted({ uid }: Stats): boolean {
+  return uid === 0 || uid === process.geteuid?.();
+}
+
+/** An error of a system call, with paths that its reader knows. */
+function withPlainPaths(error: unknown, opened: readonly OpenFolder[]): unknown {
+  if (!(error instanceof Error) || !HAS_OPEN_FILES) return error;
+  const plain = (text: string) =>
+    // The innermost first: `/proc/self/fd/2` is also the beginning of `/proc/self/fd/23`.
+    opened.reduceRight(
+      (all, { at, path }) => all.replaceAll(new RegExp(`${at}(?!\\d)`, 'g'), () => path),
+      text,
+    );
+  error.message = plain(error.message);
+  for (const member of ['path', 'dest'])
+    if (member in error) Object.assign(error, { [member]: plain(String(Reflect.get(error, member))) });
+  return error;
+}
+
+/** Makes one of our own folders, or one below, and makes its name durable. */
+export function makeOwnFolder(root: string, path: string): void {
+  const parent = folderOf(path);
+  if (parent !== '') makeOwnFolder(root, parent);
+  inFolder(root, parent, (at) => {
+    try {
+      mkdirSync(join(at, basename(path)), 0o755);
+      syncFolder(at);
+    } catch (error) {
+      if (!isErrorCode(error, 'EEXIST')) throw error;
+    }
+  });
+  inFolder(root, path, () => {});
+}
+
+export function namesIn(root: string, folder: string): string[] {
+  return inFolder(root, folder, (at) => readdirSync(at));
+}
+
+/** Empty if there is no such folder. */
+export function entriesIn(root: string, folder: string): Dirent[] {
+  try {
+    return inFolder(root, folder, (at) => readdirSync(at, { withFileTypes: true }));
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return [];
+    throw error;
+  }
+}
+
+export function isThereIn(root: string, path: string): boolean {
+  try {
+    return inDrop(root, path, isThere);
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return false;
+    throw error;
+  }
+}
+
+/** Neither name is durable before {@link syncIn} of its folder. */
+export function renameIn(root: string, from: string, to: string): void {
+  inDrop(root, from, (old) => inDrop(root, to, (fresh) => renameSync(old, fresh)));
+}
+
+/** Unlike rmSync, it fails with the system's own error if a folder is in the file's place. */
+export function removeIn(root: string, path: string): void {
+  try {
+    inDrop(root, path, unlinkSync);
+  } catch (error) {
+    if (!isErrorCode(error, 'ENOENT')) throw error;
+  }
+}
+
+export function syncIn(root: string, folder: string): void {
+  inFolder(root, folder, syncFolder);
+}
+
+/** Creates a file; an earlier one of this name goes. A `using` declaration closes it. */
+export function createIn(root: string, path: string): { readonly fd: number } & Disposable {
+  removeIn(root, path);
+  return inDrop(root, path, (at) => openFile(at, NEW_FILE));
+}
+
+/** Opens a file that others wrote, to read it. It follows no link and waits for no pipe. */
+export function openIn(root: string, path: string): { readonly fd: number } & Disposable {
+  return inDrop(root, path, (at) => openFile(at, READ_FLAGS));
+}
+
+/** Writes a small file, readable for those who may enter its folder. It gets its name when its content is on the disk. */
+export function writeIn(root: string, path: string, text: string): void {
+  const draft = join('.taken', `${DRAFT}${randomBytes(16).toString('hex')}`);
+  try {
+    inDrop(root, draft, (at) => writeFileSync(at, text, { flag: NEW_FILE, mode: 0o644, flush: true }));
+    renameIn(root, draft, path);
+  } catch (error) {
+    removeIn(root, draft);
+    throw error;
+  }
+  syncIn(root, dirname(path));
+}
+
+/** Whether the name in `.taken` is that of a draft. After a crash nobody completes it. */
+export function isDraft(name: string): boolean {
+  return name.startsWith(DRAFT);
+}

@@ -1,0 +1,163 @@
+/**
+ * Checks one row of an export. Pure.
+ *
+ * It visits each key of the row once: a row has about twenty, and there may be millions of rows.
+ */
+import { grouped } from '../counted.ts';
+import { BANDS, bandStep } from '../detection/band.ts';
+import { CONTENT_TYPE_OF_EXPORT, type ExportName, TYPE_RULES } from '../detection/content-type.ts';
+import { type ColumnKind, EMPTY_ROW, type ExportRow } from '../detection/fields.ts';
+import { formatSeconds, parseSeconds } from '../time.ts';
+import { Bad, hostOfDomain, readAddress, registrableDomain } from './article-address.ts';
+import { type ColumnName, EXPORT_COLUMNS, exportColumn } from './columns.ts';
+
+/** Of the times in a file, as the API writes times. */
+export interface TimeBounds {
+  /** The earliest `first_detected_at`. */
+  readonly earliest: string;
+  readonly latest: string;
+}
+
+export interface RowLimits extends TimeBounds {
+  readonly export: ExportName;
+  /** The default of `first_detected_estimated`. */
+  readonly estimated: boolean;
+}
+
+export interface RowError {
+  readonly column: string | null;
+  readonly value: unknown;
+  readonly expected: string;
+}
+
+export type RawRow = Readonly<Record<string, unknown>>;
+
+/** `isNameDropped`: that of the publisher, because the row has no publisher id. */
+export type CheckedRow =
+  | { readonly kind: 'row'; readonly row: ExportRow; readonly isNameDropped: boolean }
+  | { readonly kind: 'bad'; readonly errors: readonly RowError[] };
+
+/** Columns that Wirewatch derives: if an export has them, their values must match. */
+const DERIVED_COLUMNS = ['content_type', 'match_type', 'strength_band'] as const;
+const STRING_BYTES_MAX = 4 * 1024;
+const REQUIRED = EXPORT_COLUMNS.filter((column) => column.required);
+/** Longer names are truncated in a file's record. */
+const COLUMN_NAME_MAX = 100;
+const IGNORED_COLUMNS_MAX = 50;
+
+/** @param ignored collects the names of unknown columns */
+export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): CheckedRow {
+  const row = { ...EMPTY_ROW, first_detected_estimated: limits.estimated };
+  const values: Record<ColumnName, unknown> = row;
+  const errors: RowError[] = [];
+  let requiredSeen = 0;
+  let hasDerived = false;
+  for (const name in raw) {
+    const column = exportColumn(name);
+    if (column === undefined) {
+      if ((DERIVED_COLUMNS as readonly string[]).includes(name)) hasDerived = true;
+      else if (ignored.size < IGNORED_COLUMNS_MAX) ignored.add(name.slice(0, COLUMN_NAME_MAX));
+      continue;
+    }
+    if (!column.exports.includes(limits.export)) {
+      const expected = `no column ${name} in ${limits.export} files`;
+      errors.push({ column: name, value: raw[name], expected });
+      continue;
+    }
+    const value = raw[name];
+    if (isAbsent(value)) continue;
+    if (column.required) requiredSeen += 1;
+    const read = readValue(value, column.kind, limits);
+    if (read instanceof Bad) errors.push({ column: name, value, expected: read.expected });
+    else values[column.name] = read;
+  }
+  if (requiredSeen < REQUIRED.length) errors.push(...missing(raw));
+  if (hasDerived && errors.length === 0) errors.push(...checkDerived(raw, row, limits.export));
+  if (errors.length > 0) return { kind: 'bad', errors };
+  const domain = row.article_domain ?? (typeof raw.article_url === 'string' ? raw.article_url : '');
+  row.article_domain = domain === '' ? null : registrableDomain(hostOfDomain(domain));
+  const isNameDropped = row.article_publisher_id === null && row.article_publisher_name !== null;
+  if (isNameDropped) row.article_publisher_name = null;
+  return { kind: 'row', row, isNameDropped };
+}
+
+/** @returns the value as it is stored, or {@link Bad} */
+function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): unknown {
+  switch (kind.type) {
+    case 'integer':
+      return typeof value === 'number' && Number.isInteger(value) && value >= kind.least && value <= kind.most
+        ? value + 0
+        : new Bad(`an integer from ${grouped(kind.least)} to ${grouped(kind.most)}`);
+    case 'score': {
+      const most = TYPE_RULES[CONTENT_TYPE_OF_EXPORT[limits.export]].score_max;
+      return typeof value === 'number' && value >= 0 && value <= most
+        ? value + 0
+        : new Bad(`a number from 0 to ${most}`);
+    }
+    case 'boolean':
+      return typeof value === 'boolean' ? value : new Bad('true or false');
+    case 'timestamp':
+      return readTimestamp(value, kind.bound, limits);
+    case 'string':
+      return readString(value, kind.characters_max, kind.trimmed === true);
+    case 'address':
+      return typeof value === 'string' && value.isWellFormed()
+        ? readAddress(value)
+        : new Bad('an absolute URL that begins with http:// or https://');
+  }
+}
+
+function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits: RowLimits): string | Bad {
+  const seconds = typeof value === 'string' ? parseSeconds(value) : null;
+  if (seconds === null || typeof value !== 'string') {
+    return new Bad('an ISO 8601 time with Z or an offset, such as 2026-11-21T10:10:00Z');
+  }
+  // Stored times are compared as text, so each has only one spelling. Most rows have it already.
+  const text = value.length === 20 && value[10] === 'T' && value[19] === 'Z' ? value : formatSeconds(seconds);
+  if (bound === 'both' && text < limits.earliest) return new Bad(`a time not before ${limits.earliest}`);
+  if (bound !== 'none' && text > limits.latest) return new Bad(`a time not after ${limits.latest}`);
+  return text;
+}
+
+function readString(
+  value: unknown,
+  charactersMax: number | undefined,
+  trimmed: boolean,
+): string | null | Bad {
+  if (typeof value !== 'string' || !value.isWellFormed()) return new Bad('a string of valid Unicode');
+  if (value.length * 3 > STRING_BYTES_MAX && Buffer.byteLength(value) > STRING_BYTES_MAX) {
+    return new Bad('a string of at most 4 KiB');
+  }
+  if (charactersMax !== undefined && value.length > charactersMax && [...value].length > charactersMax) {
+    return new Bad(`a string of at most ${charactersMax} characters`);
+  }
+  return trimmed ? value.trim() || null : value;
+}
+
+function missing(raw: RawRow): RowError[] {
+  const expected = 'a value: this column is required';
+  return REQUIRED.filter(({ name }) => isAbsent(raw[name])).map(({ name }) => ({
+    column: name,
+    value: raw[name] ?? null,
+    expected,
+  }));
+}
+
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || value === '';
+}
+
+function checkDerived(raw: RawRow, row: ExportRow, exportName: ExportName): RowError[] {
+  const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
+  const expected: Record<(typeof DERIVED_COLUMNS)[number], string> = {
+    content_type: contentType,
+    match_type: TYPE_RULES[contentType].match_type,
+    strength_band: BANDS[bandStep(contentType, row.strength_score)] ?? '',
+  };
+  return Object.entries(expected).flatMap(([column, wanted]) => {
+    const value = raw[column];
+    return isAbsent(value) || value === wanted
+      ? []
+      : [{ column, value, expected: `"${wanted}", or no value` }];
+  });
+}

@@ -1,0 +1,57 @@
+/** Counts the errors in an export file by kind, and shortens their values. Pure. */
+import type { RowError } from './check-row.ts';
+
+export interface LineError extends RowError {
+  readonly line: number;
+}
+
+/** Errors of one kind: with the same column and the same expectation. */
+export interface ErrorGroup extends RowError {
+  readonly count: number;
+  /** The first lines with this error; `value` is that on the first one. */
+  readonly lines: readonly number[];
+}
+
+const GROUPS_MAX = 20;
+const GROUP_LINES_MAX = 5;
+const VALUE_CHARACTERS_MAX = 200;
+
+export class ErrorGroups {
+  readonly #groups = new Map<string, ErrorGroup & { count: number; readonly lines: number[] }>();
+
+  add({ line, column, expected, value }: LineError): void {
+    const key = `${column} ${expected}`;
+    const group = this.#groups.get(key);
+    if (group !== undefined) {
+      group.count += 1;
+      if (group.lines.length < GROUP_LINES_MAX) group.lines.push(line);
+    } else if (this.#groups.size < GROUPS_MAX)
+      this.#groups.set(key, { ...shortened({ column, expected, value }), count: 1, lines: [line] });
+  }
+
+  all(): ErrorGroup[] {
+    return [...this.#groups.values()];
+  }
+}
+
+/** Truncates a long value: it is shown only so that a person can find the row. */
+export function shortened(error: RowError): RowError {
+  const { value } = error;
+  const text = typeof value === 'string' ? value : jsonText(value);
+  if (text === null) return { ...error, value: NESTED_TOO_DEEPLY };
+  if (text === undefined || text.length <= VALUE_CHARACTERS_MAX) return error;
+  return { ...error, value: `${text.slice(0, VALUE_CHARACTERS_MAX)}…` };
+}
+
+/** Shown for a value that {@link jsonText} cannot write. */
+export const NESTED_TOO_DEEPLY = '(nested too deeply to show)';
+
+/** A value as JSON; null if it is nested too deeply: JSON.parse accepts deeper nesting than JSON.stringify. */
+export function jsonText(value: unknown): string | null | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+}

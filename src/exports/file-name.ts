@@ -1,0 +1,97 @@
+/**
+ * The names of files in the drop folder.
+ *
+ * `<export>.<window start>.<form>` is a ten-minute window of an export; `<export>.backfill-<label>.<form>` is history
+ * outside any window. Other names are refused, unless they mark the file as unfinished.
+ */
+import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
+import { DAY_MS, formatMs, parseWindowStart, WINDOW_MS } from '../time.ts';
+
+export const FORMS = ['ndjson', 'ndjson.gz', 'ndjson.zst', 'csv', 'csv.gz', 'csv.zst'] as const;
+export type Form = (typeof FORMS)[number];
+
+export type ExportFileName = {
+  readonly name: string;
+  readonly export: ExportName;
+  readonly form: Form;
+} & (
+  | { readonly kind: 'window'; readonly window_start: number }
+  | { readonly kind: 'backfill'; readonly label: string }
+);
+
+export type ParsedName =
+  | { readonly kind: 'export'; readonly file: ExportFileName }
+  /** Still being written: ignored. */
+  | { readonly kind: 'unfinished' }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+const UNFINISHED = /^\.|\.(tmp|part|partial)$/;
+const LABEL = /^[a-z0-9._-]{1,64}$/;
+const EXPECTED =
+  'expected <export>.<window start>.<form> such as newswire.20261121T1010Z.ndjson.gz, or <export>.backfill-<label>.<form>';
+
+export function parseFileName(name: string): ParsedName {
+  if (UNFINISHED.test(name)) return { kind: 'unfinished' };
+  const dot = name.indexOf('.');
+  const exportName = name.slice(0, dot);
+  if (dot < 0 || !isExportName(exportName)) {
+    return refused(
+      `the name must begin with ${EXPORT_NAMES.map((name) => `"${name}."`).join(' or ')}; ${EXPECTED}`,
+    );
+  }
+  const form = FORMS.filter((candidate) => name.endsWith(`.${candidate}`)).at(-1);
+  if (!form) return refused(`the name must end in one of ${FORMS.join(', ')}; ${EXPECTED}`);
+  const middle = name.slice(dot + 1, -form.length - 1);
+  if (middle.startsWith('backfill-')) {
+    const label = middle.slice('backfill-'.length);
+    if (!LABEL.test(label))
+      return refused(`the label of a backfill must have 1 to 64 characters from a-z 0-9 . _ -; ${EXPECTED}`);
+    return { kind: 'export', file: { kind: 'backfill', name, export: exportName, form, label } };
+  }
+  const window_start = parseWindowStart(middle);
+  if (window_start === null)
+    return refused(
+      `"${middle}" is not the start of a window: it must be YYYYMMDDTHHMMZ in UTC, a multiple of ten minutes; ${EXPECTED}`,
+    );
+  return { kind: 'export', file: { kind: 'window', name, export: exportName, form, window_start } };
+}
+
+/** Whether a window's file can be read now: the window must have ended. */
+export function windowReadiness(windowStartMs: number, nowMs: number): 'ready' | 'early' | 'too far ahead' {
+  if (windowStartMs > nowMs + DAY_MS) return 'too far ahead';
+  return windowStartMs + WINDOW_MS <= nowMs ? 'ready' : 'early';
+}
+
+/** The name with the ingest number before the form, for use where the name itself is taken. */
+export function numberedName(name: string, number: string): string {
+  const parsed = parseFileName(name);
+  if (parsed.kind !== 'export') return `${name}.${number}`;
+  const base = name.slice(0, -parsed.file.form.length - 1);
+  return `${base}.${number}.${parsed.file.form}`;
+}
+
+/** The order in which waiting files are read: by window, backfills last. File times do not count. */
+export function compareFiles(a: ExportFileName, b: ExportFileName): number {
+  const rank = (file: ExportFileName) => (file.kind === 'window' ? file.window_start : Infinity);
+  if (rank(a) !== rank(b)) return rank(a) < rank(b) ? -1 : 1;
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+}
+
+/** The latest time that a row may have. */
+export function latestTime(endMs: number): string {
+  return formatMs(endMs + DAY_MS);
+}
+
+/** The bound and the default for times in a file. */
+export function timesOf(file: ExportFileName, readAtMs: number) {
+  const endMs = file.kind === 'window' ? file.window_start + WINDOW_MS : readAtMs;
+  return { latest: latestTime(endMs), exported_at_default: formatMs(readAtMs) };
+}
+
+export function switchedOff(exportName: ExportName): string {
+  return `the export ${exportName} is switched off. To read its files, set [exports.${exportName}] enabled = true.`;
+}
+
+function refused(reason: string): ParsedName {
+  return { kind: 'refused', reason };
+}

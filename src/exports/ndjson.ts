@@ -1,0 +1,58 @@
+/** NDJSON: one JSON object per line, and optionally a last line with the number of rows. */
+import { reasonOf } from '../refused.ts';
+import type { RawRow } from './check-row.ts';
+import { badFile, badRow, NEWLINE, type RawEntry, wholeLines } from './lines.ts';
+
+/** Entries come in groups: an asynchronous step for each row would cost more than the row. */
+export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenerator<Iterable<RawEntry>> {
+  for await (const lines of wholeLines(chunks))
+    yield lines.kind === 'lines'
+      ? entriesOf(lines.block, lines.first_line)
+      : [badRow(lines.line, lines.expected, lines.text)];
+}
+
+/**
+ * Each line is decoded by itself: most then need one byte per character; a block as one string needs two. Rows are parsed
+ * lazily, so that each dies young: rows of a complete block survived garbage collections, which took a quarter of the time.
+ */
+function* entriesOf(block: Buffer, firstLine: number): Generator<RawEntry> {
+  let line = firstLine;
+  for (let at = 0; at < block.length; line += 1) {
+    const newline = block.indexOf(NEWLINE, at);
+    const end = newline < 0 ? block.length : newline;
+    const content = block.toString('utf8', at, end);
+    if (content.trim() !== '') yield entryOf(content, line);
+    at = end + 1;
+  }
+}
+
+function entryOf(content: string, line: number): RawEntry {
+  let value: unknown;
+  try {
+    value = JSON.parse(content);
+  } catch (error) {
+    return badRow(line, `a JSON object (${placeOf(reasonOf(error))})`, content);
+  }
+  if (!isObject(value)) return badRow(line, 'a JSON object', content);
+  if (!Object.hasOwn(value, 'end_of_export')) return { kind: 'row', line, raw: value };
+  const { end_of_export: end, rows } = value;
+  if (end !== true || typeof rows !== 'number' || !Number.isInteger(rows) || rows < 0)
+    return badFile(
+      line,
+      '{"end_of_export":true,"rows":N}, or a row without the member end_of_export',
+      content,
+    );
+  return { kind: 'trailer', line, rows };
+}
+
+/** The JSON parser's reason, with the position in the line. */
+function placeOf(reason: string): string {
+  const [, position] = / at position (\d+)/.exec(reason) ?? [];
+  if (position !== undefined) return `not valid JSON at character ${Number(position) + 1}`;
+  const [, found] = /^Unexpected token '([\s\S]+?)', /.exec(reason) ?? [];
+  return `not valid JSON: ${found === undefined ? 'it ends too early' : `unexpected ${JSON.stringify(found)}`}`;
+}
+
+function isObject(value: unknown): value is RawRow {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

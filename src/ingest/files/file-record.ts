@@ -1,0 +1,280 @@
+/** The record of every processed file: `ingest_file`, by ingest number. */
+import type { ExportName } from '../../detection/content-type.ts';
+import type { TimeBounds } from '../../exports/check-row.ts';
+import type { ExportFileName } from '../../exports/file-name.ts';
+import type { Database } from '../../store/database.ts';
+import { formatMs } from '../../time.ts';
+import type { ApplyCounts } from '../apply/apply-rows.ts';
+import type { ReadingCounts, ReadingErrors } from '../reading/read-export.ts';
+
+export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refused'] as const;
+export type FileOutcome = (typeof FILE_OUTCOMES)[number];
+
+/** The outcome of a file's rows, and the reason. */
+export interface FileReport
+  extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256' | 'bytes'> & ReadingErrors> {
+  /** Why the file failed or was refused, in plain English. */
+  readonly reason?: string;
+  /** Of a refused file: how many were refused so far, with this one. Records of earlier versions have none. */
+  readonly refused_files?: number;
+  /** Of a backfill while it is applied: as it was checked. Records of earlier versions have none. */
+  readonly bounds?: TimeBounds;
+}
+
+export interface FileRecord {
+  readonly number: number;
+  readonly name: string;
+  readonly export: ExportName | null;
+  /** Epoch milliseconds. */
+  readonly window_start: number | null;
+  readonly label: string | null;
+  readonly sha256: string | null;
+  readonly bytes: number;
+  readonly outcome: FileOutcome;
+  readonly taken_at: number;
+  readonly finished_at: number | null;
+  readonly rows_applied: number;
+  readonly report: FileReport;
+  /** Relative to the drop folder; null while a backfill is applied, and when the file is gone. */
+  readonly destination: string | null;
+}
+
+type Row = Omit<FileRecord, 'report'> & { readonly report: string };
+
+const COLUMNS = `number, name, export, window_start, label, sha256, bytes, outcome, taken_at, finished_at, rows_applied,
+  report, destination`;
+const SELECT = `SELECT ${COLUMNS} FROM ingest_file`;
+
+const UPSERT_FILE = `
+  INSERT INTO ingest_file (${COLUMNS})
+  VALUES (:number, :name, :export, :window_start, :label, :sha256, :bytes, :outcome, :taken_at, :finished_at,
+    :rows_applied, :report, :destination)
+  ON CONFLICT (number) DO UPDATE SET outcome = excluded.outcome, finished_at = excluded.finished_at,
+    rows_applied = excluded.rows_applied, report = excluded.report, destination = excluded.destination`;
+
+/** Nobody needs more of them, and whoever writes the drop folder could have any number made. */
+const REFUSED_RECORDS_MAX = 1000;
+
+const SELECT_REFUSED = `
+  SELECT number FROM ingest_file INDEXED BY ingest_file_by_outcome WHERE outcome = 'refused' ORDER BY number DESC`;
+
+const IS_WANTED = `
+  (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
+    AND (:export IS NULL OR export = :export) AND (:part IS NULL OR instr(name, :part) > 0) AS is_wanted`;
+
+/** The newest first; it reads a bounded number of records, however few match. */
+export const SELECT_FILES = `
+  SELECT ${COLUMNS}, ${IS_WANTED} FROM ingest_file WHERE number < :before ORDER BY number DESC LIMIT :scanned`;
+
+/** There are few of them, and an index leads to them. */
+export const SELECT_FILES_NOT_APPLIED = `
+  SELECT ${COLUMNS}, ${IS_WANTED}
+  FROM (
+    SELECT number AS found FROM ingest_file INDEXED BY ingest_file_by_outcome
+    WHERE outcome IN ('applying', 'repeated', 'failed', 'refused') AND number < :before
+    ORDER BY number DESC LIMIT :scanned) CROSS JOIN ingest_file ON number = found
+  ORDER BY found DESC`;
+
+const SELECT_SAME_CONTENT = `
+  SELECT number FROM ingest_file
+  WHERE sha256 = :sha256 AND outcome = 'applied' AND export = :export
+    AND window_start IS :window_start AND label IS :label
+  LIMIT 1`;
+
+/** @param clauses what follows FROM */
+function select(db: Database, clauses: string, ...values: unknown[]): FileRecord[] {
+  return db
+    .prepare<unknown[], Row>(`${SELECT} ${clauses}`)
+    .all(...values)
+    .map(fromRow);
+}
+
+export function saveFile(db: Database, record: FileRecord): void {
+  db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(record.report) });
+}
+
+/** How many files were refused so far, also those whose records are gone. */
+export function refusedFiles(db: Database): number {
+  const numbers = db.prepare<unknown[], { number: number }>(SELECT_REFUSED).all();
+  return findFile(db, numbers[0]?.number ?? 0)?.report.refused_files ?? numbers.length;
+}
+
+/** Deletes the oldest records of refused files. @param kept numbers of files that are still to be moved */
+export function forgetRefused(db: Database, kept: readonly number[]): void {
+  const numbers = db.prepare<unknown[], { number: number }>(SELECT_REFUSED).all();
+  for (const { number } of numbers.slice(REFUSED_RECORDS_MAX))
+    if (!kept.includes(number)) db.prepare('DELETE FROM ingest_file WHERE number = ?').run(number);
+}
+
+/** The file is no longer where the record says. */
+export function clearDestination(db: Database, number: number): void {
+  db.prepare('UPDATE ingest_file SET destination = NULL WHERE number = ?').run(number);
+}
+
+export function lastFileNumber(db: Database): number {
+  const last = db.prepare<unknown[], { number: number | null }>(
+    'SELECT max(number) AS number FROM ingest_file',
+  );
+  return last.get()?.number ?? 0;
+}
+
+/** Backfills that are partly applied. */
+export function applyingFiles(db: Database): FileRecord[] {
+  return select(db, "WHERE outcome = 'applying' ORDER BY number");
+}
+
+export function newestFiles(db: Database, limit: number): FileRecord[] {
+  return select(db, 'ORDER BY number DESC LIMIT ?', limit);
+}
+
+/** Files that failed or were refused since, the newest first. @param since epoch milliseconds */
+export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
+  const clauses = "WHERE outcome IN ('failed', 'refused') AND finished_at > ? ORDER BY number DESC LIMIT ?";
+  return select(db, clauses, since, limit);
+}
+
+export interface FilesWanted {
+  /** Null: all, as for the other members. */
+  readonly outcomes: readonly string[] | null;
+  readonly export: string | null;
+  /** A part of the name. */
+  readonly part: string | null;
+  /** Files with smaller numbers only. */
+  readonly before: number | null;
+}
+
+const PAGE_FILES = 50;
+const SCANNED_FILES_MAX = 5000;
+
+/**
+ * The newest matching files, at most 50. It reads a bounded number of records: a page with fewer files can still have a
+ * next one.
+ * @returns `next`: the `before` of the next page; null when there is none
+ */
+export function filesPage(db: Database, wanted: FilesWanted): { files: FileRecord[]; next: number | null } {
+  const { outcomes, part, before } = wanted;
+  const isFiltered = outcomes !== null || part !== null || wanted.export !== null;
+  const scanned = isFiltered ? SCANNED_FILES_MAX : PAGE_FILES;
+  const sql = outcomes?.includes('applied') === false ? SELECT_FILES_NOT_APPLIED : SELECT_FILES;
+  const values = {
+    outcomes: outcomes === null ? null : JSON.stringify(outcomes),
+    export: wanted.export,
+    part,
+    before: before ?? Number.MAX_SAFE_INTEGER,
+    scanned,
+  };
+  const rows = db.prepare<unknown[], Row & { is_wanted: 0 | 1 }>(sql).iterate(values);
+  const files: FileRecord[] = [];
+  let seen = 0;
+  let last: number | null = null;
+  for (const { is_wanted, ...row } of rows) {
+    seen += 1;
+    last = row.number;
+    if (is_wanted === 1) files.push(fromRow(row));
+    if (files.length === PAGE_FILES) break;
+  }
+  return { files, next: seen === scanned || files.length === PAGE_FILES ? last : null };
+}
+
+/** Every file that came for a window, the newest first. */
+export function filesOfWindow(
+  db: Database,
+  window: { readonly export: ExportName; readonly window_start: number },
+  limit: number,
+): FileRecord[] {
+  const clauses = 'WHERE export = ? AND window_start = ? ORDER BY number DESC LIMIT ?';
+  return select(db, clauses, window.export, window.window_start, limit);
+}
+
+export function findFile(db: Database, number: number): FileRecord | null {
+  return select(db, 'WHERE number = ?', number)[0] ?? null;
+}
+
+/** The newest records of files that were dropped under this name. */
+export function filesNamed(db: Database, name: string): FileRecord[] {
+  return select(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
+}
+
+/** The number of the applied file with the same content for this window or label. */
+export function findSameContent(db: Database, file: ExportFileName, sha256: string): number | null {
+  const wanted = {
+    export: file.export,
+    window_start: file.kind === 'window' ? file.window_start : null,
+    label: file.kind === 'backfill' ? file.label : null,
+    sha256,
+  };
+  return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
+}
+
+/**
+ * Files of a window that lie in failed/, the newest first: it can be read from them again. One in the archive was
+ * replaced by another.
+ */
+export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
+  const clauses = `
+    WHERE export = ? AND window_start = ? AND outcome = 'failed' AND destination IS NOT NULL
+      AND destination NOT LIKE 'archive/%'
+    ORDER BY number DESC`;
+  return select(db, clauses, exportName, windowStart);
+}
+
+/** Applied files, first to last, that were finished in `[from, to)`, epoch milliseconds. */
+export function archivedFiles(db: Database, from: number, to: number): FileRecord[] {
+  const clauses = "WHERE outcome = 'applied' AND finished_at >= ? AND finished_at < ? ORDER BY number";
+  return select(db, clauses, from, to);
+}
+
+/** Archived files with greater numbers than `after`, first to last, that were finished before a time. */
+export function expiredFiles(db: Database, beforeMs: number, after: number, limit: number): FileRecord[] {
+  const clauses = `
+    WHERE outcome IN ('applied', 'repeated', 'failed') AND destination LIKE 'archive/%' AND finished_at < ?
+      AND number > ?
+    ORDER BY number LIMIT ?`;
+  return select(db, clauses, beforeMs, after, limit);
+}
+
+function fromRow(row: Row): FileRecord {
+  return { ...row, report: JSON.parse(row.report) };
+}
+
+/** A file's record in the API's names. */
+export type FileDocument = Readonly<ReturnType<typeof fileDocument>>;
+
+export function fileDocument({ name, window_start, taken_at, finished_at, ...record }: FileRecord) {
+  const { number, outcome, export: exportName, label, destination, sha256, bytes, report } = record;
+  return {
+    number,
+    file: name,
+    outcome,
+    export: exportName,
+    window_start: window_start === null ? null : formatMs(window_start),
+    label,
+    taken_at: formatMs(taken_at),
+    finished_at: finished_at === null ? null : formatMs(finished_at),
+    destination,
+    sha256,
+    bytes,
+    report,
+  };
+}
+
+/** The outcome of a file, for metrics. */
+export interface ProcessedFile {
+  readonly export: ExportName | null;
+  readonly outcome: FileOutcome;
+  readonly rows: Readonly<Record<RowOutcome, number>>;
+}
+
+export const ROW_OUTCOMES = ['created', 'updated', 'rescored', 'unchanged', 'left_out'] as const;
+/** `left_out`: bad, or of a stream that does not exist. */
+export type RowOutcome = (typeof ROW_OUTCOMES)[number];
+
+export function processedFile(record: FileRecord): ProcessedFile {
+  const { created = 0, updated = 0, rescored = 0, unchanged = 0, bad_rows = 0, unknown_rows } = record.report;
+  const unknown = Object.values(unknown_rows ?? {}).reduce((sum, rows) => sum + rows, 0);
+  return {
+    export: record.export,
+    outcome: record.outcome,
+    rows: { created, updated, rescored, unchanged, left_out: bad_rows + unknown },
+  };
+}

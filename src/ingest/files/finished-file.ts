@@ -1,0 +1,221 @@
+/**
+ * After the commit: writes the notes beside a file and moves it to its folder.
+ *
+ * Every step can be repeated. A crash between any two leaves the file in `.taken` with its record; the next start
+ * goes through the same steps.
+ */
+import { dirname, join } from 'node:path';
+import type { ExportName } from '../../detection/content-type.ts';
+import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
+import { isFileError, plainError } from '../../drop/file-errors.ts';
+import { isThereIn, makeOwnFolder, removeIn, renameIn, syncIn, writeIn } from '../../drop/own-folder.ts';
+import type { IsRecorded } from '../../drop/waiting-names.ts';
+import { numberedName } from '../../exports/file-name.ts';
+import type { Database } from '../../store/database.ts';
+import { isDiskFull } from '../../store/database-errors.ts';
+import type { DataFolder } from '../../store/folder.ts';
+import { formatMs, type Now, utcDay } from '../../time.ts';
+import { findWindow } from '../../windows/ledger.ts';
+import type { StreamWriter } from '../apply/stream-writer.ts';
+import type { ExportReader } from '../reading/export-reader.ts';
+import type { Reporting } from '../reporting.ts';
+import type { AccessConnection } from '../threads/access-connection.ts';
+import type { StuckFiles } from '../threads/stuck-files.ts';
+import {
+  type FileOutcome,
+  type FileRecord,
+  filesLeft,
+  findFile,
+  lastFileNumber,
+  saveFile,
+} from './file-record.ts';
+
+/** Where files are recorded and moved. */
+export interface FileStore extends Reporting {
+  readonly drop: DropFolder;
+  readonly writer: StreamWriter;
+  /** Never before the end of a finished window: a clock that says so is wrong. */
+  readonly now: Now;
+}
+
+/** What the work of the ingest thread needs. */
+export interface Ingest extends FileStore {
+  readonly folder: DataFolder;
+  /** The version of the program. */
+  readonly program: string;
+  readonly access: AccessConnection;
+  readonly exports: ExportReader;
+  readonly stuck: StuckFiles;
+  /** Lets more urgent work run between two steps of long work. @throws Stopping when the thread is to end */
+  readonly between: () => Promise<void>;
+  /** Does work, again and again until the disk has room for it. */
+  readonly untilRoom: (work: () => unknown) => Promise<void>;
+  /** Called for each file that was read, put away, or moved to its folder. */
+  readonly onProcessed: (record: FileRecord) => void;
+}
+
+const FOLDER_OF_OUTCOME: Readonly<Record<Exclude<FileOutcome, 'applying'>, string>> = {
+  applied: 'archive',
+  repeated: 'archive',
+  failed: 'failed',
+  refused: 'refused',
+};
+
+/** The next ingest number. None is issued twice, even if the first file was not recorded. */
+export function nextNumber({ drop, writer }: FileStore): number {
+  return drop.nextNumber(lastFileNumber(writer.db));
+}
+
+/** A file's future path in the drop folder: neither in use nor promised to another file. */
+export function chooseDestination(
+  files: FileStore,
+  outcome: Exclude<FileOutcome, 'applying'>,
+  name: string,
+  number: number,
+): string {
+  const folder = FOLDER_OF_OUTCOME[outcome];
+  const day = folder === 'archive' ? join(folder, utcDay(files.now())) : folder;
+  let destination = join(day, shortName(name));
+  for (let again = 0; !isFree(files, destination); again += 1)
+    destination = join(day, numberedName(shortName(name), again === 0 ? `${number}` : `${number}.${again}`));
+  return destination;
+}
+
+/**
+ * Whether a file in `.taken` waits to be moved, or is being applied. After a restore, the record of its number may be that
+ * of another file.
+ */
+export function recordedIn(db: Database): IsRecorded {
+  return (number, name) => {
+    const record = findFile(db, number);
+    return record !== null && shortName(record.name) === name && hasFile(record);
+  };
+}
+
+/** Otherwise its file is gone, and one with its number and name is another. */
+function hasFile({ destination, outcome }: FileRecord): boolean {
+  return destination !== null || outcome === 'applying';
+}
+
+/** The records of the files in `.taken`: committed, and not moved yet. */
+export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'writer'>): FileRecord[] {
+  return [...new Set(drop.takenNumbers())].flatMap((number) => {
+    const record = findFile(writer.db, number);
+    if (record === null || !hasFile(record)) return [];
+    return isThereIn(drop.root, drop.takenPath(number, record.name)) ? record : [];
+  });
+}
+
+/** Removes what an interrupted run left in `.taken`. @param kept files there with a record */
+export function removeTemporary({ drop, log }: FileStore, kept: readonly FileRecord[]): void {
+  try {
+    drop.removeTemporary(new Set(kept.map(({ number }) => number)));
+  } catch (error) {
+    if (!isFileError(error)) throw error;
+    // The next start removes them.
+    log('warn', 'cannot delete temporary files of an interrupted run', { err: plainError(error) });
+  }
+}
+
+/** @param record committed; without a destination there is nothing to do */
+export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: FileRecord): void {
+  const { drop } = files;
+  const { destination } = record;
+  if (destination === null) return;
+  const { root } = drop;
+  const taken = drop.takenPath(record.number, record.name);
+  makeOwnFolder(root, dirname(destination));
+  if (!isThereIn(root, taken)) return;
+  // Never overwrites, not even what somebody else put there meanwhile.
+  if (isThereIn(root, destination)) {
+    const message = `EEXIST: ${join(root, destination)} already exists. Move it away`;
+    throw Object.assign(new Error(message), { code: 'EEXIST' });
+  }
+  if (record.outcome === 'failed' || record.outcome === 'refused') writeReason(files, record, destination);
+  const skipped = drop.skippedPath(record.number);
+  // An interrupted reading may have left one under this number.
+  const hasSkipped = (record.report.bad_rows ?? 0) > 0;
+  if (hasSkipped && isThereIn(root, skipped)) renameIn(root, skipped, `${destination}.skipped.ndjson`);
+  renameIn(root, taken, destination);
+  syncIn(root, dirname(destination));
+  syncIn(root, dirname(taken));
+}
+
+/**
+ * Archives the failed files of a window that was read from another file, under names that are no export's: a replay
+ * ignores them. Each goes through `.taken`, so after a crash it lies in `failed/` or in the archive, as its record says.
+ */
+export function retireFailed(files: FileStore, window: { export: ExportName; window_start: number }): void {
+  const { drop, writer, log } = files;
+  const { root } = drop;
+  for (const record of filesLeft(writer.db, window.export, window.window_start)) {
+    const { number, name, outcome, destination } = record;
+    try {
+      if (outcome !== 'failed' || destination === null || !isThereIn(root, destination)) continue;
+      const taken = drop.takenPath(number, name);
+      renameIn(root, destination, taken);
+      // If a power cut undid the rename, the file would stay in failed/, where its record does not look for it.
+      syncIn(root, dirname(taken));
+      removeIn(root, `${destination}.reason.json`);
+      const archived = chooseDestination(files, 'applied', `${name}.failed`, number);
+      const retired = { ...record, destination: archived };
+      writer.write({ kind: 'failed file archived', file: number, name }, () => saveFile(writer.db, retired));
+      finishFile(files, retired);
+    } catch (error) {
+      if (!isFileError(error) && !isDiskFull(error)) throw error;
+      // The window was read: nothing depends on where this file is.
+      const fields = { file: destination, err: plainError(error) };
+      log('warn', 'cannot move a failed file to the archive after its window was read', fields);
+    }
+  }
+}
+
+/** For a person: why the file was not applied, and what to do. */
+function writeReason(
+  { drop, writer }: Pick<FileStore, 'drop' | 'writer'>,
+  record: FileRecord,
+  destination: string,
+): void {
+  const { reason, errors, errors_total, error_groups } = record.report;
+  const { export: exportName, window_start } = record;
+  const start = window_start === null ? undefined : formatMs(window_start);
+  // JSON leaves out what is undefined.
+  const note = {
+    file: record.name,
+    export: exportName ?? undefined,
+    window_start: start,
+    at: formatMs(record.finished_at ?? record.taken_at),
+    reason,
+    errors_total,
+    error_groups,
+    errors,
+    next: nextStep(writer.db, record, start),
+  };
+  writeIn(drop.root, `${destination}.reason.json`, `${JSON.stringify(note, null, 2)}\n`);
+}
+
+function nextStep(db: Database, record: FileRecord, start: string | undefined): string {
+  const { export: exportName, window_start } = record;
+  if (record.outcome !== 'failed')
+    return 'The file was not read. Fix the problem given as the reason, then drop the file again.';
+  if (record.destination?.startsWith('archive') === true)
+    return 'Nothing needs to be done: the window was read from another file.';
+  if (record.rows_applied > 0) return 'The rows that were applied stay. Fix the file and drop it again.';
+  const again = 'No rows of this file were applied. Fix the file and drop it again';
+  // A window that was done before stays done: a file dropped for it is read without a reset.
+  if (
+    exportName === null ||
+    window_start === null ||
+    findWindow(db, exportName, window_start)?.status === 'done'
+  )
+    return `${again}.`;
+  return `${again}, then run: wirewatch window reset ${exportName} ${start}`;
+}
+
+function isFree(files: FileStore, destination: string): boolean {
+  const names = [destination, `${destination}.reason.json`, `${destination}.skipped.ndjson`];
+  return (
+    !names.some((name) => isThereIn(files.drop.root, name)) &&
+    !recordsInTaken(files).some((record) => record.destination === destination)
+  );
+}

@@ -1,0 +1,64 @@
+/**
+ * Archived files without a record: after the end of the log was lost, they are the files that it described. They are moved
+ * out of the archive and read as if they had just been dropped.
+ */
+import { basename, dirname, join } from 'node:path';
+import { isFileError } from '../../drop/file-errors.ts';
+import { entriesIn, renameIn, syncIn } from '../../drop/own-folder.ts';
+import { parseFileName } from '../../exports/file-name.ts';
+import type { Database } from '../../store/database.ts';
+import { type FileStore, nextNumber } from './finished-file.ts';
+
+const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destination IS NOT NULL';
+
+const SELECT_TO_READ = `SELECT EXISTS (SELECT 1 FROM version_epoch WHERE orphans = 'to read') AS is_due`;
+const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to read'`;
+
+/** Once after every lost end that asks for it, between transactions. @throws if some could not be moved */
+export function moveOrphaned(files: FileStore): void {
+  const { drop, writer, log } = files;
+  if (writer.db.prepare<unknown[], { is_due: number }>(SELECT_TO_READ).get()?.is_due !== 1) return;
+  const paths = orphanedFiles(writer.db, drop.root);
+  const errors: unknown[] = [];
+  for (const path of paths) {
+    try {
+      renameIn(drop.root, path, drop.takenPath(nextNumber(files), droppedName(basename(path)) ?? ''));
+    } catch (error) {
+      if (!isFileError(error)) throw error;
+      errors.push(error);
+    }
+  }
+  const folders = new Set(paths.map((path) => dirname(path)));
+  for (const folder of paths.length > 0 ? [...folders, '.taken'] : []) syncIn(drop.root, folder);
+  if (errors.length > 0) throw errors[0];
+  writer.write({ kind: 'archived files without a record are read', files: paths.length }, () =>
+    writer.db.prepare(SET_READ).run(),
+  );
+  log('warn', 'reading archived files without a record again', { files: paths.length });
+}
+
+/** @returns their paths in the drop folder */
+export function orphanedFiles(db: Database, drop: string): string[] {
+  const rows = db.prepare<unknown[], { destination: string }>(SELECT_DESTINATIONS).all();
+  const recorded = new Set(rows.map(({ destination }) => destination));
+  return entriesIn(drop, 'archive')
+    .filter((day) => day.isDirectory())
+    .flatMap((day) =>
+      entriesIn(drop, join('archive', day.name))
+        .filter((entry) => entry.isFile() && droppedName(entry.name) !== null)
+        .map((entry) => join('archive', day.name, entry.name)),
+    )
+    .filter((path) => !recorded.has(path));
+}
+
+/** The skipped rows of a file: by its name alone, this could be a backfill. */
+const SKIPPED_NOTES = /\.(ndjson|csv)(\.(gz|zst))?\.skipped\.ndjson$/;
+
+/** The name under which an archived file was dropped: without the number added where the name was in use. */
+function droppedName(name: string): string | null {
+  if (SKIPPED_NOTES.test(name)) return null;
+  for (const candidate of [name, name.replace(/\.\d+(\.\d+)?(?=\.(ndjson|csv)(\.(gz|zst))?$)/, '')]) {
+    if (parseFileName(candidate).kind === 'export') return candidate;
+  }
+  return null;
+}

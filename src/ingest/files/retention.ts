@@ -1,0 +1,60 @@
+/** Deletes archived files that are older than the operator keeps them. Nothing else is ever deleted. */
+
+import { isFileError, plainError } from '../../drop/file-errors.ts';
+import { removeIn } from '../../drop/own-folder.ts';
+import { DAY_MS, HOUR_MS } from '../../time.ts';
+import { clearDestination, expiredFiles, type FileRecord } from './file-record.ts';
+import type { FileStore } from './finished-file.ts';
+
+const GROUP_FILES = 500;
+
+/**
+ * @param archiveDays 0: files are kept for ever
+ * @returns what deletes expired files, at most once an hour however often it is called; it throws if the disk is full:
+ *   then call it again
+ */
+export function retention(files: FileStore, archiveDays: number): () => void {
+  let lastMs = Number.NEGATIVE_INFINITY;
+  return () => {
+    const nowMs = files.now();
+    if (archiveDays === 0 || Math.abs(nowMs - lastMs) < HOUR_MS) return;
+    deleteExpired(files, nowMs - archiveDays * DAY_MS);
+    lastMs = nowMs;
+  };
+}
+
+/** @param beforeMs files that were finished before it go, epoch milliseconds */
+function deleteExpired(files: FileStore, beforeMs: number): void {
+  const { writer, log } = files;
+  for (let after = 0; ; ) {
+    const expired = expiredFiles(writer.db, beforeMs, after, GROUP_FILES);
+    const last = expired.at(-1);
+    if (last === undefined) return;
+    after = last.number;
+    const gone = expired.filter((record) => deleteFile(files, record));
+    if (gone.length === 0) continue;
+    writer.write({ kind: 'old files deleted' }, () => {
+      for (const { number } of gone) clearDestination(writer.db, number);
+    });
+    log('info', 'deleted old files from the archive', { files: gone.length });
+  }
+}
+
+/** The file goes last: as long as its record names it, it is there. */
+function deleteFile({ drop, log }: FileStore, { destination }: FileRecord): boolean {
+  if (destination === null) return true;
+  try {
+    for (const each of [`${destination}.skipped.ndjson`, `${destination}.reason.json`, destination])
+      removeIn(drop.root, each);
+    return true;
+  } catch (error) {
+    if (!isFileError(error)) throw error;
+    const fields = { file: destination, err: plainError(error) };
+    log(
+      'warn',
+      'cannot delete an old file from the archive: check its permissions; trying again in an hour',
+      fields,
+    );
+    return false;
+  }
+}

@@ -1,0 +1,55 @@
+/** Reads an export file as ingest would, without changing anything: for `ingest validate` and `ingest explain`. */
+import { now } from '../../clock.ts';
+import { type Known, merge } from '../../detection/merge.ts';
+import { type ExportFileName, timesOf } from '../../exports/file-name.ts';
+import { DetectionRows } from '../../log/detection-rows.ts';
+import type { Database } from '../../store/database.ts';
+import { type ApplyCounts, findKnown, NO_COUNTS } from '../apply/apply-rows.ts';
+import { type ReadingOrder, type ReadingResult, type ReadingSinks, readExport } from './read-export.ts';
+import { type RowBatch, scoringOf } from './row-batch.ts';
+
+export type ReadingRules = Pick<ReadingOrder, 'earliest' | 'require_trailer' | 'bad_rows'>;
+
+/** @param rules without `streams`, every stream counts as existing */
+export function checkExport(
+  path: string,
+  file: ExportFileName,
+  rules: ReadingRules & Partial<Pick<ReadingOrder, 'streams' | 'licensed'>>,
+  sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress'>>,
+): Promise<ReadingResult> {
+  const order = { source: { path, found: null }, file, ...timesOf(file, now()), rows_to_skip: 0 };
+  const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, licensed: [] };
+  const photoPath = (sourceInternalId: number) => `/photos/${sourceInternalId}`;
+  return readExport({ ...order, ...all, ...rules }, { photoPath, ...sinks });
+}
+
+export interface Effect extends ApplyCounts {
+  rows: number;
+}
+
+export const EFFECT_ROWS_MAX = 100_000;
+
+/** Counts what a file's rows would change, each row applied after the ones before it. */
+export class EffectCounter {
+  readonly effect: Effect = { rows: 0, ...NO_COUNTS };
+  readonly #rows: DetectionRows;
+  readonly #licensed: ReadonlySet<number>;
+  readonly #changed = new Map<string, Known>();
+
+  constructor(db: Database, licensed: ReadonlySet<number>) {
+    this.#rows = new DetectionRows(db);
+    this.#licensed = licensed;
+  }
+
+  add(batch: RowBatch): void {
+    for (const [row, id] of batch.ids.entries()) {
+      if (this.effect.rows >= EFFECT_ROWS_MAX) return;
+      const known = this.#changed.get(id) ?? findKnown(this.#rows, id);
+      const scoring = scoringOf(batch, row);
+      const outcome = merge(known, scoring, this.#licensed.has(scoring.match.subscription_id));
+      this.effect.rows += 1;
+      this.effect[outcome.kind] += 1;
+      if (outcome.kind !== 'unchanged') this.#changed.set(id, outcome.known);
+    }
+  }
+}

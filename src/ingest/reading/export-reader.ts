@@ -1,0 +1,156 @@
+/** Reads export files on the reader thread, under the settings and subscriptions of the moment. */
+import { isDeepStrictEqual } from 'node:util';
+import { MessageChannel, type Worker } from 'node:worker_threads';
+import { listSubscriptions } from '../../auth/subscriptions.ts';
+import { type StreamName, streamParts } from '../../detection/content-type.ts';
+import { type ExportFileName, timesOf } from '../../exports/file-name.ts';
+import type { ExportSource } from '../../exports/unpacking.ts';
+import { startWorker } from '../../packed.ts';
+import { callsTo, type ThreadCalls } from '../../thread-call.ts';
+import type { Now } from '../../time.ts';
+import { type AccessConnection, readSubscribers, type Subscribers } from '../threads/access-connection.ts';
+import type { IngestSettings } from '../threads/ingest-messages.ts';
+import type { ReadingResult } from './read-export.ts';
+import type { ReaderCalls, ReaderMessage, ReaderOrder, ReaderSettings } from './reader-thread.ts';
+import type { RowBatch } from './row-batch.ts';
+
+export interface Reading {
+  readonly order: ReaderOrder;
+  /** The batches, in file order; asking for the next one acknowledges the one before. */
+  readonly batches: AsyncIterable<RowBatch>;
+  /** Resolves when the file was read to its end. */
+  readonly result: Promise<ReadingResult>;
+  /** Whether subscriptions or licences have changed since the reading began. */
+  isOutdated(): boolean;
+  cancel(): void;
+}
+
+interface ExportReaderOptions {
+  readonly access: AccessConnection;
+  readonly settings: IngestSettings;
+  readonly now: Now;
+  readonly onProgress: (label: string, rows: number, isDone: boolean) => void;
+}
+
+/** A small packed file can hold millions of bad rows. */
+export const ERRORS_READ_MAX = 100;
+
+export class ExportReader {
+  readonly #options: ExportReaderOptions;
+  /** Started with the first file: most commands, and a start before any file comes, never need it. */
+  #worker: Worker | null = null;
+  #thread: ThreadCalls<ReaderCalls> | null = null;
+  /** How to end each reading whose result is still to come. */
+  readonly #readings = new Set<(error: Error) => void>();
+
+  constructor(options: ExportReaderOptions) {
+    this.#options = options;
+  }
+
+  isEnabled({ export: exportName }: Pick<ExportFileName, 'export'>): boolean {
+    return this.#options.settings.enabled_exports.includes(exportName);
+  }
+
+  /**
+   * The streams of a file that was first applied at a time, epoch milliseconds.
+   * @param removed subscriptions that were removed, perhaps to be added again
+   * @returns `former`: the streams of such subscriptions that were added later
+   */
+  streamsAt(removed: ReadonlySet<number>, ms: number): Record<'streams' | 'former', StreamName[]> {
+    const subscriptions = this.#options.access.use(listSubscriptions);
+    const added = new Map(subscriptions.map(({ id, created_at }) => [id, created_at]));
+    const isFormer = (stream: StreamName) => {
+      const { subscription_id } = streamParts(stream);
+      return removed.has(subscription_id) && (added.get(subscription_id) ?? 0) > ms;
+    };
+    const { streams } = this.#subscribers();
+    return { streams: streams.filter((stream) => !isFormer(stream)), former: streams.filter(isFormer) };
+  }
+
+  /** @param label what the progress calls the file */
+  read(
+    source: ExportSource,
+    file: ExportFileName,
+    label: string,
+    options: Partial<ReaderOrder> = {},
+  ): Reading {
+    const subscribers = this.#subscribers();
+    const { settings, now, onProgress } = this.#options;
+    const { earliest_time: earliest, require_trailer, bad_rows, drop } = settings;
+    const order: ReaderOrder = {
+      ...{ source, file, ...timesOf(file, now()), earliest, require_trailer, bad_rows, drop },
+      ...{ errors_max: ERRORS_READ_MAX, rows_to_skip: 0, check_only: false, skipped_path: null },
+      ...subscribers,
+      ...options,
+    };
+    const result = Promise.withResolvers<ReadingResult>();
+    // A caller that stops half-way never awaits it.
+    result.promise.catch(() => {});
+    const { port1: port, port2 } = new MessageChannel();
+    const queue: RowBatch[] = [];
+    let isOver = false;
+    let wake = () => {};
+    port.on('message', (message: ReaderMessage) => {
+      if (typeof message === 'number') onProgress(label, message, false);
+      else queue.push(message);
+      wake();
+    });
+    port.on('close', () => {
+      isOver = true;
+      wake();
+    });
+    const abort = (error: Error) => {
+      queue.length = 0;
+      result.reject(error);
+      port.close();
+    };
+    this.#readings.add(abort);
+    this.#running()
+      .call('read', { port: port2, order }, [port2])
+      .finally(() => this.#readings.delete(abort))
+      .then((read) => {
+        onProgress(label, read.counts.rows, true);
+        result.resolve(read);
+      }, abort);
+    async function* batches(): AsyncGenerator<RowBatch> {
+      for (;;) {
+        const batch = queue.shift();
+        if (batch !== undefined) {
+          yield batch;
+          const memory = batch.lines.buffer;
+          port.postMessage(memory, [memory]);
+        } else if (isOver) return;
+        else await new Promise<void>((resolve) => (wake = resolve));
+      }
+    }
+    return {
+      order,
+      batches: batches(),
+      result: result.promise,
+      isOutdated: () => !isDeepStrictEqual(subscribers, this.#subscribers()),
+      cancel: () => port.close(),
+    };
+  }
+
+  /** Ends all readings with this error. */
+  abort(error: Error): void {
+    for (const abort of this.#readings) abort(error);
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #subscribers(): Subscribers {
+    const { access, settings } = this.#options;
+    return access.use((db) => readSubscribers(db, settings.enabled_exports));
+  }
+
+  #running(): ThreadCalls<ReaderCalls> {
+    if (this.#thread !== null) return this.#thread;
+    const { photo_key } = this.#options.settings;
+    this.#worker = startWorker({ role: 'reader', settings: { photo_key } satisfies ReaderSettings });
+    this.#thread = callsTo<ReaderCalls>(this.#worker, 'the reader thread');
+    return this.#thread;
+  }
+}

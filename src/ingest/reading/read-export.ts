@@ -1,0 +1,308 @@
+/**
+ * Reads one export file to its end: checks and renders each row, and passes the rows on in batches.
+ *
+ * Invalid rows, a truncated file and a damaged file are results, not exceptions. Only errors of the machine, such as an
+ * unreadable disk, are thrown.
+ */
+import { counted, grouped } from '../../counted.ts';
+import {
+  CONTENT_TYPE_OF_EXPORT,
+  type ContentType,
+  type StreamName,
+  streamName,
+} from '../../detection/content-type.ts';
+import type { ExportRow } from '../../detection/fields.ts';
+import { formatDetectionId } from '../../detection/id.ts';
+import { filterColumnsOf, type RenderOptions, renderRow } from '../../detection/match.ts';
+import { shownUrl } from '../../detection/merge.ts';
+import { checkRow, type RowError, type RowLimits, type TimeBounds } from '../../exports/check-row.ts';
+import { csvEntries } from '../../exports/csv.ts';
+import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../../exports/error-groups.ts';
+import type { ExportFileName } from '../../exports/file-name.ts';
+import type { RawEntry } from '../../exports/lines.ts';
+import { ndjsonEntries } from '../../exports/ndjson.ts';
+import { type ExportSource, openContent, UnreadableContent } from '../../exports/unpacking.ts';
+import { parseSeconds } from '../../time.ts';
+import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch, type UnknownRows } from './row-batch.ts';
+
+/** How to read a file. Plain data: it is sent to the reader thread. */
+export interface ReadingOrder extends TimeBounds {
+  readonly source: ExportSource;
+  readonly file: ExportFileName;
+  readonly exported_at_default: string;
+  readonly require_trailer: boolean;
+  /** Whether an invalid row fails the file, or is skipped, unless most are invalid. */
+  readonly bad_rows: 'fail' | 'skip';
+  /** With so many errors, a file that fails is read no further. */
+  readonly errors_max: number;
+  /** The streams that exist; null: any. */
+  readonly streams: readonly StreamName[] | null;
+  /** Subscriptions whose account may see the addresses of print articles. */
+  readonly licensed: readonly number[];
+  /** Rows at the start of the file that were applied before. */
+  readonly rows_to_skip: number;
+}
+
+export interface ReadingSinks {
+  readonly photoPath: RenderOptions['photoPath'];
+  /** Buffers for batches, used before new ones are allocated. */
+  readonly memory?: ArrayBuffer[];
+  /** Receives each batch; the next one follows when it resolves. Without it, rows are only checked. */
+  readonly onBatch?: (batch: RowBatch) => Promise<void> | void;
+  /** Called for each skipped row. */
+  readonly onBadRow?: (bad: BadRow) => void;
+  readonly onProgress?: (rows: number) => void;
+}
+
+export type BadRow = { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown };
+
+export interface ReadingCounts {
+  readonly sha256: string;
+  readonly bytes: number;
+  readonly rows: number;
+  /** Rows skipped because they are invalid. */
+  readonly bad_rows: number;
+  readonly unknown_rows: UnknownRows;
+  readonly ignored_columns: readonly string[];
+  /** Rows whose `article_publisher_name` was dropped, because they have no `article_publisher_id`. */
+  readonly names_without_id: number;
+}
+
+export type ReadingResult =
+  | { readonly kind: 'read'; readonly counts: ReadingCounts }
+  /** Rows or the file itself are invalid. */
+  | ({
+      readonly kind: 'bad';
+      readonly counts: ReadingCounts;
+      readonly rows_with_errors: number;
+    } & ReadingErrors)
+  /** Truncated: the packed data ends too early, and the file may still be growing. */
+  | { readonly kind: 'truncated' | 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
+
+export interface ReadingErrors {
+  /** The first ones. */
+  readonly errors: readonly LineError[];
+  readonly errors_total: number;
+  /** All errors by kind, up to a limit of kinds. */
+  readonly error_groups: readonly ErrorGroup[];
+}
+
+const ERRORS_MAX = 20;
+/** So many bad rows may be skipped in any file, however short. */
+const BAD_ROWS_IN_ANY_FILE = 100;
+/** And so many in any file, however long. */
+const BAD_ROWS_MAX = 100_000;
+/** Any further unknown streams are counted together. */
+const UNKNOWN_STREAMS_MAX = 50;
+
+export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Promise<ReadingResult> {
+  const { source, file } = order;
+  const content = await openContent(source, file.form);
+  const reading = new Reading(order, sinks);
+  try {
+    const entries = file.form.startsWith('csv')
+      ? csvEntries(content.chunks, file.export)
+      : ndjsonEntries(content.chunks);
+    for await (const group of entries) {
+      for (const entry of group) {
+        const full = reading.take(entry);
+        if (full !== null) await sinks.onBatch?.(full);
+        if (reading.isOver) break;
+      }
+      sinks.onProgress?.(reading.rows);
+      if (reading.isOver) break;
+    }
+    reading.finish();
+    const last = reading.rest();
+    if (last !== null) await sinks.onBatch?.(last);
+    // A file that was not read to its end has no hash.
+    return reading.result(reading.isOver ? '' : content.sha256(), content.bytes());
+  } catch (error) {
+    if (!(error instanceof UnreadableContent)) throw error;
+    return { kind: error.kind, counts: reading.counts('', content.bytes()), reason: error.message };
+  } finally {
+    await content.close();
+  }
+}
+
+/** The state of reading one file. */
+class Reading {
+  rows = 0;
+  isOver = false;
+  readonly #order: ReadingOrder;
+  readonly #sinks: ReadingSinks;
+  readonly #contentType: ContentType;
+  readonly #streams: ReadonlySet<StreamName> | null;
+  readonly #licensed: ReadonlySet<number>;
+  readonly #limits: RowLimits;
+  readonly #match: RenderOptions;
+  readonly #errors: LineError[] = [];
+  #errorsTotal = 0;
+  readonly #groups = new ErrorGroups();
+  #badRows = 0;
+  #rowsWithErrors = 0;
+  /** The first errors of skipped rows. */
+  readonly #skippedErrors: LineError[] = [];
+  #skippedErrorsTotal = 0;
+  #namesWithoutId = 0;
+  #trailer: { readonly line: number; readonly rows: number } | null = null;
+  readonly #unknown = new Map<string, number>();
+  readonly #unknownOfBatch = new Map<string, number>();
+  readonly #ignored = new Set<string>();
+  readonly #batch: BatchBuilder;
+  /** Rows of the file up to and including the last batch. */
+  #rowsThrough = 0;
+
+  constructor(order: ReadingOrder, sinks: ReadingSinks) {
+    const { file, earliest, latest, streams, licensed } = order;
+    this.#order = order;
+    this.#sinks = sinks;
+    this.#batch = new BatchBuilder(sinks.memory);
+    this.#match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
+    this.#contentType = CONTENT_TYPE_OF_EXPORT[file.export];
+    this.#streams = streams === null ? null : new Set(streams);
+    this.#licensed = new Set(licensed);
+    this.#limits = { export: file.export, earliest, latest, estimated: file.kind === 'backfill' };
+  }
+
+  /** @returns a batch once it is full */
+  take(entry: RawEntry): RowBatch | null {
+    if (this.#trailer !== null) {
+      this.#fail(entry.line, 'no lines after the end_of_export line');
+      return null;
+    }
+    switch (entry.kind) {
+      case 'trailer':
+        this.#trailer = entry;
+        return null;
+      case 'bad file':
+        this.#fail(entry.line, entry.error.expected, entry.error.column, entry.error.value);
+        return null;
+      case 'bad row':
+        this.rows += 1;
+        if (this.rows > this.#order.rows_to_skip) this.#bad(entry.line, [entry.error], entry.text);
+        return null;
+      case 'row':
+        this.rows += 1;
+        if (this.rows > this.#order.rows_to_skip) this.#check(entry);
+        return this.#batch.rows < BATCH_ROWS_MAX ? null : this.rest();
+    }
+  }
+
+  /** Checks the trailer and the share of bad rows. */
+  finish(): void {
+    this.#checkTrailer();
+    // Where most rows are bad, the writer is at fault, and somebody must know.
+    const isMostlyBad = this.#badRows > BAD_ROWS_IN_ANY_FILE && this.#badRows > this.rows / 10;
+    if (this.#errorsTotal > 0 || !(isMostlyBad || this.#badRows > BAD_ROWS_MAX)) return;
+    const most = this.isOver
+      ? `${grouped(BAD_ROWS_MAX)} bad rows in a file`
+      : `${BAD_ROWS_IN_ANY_FILE} bad rows, or 10% of the ${counted(this.rows, 'row')} in the file`;
+    const expected = `at most ${most}, so that they can be skipped`;
+    this.#note({ line: 0, column: null, value: this.#badRows, expected });
+    for (const error of this.#skippedErrors) this.#note(error);
+    this.#errorsTotal = 1 + this.#skippedErrorsTotal;
+  }
+
+  #checkTrailer(): void {
+    const trailer = this.#trailer;
+    if (trailer === null) {
+      const { file, require_trailer } = this.#order;
+      if (require_trailer && !file.form.startsWith('csv') && !this.isOver)
+        this.#fail(0, 'a last line {"end_of_export":true,"rows":N}');
+    } else if (trailer.rows !== this.rows) {
+      const expected = `${this.rows}, the number of rows in the file`;
+      this.#fail(trailer.line, expected, 'rows', trailer.rows);
+    }
+  }
+
+  /** @returns the last batch; null if there is nothing to pass on */
+  rest(): RowBatch | null {
+    if (this.#errorsTotal > 0 || (this.#batch.rows === 0 && this.#rowsThrough === this.rows)) return null;
+    this.#rowsThrough = this.rows;
+    const batch = this.#batch.take(this.rows, Object.fromEntries(this.#unknownOfBatch));
+    this.#unknownOfBatch.clear();
+    return batch;
+  }
+
+  counts(sha256: string, bytes: number): ReadingCounts {
+    return {
+      sha256,
+      bytes,
+      rows: this.rows,
+      bad_rows: this.#badRows,
+      unknown_rows: Object.fromEntries(this.#unknown),
+      ignored_columns: [...this.#ignored].sort(),
+      names_without_id: this.#namesWithoutId,
+    };
+  }
+
+  result(sha256: string, bytes: number): ReadingResult {
+    const counts = this.counts(sha256, bytes);
+    const errors_total = this.#errorsTotal;
+    if (errors_total === 0) return { kind: 'read', counts };
+    const errors = { errors: this.#errors, errors_total, error_groups: this.#groups.all() };
+    return { kind: 'bad', counts, rows_with_errors: this.#rowsWithErrors, ...errors };
+  }
+
+  #check({ line, raw }: Extract<RawEntry, { kind: 'row' }>): void {
+    const checked = checkRow(raw, this.#limits, this.#ignored);
+    if (checked.kind === 'bad') {
+      this.#bad(line, checked.errors, raw);
+      return;
+    }
+    const { row, isNameDropped } = checked;
+    const stream = streamName(row.subscription_id, this.#contentType);
+    if (this.#streams?.has(stream) === false) this.#countUnknown(stream);
+    else {
+      if (isNameDropped) this.#namesWithoutId += 1;
+      if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(row);
+    }
+  }
+
+  #append(row: ExportRow): void {
+    const contentType = this.#contentType;
+    const shown = shownUrl(row.article_url, row.article_print, this.#licensed.has(row.subscription_id));
+    const isWithheld = shown !== row.article_url;
+    this.#batch.add({
+      id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
+      rendered: renderRow(contentType, isWithheld ? { ...row, article_url: shown } : row, this.#match),
+      url_withheld: isWithheld ? row.article_url : null,
+      exported_at_given: row.exported_at,
+      first_detected_at: parseSeconds(row.first_detected_at) ?? 0,
+      filters: filterColumnsOf(contentType, row),
+    });
+  }
+
+  #countUnknown(stream: string): void {
+    const key = this.#unknown.has(stream) || this.#unknown.size < UNKNOWN_STREAMS_MAX ? stream : 'others';
+    for (const counts of [this.#unknown, this.#unknownOfBatch]) counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+
+  #bad(line: number, errors: readonly RowError[], row: unknown): void {
+    this.#rowsWithErrors += 1;
+    if (this.#order.bad_rows === 'skip') {
+      this.#badRows += 1;
+      this.#skippedErrorsTotal += errors.length;
+      const short = errors.map(shortened);
+      for (const error of short)
+        if (this.#skippedErrors.length < ERRORS_MAX) this.#skippedErrors.push({ line, ...error });
+      this.#sinks.onBadRow?.({ line, errors: short, row });
+      this.isOver = this.#badRows > BAD_ROWS_MAX;
+      return;
+    }
+    for (const error of errors) this.#note({ line, ...error });
+    this.isOver = this.#errorsTotal >= this.#order.errors_max;
+  }
+
+  #fail(line: number, expected: string, column: string | null = null, value: unknown = null): void {
+    this.#note({ line, column, value, expected });
+    this.isOver = true;
+  }
+
+  #note(error: LineError): void {
+    this.#errorsTotal += 1;
+    this.#groups.add(error);
+    if (this.#errors.length < ERRORS_MAX) this.#errors.push({ ...error, ...shortened(error) });
+  }
+}

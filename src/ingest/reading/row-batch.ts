@@ -1,0 +1,168 @@
+/**
+ * A batch of rows, as the reader thread sends it to the ingest thread.
+ *
+ * It is columns and one block of bytes, because structured cloning of objects repeats every member name, and cloning
+ * strings costs both threads more than all their other work. The block is appended to the log, and the second part of
+ * each of its lines is stored in the database.
+ */
+import { BASE_URL_MARK, readMatch } from '../../detection/match.ts';
+import type { Scoring } from '../../detection/merge.ts';
+import { NEWLINE } from '../../exports/lines.ts';
+import { encodeFrame } from '../../log/frame.ts';
+import { type DetectionState, escapeMark, rowHead, type StoredState } from '../../log/row-lines.ts';
+
+/** Rows of streams that do not exist, by `<subscription>:<type>`. */
+export type UnknownRows = Readonly<Record<string, number>>;
+
+export interface RowBatch extends Readonly<ReturnType<typeof emptyColumns>> {
+  /** Rows of the file up to and including this batch: after a crash, reading continues there. */
+  readonly rowsThrough: number;
+  readonly unknownRows: UnknownRows;
+  /** The rows as a frame of the log; null until {@link addFrame}. */
+  frame: Uint8Array<ArrayBuffer> | null;
+  /** The rows as lines of the log, except that the mark of the base address is not escaped. */
+  readonly lines: Uint8Array<ArrayBuffer>;
+}
+
+/** Together with the batches in flight, this bounds the memory of ingest. */
+export const BATCH_ROWS_MAX = 500;
+export const BATCHES_IN_FLIGHT_MAX = 8;
+
+/** Enough for most batches; the block grows if needed. */
+const LINES_BYTES = 1024 * 1024;
+/** The most UTF-8 bytes for one UTF-16 code unit. */
+const UNIT_BYTES_MAX = 3;
+const MARK_BYTE = BASE_URL_MARK.charCodeAt(0);
+
+/** Builds batches, one after the other. */
+export class BatchBuilder {
+  readonly #memory: ArrayBuffer[];
+  #lines: Buffer<ArrayBuffer>;
+  #end = 0;
+  #columns = emptyColumns();
+
+  /** @param memory buffers to use first: allocating one costs as much as filling it */
+  constructor(memory: ArrayBuffer[] = []) {
+    this.#memory = memory;
+    this.#lines = this.#next();
+  }
+
+  get rows(): number {
+    return this.#columns.ids.length;
+  }
+
+  /** @param state the row, as its detection would be stored */
+  add(state: DetectionState): void {
+    const columns = this.#columns;
+    const head = rowHead(state);
+    this.#reserve((head.length + state.rendered.length + 1) * UNIT_BYTES_MAX);
+    this.#end += this.#lines.write(head, this.#end);
+    columns.begins.push(this.#end);
+    this.#end += this.#lines.write(state.rendered, this.#end);
+    columns.ends.push(this.#end);
+    this.#lines[this.#end] = NEWLINE;
+    this.#end += 1;
+    columns.ids.push(state.id);
+    columns.urls_withheld.push(state.url_withheld);
+    columns.exported_at_given.push(state.exported_at_given);
+    columns.first_detected_at.push(state.first_detected_at);
+    columns.domains.push(state.filters.domain);
+    columns.source_ids.push(state.filters.source_id);
+    columns.publisher_ids.push(state.filters.publisher_id);
+    columns.bands.push(state.filters.band);
+    columns.scores.push(state.filters.score);
+    columns.prints.push(state.filters.print);
+    columns.article_ids.push(state.filters.article_id);
+  }
+
+  /** Ends the batch and begins the next one. @param rowsThrough rows of the file so far */
+  take(rowsThrough: number, unknownRows: UnknownRows = {}): RowBatch {
+    const lines = this.#lines.subarray(0, this.#end);
+    const batch = { rowsThrough, unknownRows, frame: null, lines, ...this.#columns };
+    this.#columns = emptyColumns();
+    this.#lines = this.#next();
+    this.#end = 0;
+    return batch;
+  }
+
+  #next(): Buffer<ArrayBuffer> {
+    const memory = this.#memory.pop();
+    return memory === undefined ? Buffer.allocUnsafeSlow(LINES_BYTES) : Buffer.from(memory);
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#end + bytes <= this.#lines.length) return;
+    const larger = Buffer.allocUnsafeSlow((this.#end + bytes) * 2);
+    this.#lines.copy(larger, 0, 0, this.#end);
+    this.#lines = larger;
+  }
+}
+
+/** What a row's detection has beside its text (see `DetectionState`). */
+function emptyColumns() {
+  return {
+    /** Where in the lines the rendered match of each row begins (see `renderMatch`), and where it ends. */
+    begins: [] as number[],
+    ends: [] as number[],
+    ids: [] as string[],
+    urls_withheld: [] as (string | null)[],
+    exported_at_given: [] as (string | null)[],
+    first_detected_at: [] as number[],
+    domains: [] as (string | null)[],
+    source_ids: [] as (string | null)[],
+    publisher_ids: [] as (number | null)[],
+    bands: [] as number[],
+    scores: [] as number[],
+    prints: [] as number[],
+    article_ids: [] as number[],
+  };
+}
+
+export function sumOfUnknown(a: UnknownRows, b: UnknownRows): UnknownRows {
+  const sums = { ...a };
+  for (const [stream, rows] of Object.entries(b)) sums[stream] = (sums[stream] ?? 0) + rows;
+  return sums;
+}
+
+/** Packs the rows for the log, on the reader thread: it has time to spare. */
+export function addFrame(batch: RowBatch): Uint8Array<ArrayBuffer> {
+  // Only photos have the mark.
+  const lines = batch.lines.includes(MARK_BYTE) ? escapeMark(textOf(batch.lines)) : batch.lines;
+  batch.frame = encodeFrame('lines', lines);
+  return batch.frame;
+}
+
+/** A row, as it is stored if its detection is new. */
+export function stateOf(batch: RowBatch, row: number, id: string): StoredState {
+  return {
+    id,
+    rendered: renderedOf(batch, row),
+    exported_at_given: batch.exported_at_given[row] ?? null,
+    url_withheld: batch.urls_withheld[row] ?? null,
+    first_detected_at: batch.first_detected_at[row] ?? 0,
+    filters: {
+      publisher_id: batch.publisher_ids[row] ?? null,
+      domain: batch.domains[row] ?? null,
+      band: batch.bands[row] ?? 0,
+      score: batch.scores[row] ?? 0,
+      print: batch.prints[row] ?? 0,
+      source_id: batch.source_ids[row] ?? null,
+      article_id: batch.article_ids[row] ?? 0,
+    },
+  };
+}
+
+/** A row, as {@link merge} takes it: with the address as exported. */
+export function scoringOf(batch: RowBatch, row: number): Scoring {
+  const match = readMatch(textOf(renderedOf(batch, row)));
+  match.article.url = batch.urls_withheld[row] ?? match.article.url;
+  return { match, exported_at_given: batch.exported_at_given[row] ?? null };
+}
+
+function renderedOf({ lines, begins, ends }: RowBatch, row: number): Uint8Array {
+  return lines.subarray(begins[row], ends[row]);
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString();
+}

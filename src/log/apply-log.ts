@@ -1,0 +1,164 @@
+/**
+ * Applies entries of the log to `detections.db`. The rows become equal to those of ingest in every column, because
+ * nothing is read, checked or decided a second time.
+ */
+import type { Database } from '../store/database.ts';
+import { LogDamage } from '../store/log-errors.ts';
+import { setLogMark } from '../store/log-mark.ts';
+import { placesOf } from '../store/stream-place.ts';
+import { DetectionRows, endedStreams } from './detection-rows.ts';
+import { EffectApplier } from './effects.ts';
+import type { Mark } from './format.ts';
+import { type RowLine, readRowLine, type StoredState } from './row-lines.ts';
+import type { EntryPart } from './segment.ts';
+import { epochTimes } from './version-epoch.ts';
+
+/** The tables that are logged by effects.ts; detections have lines of their own (row-lines.ts). */
+export const LOGGED_TABLES = [
+  'delivery',
+  'export_window',
+  'export_expectation',
+  'window_look',
+  'ingest_file',
+  'version_epoch',
+] as const;
+
+/**
+ * Of this table the log has only the rows of removed streams: with the removal, and in a snapshot, which has no other
+ * row of them. Their ordinals are never used again.
+ */
+export const ENDED_TABLE = 'stream';
+
+/** Small entries share a transaction, since they change the same pages. */
+const TRANSACTION_LINES = 5_000;
+const NEWLINE = 0x0a;
+const DELETE_ROWS = [
+  'DELETE FROM stream_row WHERE place >= :first AND place < :end',
+  'DELETE FROM rescored WHERE place >= :first AND place < :end',
+  'DELETE FROM detection WHERE place >> 34 = :ordinal',
+];
+
+export class LogApplier {
+  readonly #db: Database;
+  /** Whether texts are stored unchanged. */
+  readonly #takesBytes: boolean;
+  readonly #rows: DetectionRows;
+  readonly #effects: EffectApplier;
+  /** Rows of exports whose outcome is still to come. */
+  #waiting: StoredState[] = [];
+  #epochs: number | null = null;
+  /** Of the last complete entry in the open transaction. */
+  #mark: Mark | null = null;
+  #isWithinEntry = false;
+  /** Lines in the open transaction. */
+  #lines = 0;
+
+  /** @param textOf see {@link DetectionRows} */
+  constructor(db: Database, textOf: ((text: string) => string) | null = null) {
+    this.#db = db;
+    this.#takesBytes = textOf === null;
+    this.#rows = new DetectionRows(db, textOf);
+    this.#effects = new EffectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
+  }
+
+  /** Applies a part of an entry, in one transaction with the entry's other parts, and with other entries. */
+  apply(part: EntryPart): void {
+    if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
+    this.#isWithinEntry = true;
+    if (part.kind === 'lines' && this.#takesBytes) this.#applyBytes(part.bytes);
+    else for (const line of part.lines) this.#applyLine(readRowLine(line));
+    if (part.kind === 'commit') this.#finish(part.commit);
+  }
+
+  /** Commits the entries so far. @throws LogDamage within an entry, of which parts are applied: then roll back */
+  commit(): void {
+    if (this.#isWithinEntry) throw new LogDamage('the log ends within an entry');
+    if (this.#mark === null) return;
+    setLogMark(this.#db, this.#mark);
+    this.#db.exec('COMMIT');
+    this.#mark = null;
+    this.#lines = 0;
+  }
+
+  /** Undoes what is not committed. */
+  rollback(): void {
+    this.#waiting = [];
+    this.#epochs = null;
+    this.#mark = null;
+    this.#isWithinEntry = false;
+    this.#lines = 0;
+    this.#rows.forget();
+    if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
+  }
+
+  #finish(mark: Mark): void {
+    if (this.#waiting.length > 0) throw new LogDamage(`entry ${mark.entry} contains rows without an outcome`);
+    this.#rows.finish();
+    this.#epochs = null;
+    this.#mark = mark;
+    this.#isWithinEntry = false;
+    if (this.#lines >= TRANSACTION_LINES) this.commit();
+  }
+
+  /** Rows that are stored unchanged need not be decoded. */
+  #applyBytes(lines: Buffer): void {
+    for (let at = 0; at < lines.length; ) {
+      const end = lines.indexOf(NEWLINE, at);
+      if (end < 0) throw new LogDamage('a frame ends within a line');
+      const line = lines.subarray(at, end);
+      this.#applyLine(readRowLine(line.toString(), line));
+      at = end + 1;
+    }
+  }
+
+  #applyLine(line: RowLine): void {
+    this.#lines += 1;
+    switch (line.kind) {
+      case 'row':
+        this.#waiting.push(line.state);
+        break;
+      case 'created':
+        for (const [index, state] of this.#taken(line.rows).entries()) {
+          if (!this.#rows.create(state, line.version, this.#epochsNow(), line.position + index))
+            throw new LogDamage(`the log creates detection ${state.id} twice`);
+        }
+        break;
+      case 'passed':
+        this.#taken(line.rows);
+        break;
+      case 'changed': {
+        const { state, version, position } = line;
+        if (!this.#rows.create(state, version, this.#epochsNow(), position))
+          this.#rows.change(state, version, this.#epochsNow(), position);
+        break;
+      }
+      case 'rescored':
+        if (!this.#rows.rescore(line.state, line.version))
+          throw new LogDamage(`the log rescores the unknown detection ${line.state.id}`);
+        break;
+      case 'removed':
+        this.#rows.end(line.subscription);
+        for (const ordinal of endedStreams(this.#db, line.subscription)) this.#deleteRows(ordinal);
+        break;
+      case 'other':
+        if (!this.#effects.apply(line.line)) throw new LogDamage('a line of the log has unknown content');
+        // In a snapshot, an epoch comes before the rows that it applies to.
+        if (line.line.put === 'version_epoch') this.#epochs = null;
+    }
+  }
+
+  #deleteRows(ordinal: number): void {
+    for (const sql of DELETE_ROWS) this.#db.prepare(sql).run({ ordinal, ...placesOf(ordinal) });
+  }
+
+  #taken(rows: number): StoredState[] {
+    if (rows > this.#waiting.length) throw new LogDamage('a line refers to rows that do not exist');
+    return this.#waiting.splice(0, rows);
+  }
+
+  /** How many version epochs there are at this point. */
+  #epochsNow(): number {
+    this.#epochs ??= epochTimes(this.#db).length;
+    return this.#epochs;
+  }
+}

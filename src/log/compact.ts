@@ -1,0 +1,213 @@
+/**
+ * Compaction rewrites the log: a snapshot of the database takes the place of all entries up to the last one that is in
+ * it, with that one's number and id, and the entries since stay as they are. So the marks of databases stay valid, and
+ * ingest goes on meanwhile. The log is shorter then, without rows that were removed, and without damage.
+ *
+ * The database is compared with the log before, as far as that can be read, and with the snapshot before that replaces
+ * anything. All of it sees one state of the database, in one long read transaction: the write-ahead log grows meanwhile.
+ */
+import { existsSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { counted } from '../counted.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
+import { closeDetections } from '../store/checkpoint.ts';
+import { type Database, integrityError, openDatabase } from '../store/database.ts';
+import { isDamage } from '../store/database-errors.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { LogDamage } from '../store/log-errors.ts';
+import { readLogMark } from '../store/log-mark.ts';
+import type { Mark } from './format.ts';
+import { newestCommits } from './log-reader.ts';
+import { LogWriter } from './log-writer.ts';
+import { recoverDetections } from './recover.ts';
+import { type ScrubResult, scrub } from './scrub.ts';
+import { describeFindings, FINDING_KINDS } from './scrub-findings.ts';
+import { writeScrubRecord } from './scrub-record.ts';
+import { bytesOf, draftOf, EntryReader, listSegments, replaceLog, type Segment, tidyLog } from './segment.ts';
+import { writeSnapshot } from './snapshot.ts';
+
+export interface CompactOptions {
+  readonly folder: DataFolder;
+  /** The version of this program. */
+  readonly program: string;
+  readonly nowMs: number;
+  /** Called between short steps: lets other work run, and throws to end the compaction. */
+  readonly between: () => Promise<void>;
+  readonly onProgress: (what: string, done: number, total: number) => void;
+}
+
+export interface Compacted {
+  /** The number of the entry that the log begins with now. */
+  readonly entry: number;
+  readonly detections: number;
+  readonly versions: number;
+  /** Of the log. */
+  readonly bytes_before: number;
+  readonly bytes: number;
+  /** What was damaged in the log; null: nothing. */
+  readonly damage: string | null;
+}
+
+/** Of the entry that removes the rows of a subscription. */
+export const REMOVE = 'remove';
+const COUNTS = `
+  SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS versions`;
+/** How long to work before other work may run. */
+const TURN_MS = 20;
+
+/** Whether a log may still have rows that an entry in it removes: a snapshot has neither. */
+export function hasRemovedRows(log: string): boolean {
+  const search = { before: Number.POSITIVE_INFINITY, limit: 1, segmentsMax: Number.POSITIVE_INFINITY };
+  return newestCommits(log, search, ({ operation }) => operation.kind === REMOVE).commits.length > 0;
+}
+
+/**
+ * Compacts the log. The caller alone may append to it, and must have closed the open segment.
+ * @throws Refused `failed` if the database differs from the log, or is damaged, or there is no room: then nothing was
+ *   changed; LogFailure, ENOSPC, whatever `between` throws: the same
+ */
+export async function compact(options: CompactOptions): Promise<Compacted> {
+  const { folder, nowMs } = options;
+  if (existsSync(folder.damage))
+    throw failed(
+      'detections.db is damaged, so the log cannot be rewritten from it. Restart Wirewatch, which makes the database anew from the log. Nothing was changed.',
+    );
+  tidyLog(folder.log);
+  const segments = listSegments(folder.log);
+  const bytes_before = bytesOf(segments);
+  using db = openDatabase(folder.detections, 'read');
+  db.exec('BEGIN');
+  const mark = readLogMark(db);
+  if (mark === null) throw failed('detections.db is still empty, so there is no log to rewrite.');
+  requireAll(folder, newestEntry(segments) - mark.entry);
+  const work = { ...options, db };
+  try {
+    const found = await scrub(work);
+    // Findings of the database become an alert, and the next start makes it anew.
+    if (found.findings.length > 0) writeScrubRecord(folder, found, nowMs);
+    const damage = damageOf(folder, found);
+    if (damage !== null) requireSound(db, folder);
+    await writeDraft(db, mark, work, damage === null);
+    const compared = await scrub({ ...work, folder: { ...folder, log: draftOf(folder.log) } });
+    if (compared.findings.length > 0) throw disagrees(folder, compared);
+    requireCompared(compared);
+    replaceLog(folder.log, mark.entry);
+    writeScrubRecord(folder, compared, nowMs);
+    const { detections = 0, versions = 0 } =
+      db.prepare<unknown[], Pick<Compacted, 'detections' | 'versions'>>(COUNTS).get() ?? {};
+    const bytes = bytesOf(listSegments(folder.log));
+    return { entry: mark.entry, detections, versions, bytes_before, bytes, damage };
+  } finally {
+    tidyLog(folder.log);
+  }
+}
+
+/** Compacts the log of a stopped installation, which may be too damaged for a start. @throws as {@link compact} */
+export async function compactStopped(options: CompactOptions): Promise<Compacted> {
+  const { folder, program, between, onProgress } = options;
+  try {
+    const { db, log } = await recoverDetections({
+      folder,
+      program,
+      onProgress: (done, total) => onProgress('the log', done, total),
+      between,
+    });
+    log.close();
+    closeDetections(db);
+  } catch (error) {
+    const isOfLog = error instanceof Refused && error.cause instanceof LogDamage;
+    if (!isOfLog || !existsSync(folder.detections)) throw error;
+  }
+  return compact(options);
+}
+
+/** How far it has come, in words. */
+export function progressText(what: string, done: number, total: number): string {
+  return `rewriting the log: ${what}, ${total === 0 ? 100 : Math.floor((100 * done) / total)} %`;
+}
+
+/** Lets other work run every few milliseconds: it may have to look into the drop folder. */
+export function inTurns(between: () => Promise<void>): () => Promise<void> {
+  let sinceMs = performance.now();
+  return async () => {
+    if (performance.now() - sinceMs < TURN_MS) return;
+    await nextTurn();
+    await between();
+    sinceMs = performance.now();
+  };
+}
+
+async function writeDraft(
+  db: Database,
+  mark: Mark,
+  { folder, program, nowMs, between, onProgress }: CompactOptions,
+  isProven: boolean,
+): Promise<void> {
+  const last = { ...mark, entry: mark.entry - 1 };
+  const log = new LogWriter({ folder: draftOf(folder.log), program }, { last, segment: null });
+  const onVersions = (done: number, total: number) => onProgress('writing', done, total);
+  try {
+    await writeSnapshot(db, log, { nowMs, mark, isProven, between, onProgress: onVersions });
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    throw unsound(folder, reasonOf(error), error);
+  } finally {
+    log.close();
+  }
+}
+
+/**
+ * What is damaged in the log, in words; null: nothing.
+ * @throws Refused `failed` if the database differs from it, or was not compared
+ */
+function damageOf(folder: DataFolder, result: ScrubResult): string | null {
+  if (result.findings.some(({ kind }) => FINDING_KINDS[kind].of !== 'log')) throw disagrees(folder, result);
+  if (result.findings.length > 0) return describeFindings(result.findings);
+  requireCompared(result);
+  return null;
+}
+
+/** If the log is damaged, only the database itself can show whether it is intact. */
+function requireSound(db: Database, folder: DataFolder): void {
+  const found = integrityError(db);
+  if (found !== null) throw unsound(folder, found);
+}
+
+/** @param lost entries of a damaged log that the database lacks, as it may after a power cut */
+function requireAll(folder: DataFolder, lost: number): void {
+  if (lost <= 0) return;
+  const entries = counted(lost, 'entry', 'entries');
+  throw failed(
+    `the damaged log has ${entries} that detections.db lacks. Nothing was changed. Restore a backup (wirewatch restore BACKUP --replace), which reads archived files again. Without a backup, move the folder ${folder.log} away and run wirewatch compact again: these ${entries} are lost then.`,
+  );
+}
+
+/** The number of the last entry with an intact commit line, in segments that may be damaged; 0: there is none. */
+function newestEntry(segments: readonly Segment[]): number {
+  let newest = 0;
+  for (const segment of segments.toReversed()) {
+    try {
+      using reader = new EntryReader(segment);
+      for (const { commit } of reader.commitsBehind()) newest = Math.max(newest, commit.entry);
+    } catch (error) {
+      if (!(error instanceof LogDamage)) throw error;
+    }
+    if (newest > 0) break;
+  }
+  return newest;
+}
+
+function requireCompared({ not_compared }: ScrubResult): void {
+  if (not_compared !== null) throw failed(`${not_compared}. Nothing was changed.`);
+}
+
+function disagrees(folder: DataFolder, { findings }: ScrubResult): Refused {
+  return unsound(folder, describeFindings(findings));
+}
+
+function unsound({ detections }: DataFolder, found: string, cause?: unknown): Refused {
+  return failed(
+    `the log cannot be rewritten from ${detections}: ${found}. Nothing was changed. If the log is not damaged, run wirewatch verify and restart Wirewatch: it makes the database anew from the log. Otherwise restore a backup (wirewatch restore BACKUP --replace).`,
+    { cause },
+  );
+}

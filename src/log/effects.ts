@@ -1,0 +1,119 @@
+/**
+ * Changes of small tables, as lines of the log: whichever statement changes a row, a trigger notes the new row. So no
+ * code can forget the log, and applying the log repeats exactly what was done.
+ *
+ * | line | meaning |
+ * |---|---|
+ * | `{"put":"delivery","row":{…}}` | the row with this primary key has these values |
+ * | `{"delete":"delivery","row":{…}}` | there is no row with this primary key |
+ *
+ * Values are as in the table. The triggers are temporary, so they exist on one connection alone
+ * (https://sqlite.org/lang_createtrigger.html): applying a log on another one notes nothing.
+ */
+import type { Database, Statement } from '../store/database.ts';
+import { LogDamage } from '../store/log-errors.ts';
+import { isObject } from './format.ts';
+
+interface Column {
+  readonly name: string;
+  /** 0: not in the primary key. */
+  readonly pk: number;
+}
+
+const CREATE_EFFECT = 'CREATE TEMP TABLE effect (number INTEGER PRIMARY KEY, line TEXT NOT NULL)';
+const SELECT_EFFECTS = 'SELECT line FROM temp.effect ORDER BY number';
+const DELETE_EFFECTS = 'DELETE FROM temp.effect';
+
+export type Effects = ReturnType<typeof noteEffects>;
+
+/** The lines for what a connection changed since they were last taken. @param tables tables of the main database, each with a primary key */
+export function noteEffects(db: Database, tables: readonly string[]) {
+  db.pragma('temp_store = MEMORY');
+  db.exec(CREATE_EFFECT);
+  for (const table of tables) {
+    const columns = columnsOf(db, table);
+    const keys = columns.filter(({ pk }) => pk > 0);
+    const note = (event: string, line: string) =>
+      `CREATE TEMP TRIGGER effect_of_${event.toLowerCase()}_on_${table} AFTER ${event} ON main.${table}
+       BEGIN INSERT INTO effect (line) VALUES (${line}); END`;
+    const put = `json_object('put', '${table}', 'row', ${rowOf('NEW', columns)})`;
+    db.exec(note('INSERT', put));
+    db.exec(note('UPDATE', put));
+    db.exec(note('DELETE', `json_object('delete', '${table}', 'row', ${rowOf('OLD', keys)})`));
+  }
+  const select = db.prepare<unknown[], { line: string }>(SELECT_EFFECTS);
+  const clear = db.prepare(DELETE_EFFECTS);
+  return {
+    /** @returns the lines as one text; empty if nothing changed. Call it within the transaction */
+    take(): string {
+      const lines = select.all().map(({ line }) => `${line}\n`);
+      if (lines.length > 0) clear.run();
+      return lines.join('');
+    },
+  };
+}
+
+/** The rows of a table, as lines without newlines. Nothing may be written while they are read. */
+export function* effectsOfRows(db: Database, table: string): Generator<string> {
+  const columns = columnsOf(db, table);
+  const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
+  const line = `json_object('put', '${table}', 'row', ${rowOf(table, columns)})`;
+  const rows = db.prepare<unknown[], { line: string }>(
+    `SELECT ${line} AS line FROM ${table} ORDER BY ${keys.join()}`,
+  );
+  for (const row of rows.iterate()) yield row.line;
+}
+
+function rowOf(row: string, columns: readonly Column[]): string {
+  return `json_object(${columns.map(({ name }) => `'${name}', ${row}.${name}`).join(', ')})`;
+}
+
+function columnsOf(db: Database, table: string): Column[] {
+  return db.prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?)').all(table);
+}
+
+/** Applies lines of effects to a database. */
+export class EffectApplier {
+  readonly #db: Database;
+  readonly #tables: ReadonlySet<string>;
+  readonly #statements = new Map<string, Statement>();
+
+  constructor(db: Database, tables: readonly string[]) {
+    this.#db = db;
+    this.#tables = new Set(tables);
+  }
+
+  /** @returns false if the line is of another kind @throws LogDamage if it names an unknown table or column */
+  apply(line: Readonly<Record<string, unknown>>): boolean {
+    const table = line.put ?? line.delete;
+    if (typeof table !== 'string') return false;
+    const { row } = line;
+    if (!this.#tables.has(table) || !isObject(row))
+      throw new LogDamage(`a line changes the unknown table ${table}`);
+    const names = Object.keys(row);
+    const key = `${line.put === undefined ? 'delete' : 'put'} ${table} ${names.join()}`;
+    let statement = this.#statements.get(key);
+    if (statement === undefined) {
+      const columns = columnsOf(this.#db, table);
+      const unknown = names.find((name) => !columns.some((column) => column.name === name));
+      if (unknown !== undefined) throw new LogDamage(`a line sets the unknown column ${table}.${unknown}`);
+      const sql = line.put === undefined ? deleteSql(table, names) : putSql(table, names, columns);
+      statement = this.#db.prepare(sql);
+      this.#statements.set(key, statement);
+    }
+    statement.run(row);
+    return true;
+  }
+}
+
+function putSql(table: string, names: readonly string[], columns: readonly Column[]): string {
+  const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
+  const others = names.filter((name) => !keys.includes(name)).map((name) => `${name} = excluded.${name}`);
+  const update = others.length === 0 ? 'NOTHING' : `UPDATE SET ${others.join(', ')}`;
+  return `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map((name) => `:${name}`).join(', ')})
+    ON CONFLICT (${keys.join(', ')}) DO ${update}`;
+}
+
+function deleteSql(table: string, keys: readonly string[]): string {
+  return `DELETE FROM ${table} WHERE ${keys.map((name) => `${name} = :${name}`).join(' AND ')}`;
+}

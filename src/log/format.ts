@@ -1,0 +1,76 @@
+/** The log's own lines: the first line of a segment, and the last line of an entry (manual: log-format). */
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { LogDamage } from '../store/log-errors.ts';
+import type { LogMark } from '../store/log-mark.ts';
+
+/** Increased by a change that makes older builds unable to read the log. */
+export const LOG_FORMAT = 1;
+
+const Header = Type.Object({
+  wirewatch_log: Type.Literal('detections'),
+  format: Type.Number(),
+  /** The version of the program that began the segment. */
+  program: Type.String(),
+  /** The number of the first entry in it. */
+  first_entry: Type.Number(),
+});
+
+/** The first line of every segment. */
+export type SegmentHeader = Readonly<Static<typeof Header>>;
+
+/** An entry: its number (1, 2, …), and 16 random hexadecimal digits. */
+export type Mark = LogMark;
+
+/** The kind of an entry that has all rows of the database, and so starts a new log. */
+export const SNAPSHOT = 'snapshot';
+
+const Operation = Type.Object({ kind: Type.String() }, { additionalProperties: Type.Unknown() });
+
+/** What an entry did. */
+export type Operation = Readonly<Static<typeof Operation>> & { readonly [member: string]: unknown };
+
+const Commit = Type.Object({
+  /** As in {@link Mark}. */
+  entry: Type.Number(),
+  id: Type.String(),
+  /** The id of the previous entry; null for the first. */
+  after: Type.Union([Type.String(), Type.Null()]),
+  /** When it was written, such as `2026-11-20T09:05:00Z`. */
+  at: Type.String(),
+  operation: Operation,
+  /** Frames of the entry before this one, and the chained CRC-32 of them. */
+  frames: Type.Number(),
+  checksum: Type.Number(),
+});
+const CommitLine = Type.Object({ commit: Commit });
+
+/** The last line of every entry: once it is written, the entry is decided. */
+export type Commit = Readonly<Omit<Static<typeof Commit>, 'operation'>> & { readonly operation: Operation };
+
+/** @throws LogDamage if the line is not a header */
+export function parseHeader(line: string): SegmentHeader {
+  const value = parse(line);
+  if (Value.Check(Header, value)) return value;
+  throw new LogDamage('the first line is not a log header');
+}
+
+/** @throws LogDamage if the line is not a commit line */
+export function parseCommit(line: string): Commit {
+  const value = parse(line);
+  if (Value.Check(CommitLine, value)) return value.commit;
+  throw new LogDamage('the last line of an entry is not a complete commit line');
+}
+
+/** @throws LogDamage if the text is not JSON */
+export function parse(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch (error) {
+    throw new LogDamage('a line is not valid JSON', { cause: error });
+  }
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

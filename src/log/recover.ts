@@ -1,0 +1,324 @@
+/**
+ * Recovers `detections.db` before anything else uses it. The database is a projection of the log: it is brought to the
+ * log's end, or rebuilt if it cannot be used. In this order:
+ *
+ * | database | log | action |
+ * |---|---|---|
+ * | any | ends before the database, as its `-wal` may show | refused |
+ * | any | a part that is needed is damaged | refused |
+ * | none | none | created |
+ * | unusable | none | refused |
+ * | unusable | behind its end, an entry is damaged whose own end is intact | refused: it may be decided |
+ * | unusable | whole, or its end is torn | what is torn is cut off; rebuilt |
+ * | usable | has its last entry; the end may be torn | what is torn is cut off; later entries are applied |
+ *
+ * Refused means that nothing is changed.
+ *
+ * | unusable is a database that | found by |
+ * |---|---|
+ * | is not there, though the log is | its name |
+ * | was found damaged before, or contradicts its mark | the note of damage |
+ * | has a rollback journal, which Wirewatch never leaves | its name |
+ * | has pages of two states, without the `-wal` that it needs | its marker (store/checkpoint.ts) |
+ * | is damaged, of another schema, of another log, older than the log | opening it |
+ *
+ * Any other `-wal` is dropped: the log has what it had. A rebuild that was interrupted begins again.
+ */
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { grouped } from '../counted.ts';
+import { errorCode, misconfigured, type Refused } from '../refused.ts';
+import {
+  abandon,
+  CHECKPOINT_BYTES,
+  checkpoint,
+  openDetections,
+  settleWal,
+  walBytes,
+} from '../store/checkpoint.ts';
+import { type Database, isEmpty, openDatabase, removeBeside, removeDatabase } from '../store/database.ts';
+import { isDamage, isDiskFull } from '../store/database-errors.ts';
+import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
+import { type DataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
+import { LogDamage } from '../store/log-errors.ts';
+import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
+import { UnknownSchema } from '../store/schema.ts';
+import { LogApplier } from './apply-log.ts';
+import type { Commit, Mark } from './format.ts';
+import {
+  entriesAfter,
+  findTail,
+  type LocatedPart,
+  type Place,
+  placeOf,
+  type Tail,
+  trustTail,
+} from './log-reader.ts';
+import { LogWriter } from './log-writer.ts';
+import { bytesOf, listSegments, tidyLog } from './segment.ts';
+
+export interface RecoverOptions {
+  readonly folder: DataFolder;
+  /** The version of this program. */
+  readonly program: string;
+  /** Called when the database can be read, if nothing has to be done first. */
+  readonly onReadable?: () => void;
+  /** Called before work that may take long, with the reason. */
+  readonly onBegin?: (reason: string) => void;
+  /** In bytes of the log. */
+  readonly onProgress: (done: number, total: number) => void;
+  /** Called between entries: throws to interrupt the work. */
+  readonly between: () => Promise<void>;
+}
+
+export interface Recovered {
+  readonly db: Database;
+  readonly log: LogWriter;
+  /** Entries that were applied. */
+  readonly applied: number;
+  /** Why the database was rebuilt; null: it was not. */
+  readonly madeAnew: string | null;
+}
+
+/** Applying less of the log is fast enough to need no message. */
+const LONG_BYTES = 256 * 1024;
+const journalOf = (path: string) => `${path}-journal`;
+/** Frames between two turns of the event loop. */
+const FRAMES_A_TURN = 16;
+
+/** @throws Refused `configuration` if the log is damaged; LogFailure; SQLite's errors */
+export async function recoverDetections(options: RecoverOptions): Promise<Recovered> {
+  const { folder, program } = options;
+  let db: Database | null = null;
+  try {
+    tidyLog(folder.log);
+    const tail = findTail(folder.log, true);
+    requireReach(folder, tail);
+    const found = open(folder, tail);
+    let madeAnew = found.kind === 'unusable' ? found.reason : null;
+    if (found.kind === 'usable') db = found.db;
+    else refuseHopeless(folder, tail, found.reason);
+    if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable?.();
+    if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);
+    let applied = 0;
+    if (db !== null) {
+      try {
+        applied = await applyRest(db, tail, options);
+      } catch (error) {
+        if (!isContradiction(error)) throw error;
+        madeAnew = `its contents contradict its log mark: ${error.message}`;
+        // A crash before it is rebuilt may leave it without the entry that shows this.
+        writeWhole(folder.damage, `${madeAnew}\n`);
+        db.close();
+        db = null;
+      }
+    }
+    if (db === null) {
+      options.onBegin?.(madeAnew ?? '');
+      applied = await rebuild(tail, options);
+      db = openDetections(folder.detections);
+    }
+    // A note that was made since the database can be read is for the next start.
+    if (madeAnew !== null) rmSync(folder.damage, { force: true });
+    const log = new LogWriter({ folder: folder.log, program }, tail);
+    return { db, log, applied, madeAnew };
+  } catch (error) {
+    if (db !== null) abandon(db);
+    if (error instanceof LogDamage) throw damaged(folder, error);
+    throw error;
+  }
+}
+
+/** Applies the entries that the database lacks, after SQLite refused the commit of a decided entry. */
+export function applyPending(db: Database, folder: string): number {
+  let applied = 0;
+  for (const { part } of applyEntries(db, folder)) if (part.kind === 'commit') applied += 1;
+  return applied;
+}
+
+/** Applies the entries that the database lacks, and yields each part after that. */
+function* applyEntries(db: Database, folder: string): Generator<LocatedPart> {
+  const applier = new LogApplier(db);
+  try {
+    for (const located of entriesAfter(folder, readLogMark(db))) {
+      applier.apply(located.part);
+      yield located;
+    }
+    applier.commit();
+  } finally {
+    applier.rollback();
+  }
+}
+
+type Found =
+  | { readonly kind: 'usable'; readonly db: Database }
+  | { readonly kind: 'unusable'; readonly reason: string };
+
+/** Opens the database if it is reliable; otherwise it is left as it is. */
+function open(folder: DataFolder, tail: Tail): Found {
+  const path = folder.detections;
+  const unusable = (reason: string): Found => ({ kind: 'unusable', reason });
+  if (existsSync(folder.damage))
+    return unusable(`it was marked as damaged: ${readFileSync(folder.damage, 'utf8').trim()}`);
+  if (!existsSync(path) || isEmpty(path)) {
+    removeDatabase(path);
+    if (tail.last !== null || tail.isDoubtful) return unusable('it does not exist');
+    return { kind: 'usable', db: openDetections(path) };
+  }
+  if (existsSync(journalOf(path)))
+    return unusable('a rollback journal lies beside it, which Wirewatch never leaves there');
+  if (!settleWal(path))
+    return unusable('the file was replaced, or lost its write-ahead log, when a checkpoint was not complete');
+  let db: Database | null = null;
+  try {
+    db = openDetections(path);
+    const reason = whyOfOtherLog(db, folder.log, tail);
+    if (reason === null) return { kind: 'usable', db };
+    db.close();
+    return unusable(reason);
+  } catch (error) {
+    if (db !== null) abandon(db);
+    if (error instanceof UnknownSchema) return unusable('it was created by another version of Wirewatch');
+    if (isDamage(error)) return unusable(`it is damaged: ${error instanceof Error ? error.message : ''}`);
+    throw error;
+  }
+}
+
+/** Why a database cannot be brought to the end of this log; null: it can, or the log ends before it. */
+function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
+  const mark = readLogMark(db);
+  const place = mark === null ? 'known' : placeBefore(tail, log, mark);
+  if (mark === null || place === 'known' || place === 'beyond') return null;
+  if (place === 'foreign') return 'it belongs to another log';
+  return 'it is older than the first entry of the log';
+}
+
+/** Most databases have applied the last entry: then the log need not be read again. */
+function placeBefore({ last }: Tail, log: string, mark: Mark): Place {
+  return last?.entry === mark.entry && last.id === mark.id ? 'known' : placeOf(log, mark);
+}
+
+/**
+ * Refuses a log that ends before the database: what follows would discard the only copy of the last entries. Only the
+ * `-wal` may show it, so it is read before that is dropped.
+ */
+function requireReach({ log, detections }: DataFolder, tail: Tail): void {
+  if (existsSync(journalOf(detections))) return;
+  const mark = readLogMarkOf(detections);
+  if (mark === null || placeBefore(tail, log, mark) !== 'beyond') return;
+  throw new LogDamage(
+    tail.last === null
+      ? `the log is missing, but the database has applied its entries up to ${grouped(mark.entry)}`
+      : `the log ends with entry ${grouped(tail.last.entry)}, but the database has applied entry ${grouped(mark.entry)}`,
+  );
+}
+
+/**
+ * Refuses to rebuild from no log, or from one whose end may be damaged: only a database that lacks an entry shows that it
+ * is torn and was never decided.
+ */
+function refuseHopeless({ log }: DataFolder, { last, isDoubtful }: Tail, reason: string): void {
+  if (isDoubtful)
+    throw new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
+  if (last === null) throw new LogDamage(`the log is missing, and the database cannot be used: ${reason}`);
+}
+
+async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Promise<number> {
+  const mark = readLogMark(db);
+  if ((tail.last?.entry ?? 0) === (mark?.entry ?? 0)) return 0;
+  if (bytesFrom(options.folder.log, mark) > LONG_BYTES)
+    options.onBegin?.(
+      `it lacks entries ${grouped((mark?.entry ?? 0) + 1)} to ${grouped(tail.last?.entry ?? 0)} of the log`,
+    );
+  return apply(db, options);
+}
+
+/** Builds the database beside its place, and puts it there when it is complete. */
+async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
+  const { folder } = options;
+  const path = folder.detections;
+  const draft = `${path}-draft`;
+  removeDatabase(draft);
+  const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
+  let applied: number;
+  try {
+    // A rollback journal needs less room than a write-ahead log; keeping its file from one entry to the next saves a fifth
+    // of the time for small entries.
+    db.pragma('journal_mode = PERSIST');
+    db.pragma('synchronous = OFF');
+    applied = await apply(db, options).catch(async (error) => {
+      if (!isDiskFull(error) || !existsSync(path)) throw error;
+      await requireWhole(tail, options);
+      // No room for both files: the log is complete, so the old one is not needed.
+      removeReplaced(folder, () => rmSync(path));
+      return apply(db, options);
+    });
+    // Before the rename: the change goes through a rollback journal. If a kill left that beside the final database, nobody
+    // without write permission could open it.
+    db.pragma('journal_mode = WAL');
+  } catch (error) {
+    db.close();
+    // The log needs the room more than a draft does.
+    removeDatabase(draft);
+    throw error;
+  }
+  db.close();
+  rmSync(journalOf(draft), { force: true });
+  syncFile(draft);
+  removeReplaced(folder, () => renameSync(draft, path));
+  return applied;
+}
+
+/** Its marker must outlive the old file, of which nothing else says that it has pages of two states. */
+function removeReplaced({ root, detections }: DataFolder, remove: () => void): void {
+  remove();
+  syncFolder(root);
+  removeBeside(detections);
+}
+
+/** Whether an entry cannot be applied: the log is damaged, or the database differs from its mark. */
+function isContradiction(error: unknown): error is Error {
+  return error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
+}
+
+async function apply(db: Database, { folder, onProgress, between }: RecoverOptions): Promise<number> {
+  const total = bytesFrom(folder.log, readLogMark(db));
+  let applied = 0;
+  let frames = 0;
+  for (const { part, bytes } of applyEntries(db, folder.log)) {
+    frames += 1;
+    if (part.kind === 'commit') {
+      applied += 1;
+      onProgress(bytes, total);
+    }
+    if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
+    if (part.kind === 'commit' || frames % FRAMES_A_TURN === 0) await between();
+  }
+  return applied;
+}
+
+/** Reads the log to its end. @throws LogDamage */
+async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Promise<void> {
+  let last: Commit | null = null;
+  for (const { part } of entriesAfter(folder.log, null)) {
+    if (part.kind === 'commit') last = part.commit;
+    await between();
+  }
+  if (last?.id !== tail.last?.id) throw new LogDamage('the log ends before its last entry');
+}
+
+/** Bytes of the segments with the entries after one. */
+function bytesFrom(log: string, mark: Mark | null): number {
+  const segments = listSegments(log);
+  const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= (mark?.entry ?? 0) + 1);
+  return bytesOf(segments.slice(Math.max(0, first)));
+}
+
+function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refused {
+  const advice = existsSync(detections)
+    ? `If detections.db is sound, write the log anew from it: wirewatch compact --data ${root} checks it first, and loses nothing that it has. Otherwise restore`
+    : 'Restore';
+  return misconfigured(
+    `the log in ${log} is damaged: ${error.message}. Nothing was changed. ${advice} a backup (wirewatch restore BACKUP --replace --data ${root}): what came after it is lost, and archived files are read again.`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,146 @@
+/**
+ * Detections as lines of the log. A line has the text that clients get, and the other columns of the detection.
+ *
+ * | line | meaning |
+ * |---|---|
+ * | `{"row":ID,…}` | a row of an export, checked and rendered; a later line has its outcome |
+ * | `{"created":N,"position":P,"version":V}` | the next N rows are new detections, at P, P+1, … of the change stream |
+ * | `{"passed":N}` | the next N rows had no effect, or have a line of their own |
+ * | `{"changed":ID,"position":P,"version":V,…}` | a detection has a new version, at P of the change stream |
+ * | `{"rescored":ID,"version":V,…}` | a detection was scored again, without a new version |
+ * | `{"removed":S}` | the detections of subscription S and their versions are removed; a `put` of each of its streams (effects.ts), which says where it ended, comes before |
+ */
+import { BASE_URL_MARK, type FilterColumns, filterColumns, type Match } from '../detection/match.ts';
+import { LogDamage } from '../store/log-errors.ts';
+import { parseSeconds } from '../time.ts';
+import { isObject, parse } from './format.ts';
+
+/** A detection without its version and its place in the change stream. */
+export interface DetectionState<Rendered = string> {
+  readonly id: string;
+  /** See `renderMatch`. */
+  readonly rendered: Rendered;
+  readonly exported_at_given: string | null;
+  readonly url_withheld: string | null;
+  /** Epoch seconds. */
+  readonly first_detected_at: number;
+  readonly filters: FilterColumns;
+}
+
+/** A detection to store; bytes are the UTF-8 of a rendered row of an export. */
+export type StoredState = DetectionState<string | Uint8Array>;
+
+type Written = Pick<DetectionState, 'id' | 'rendered' | 'exported_at_given' | 'url_withheld'>;
+
+const MARK_ESCAPED = '\\u0001';
+/** The member with the mark: other members, such as a headline, may contain the same characters. */
+const OWN_ADDRESS = `"image_url":"${MARK_ESCAPED}/`;
+const RENDERED_BEGINNING = '"content_type":';
+
+/** The line of a row up to its rendered match, which ends it (see {@link escapeMark}). */
+export function rowHead(row: Omit<Written, 'rendered'>): string {
+  return `{"row":"${row.id}",${ownMembers(row)}`;
+}
+
+export function changedLine(row: Written, position: number, version: number): string {
+  return `{"changed":"${row.id}","position":${position},"version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
+}
+
+export function rescoredLine(row: Written, version: number): string {
+  return `{"rescored":"${row.id}","version":${version},${ownMembers(row)}${escapeMark(row.rendered)}\n`;
+}
+
+export function createdLine(rows: number, position: number, version: number): string {
+  return `{"created":${rows},"position":${position},"version":${version}}\n`;
+}
+
+export function passedLine(rows: number): string {
+  return `{"passed":${rows}}\n`;
+}
+
+export function removedLine(subscription: number): string {
+  return `{"removed":${subscription}}\n`;
+}
+
+/** JSON text cannot have raw control characters. @param text any number of rendered matches */
+export function escapeMark(text: string): string {
+  return text.replaceAll(BASE_URL_MARK, MARK_ESCAPED);
+}
+
+function ownMembers({ exported_at_given, url_withheld }: Omit<Written, 'rendered'>): string {
+  const given = exported_at_given === null ? '' : `"exported_at_given":${JSON.stringify(exported_at_given)},`;
+  const withheld = url_withheld === null ? '' : `"url_withheld":${JSON.stringify(url_withheld)},`;
+  return given + withheld;
+}
+
+export type RowLine =
+  | { readonly kind: 'row'; readonly state: StoredState }
+  | { readonly kind: 'created'; readonly rows: number; readonly position: number; readonly version: number }
+  | { readonly kind: 'passed'; readonly rows: number }
+  | {
+      readonly kind: 'changed';
+      readonly state: DetectionState;
+      readonly position: number;
+      readonly version: number;
+    }
+  | { readonly kind: 'rescored'; readonly state: DetectionState; readonly version: number }
+  | { readonly kind: 'removed'; readonly subscription: number }
+  /** A row of another table: see effects.ts. */
+  | { readonly kind: 'other'; readonly line: Readonly<Record<string, unknown>> };
+
+/**
+ * @param bytes of the same line; with them, `rendered` of a row has bytes, unless something in it must be replaced
+ * @throws LogDamage if the line is of no known kind
+ */
+export function readRowLine(text: string, bytes: Buffer | null = null): RowLine {
+  const line = parse(text);
+  if (!isObject(line)) throw new LogDamage('a line is not a JSON object');
+  const { position, version } = line;
+  if (typeof line.row === 'string') {
+    const rendered = bytes === null || text.includes(OWN_ADDRESS) ? renderedIn(text) : renderedBytes(bytes);
+    return { kind: 'row', state: stateOf(line.row, line, rendered) };
+  }
+  if (typeof line.created === 'number' && typeof position === 'number' && typeof version === 'number')
+    return { kind: 'created', rows: line.created, position, version };
+  if (typeof line.passed === 'number') return { kind: 'passed', rows: line.passed };
+  if (typeof line.changed === 'string' && typeof position === 'number' && typeof version === 'number')
+    return { kind: 'changed', state: stateOf(line.changed, line, renderedIn(text)), position, version };
+  if (typeof line.rescored === 'string' && typeof version === 'number')
+    return { kind: 'rescored', state: stateOf(line.rescored, line, renderedIn(text)), version };
+  if (typeof line.removed === 'number') return { kind: 'removed', subscription: line.removed };
+  return { kind: 'other', line };
+}
+
+/** The bytes as they were rendered, whatever this version of the program would make of the same row. */
+function renderedIn(text: string): string {
+  return text.slice(text.indexOf(RENDERED_BEGINNING)).replace(OWN_ADDRESS, `"image_url":"${BASE_URL_MARK}/`);
+}
+
+function renderedBytes(line: Buffer): Uint8Array {
+  return line.subarray(line.indexOf(RENDERED_BEGINNING));
+}
+
+function stateOf<Rendered>(
+  id: string,
+  line: Readonly<Record<string, unknown>>,
+  rendered: Rendered,
+): DetectionState<Rendered> {
+  if (!isMatch(line)) throw new LogDamage(`the line of ${id} does not contain a detection`);
+  return {
+    id,
+    rendered,
+    exported_at_given: textOrNull(line.exported_at_given),
+    url_withheld: textOrNull(line.url_withheld),
+    first_detected_at: parseSeconds(line.first_detected_at) ?? 0,
+    filters: filterColumns(line),
+  };
+}
+
+/** Distinguishes a match from other lines; its content is protected by a checksum. */
+function isMatch(line: object): line is Match {
+  return 'content_type' in line && 'article' in line && 'strength' in line && 'source' in line;
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}

@@ -1,0 +1,172 @@
+/**
+ * Errors of the file system: those of one file, which is retried while others are processed, and those that stop
+ * ingest. Code preloaded into the real program makes calls fail.
+ */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { isFileError } from '../../src/drop/file-errors.ts';
+import { listSegments } from '../../src/log/segment.ts';
+import { isDiskFull, isWriteLost } from '../../src/store/database-errors.ts';
+import { LogFailure } from '../../src/store/log-errors.ts';
+import { startAppliance } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { openAlertsOf } from '../support/installation-state.ts';
+import { PATH_OF, preloaded } from '../support/preload.ts';
+import { inFolder, type LogLine } from '../support/program.ts';
+import { until } from '../support/until.ts';
+
+/** Errors of network shares, some of them rare. */
+const OF_ONE_FILE = [
+  'EBUSY',
+  'ETXTBSY',
+  'ESTALE',
+  'EMFILE',
+  'ENFILE',
+  'ETIMEDOUT',
+  'EIO',
+  'EACCES',
+  'ENOTDIR',
+];
+
+/**
+ * Makes the first two renames of a file fail with the error at the end of its name, and every fsync of a file whose
+ * name contains `fsync`.
+ */
+const FAILING = `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { renameSync, openSync, fsyncSync } = fs;
+  const failed = new Map();
+  const failing = new Set();
+  const fail = (code, syscall) => { throw Object.assign(new Error(code + ': made to fail, ' + syscall), { code, syscall }); };
+  fs.renameSync = (from, to) => {
+    const [, code] = /backfill-(e[a-z]+)/.exec(from) ?? [];
+    const times = failed.get(from) ?? 0;
+    failed.set(from, times + 1);
+    if (code !== undefined && ${PATH_OF}(to).includes('.taken') && times < 2) fail(code.toUpperCase(), 'rename');
+    return renameSync(from, to);
+  };
+  fs.openSync = (path, ...rest) => {
+    const fd = openSync(path, ...rest);
+    if (String(path).includes('fsync')) failing.add(fd);
+    else failing.delete(fd);
+    return fd;
+  };
+  fs.fsyncSync = (fd) => failing.has(fd) ? fail('EIO', 'fsync') : fsyncSync(fd);
+  syncBuiltinESMExports();
+`;
+const WITH_FAILURES = preloaded(FAILING);
+/** Files named `.txt` cannot be opened as long as `flag` exists. */
+const unreadable = (flag: string) => `
+  import fs from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  const { existsSync, openSync } = fs;
+  fs.openSync = (path, ...rest) => {
+    if (String(path).endsWith('.txt') && existsSync(${JSON.stringify(flag)}))
+      throw Object.assign(new Error('EACCES: made to fail, open'), { code: 'EACCES', syscall: 'open' });
+    return openSync(path, ...rest);
+  };
+  syncBuiltinESMExports();
+`;
+const skip =
+  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
+
+test('a system error concerns one file, whatever its name', () => {
+  const error = (code: string, syscall = 'rename') => Object.assign(new Error(code), { code, syscall });
+  for (const code of OF_ONE_FILE) assert.ok(isFileError(error(code)), code);
+  for (const code of ['ENOSPC', 'EDQUOT', 'SQLITE_IOERR', 'SQLITE_CORRUPT', 'ERR_INVALID_ARG_TYPE', 'READER'])
+    assert.ok(!isFileError(error(code)), code);
+  assert.ok(!isFileError(error('EIO', 'fsync')), 'written data may be lost');
+  assert.ok(!isFileError(new TypeError('a fault of the program')));
+  // Node has no names for these two errors.
+  const nameless = (number: number) => error(`Unknown system error -${number}`);
+  assert.ok(isFileError(nameless(constants.errno.ESTALE)));
+  assert.ok(isDiskFull(nameless(constants.errno.EDQUOT)), 'handled like a full disk');
+  assert.ok(!isFileError(nameless(constants.errno.EDQUOT)));
+  assert.throws(
+    () => listSegments('/dev/null'),
+    (met) => !isFileError(met),
+    'ingest cannot continue without the log',
+  );
+});
+
+test('a file that cannot be taken is reported, retried, and delays no other', { skip }, async () => {
+  const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...WITH_FAILURES });
+  try {
+    const names = OF_ONE_FILE.map((code) => `newswire.backfill-${code.toLowerCase()}.ndjson`);
+    for (const name of names) appliance.put(name, ndjson([newRow()]));
+    assert.equal(
+      (await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]))).msg,
+      'file applied',
+    );
+    for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
+    const lines = appliance
+      .serving()
+      .log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
+    assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
+    await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
+    const reported = appliance.serving().log.filter((line) => line.alert === 'file stuck');
+    assert.notEqual(reported.length, 0);
+    for (const [at, { msg }] of reported.entries())
+      assert.equal(msg, at % 2 === 0 ? 'alert opened' : 'alert closed', 'all files together have one alert');
+  } finally {
+    await appliance.stop();
+  }
+});
+
+test('a file that cannot be opened stays in the drop folder, also if it would not be read', {
+  skip,
+}, async () => {
+  await inFolder(async (folder) => {
+    const flag = join(folder, 'flag');
+    writeFileSync(flag, '');
+    const appliance = await startAppliance({
+      WIREWATCH_INGEST_QUIET_MS: '0',
+      ...preloaded(unreadable(flag)),
+    });
+    try {
+      appliance.put('report.txt', 'text');
+      const isTried = ({ msg, file }: LogLine) => msg.startsWith('cannot process') && file === 'report.txt';
+      await appliance.serving().logged('the error', isTried);
+      assert.ok(existsSync(join(appliance.drop, 'report.txt')));
+      await until('the alert', async () => (await openAlertsOf(appliance)).includes('file stuck'));
+      assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
+      rmSync(flag);
+      assert.equal((await appliance.processed('report.txt')).msg, 'file refused');
+      await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
+    } finally {
+      rmSync(flag, { force: true });
+      await appliance.stop();
+    }
+  });
+});
+
+test('a failed fsync ends ingest: the file is not applied, and reads continue', { skip }, async () => {
+  const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...WITH_FAILURES });
+  try {
+    const good = fileName('newswire', nextWindowMs());
+    assert.equal((await appliance.dropped(good, ndjson([newRow()]))).msg, 'file applied');
+    appliance.put('newswire.backfill-fsync.ndjson', ndjson([newRow()]));
+    await until('the alert', async () => (await openAlertsOf(appliance)).includes('ingest stopped'));
+    assert.ok(!existsSync(join(appliance.drop, 'archive', 'newswire.backfill-fsync.ndjson')));
+    assert.equal((await appliance.get('/v1/me')).status, 200);
+  } finally {
+    await appliance.stop();
+  }
+});
+
+test('ingest waits for a full disk, unless an fsync or truncation of the log failed', () => {
+  const failure = (syscall: string) =>
+    new LogFailure('write', 'log', Object.assign(new Error('full'), { code: 'ENOSPC', syscall }));
+  for (const [syscall, isWaitedFor] of [
+    ['write', true],
+    ['fsync', false],
+    ['ftruncate', false],
+  ] as const) {
+    assert.equal(isDiskFull(failure(syscall)), isWaitedFor, syscall);
+    assert.equal(isWriteLost(failure(syscall)), !isWaitedFor, syscall);
+  }
+});

@@ -1,0 +1,359 @@
+/**
+ * What a user who may write to the drop folder can do there: it may have rows read, and nothing else. The attacker is
+ * another user; Wirewatch runs as root, whom no permission would stop.
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs, {
+  chmodSync,
+  chownSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import {
+  createIn,
+  inDrop,
+  makeOwnFolder,
+  OWN_FOLDERS,
+  removeIn,
+  renameIn,
+  writeIn,
+} from '../../src/drop/own-folder.ts';
+import { AS_OTHER, OTHER_ID } from '../support/another-user.ts';
+import { type Appliance, createInstallation, startAppliance } from '../support/appliance.ts';
+import { check } from '../support/check.ts';
+import { contentOfDetections } from '../support/database-content.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { filesWaiting } from '../support/installation-state.ts';
+import type { LogLine } from '../support/program.ts';
+import { until } from '../support/until.ts';
+
+const skip = process.getuid?.() !== 0 && 'only root can act as another user';
+const SECRET = 'SECRET\n';
+
+/** `exports` is the drop folder; `secrets` is what the attacker is after. */
+let place: string;
+let exports: string;
+let secrets: string;
+
+beforeEach(() => {
+  place = mkdtempSync(join(tmpdir(), 'wirewatch-hostile-'));
+  chmodSync(place, 0o755);
+  exports = join(place, 'exports');
+  secrets = join(place, 'secrets');
+  mkdirSync(secrets, { mode: 0o700 });
+  writeFileSync(join(secrets, 'secret'), SECRET, { mode: 0o600 });
+});
+afterEach(() => {
+  assert.deepEqual(readdirSync(secrets), ['secret']);
+  assert.equal(readFileSync(join(secrets, 'secret'), 'utf8'), SECRET);
+  rmSync(place, { recursive: true });
+});
+
+/** As setup makes it: members of the group write there, and each moves only its own files. */
+function makeExports(mode = 0o3770): void {
+  mkdirSync(exports);
+  chownSync(exports, 0, OTHER_ID);
+  chmodSync(exports, mode);
+}
+
+function asAttacker(script: string): void {
+  execFileSync('setpriv', [...AS_OTHER, 'sh', '-ec', script], { cwd: exports });
+}
+
+/** Links under every name that Wirewatch could write to for these files. */
+function trapsFor(own: string, names: readonly string[]): string {
+  const traps = names.flatMap((name) => [
+    name,
+    `${name}.reason.json`,
+    `.${name}.reason.json.tmp`,
+    `${name}.skipped.ndjson`,
+  ]);
+  const more = ['skipped-1.ndjson', 'skipped-2.ndjson', 'skipped-3.ndjson', `1.${names[0]}`];
+  return [...traps, ...more].map((trap) => `ln -s ${secrets}/secret '${own}/${trap}'`).join('\n');
+}
+
+/** The exporter's files are its own, and the group of the folder may read them. */
+function drop(name: string, content: string): void {
+  const path = join(exports, name);
+  writeFileSync(`${path}.part`, content, { mode: 0o640 });
+  chownSync(`${path}.part`, OTHER_ID, OTHER_ID);
+  renameSync(`${path}.part`, path);
+}
+
+async function appliance(): Promise<Appliance> {
+  return startAppliance({ WIREWATCH_INGEST_DROP: exports, WIREWATCH_INGEST_BAD_ROWS: 'skip' });
+}
+
+const names = () => [
+  fileName('newswire', nextWindowMs()),
+  fileName('newswire', nextWindowMs()),
+  'no-export.txt',
+];
+const OUTCOMES = ['file applied', 'file failed', 'file refused'];
+
+async function processAll(running: Appliance, files: readonly string[]): Promise<void> {
+  const outcomes = [];
+  for (const name of files) outcomes.push((await running.processed(name)).msg);
+  assert.deepEqual(outcomes, OUTCOMES);
+}
+
+function dropAll([good = '', bad = '', alone = '']: readonly string[]): string {
+  const row = newRow();
+  drop(good, ndjson([row, { ...newRow(), article_id: -1 }]));
+  drop(bad, 'no rows\n'.repeat(200));
+  drop(alone, '');
+  return idOf(row);
+}
+
+describe('an own folder of another user', { skip }, () => {
+  for (const own of OWN_FOLDERS) {
+    test(`${own}, made before the first start: nothing is written, check and the alert name the command`, async () => {
+      makeExports();
+      const files = names();
+      asAttacker(`mkdir -m 777 ${own}\n${trapsFor(own, files)}`);
+      const running = await appliance();
+      try {
+        const id = dropAll(files);
+        const path = join(exports, own);
+        const command = `mv ${path} ${path}-before`;
+        const line = await running
+          .serving()
+          .logged('the alert', ({ alert }) => alert === 'drop folder not writable');
+        assert.ok(String(line.detail).includes(command), String(line.detail));
+        const finding = (await check(running.data, '--drop', exports, '--port', '0')).of('drop folder');
+        assert.equal(finding.status, 'bad');
+        assert.ok(finding.what_to_do?.includes(command), JSON.stringify(finding));
+        assert.deepEqual(
+          readdirSync(exports)
+            .filter((name) => files.includes(name))
+            .sort(),
+          files.toSorted(),
+        );
+        execFileSync('sh', ['-c', command]);
+        await processAll(running, files);
+        assert.ok(await running.detection(id));
+      } finally {
+        await running.stop();
+      }
+    });
+  }
+
+  test('one that others may write to is not used until they may not', async () => {
+    makeExports();
+    const running = await appliance();
+    try {
+      chmodSync(join(exports, 'failed'), 0o2775);
+      const files = names();
+      dropAll(files);
+      const line = await running
+        .serving()
+        .logged('the alert', ({ alert }) => alert === 'drop folder not writable');
+      const [command = ''] = /chmod go-w .*\/failed/.exec(String(line.detail)) ?? [];
+      assert.deepEqual(readdirSync(join(exports, 'failed')), []);
+      execFileSync('sh', ['-c', command]);
+      await processAll(running, files);
+    } finally {
+      await running.stop();
+    }
+  });
+});
+
+test('what Wirewatch makes in the drop folder is its own, and no other user writes to it', {
+  skip,
+}, async () => {
+  makeExports();
+  const running = await appliance();
+  try {
+    const files = names();
+    dropAll(files);
+    await processAll(running, files);
+    const made = readdirSync(exports, { recursive: true, encoding: 'utf8' });
+    for (const end of ['.skipped.ndjson', '.reason.json'])
+      assert.ok(
+        made.some((name) => name.endsWith(end)),
+        `${end} of ${made}`,
+      );
+    for (const name of made) {
+      const { uid, mode } = lstatSync(join(exports, name));
+      // The exporter's own files stay its own.
+      if (uid === OTHER_ID) assert.match(name, /(newswire\.[^/]*\.ndjson|no-export\.txt)$/);
+      else assert.equal(mode & 0o022, 0, name);
+    }
+    assert.deepEqual(readdirSync(join(exports, '.taken')), []);
+    assert.throws(() => asAttacker('mv failed elsewhere'), /Operation not permitted|Permission denied/);
+  } finally {
+    await running.stop();
+  }
+});
+
+test('a hard link to a file of Wirewatch, or of root, is not read', { skip }, async () => {
+  makeExports();
+  const name = fileName('newswire', nextWindowMs());
+  // Where fs.protected_hardlinks is 0, the exporter can make one.
+  linkSync(join(secrets, 'secret'), join(exports, name));
+  const running = await appliance();
+  try {
+    await running
+      .serving()
+      .logged('the report', (line) => line.name === name && line.msg.includes('hard link'));
+    const files = names();
+    dropAll(files);
+    await processAll(running, files);
+    assert.ok(readdirSync(exports).includes(name));
+    // The exporter may keep a link to its own files.
+    const kept = fileName('newswire', nextWindowMs());
+    drop(kept, ndjson([newRow()]));
+    linkSync(join(exports, kept), join(place, kept));
+    assert.equal((await running.processed(kept)).msg, 'file applied');
+  } finally {
+    await running.stop();
+  }
+});
+
+test('a link that another user can replace does not become the drop folder', { skip }, () => {
+  const installation = createInstallation();
+  try {
+    // Of their own, and one like /tmp, in which everybody can replace what is theirs.
+    for (const name of ['theirs', 'shared']) {
+      exports = join(place, name);
+      mkdirSync(exports);
+      if (name === 'theirs') chownSync(exports, OTHER_ID, OTHER_ID);
+      else chmodSync(exports, 0o1777);
+      asAttacker(`ln -s ${secrets} exports`);
+      // It has no such address, so that it ends also where it follows the link.
+      const ours = ['serve', '--host', '192.0.2.1', '--drop', join(exports, 'exports')];
+      const { status, stderr } = installation.cli(ours, { anyStatus: true });
+      assert.equal(status, 78, name);
+      assert.match(stderr, /exports is a link that another user can replace\. Set \[ingest\] drop/);
+    }
+  } finally {
+    installation.remove();
+  }
+});
+
+test('any number of refused files: a stop does not wait for them, and their log and records are bounded', async () => {
+  makeExports();
+  const installation = createInstallation({ WIREWATCH_INGEST_DROP: exports });
+  const count = 1200;
+  const isRefused = ({ msg }: LogLine) => msg === 'file refused';
+  try {
+    for (let at = 0; at < count; at += 1) writeFileSync(join(exports, `${at}.txt`), '');
+    const first = await installation.serve();
+    await first.logged('the first one', isRefused);
+    assert.equal(await first.stop(), 0);
+    assert.ok(first.log.filter(isRefused).length < count, 'the stop waited for all');
+
+    const second = await installation.serve();
+    let walBytes = 0;
+    await until('all to be refused', () => {
+      walBytes = Math.max(walBytes, statSync(join(installation.data, 'detections.db-wal')).size);
+      return (
+        filesWaiting(exports).length === 0 && readdirSync(exports).every((name) => !name.endsWith('.txt'))
+      );
+    });
+    assert.ok(walBytes < 64 * 1024 * 1024, `${walBytes}`);
+    const alerts = () => installation.cli(['alert', 'list', '--json']).stdout;
+    await until('the count', () => alerts().includes('1000 files were refused (1200 in all)'));
+    await second.stop();
+    const content = contentOfDetections(installation.data);
+    const numbers = (content.ingest_file ?? []).map((row) => Number(Object(row).number));
+    assert.equal(numbers.length, 1000);
+    assert.equal(Math.max(...numbers), count);
+    rmSync(join(installation.data, 'detections.db'));
+    const third = await installation.serve();
+    await third.logged('the new database', ({ msg }) => msg.startsWith('detections.db was brought up'));
+    await third.stop();
+    assert.deepEqual(contentOfDetections(installation.data).ingest_file, content.ingest_file);
+  } finally {
+    installation.remove();
+  }
+});
+
+const CALLS = [
+  'closeSync',
+  'fsyncSync',
+  'fstatSync',
+  'linkSync',
+  'lstatSync',
+  'mkdirSync',
+  'openSync',
+  'readlinkSync',
+  'renameSync',
+  'unlinkSync',
+  'writeFileSync',
+];
+
+/** Runs `attack` before the call with this number on files. @returns how many calls there were */
+function attackedAt(at: number, attack: () => void, work: () => void): number {
+  const originals = new Map(CALLS.map((name) => [name, Reflect.get(fs, name)]));
+  let calls = 0;
+  const put = (own: (name: string, call: unknown) => unknown) => {
+    for (const [name, call] of originals) Reflect.set(fs, name, own(name, call));
+    syncBuiltinESMExports();
+  };
+  put((_, call) => (...args: unknown[]) => {
+    calls += 1;
+    if (calls === at) attack();
+    if (typeof call !== 'function') throw new Error('not a function');
+    return Reflect.apply(call, fs, args);
+  });
+  try {
+    work();
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error)) throw error;
+  } finally {
+    put((_, call) => call);
+  }
+  return calls;
+}
+
+test('a folder that is exchanged before any call leads nowhere', { skip }, () => {
+  const works: Record<string, () => void> = {
+    write: () => writeIn(exports, 'failed/note', 'text'),
+    create: () => createIn(exports, 'failed/note')[Symbol.dispose](),
+    read: () =>
+      inDrop(exports, 'failed/secret', (path) => assert.notEqual(readFileSync(path, 'utf8'), SECRET)),
+    'rename from': () => renameIn(exports, 'failed/secret', '.taken/secret'),
+    'rename to': () => renameIn(exports, 'file', 'failed/file'),
+    remove: () => removeIn(exports, 'failed/secret'),
+    'make a folder': () => makeOwnFolder(exports, 'failed/2026-11-24'),
+  };
+  chownSync(place, OTHER_ID, OTHER_ID);
+  for (const [what, work] of Object.entries(works)) {
+    for (const exchanged of ['failed', '']) {
+      for (let at = 1, calls = 1; at <= calls; at += 1) {
+        mkdirSync(exports);
+        for (const own of ['failed', '.taken']) mkdirSync(join(exports, own));
+        writeFileSync(join(exports, 'failed', 'secret'), 'text');
+        writeFileSync(join(exports, 'file'), 'text');
+        mkdirSync(join(secrets, 'failed'), { mode: 0o700 });
+        writeFileSync(join(secrets, 'failed', 'secret'), SECRET);
+        const path = join(exports, exchanged);
+        const attack = () => {
+          fs.renameSync(path, join(place, 'away'));
+          symlinkSync(exchanged === '' ? secrets : join(secrets, 'failed'), path);
+        };
+        calls = attackedAt(at, attack, work);
+        const found = readdirSync(secrets, { recursive: true }).sort();
+        assert.deepEqual(found, ['failed', 'failed/secret', 'secret'], `${what}, call ${at} of ${calls}`);
+        assert.equal(readFileSync(join(secrets, 'failed', 'secret'), 'utf8'), SECRET);
+        for (const one of [exports, join(secrets, 'failed'), join(place, 'away')])
+          rmSync(one, { recursive: true, force: true });
+      }
+    }
+  }
+});

@@ -1,0 +1,272 @@
+/** When a dropped file is ready, and that no file is taken that changed since the scan. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  unlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import fc from 'fast-check';
+import { DropFolder, shortName } from '../../src/drop/drop-folder.ts';
+import { compareFiles, numberedName, parseFileName, windowReadiness } from '../../src/exports/file-name.ts';
+import { openContent } from '../../src/exports/unpacking.ts';
+import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
+import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
+
+const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
+const NAME = 'newswire.20261121T1010Z.ndjson';
+
+let root = '';
+let monotonicMs = 0;
+let drop: DropFolder;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  monotonicMs = 1000;
+  drop = new DropFolder(root, { quiet_ms: 500, truncated_seconds: 60 }, () => monotonicMs);
+  drop.prepare();
+  taken = join(root, drop.takenPath(7, NAME));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+const path = (name = NAME) => join(root, name);
+/** Of the file with ingest number 7. */
+let taken = '';
+const scan = (nowMs = NOW_MS) => drop.scan(nowMs, { isRecorded: () => false, heldBy: () => null });
+
+/** Scans twice, with enough time between. @returns the only file that is ready then */
+async function ready() {
+  await scan();
+  monotonicMs += 500;
+  const [waiting, ...others] = (await scan()).ready;
+  assert.ok(waiting && others.length === 0);
+  return waiting;
+}
+
+test('a file is ready after two equal scans, quiet_ms apart', async () => {
+  writeFileSync(path(), 'x');
+  assert.deepEqual(
+    [(await scan()).ready.length, (await scan()).notReady, (await scan()).nextScanMs],
+    [0, 1, 500],
+  );
+  monotonicMs += 499;
+  assert.deepEqual([(await scan()).ready.length, (await scan()).nextScanMs], [0, 1]);
+  monotonicMs += 1;
+  assert.deepEqual(
+    (await scan()).ready.map(({ name }) => name),
+    [NAME],
+  );
+});
+
+test('any change restarts the wait, even with the same size and time', async () => {
+  const changes = [
+    () => appendFileSync(path(), 'more'),
+    () => utimesSync(path(), 1, 1),
+    () => {
+      writeFileSync(path('other.part'), readFileSync(path()));
+      utimesSync(path('other.part'), 1, 1);
+      renameSync(path('other.part'), path());
+    },
+  ];
+  writeFileSync(path(), 'x');
+  for (const change of changes) {
+    await scan();
+    monotonicMs += 499;
+    change();
+    await scan();
+    monotonicMs += 499;
+    assert.equal((await scan()).ready.length, 0);
+    monotonicMs += 1;
+    assert.equal((await scan()).ready.length, 1);
+  }
+});
+
+test('a file changed, replaced or removed since the scan is neither taken nor read', async () => {
+  const changes = [
+    () => appendFileSync(path(), 'more'),
+    () => {
+      writeFileSync(path('other.part'), 'y');
+      renameSync(path('other.part'), path());
+    },
+    () => unlinkSync(path()),
+    () => {
+      unlinkSync(path());
+      symlinkSync('/etc/hostname', path());
+    },
+    () => {
+      unlinkSync(path());
+      assert.equal(spawnSync('mkfifo', [path()]).status, 0);
+    },
+  ];
+  for (const change of changes) {
+    writeFileSync(path(), 'x');
+    const waiting = await ready();
+    change();
+    const isThere = existsSync(path());
+    assert.equal(drop.take(waiting, 7), false);
+    assert.equal(existsSync(path()), isThere, 'the file must stay where it is');
+    assert.ok(!existsSync(taken));
+    await assert.rejects(openContent(drop.source(waiting), 'ndjson'), { code: /^(ESTALE|ENOENT|ELOOP)$/ });
+    rmSync(path(), { force: true });
+  }
+});
+
+test('a taken file is in .taken, and is found there until it is processed', async () => {
+  writeFileSync(path(), 'x');
+  assert.equal(drop.take(await ready(), 7), true);
+  assert.ok(!existsSync(path()));
+  const again = await ready();
+  assert.deepEqual([again.name, again.path], [NAME, drop.takenPath(7, NAME)]);
+  assert.deepEqual(
+    (await drop.scan(NOW_MS, { isRecorded: (number) => number === 7, heldBy: () => null })).ready,
+    [],
+  );
+});
+
+test('a taken file is on the disk, with its new name, and is opened before it is moved', async () => {
+  writeFileSync(path(), 'x');
+  const waiting = await ready();
+  const calls = await diskCallsOf(() => drop.take(waiting, 7));
+  const moved = calls.findIndex((call) => 'to' in call && call.to === taken);
+  const synced = (some: DiskCall[]) => some.flatMap((call) => (call.call === 'sync' ? [call.path] : []));
+  assert.ok(moved >= 0);
+  assert.deepEqual(synced(calls.slice(0, moved)), [path()]);
+  assert.deepEqual(synced(calls.slice(moved)), [join(root, '.taken')]);
+});
+
+test('a file written to while it is taken is scanned again', async () => {
+  writeFileSync(path(), 'x');
+  const waiting = await ready();
+  // The writer still has the file open, and continues.
+  const end = recordDiskCalls((call) => {
+    if (call.call === 'rename') appendFileSync(call.to, 'more');
+  });
+  try {
+    assert.equal(drop.take(waiting, 7), false);
+  } finally {
+    end();
+  }
+  assert.equal(readFileSync(taken, 'utf8'), 'xmore');
+});
+
+test('a truncated file waits, unless it changes', async () => {
+  const name = `${NAME}.gz`;
+  writeFileSync(path(name), 'x');
+  const first = await ready();
+  assert.ok(first.kind === 'export' && !first.isFinal);
+  drop.noteTruncated(first);
+  assert.deepEqual([(await scan()).ready.length, (await scan()).nextScanMs], [0, 59_500]);
+  appendFileSync(path(name), 'more');
+  const second = await ready();
+  assert.ok(second.kind === 'export' && !second.isFinal);
+  // A result from before a change does not apply to the changed file.
+  drop.noteTruncated(first);
+  assert.equal((await scan()).ready.length, 1);
+  drop.noteTruncated(second);
+  monotonicMs += 59_500;
+  const [third] = (await scan()).ready;
+  assert.ok(third?.kind === 'export' && third.isFinal);
+});
+
+test('an empty uncompressed file waits as long; a compressed one does not', async () => {
+  writeFileSync(path(), '');
+  writeFileSync(path('newswire.20261121T1000Z.csv.gz'), '');
+  await scan();
+  monotonicMs += 500;
+  assert.deepEqual(
+    (await scan()).ready.map(({ name }) => name),
+    ['newswire.20261121T1000Z.csv.gz'],
+  );
+  monotonicMs += 59_500;
+  assert.equal((await scan()).ready.length, 2);
+});
+
+test('ready files are in the order of windows, then backfills, then refused ones', async () => {
+  const names = [
+    'odd',
+    'newswire.backfill-a.csv',
+    'imagewire.backfill-a.csv',
+    'newswire.20261121T1010Z.csv',
+    'imagewire.20261121T1010Z.csv',
+    'newswire.20261121T0950Z.csv',
+  ];
+  for (const name of names) writeFileSync(path(name), 'x');
+  await scan();
+  monotonicMs += 500;
+  assert.deepEqual(
+    (await scan()).ready.map(({ name }) => name),
+    [
+      'newswire.20261121T0950Z.csv',
+      'imagewire.20261121T1010Z.csv',
+      'newswire.20261121T1010Z.csv',
+      'imagewire.backfill-a.csv',
+      'newswire.backfill-a.csv',
+      'odd',
+    ],
+  );
+});
+
+test('a file that waits for the end of its window is scanned then', async () => {
+  writeFileSync(path('newswire.20261121T1200Z.csv'), 'x');
+  await scan(NOW_MS + 1000);
+  monotonicMs += 500;
+  assert.equal((await scan(NOW_MS + 1000)).nextScanMs, WINDOW_MS - 1000);
+  assert.equal((await scan(NOW_MS + WINDOW_MS - 1)).ready.length, 0);
+  assert.equal((await scan(NOW_MS + WINDOW_MS)).ready.length, 1);
+});
+
+test('a window is ready from its end on, and refused from a day ahead on', () => {
+  assert.equal(windowReadiness(NOW_MS - WINDOW_MS, NOW_MS), 'ready');
+  assert.equal(windowReadiness(NOW_MS - WINDOW_MS + 1, NOW_MS), 'early');
+  assert.equal(windowReadiness(NOW_MS + DAY_MS, NOW_MS), 'early');
+  assert.equal(windowReadiness(NOW_MS + DAY_MS + 1, NOW_MS), 'too far ahead');
+});
+
+test('the ingest number is inserted before the form', () => {
+  assert.equal(numberedName('newswire.20261121T1010Z.ndjson.gz', '7'), 'newswire.20261121T1010Z.7.ndjson.gz');
+  assert.equal(numberedName('imagewire.backfill-a.b.csv', '7.1'), 'imagewire.backfill-a.b.7.1.csv');
+  assert.equal(numberedName('whatever', '7'), 'whatever.7');
+});
+
+test('any name is parsed, and shortened to leave room for number and note', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 300 }), (name) => {
+      const parsed = parseFileName(name);
+      assert.ok(['export', 'unfinished', 'refused'].includes(parsed.kind));
+      const short = shortName(name);
+      assert.ok(Buffer.byteLength(short) <= 180);
+      if (name.isWellFormed()) assert.ok(name.startsWith(short));
+    }),
+  );
+});
+
+test('files have a total order', () => {
+  const file = fc
+    .tuple(
+      fc.constantFrom('newswire', 'imagewire'),
+      fc.oneof(
+        fc.integer({ min: 0, max: 5 }).map((at) => `20261121T10${at}0Z`),
+        fc.constantFrom('backfill-a', 'backfill-b'),
+      ),
+      fc.constantFrom('csv', 'ndjson.gz'),
+    )
+    .map((parts) => parseFileName(parts.join('.')))
+    .map((parsed) => (parsed.kind === 'export' ? parsed.file : assert.fail()));
+  fc.assert(
+    fc.property(file, file, file, (a, b, c) => {
+      assert.equal(Math.sign(compareFiles(a, b)) + Math.sign(compareFiles(b, a)), 0);
+      assert.equal(compareFiles(a, b) === 0, a.name === b.name);
+      if (compareFiles(a, b) <= 0 && compareFiles(b, c) <= 0) assert.ok(compareFiles(a, c) <= 0);
+    }),
+  );
+});

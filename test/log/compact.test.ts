@@ -1,0 +1,301 @@
+/** Rewriting the log: it gives the same database, column by column, whatever interrupts it. */
+
+import assert from 'node:assert/strict';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { type Compacted, compactStopped } from '../../src/log/compact.ts';
+import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
+import { scrub } from '../../src/log/scrub.ts';
+import { findEntry, listSegments } from '../../src/log/segment.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { readLogMarkOf } from '../../src/store/log-mark.ts';
+import { placeOf } from '../../src/store/stream-place.ts';
+import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
+import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+
+const NOW = Date.UTC(2026, 10, 21);
+/** A row of the first stream. */
+const ROW = placeOf(1, 5);
+
+const newRows = (from: number, count: number, members: HistoryRow['row'] = {}): HistoryRow[] =>
+  Array.from({ length: count }, (_, index) => ({
+    content_type: index % 3 === 0 ? 'image' : 'text',
+    row: { subscription_id: 7001 + (index % 3), article_id: from + index, ...members },
+    ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
+    ...(index % 5 === 0 ? { withheld: 'https://print.example/1' } : {}),
+  }));
+
+const epoch = (number: number, orphans = 'read') => ({
+  with: (db: History['db'] extends () => infer Db ? Db : never) =>
+    db
+      .prepare('INSERT INTO version_epoch (number, at, position, reason, orphans) VALUES (?, ?, ?, ?, ?)')
+      .run(number, Date.UTC(2026, 10, 20, 10 + number), number, 'test', orphans),
+});
+
+/** Versions of several epochs, rescored before and after them, and a subscription that was removed and added again. */
+async function fill(history: History): Promise<void> {
+  const again = (minute: number, score?: number) => ({
+    last_scored_at: `2026-11-20T09:${minute}:00Z`,
+    ...(score === undefined ? {} : { strength_score: score }),
+  });
+  history.apply(newRows(1, 900));
+  history.apply(newRows(1, 90, again(10, 90)));
+  history.apply(newRows(50, 90, again(11)), epoch(1));
+  history.apply(newRows(100, 90, again(12, 91)));
+  history.apply(newRows(120, 90, again(13)));
+  await history.restart();
+  await history.remove(7002);
+  history.apply(newRows(5000, 200), epoch(2, 'to read'));
+  history.apply(newRows(5000, 30, again(14, 70)));
+  history.apply(newRows(2, 60, again(15)));
+  history.apply(newRows(6000, 5), epoch(3, 'left'));
+}
+
+describe('on a stopped installation', () => {
+  let history: History;
+  let copy: string;
+  let content: Content;
+  before(async () => {
+    history = await createHistory();
+    await fill(history);
+    history.stop();
+    content = contentOfDetections(history.folder.root);
+    copy = `${history.folder.root}-copy`;
+    cpSync(history.folder.root, copy, { recursive: true });
+  });
+  after(() => {
+    history.delete();
+    rmSync(copy, { recursive: true, force: true });
+  });
+
+  /** Restores the data folder to its original state. */
+  function restoreFolder(): string {
+    const { root } = history.folder;
+    for (const name of readdirSync(root)) rmSync(join(root, name), { recursive: true });
+    cpSync(copy, root, { recursive: true });
+    return root;
+  }
+
+  const options = () => ({
+    folder: history.folder,
+    program: 'test',
+    nowMs: NOW,
+    onProgress: () => {},
+    between: async () => {},
+  });
+  const newLog = (): Promise<Compacted> => compactStopped(options());
+  const assertSame = (what = '') =>
+    assertSameContent(contentOfDetections(history.folder.root), content, what);
+
+  async function assertClean(): Promise<void> {
+    const { findings, not_compared } = await scrub(options());
+    assert.deepEqual({ findings, not_compared }, { findings: [], not_compared: null });
+  }
+
+  test('a new log gives the same database, and continues', async () => {
+    restoreFolder();
+    const before = findTail(history.folder.log).last;
+    const { entry, detections, versions, bytes, bytes_before, damage } = await newLog();
+    assert.equal(entry, before?.entry);
+    assert.deepEqual(
+      [detections, versions, damage],
+      [content.detection?.length, content.stream_row?.length, null],
+    );
+    assert.ok(bytes > 0 && bytes < bytes_before);
+    const [first] = entriesOf(history.folder.log);
+    assert.deepEqual(
+      [first?.entry, first?.id, first?.after, first?.operation],
+      [entry, before?.id, null, { kind: 'snapshot' }],
+    );
+    assert.deepEqual(readdirSync(history.folder.log), [`${String(entry).padStart(12, '0')}-snapshot.zst`]);
+    assertSame();
+    await assertClean();
+    rmSync(history.folder.detections);
+    await history.restart();
+    assertSame('made from it');
+    history.apply(newRows(9000, 10));
+    history.apply(newRows(1, 90, { strength_score: 11, last_scored_at: '2026-11-20T11:00:00Z' }));
+    history.stop();
+    const later = contentOfDetections(history.folder.root);
+    await assertClean();
+    rmSync(history.folder.detections);
+    await history.restart();
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), later);
+  });
+
+  test('twice, with nothing in between', async () => {
+    restoreFolder();
+    const [first, second] = [await newLog(), await newLog()];
+    assert.equal(second.entry, first.entry);
+    assertSame();
+    await assertClean();
+  });
+
+  test('an older database is made anew from it', async () => {
+    restoreFolder();
+    await newLog();
+    const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
+    db.exec("UPDATE log_mark SET entry = entry - 1, id = 'other'");
+    db.close();
+    assert.match(String((await history.restart()).madeAnew), /older than the first entry of the log/);
+    history.stop();
+    assertSame();
+  });
+
+  test('a damaged log is replaced', async () => {
+    for (const at of [0, 1, -1]) {
+      restoreFolder();
+      flip(listSegments(history.folder.log).at(at)?.path ?? '');
+      assert.match(String((await newLog()).damage), /log damaged/);
+      await assertClean();
+      rmSync(history.folder.detections);
+      await history.restart();
+      history.stop();
+      assertSame(`segment ${at}`);
+    }
+  });
+
+  test('a damaged log with entries that the database lacks stays, unless it is moved away', async () => {
+    const root = restoreFolder();
+    const older = readFileSync(join(root, 'detections.db'));
+    await history.restart();
+    history.apply(newRows(7000, 5));
+    history.apply(newRows(7100, 5));
+    history.stop();
+    for (const end of ['-wal', '-shm']) rmSync(join(root, `detections.db${end}`), { force: true });
+    writeFileSync(join(root, 'detections.db'), older);
+    const mark = readLogMarkOf(join(root, 'detections.db')) ?? assert.fail();
+    const segment =
+      listSegments(history.folder.log).findLast(({ firstEntry }) => firstEntry <= mark.entry + 1) ??
+      assert.fail();
+    const { end } = findEntry(segment, mark.entry);
+    const bytes = readFileSync(segment.path);
+    bytes[end + 40] = (bytes[end + 40] ?? 0) ^ 1;
+    writeFileSync(segment.path, bytes);
+    await assert.rejects(newLog(), /the damaged log has [2-9] entries that detections\.db lacks/);
+    assert.deepEqual(readFileSync(segment.path), bytes);
+    renameSync(history.folder.log, `${history.folder.log}-away`);
+    assert.equal((await newLog()).entry, mark.entry);
+    await assertClean();
+  });
+
+  test('no log is started from an inconsistent database, or one that contradicts the log', async () => {
+    const damages: [RegExp, string, boolean][] = [
+      [/row differs/, "UPDATE detection SET exported_at_given = 'x' WHERE id = 'i.7001.1.4'", false],
+      [/stream ordinal/, 'DELETE FROM stream_row WHERE place = (SELECT max(place) FROM stream_row)', true],
+      [/is not a version of a detection/, `UPDATE stream_row SET body = 'x' WHERE place = ${ROW}`, true],
+      [/is not a version of a detection/, `UPDATE stream_row SET version = 2 WHERE place = ${ROW}`, true],
+      [
+        /differs from its version/,
+        `UPDATE rescored SET body = replace(body, 'headline”', 'Headline”')`,
+        true,
+      ],
+      [/row differs.*score/, `UPDATE stream_row SET score = 1 WHERE place = ${ROW}`, true],
+    ];
+    for (const [reason, sql, isLogDamaged] of damages) {
+      restoreFolder();
+      const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
+      db.exec(sql);
+      db.close();
+      if (isLogDamaged) flip(listSegments(history.folder.log)[0]?.path ?? '');
+      const names = readdirSync(history.folder.log);
+      await assert.rejects(newLog(), reason);
+      assert.deepEqual(readdirSync(history.folder.log), names, sql);
+    }
+    restoreFolder();
+    writeFileSync(history.folder.damage, 'x\n');
+    flip(listSegments(history.folder.log)[0]?.path ?? '');
+    await assert.rejects(newLog(), /is damaged, so the log cannot be rewritten from it/);
+  });
+
+  test('rows of a removed subscription are not copied', async () => {
+    restoreFolder();
+    await history.restart();
+    const applier = history.writer().begin();
+    applier.removeSubscription(7001);
+    history.writer().commit(applier, { kind: 'remove' });
+    history.stop();
+    await newLog();
+    await assertClean();
+    await history.restart();
+    await history.remove(7001);
+    history.stop();
+    const removed = withoutMark(contentOfDetections(history.folder.root));
+    assert.ok((removed.detection?.length ?? 0) < (content.detection?.length ?? 0));
+    rmSync(history.folder.detections);
+    await history.restart();
+    history.stop();
+    assertSameContent(withoutMark(contentOfDetections(history.folder.root)), removed);
+  });
+
+  test('a crash at any moment leaves the old log or the new one', async () => {
+    restoreFolder();
+    await newLog();
+    const begun = `${history.folder.root}-begun`;
+    cpSync(history.folder.root, begun, { recursive: true });
+    const { log } = history.folder;
+    const [snapshot] = listSegments(join(begun, 'log'));
+    const place = () => cpSync(snapshot?.path ?? '', join(log, basename(snapshot?.path ?? '')));
+    const states: [what: string, leave: () => void][] = [
+      ['half of the draft is written', () => makeDraft(readFileSync(snapshot?.path ?? '').subarray(0, 9000))],
+      ['the draft is written', () => makeDraft(readFileSync(snapshot?.path ?? ''))],
+      ['it was renamed', place],
+      [
+        'some of the old segments are deleted',
+        () => {
+          for (const [index, { path }] of listSegments(log).entries()) if (index % 2 === 0) rmSync(path);
+          place();
+        },
+      ],
+    ];
+    const makeDraft = (bytes: Buffer) => {
+      mkdirSync(join(log, 'draft'));
+      writeFileSync(join(log, 'draft', basename(snapshot?.path ?? '').replace('-snapshot', '')), bytes);
+    };
+    try {
+      for (const [what, leave] of states) {
+        restoreFolder();
+        leave();
+        await history.restart();
+        history.stop();
+        assertSame(what);
+        await assertClean();
+        assert.ok(!existsSync(join(log, 'draft')), what);
+        assert.ok(listSegments(log).length === readdirSync(log).length, what);
+        rmSync(history.folder.detections);
+        await history.restart();
+        history.stop();
+        assertSame(`${what}, and then made anew`);
+      }
+    } finally {
+      rmSync(begun, { recursive: true, force: true });
+    }
+  });
+});
+
+function withoutMark({ log_mark: _, ...others }: Content): Content {
+  return others;
+}
+
+function* entriesOf(log: string) {
+  for (const { part } of entriesAfter(log, null)) if (part.kind === 'commit') yield part.commit;
+}
+
+function flip(path: string): void {
+  const bytes = readFileSync(path);
+  const at = Math.floor(bytes.length / 2);
+  bytes[at] = (bytes[at] ?? 0) ^ 4;
+  writeFileSync(path, bytes);
+}

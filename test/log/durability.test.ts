@@ -1,0 +1,330 @@
+/**
+ * Data that must survive a power cut: content is synced before it gets its name, the name before anything relies on it,
+ * and a log entry before the database commits it. A kill cannot reveal a missing sync; the order of calls does.
+ */
+
+import assert from 'node:assert/strict';
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { restore } from '../../src/backup/restore.ts';
+import { writeBackup } from '../../src/backup/write-backup.ts';
+import { findTail } from '../../src/log/log-reader.ts';
+import { listSegments } from '../../src/log/segment.ts';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { readSecret } from '../../src/store/secret.ts';
+import { openAccess } from '../support/access.ts';
+import { type DiskCall, diskCallsOf, recordDiskCalls, Unsynced } from '../support/disk-calls.ts';
+import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+import { makeLog, rewrite } from '../support/small-log.ts';
+
+let history: History;
+let work: string;
+beforeEach(async () => {
+  work = mkdtempSync(join(tmpdir(), 'wirewatch-durability-'));
+  history = await createHistory(1024);
+});
+afterEach(() => {
+  history.delete();
+  rmSync(work, { recursive: true, force: true });
+});
+
+const rowsFrom = (from: number, count: number): HistoryRow[] =>
+  Array.from({ length: count }, (_, index) => ({
+    content_type: 'text',
+    row: { subscription_id: 7001 + (index % 2), article_id: from + index },
+  }));
+
+function fill(): void {
+  for (let from = 1; from <= 60; from += 6) history.apply(rowsFrom(from, 6));
+}
+
+/** Notes that may be lost: without them, files are checked again, or work is repeated. */
+const MAY_BE_LOST = /(verified\.json|lock(-serve|-state)?)(\.new|\.tmp)?$/;
+/** Files that SQLite syncs itself. */
+const DATABASE = /\.db(-draft)?(-wal|-shm|-journal)?$/;
+
+/** @throws AssertionError if something in a folder is unsynced, or got its name before its content was synced */
+function assertDurable(calls: Iterable<DiskCall>, folder: string, when: string): void {
+  const { content, names, tooEarly } = new Unsynced(calls);
+  const counts = (path: string) => path.startsWith(folder) && !MAY_BE_LOST.test(path) && existsSync(path);
+  assert.deepEqual(content.filter(counts), [], `${when}: content`);
+  assert.deepEqual(
+    names.filter((path) => counts(path) && !DATABASE.test(path)),
+    [],
+    `${when}: names`,
+  );
+  assert.deepEqual(
+    tooEarly.filter((path) => !MAY_BE_LOST.test(path)),
+    [],
+    `${when}: named before it was synced`,
+  );
+}
+
+/** @throws AssertionError unless a renamed or linked file was synced before, and its folder after */
+function assertPlaced(calls: readonly DiskCall[], path: string, isFile = true): void {
+  const at = calls.findIndex((call) => 'to' in call && call.to === path);
+  const draft = calls[at]?.path;
+  assert.ok(draft !== undefined, `nothing was renamed or linked to ${path}`);
+  const isSync = (of: string) => (call: DiskCall) => call.call === 'sync' && call.path === of;
+  assert.ok(
+    !isFile || calls.slice(0, at).some(isSync(draft)),
+    `${draft} was not synced before it became ${path}`,
+  );
+  assert.ok(
+    calls.slice(at).some(isSync(dirname(path))),
+    `${dirname(path)} was not synced after ${path} was added`,
+  );
+}
+
+/** @throws AssertionError unless earlier renames are synced, in both folders, before each rename */
+function assertInOrder(
+  calls: readonly DiskCall[],
+  isOne: (call: DiskCall & { to: string }) => boolean,
+): void {
+  const unsynced = new Unsynced();
+  let renames = 0;
+  for (const call of calls) {
+    if (call.call === 'rename' && isOne(call)) {
+      // A folder created for the renamed file is synced with it.
+      const counts = (path: string) => !MAY_BE_LOST.test(path) && !/\.tmp$|replaced-[^/]*$/.test(path);
+      const open = [...unsynced.names, ...unsynced.removed].filter(counts);
+      assert.deepEqual(open, [], `as ${call.to} gets its name`);
+      renames += 1;
+    }
+    unsynced.note(call);
+  }
+  assert.ok(renames > 1);
+}
+
+/** Checks the synced data at each commit of a database. @returns the number of commits */
+function commitsOf(db: Database, log: string, work: () => void): number {
+  const unsynced = new Unsynced();
+  const end = recordDiskCalls((call) => unsynced.note(call));
+  const exec = db.exec.bind(db);
+  let commits = 0;
+  db.exec = (sql) => {
+    const before = readLogMark(db);
+    if (sql === 'COMMIT') {
+      commits += 1;
+      const of = (paths: string[]) => paths.filter((path) => path.startsWith(log));
+      assert.deepEqual([of(unsynced.content), of(unsynced.names)], [[], []], 'at the commit');
+      const last = findTail(log).last;
+      assert.equal(before?.id, last?.id, 'the mark must name the last entry');
+    }
+    return exec(sql);
+  };
+  try {
+    work();
+  } finally {
+    end();
+    db.exec = exec;
+  }
+  return commits;
+}
+
+test('an entry is durable, with the name of its segment, before the database commits', () => {
+  const commits = commitsOf(history.db(), history.folder.log, fill);
+  assert.ok(commits >= 10 && listSegments(history.folder.log).length > 3);
+});
+
+test('the spare copy of access.db is on the disk before a change of it is confirmed', async () => {
+  const db = openAccess(work, { create: true });
+  const { spare } = dataFolder(work);
+  const calls = await diskCallsOf(() => addAccount(db, { id: 'a', name: 'a', daily_rows: null }, 1));
+  assertPlaced(calls, spare);
+  assertDurable(calls, spare, 'confirmed');
+  db.close();
+});
+
+test('a commit of access.db is synced itself; one of detections.db is durable in the log', () => {
+  openAccess(work, { create: true }).close();
+  const synchronous = (db: Database) => {
+    const level = Number(db.pragma('synchronous', { simple: true }));
+    db.close();
+    return level;
+  };
+  const [normal, full] = [1, 2];
+  assert.equal(synchronous(openDatabase(dataFolder(work).access, 'write', ACCESS_SCHEMA)), full);
+  assert.equal(synchronous(openDatabase(join(work, 'detections.db'), 'write', DETECTIONS_SCHEMA)), normal);
+});
+
+describe('a start', () => {
+  test('applies nothing of the log before its open segment is copied and synced', async () => {
+    history.apply(rowsFrom(1, 3));
+    history.stop();
+    const older = join(work, 'older.db');
+    copyFileSync(history.folder.detections, older);
+    await history.restart();
+    history.apply(rowsFrom(10, 2));
+    history.stop();
+    copyFileSync(older, history.folder.detections);
+    const open = listSegments(history.folder.log).at(-1)?.path ?? '';
+    appendFileSync(open, 'what a kill has left');
+    const calls: DiskCall[] = [];
+    let applied = 0;
+    const end = recordDiskCalls((call) => calls.push(call));
+    try {
+      const onProgress = () => {
+        applied += 1;
+        assertPlaced(calls, open);
+      };
+      await history.restart({ onProgress });
+    } finally {
+      end();
+    }
+    assert.ok(applied > 0);
+    assertDurable(calls, history.folder.log, 'after the start');
+  });
+
+  test('syncs a rebuilt database before it replaces the old one', async () => {
+    fill();
+    history.stop();
+    rmSync(history.folder.detections);
+    const calls = await diskCallsOf(() => history.restart());
+    assertPlaced(calls, history.folder.detections);
+  });
+
+  test('syncs access.db where its spare copy takes its place', async () => {
+    const { access } = dataFolder(work);
+    openAccess(work, { create: true }).close();
+    rmSync(access);
+    const calls = await diskCallsOf(() => openAccess(work, { onRecovered: () => {} }).close());
+    assertPlaced(calls, access);
+  });
+});
+
+test('the secret is on the disk before anything is signed with it', async () => {
+  const folder = dataFolder(work);
+  const calls = await diskCallsOf(() => readSecret(folder));
+  assertDurable(calls, work, 'made');
+  assertPlaced(calls, folder.secret);
+});
+
+test('a rewritten log is on the disk before the old one goes', async () => {
+  fill();
+  await history.remove(7002);
+  const calls = await diskCallsOf(() => history.compact());
+  const at = calls.findIndex((call) => 'to' in call && call.to.endsWith('-snapshot.zst'));
+  const deletedAt = calls.findIndex((call) => call.call === 'remove' && call.path.endsWith('.zst'));
+  assert.ok(at >= 0 && deletedAt > at);
+  assertDurable(calls.slice(0, deletedAt), history.folder.log, 'before a segment is deleted');
+  assertDurable(calls, history.folder.log, 'compacted');
+});
+
+describe('a backup', () => {
+  const backUp = (target: string, { data = join(work, 'data') } = {}) =>
+    writeBackup({
+      data,
+      target,
+      drop: '/nowhere',
+      now: Date.now,
+      onProgress: () => {},
+    });
+
+  /** A backup's state file names its last entries, which must be synced before it. */
+  function assertStateLast(calls: readonly DiskCall[], target: string): void {
+    const at = calls.findLastIndex((call) => 'to' in call && call.to.endsWith('backup.json'));
+    assert.ok(at >= 0);
+    assertDurable(calls.slice(0, at), target, 'before its state');
+    assertDurable(calls, target, 'at its end');
+  }
+
+  function makeData(): void {
+    const { root, log, secret } = dataFolder(join(work, 'data'));
+    mkdirSync(root);
+    writeFileSync(secret, Buffer.alloc(32, 7));
+    makeLog(log, 12).close();
+    openAccess(root, { create: true }).close();
+  }
+
+  test('in a folder names its end once everything before it is on the disk: new, continued, and with a rewritten segment', async () => {
+    makeData();
+    const target = join(work, 'backup');
+    assertStateLast(await diskCallsOf(() => backUp(target)), target);
+    const { log } = dataFolder(join(work, 'data'));
+    makeLog(log, 1).close();
+    assertStateLast(await diskCallsOf(() => backUp(target)), target);
+    makeLog(log, 8).close();
+    for (const name of readdirSync(log).sort().slice(0, 3)) rewrite(join(log, name));
+    const calls = await diskCallsOf(() => backUp(target));
+    assertInOrder(calls, ({ to }) => to.endsWith('.zst'));
+    assertStateLast(calls, target);
+  });
+
+  test('in a folder without detections syncs the name of their log before its state', async () => {
+    const { root, log, secret } = dataFolder(join(work, 'data'));
+    mkdirSync(root);
+    writeFileSync(secret, Buffer.alloc(32, 7));
+    openAccess(root, { create: true }).close();
+    const target = join(work, 'backup');
+    backUp(target);
+    makeLog(log, 2).close();
+    assertStateLast(await diskCallsOf(() => backUp(target)), target);
+  });
+
+  test('is restored, completely synced before it replaces anything: from a backup, and with a longer log', async () => {
+    fill();
+    const { root } = history.folder;
+    openAccess(root, { create: true }).close();
+    writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
+    const folder = join(work, 'backup');
+    backUp(folder, { data: root });
+    history.apply(rowsFrom(100, 3));
+    const db = openAccess(root);
+    addAccount(db, { id: 'late', name: 'late', daily_rows: null }, 1);
+    db.close();
+    history.stop();
+    for (const [source, data, untilMs] of [
+      [folder, join(work, 'new'), null],
+      [folder, join(work, 'until'), Date.parse('2026-11-20T09:00:09Z')],
+      [folder, root, null],
+    ] as const) {
+      const options = { source, data, untilMs, replace: true, drop: join(work, 'drop'), now: Date.now };
+      const calls = await diskCallsOf(() => restore({ ...options, onProgress: () => {} }));
+      const decided = calls.findIndex((call) => 'to' in call && /incoming-[^/]*$/.test(call.to));
+      const stage = calls[decided]?.path ?? '';
+      assert.match(stage, /\.incoming$/);
+      // The rename moves the complete folder: check the names before it, and each file before and after.
+      const before = new Unsynced(calls.slice(0, decided));
+      const counts = (path: string) => path.startsWith(`${stage}/`) && !MAY_BE_LOST.test(path);
+      const isKept = (path: string) => /\/(secret|log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);
+      assert.deepEqual(
+        before.content.filter((path) => counts(path) && isKept(path)),
+        [],
+        `${data}: content`,
+      );
+      assert.deepEqual(
+        before.names.filter((path) => counts(path) && isKept(path)),
+        [],
+        `${data}: names`,
+      );
+      for (const name of ['detections.db', 'access.db'])
+        assert.ok(
+          calls.slice(0, decided).some(({ call, path }) => call === 'sync' && path === join(stage, name)),
+          `${data}: ${name}`,
+        );
+      assertDurable(calls, data, data);
+      const names = /^(detections\.db|access\.db|secret|log)$/;
+      assertInOrder(
+        calls.slice(decided),
+        ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),
+      );
+    }
+  });
+});

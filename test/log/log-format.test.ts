@@ -1,0 +1,214 @@
+/**
+ * Recorded logs, one of each format: every later version of the program must read the same content from them.
+ *
+ * `test/log-format-1` was recorded with version 0.1.0: windows of both exports, a failed one that was reset,
+ * corrections, a rescoring, a backfill, a replay under a licence, a removed subscription and account, a revoked key.
+ */
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { crc32, zstdDecompressSync } from 'node:zlib';
+import { ENDED_TABLE, LOGGED_TABLES } from '../../src/log/apply-log.ts';
+import { encodeFrame } from '../../src/log/frame.ts';
+import { recoverDetections } from '../../src/log/recover.ts';
+import { listSegments } from '../../src/log/segment.ts';
+import { openCopyInMemory } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+import { example, tableRows, topic } from '../support/manual.ts';
+import { inFolder } from '../support/program.ts';
+import { type Recorded, recordOf } from '../support/recorded.ts';
+
+const FIXTURE = join(import.meta.dirname, '..', 'log-format-1');
+
+test('a log of format 1 is read as recorded', () =>
+  inFolder(async (folder) => {
+    cpSync(join(FIXTURE, 'log'), join(folder, 'log'), { recursive: true });
+    const { db, log } = await recoverDetections({
+      folder: dataFolder(folder),
+      program: 'a later one',
+      onReadable: () => {},
+      onBegin: () => {},
+      onProgress: () => {},
+      between: async () => {},
+    });
+    log.close();
+    db.close();
+    const recorded: Recorded = JSON.parse(readFileSync(join(FIXTURE, 'recorded.json'), 'utf8'));
+    assert.ok(recorded.changes.length > 10 && recorded.detections.length > 7);
+    const found: Recorded = JSON.parse(JSON.stringify(recordOf(folder)));
+    assert.deepEqual(found.changes, recorded.changes);
+    assert.deepEqual(found.detections, recorded.detections);
+    for (const [table, rows] of Object.entries(recorded.tables)) {
+      assert.equal(found.tables[table]?.length, rows.length, table);
+      // A later version may have additional columns.
+      for (const [at, row] of rows.entries())
+        assert.deepEqual(
+          { ...Object(found.tables[table]?.[at]), ...Object(row) },
+          found.tables[table]?.[at],
+          table,
+        );
+    }
+  }));
+
+describe('the manual', () => {
+  test('names every table of the log with its columns', () => {
+    const [, text = ''] = topic('log-format').split('<!-- example: tables of log -->\n');
+    const named = tableRows(text.split('\n\n')[0] ?? '').map(([table = '', columns = '']) => [
+      table.replaceAll('`', ''),
+      [...columns.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort(),
+    ]);
+    const db = openCopyInMemory(null, DETECTIONS_SCHEMA);
+    const columnsOf = (table: string) =>
+      db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
+    assert.deepEqual(
+      named.sort(),
+      [...LOGGED_TABLES, ENDED_TABLE].sort().map((table) => [table, columnsOf(table)]),
+    );
+    db.close();
+  });
+});
+
+/** Follows only the manual's specification of bytes, without the program's own code. */
+test('specifies segments, frames and entries', () => {
+  let entries = 0;
+  {
+    const bytes = readFileSync(join(FIXTURE, 'log', '000000000001.zst'));
+    const frames: { kind: number; crc: Buffer }[] = [];
+    let before: string | null = null;
+    for (let at = 0; at < bytes.length; ) {
+      assert.equal(bytes.readUInt32LE(at), 0x184d2a50);
+      assert.equal(bytes.readUInt32LE(at + 4), 12);
+      const packed = bytes.subarray(at + 20, at + 20 + bytes.readUInt32LE(at + 8));
+      assert.equal(bytes.readUInt32LE(at + 12), crc32(packed));
+      const kind = bytes.readUInt32LE(at + 16);
+      const lines = zstdDecompressSync(packed).toString().split('\n');
+      assert.equal(lines.pop(), '', 'every line must end with a newline');
+      if (kind === 0) {
+        const { wirewatch_log, format, first_entry } = JSON.parse(lines[0] ?? '');
+        assert.deepEqual([at, lines.length, wirewatch_log, format, first_entry], [0, 1, 'detections', 1, 1]);
+      } else if (kind === 1) frames.push({ kind, crc: Buffer.from(bytes.subarray(at + 12, at + 16)) });
+      else {
+        assert.equal(kind, 2);
+        const { commit } = JSON.parse(lines.at(-1) ?? '');
+        const { entry, after, frames: count, checksum, id } = commit;
+        entries = before === null ? 1 : entries + 1;
+        assert.deepEqual([entry, after, count], [entries, before, frames.length]);
+        assert.equal(checksum, crc32(Buffer.concat(frames.splice(0).map(({ crc }) => crc))));
+        assert.match(id, /^[0-9a-f]{16}$/);
+        before = id;
+      }
+      at += 20 + packed.length;
+    }
+    assert.ok(entries > 10);
+    assert.deepEqual(frames, []);
+  }
+});
+
+const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
+const canRead = has('python3') && has('zstd');
+
+describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not installed' }, () => {
+  let history: History;
+  before(async () => {
+    history = await createHistory(1024);
+  });
+  after(() => history.delete());
+
+  /** The detections of a log, by id, as the manual's example prints them. */
+  function readLog(log: string): unknown[] {
+    const { status, stdout, stderr } = spawnSync(
+      'python3',
+      ['-c', example('log-format', 'log-reader'), log],
+      {
+        encoding: 'utf8',
+        maxBuffer: 64 * 1024 * 1024,
+      },
+    );
+    assert.equal(status, 0, stderr);
+    return byId(stdout.trimEnd().split('\n'));
+  }
+  const byId = (texts: readonly string[]): unknown[] =>
+    texts.map((text) => JSON.parse(text)).sort((a, b) => (a.id < b.id ? -1 : 1));
+
+  function current(): unknown[] {
+    history.writer().flush();
+    const texts = history
+      .db()
+      .prepare<[], string>(
+        `SELECT coalesce(rescored.body, stream_row.body) FROM detection
+         JOIN stream_row ON stream_row.place = detection.place
+         JOIN stream ON stream.ordinal = detection.place >> 34 AND removed = 0
+         LEFT JOIN rescored ON rescored.place = detection.place`,
+      )
+      .pluck()
+      .all();
+    const shown = texts.map((text) => text.replace(/"event":"[a-z]+",/, ''));
+    return byId(shown.map((text) => text.replace('"\u0001/', '"https://api.example.com/')));
+  }
+
+  const rows = (subscriptions: readonly number[], count: number, members: HistoryRow['row'] = {}) =>
+    Array.from(
+      { length: count },
+      (_, index): HistoryRow => ({
+        content_type: index % 3 === 0 ? 'image' : 'text',
+        row: {
+          subscription_id: subscriptions[index % subscriptions.length] ?? 0,
+          article_id: index,
+          ...members,
+        },
+        ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
+        ...(index % 7 === 0 ? { withheld: 'https://print.example/1' } : {}),
+      }),
+    );
+  const scored = (minute: number, score?: number) => ({
+    last_scored_at: `2026-11-20T09:${minute}:00Z`,
+    ...(score === undefined ? {} : { strength_score: score }),
+  });
+
+  test('prints the recorded log of format 1', () =>
+    inFolder(async (folder) => {
+      cpSync(join(FIXTURE, 'log'), folder, { recursive: true });
+      const { detections }: Recorded = JSON.parse(readFileSync(join(FIXTURE, 'recorded.json'), 'utf8'));
+      const expected = detections.map((text) =>
+        text.replace('https://api.example/', 'https://api.example.com/'),
+      );
+      assert.deepEqual(readLog(folder), byId(expected));
+    }));
+
+  test('prints the database content: corrected, rescored, removed and added again, compacted', async () => {
+    const all = [7001, 7002, 7003];
+    history.apply(rows(all, 90), { batchRows: 20 });
+    history.apply(rows(all, 60, scored(10, 90)));
+    history.apply([...rows(all, 40, scored(11)), ...rows([7004], 20)]);
+    assert.equal(current().length, 110);
+    assert.deepEqual(readLog(history.folder.log), current());
+    await history.remove(7002);
+    history.apply(rows([7001, 7002], 40, scored(12)));
+    const expected = current();
+    assert.equal(expected.filter((one) => Object(one).subscription_id === 7002).length, 20);
+    assert.deepEqual(readLog(history.folder.log), expected);
+    await history.compact();
+    assert.equal(listSegments(history.folder.log).length, 1);
+    assert.deepEqual(readLog(history.folder.log), expected);
+  });
+
+  test('skips an entry without its commit line, also a truncated one', () =>
+    inFolder(async (folder) => {
+      cpSync(join(FIXTURE, 'log'), folder, { recursive: true });
+      const expected = readLog(folder);
+      const { path } = listSegments(folder).at(-1) ?? assert.fail();
+      const whole = readFileSync(path);
+      appendFileSync(path, encodeFrame('lines', '{"removed":7001}\n'));
+      assert.deepEqual(readLog(folder), expected);
+      const lines = encodeFrame('commit', '{"removed":7001}\n{"commit":{"entry":1}}\n');
+      for (const length of [30, lines.length - 1]) {
+        writeFileSync(path, Buffer.concat([whole, lines.subarray(0, length)]));
+        assert.deepEqual(readLog(folder), expected);
+      }
+    }));
+});

@@ -1,0 +1,219 @@
+/** Starts after an earlier start, or the machine, failed at a critical moment. */
+import assert from 'node:assert/strict';
+import fs, {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { describe, test } from 'node:test';
+import { findTail } from '../../src/log/log-reader.ts';
+import { LogWriter } from '../../src/log/log-writer.ts';
+import { listSegments } from '../../src/log/segment.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { noteDamage } from '../../src/store/folder.ts';
+import { LogDamage } from '../../src/store/log-errors.ts';
+import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
+import { createHistory, type History, rowsFrom, withHistory } from '../support/history.ts';
+
+class Killed extends Error {}
+
+test('a database with rows beyond its mark is rebuilt', () =>
+  withHistory(async (history, content) => {
+    forgetMark(history.folder.detections);
+    const { madeAnew } = await history.restart();
+    assert.match(String(madeAnew), /the log creates detection .* twice/);
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+  }));
+
+function forgetMark(path: string): void {
+  const db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
+  db.exec('DELETE FROM log_mark');
+  db.close();
+}
+
+test('an interrupted start leaves the database as reliable as it was', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    const older = readFileSync(path);
+    await history.restart();
+    for (let from = 5000; from < 5100; from += 20) history.apply(rowsFrom(from, 20));
+    history.stop();
+    const content = withoutOpenDelivery(contentOfDetections(history.folder.root));
+    writeFileSync(path, older);
+    let turns = 0;
+    const kill = async () => {
+      turns += 1;
+      if (turns === 3) throw new Killed();
+    };
+    await assert.rejects(history.restart({ between: kill }), Killed);
+    assert.equal((await history.restart()).madeAnew, null);
+    history.stop();
+    assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
+  }));
+
+test('damage found during a start stays noted', () =>
+  withHistory(async (history) => {
+    await history.restart({ onReadable: () => noteDamage(history.folder, 'a page') });
+    assert.ok(existsSync(history.folder.damage));
+    const { madeAnew } = await history.restart();
+    assert.match(String(madeAnew), /marked as damaged: a page/);
+    assert.ok(!existsSync(history.folder.damage));
+  }));
+
+describe('an entry with an intact end and damaged rows', () => {
+  /** The log after a power cut before the entry is durable: a disk writes in any order. */
+  const write = ({ folder }: History) => {
+    const tail = findTail(folder.log);
+    const { path = '', bytes = 0 } = tail.segment ?? {};
+    const options = { folder: folder.log, program: tail.segment?.program ?? '' } as const;
+    const log = new LogWriter({ ...options, segmentBytes: 1_000_000 }, tail);
+    for (const passed of [1, 2, 3]) log.append(`{"passed":${passed}}\n`);
+    log.commit('', { kind: 'test' }, Date.now());
+    log.close();
+    const content = readFileSync(path);
+    writeFileSync(path, content.fill(0, bytes + 10, bytes + 40));
+  };
+
+  test('is cut if the database shows that it was never decided', () =>
+    withHistory(async (history, content) => {
+      write(history);
+      const { applied, madeAnew } = await history.restart();
+      assert.deepEqual([applied, madeAnew], [0, null]);
+      history.apply(rowsFrom(9000, 3));
+      history.stop();
+      const found = contentOfDetections(history.folder.root);
+      assert.equal(found.detection?.length, (content.detection?.length ?? 0) + 3);
+      rmSync(history.folder.detections);
+      await history.restart();
+      history.stop();
+      const [made, expected] = [contentOfDetections(history.folder.root), found].map(withoutOpenDelivery);
+      assertSameContent(made ?? {}, expected ?? {});
+    }));
+
+  test('is cut also if a power cut took earlier entries from the database', () =>
+    withHistory(async (history) => {
+      const path = history.folder.detections;
+      await history.restart();
+      history.stop();
+      const earlier = readFileSync(path);
+      await history.restart();
+      for (const from of [9000, 9100]) history.apply(rowsFrom(from, 3));
+      history.stop();
+      const content = contentOfDetections(history.folder.root);
+      write(history);
+      writeFileSync(path, earlier);
+      const { applied, madeAnew } = await history.restart();
+      assert.ok(applied >= 2);
+      assert.equal(madeAnew, null);
+      history.stop();
+      const found = contentOfDetections(history.folder.root);
+      assertSameContent(withoutOpenDelivery(found), withoutOpenDelivery(content));
+    }));
+
+  test('is damage otherwise', () =>
+    withHistory(async (history) => {
+      write(history);
+      assert.throws(() => findTail(history.folder.log), LogDamage);
+      const bytes = statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size;
+      rmSync(history.folder.detections);
+      await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
+      assert.equal(statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size, bytes);
+    }));
+
+  test('is damage also if it is the first, and there is no database', async () => {
+    const history = await createHistory();
+    try {
+      history.apply(rowsFrom(1, 400), { batchRows: 5 });
+      history.stop();
+      const [{ path } = { path: '' }, ...others] = listSegments(history.folder.log);
+      for (const other of others) rmSync(other.path);
+      writeFileSync(path, readFileSync(path).fill(0, 300, 330));
+      rmSync(history.folder.detections);
+      await assert.rejects(history.restart(), /the entry after entry 0 .* is damaged/);
+    } finally {
+      rmSync(history.folder.root, { recursive: true });
+    }
+  });
+});
+
+test('an entry that only the -wal shows to be decided is not cut off', () =>
+  withHistory(async (history) => {
+    const { detections, log } = history.folder;
+    await history.restart();
+    history.apply(rowsFrom(7000, 20));
+    const files = [detections, `${detections}-wal`].map((path) => ({ path, bytes: readFileSync(path) }));
+    const segment = listSegments(log).at(-1)?.path ?? '';
+    const { length } = readFileSync(segment);
+    history.stop();
+    for (const { path, bytes } of files) writeFileSync(path, bytes);
+    // Without the end of the last entry.
+    truncateSync(segment, length - 10);
+    for (let time = 0; time < 2; time += 1)
+      await assert.rejects(history.restart(), /ends with entry \d+, but the database has applied entry \d+/);
+  }));
+
+test('a rebuilt database has its write-ahead log before it has its name', () =>
+  withHistory(async (history) => {
+    const rename = fs.renameSync;
+    let versions: number[] = [];
+    fs.renameSync = (from, to) => {
+      // https://sqlite.org/fileformat.html#file_format_version_numbers
+      if (String(from).endsWith('-draft')) versions = [...readFileSync(String(from)).subarray(18, 20)];
+      rename(from, to);
+    };
+    syncBuiltinESMExports();
+    try {
+      rmSync(history.folder.detections);
+      await history.restart();
+    } finally {
+      fs.renameSync = rename;
+      syncBuiltinESMExports();
+    }
+    assert.deepEqual(versions, [2, 2]);
+    assert.ok(!readdirSync(history.folder.root).some((name) => name.includes('-draft')));
+  }));
+
+/** Leaves a rollback journal, as another program does that is killed in a transaction. */
+function leaveJournal(path: string): void {
+  const db = openDatabase(path, 'plain');
+  db.pragma('journal_mode = DELETE');
+  db.pragma('synchronous = OFF');
+  db.pragma('cache_size = 1');
+  db.exec('BEGIN IMMEDIATE; UPDATE stream_row SET score = score + 1');
+  const files = [path, `${path}-journal`].map((file) => ({ file, bytes: readFileSync(file) }));
+  db.exec('ROLLBACK');
+  db.close();
+  for (const { file, bytes } of files) writeFileSync(file, bytes);
+  assert.ok(statSync(`${path}-journal`).size > 0);
+}
+
+test('a rollback journal beside the database is no obstacle', () =>
+  withHistory(async (history, content) => {
+    leaveJournal(history.folder.detections);
+    assert.match((await history.restart()).madeAnew ?? '', /a rollback journal/);
+    history.stop();
+    assertSameContent(contentOfDetections(history.folder.root), content);
+    assert.ok(!existsSync(`${history.folder.detections}-journal`));
+  }));
+
+test('a rollback journal of an earlier state does no harm', () =>
+  withHistory(async (history) => {
+    const path = history.folder.detections;
+    leaveJournal(path);
+    const journal = readFileSync(`${path}-journal`);
+    await history.restart();
+    history.apply(rowsFrom(7000, 400));
+    history.stop();
+    const content = withoutOpenDelivery(contentOfDetections(history.folder.root));
+    writeFileSync(`${path}-journal`, journal);
+    assert.match((await history.restart()).madeAnew ?? '', /a rollback journal/);
+    history.stop();
+    assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
+  }));

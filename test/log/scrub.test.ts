@@ -1,0 +1,121 @@
+/** A scrub finds nothing if nothing is damaged. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import {
+  DELETE_DETECTIONS,
+  DELETE_RESCORED,
+  DELETE_STREAM_ROWS,
+} from '../../src/ingest/apply/remove-rows.ts';
+import { endedStreams } from '../../src/log/detection-rows.ts';
+import { listSegments } from '../../src/log/segment.ts';
+import { placesOf } from '../../src/store/stream-place.ts';
+import { batchOf, createHistory, type History } from '../support/history.ts';
+import { assertClean, CLEAN, fill, newRows, scrubbed } from '../support/scrub.ts';
+
+describe('nothing is found if nothing is damaged', () => {
+  let history: History;
+  before(async () => {
+    history = await createHistory();
+  });
+  after(() => history.delete());
+
+  test('in a new database, beside ingest, and stopped', async () => {
+    await assertClean(history, 'new');
+    await fill(history);
+    assert.ok(listSegments(history.folder.log).length > 2);
+    await assertClean(history, 'beside the writer');
+    history.stop();
+    await assertClean(history, 'stopped');
+    await history.restart();
+    await assertClean(history, 'started again');
+  });
+
+  test('with transactions between any two steps', async () => {
+    let step = 0;
+    const { findings, not_compared } = await scrubbed(history, async () => {
+      step += 1;
+      if (step % 2 === 0 && step < 80) {
+        history.apply(newRows(10_000 + step * 10, 10));
+        history.apply(
+          newRows(1 + step, 20, { strength_score: step, last_scored_at: '2026-11-20T10:00:00Z' }),
+        );
+      }
+    });
+    assert.deepEqual({ findings, not_compared }, CLEAN);
+    assert.ok(step > 40, `${step} steps`);
+  });
+
+  test('while a long transaction is rolled back, and its segment closes shorter than it was', async () => {
+    const large = await createHistory(16 * 1024);
+    try {
+      for (let from = 1; from < 61; from += 20) large.apply(newRows(from, 20));
+      let step = 0;
+      const { findings, not_compared } = await scrubbed(large, async () => {
+        step += 1;
+        if (step === 1)
+          large
+            .writer()
+            .begin()
+            .apply(batchOf(newRows(1000, 5000)));
+        if (step !== 2) return;
+        large.writer().rollback();
+        large.apply(newRows(10_000, 1500));
+        large.apply(newRows(20_000, 20));
+      });
+      assert.deepEqual({ findings, not_compared }, CLEAN);
+      assert.equal(listSegments(large.folder.log).length, 2);
+    } finally {
+      large.delete();
+    }
+  });
+
+  test('while a subscription is removed, and after it is added again', async () => {
+    let step = 0;
+    const { findings, not_compared } = await scrubbed(history, async () => {
+      step += 1;
+      if (step === 20) await history.remove(7002);
+      if (step === 22) history.apply(newRows(1, 50));
+    });
+    assert.deepEqual({ findings, not_compared }, CLEAN);
+    await assertClean(history, 'afterwards');
+  });
+
+  test('while the log is rewritten without removed rows, at any step', async () => {
+    for (let step = 1, steps = 1; step <= steps; step += 1) {
+      const small = await createHistory(1024);
+      try {
+        small.apply(newRows(1, 60));
+        small.apply(newRows(1, 40, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
+        let count = 0;
+        const { findings, not_compared } = await scrubbed(small, async () => {
+          count += 1;
+          // A range that was read before the removal contains rows that the log no longer has.
+          if (count === step - 1)
+            for (const minute of [6, 7, 8])
+              small.apply(newRows(minute * 10, 80, { last_scored_at: `2026-11-20T09:0${minute}:00Z` }));
+          if (count !== step) return;
+          await small.remove(7002);
+          await small.compact();
+        });
+        steps = Math.max(steps, count);
+        assert.deepEqual({ findings, not_compared }, CLEAN, `at step ${step} of ${steps}`);
+      } finally {
+        small.delete();
+      }
+    }
+  });
+
+  test('while rows of a removed subscription are still to be deleted', async () => {
+    history.apply(newRows(20_000, 300));
+    const { writer } = history;
+    const applier = writer().begin();
+    applier.removeSubscription(7001);
+    writer().commit(applier, { kind: 'remove' });
+    await assertClean(history, 'none is deleted');
+    const [ordinal = 0] = endedStreams(history.db(), 7001);
+    const values = { ordinal, ...placesOf(ordinal), limit: 10 };
+    for (const sql of [DELETE_STREAM_ROWS, DELETE_DETECTIONS, DELETE_RESCORED])
+      assert.ok(history.db().prepare(sql).run(values).changes > 0);
+    await assertClean(history, 'some are deleted');
+  });
+});
