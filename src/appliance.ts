@@ -13,10 +13,12 @@ import {
 } from './appliance-ingest.ts';
 import { createAccessReader } from './auth/access-reader.ts';
 import { Denials } from './auth/denials.ts';
-import { startBackups } from './backup/schedule.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
+import { type KeptCopy, keepCopy } from './copy/keep.ts';
+import { openPlace, placeSettings } from './copy/open-place.ts';
+import { tryPlace } from './copy/try-place.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/alert-conditions.ts';
 import { alertDocument } from './health/alert-texts.ts';
@@ -30,7 +32,7 @@ import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
 import { createUsageKeeper, readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
-import { type ScrubScheduleOptions, startScrubs } from './log/scrub-schedule.ts';
+import { startScrubs } from './log/scrub-schedule.ts';
 import type { Logger } from './logger.ts';
 import type { Live } from './operations/operation.ts';
 import type { Schedule } from './own-process.ts';
@@ -43,6 +45,7 @@ import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder, noteDamage, removeAtStop } from './store/folder.ts';
 import { type InstallationKind, refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
+import { readLogMark } from './store/log-mark.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
@@ -122,8 +125,11 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     console: admin && { url: admin.url, run },
     alerts: health.alerts().map(alertDocument),
     health: health.health(),
+    copy: copy?.state() ?? null,
     reading: ingest.reading(),
   });
+  const copy = startCopy(config, stores, log);
+  undo.defer(() => copy?.close());
   const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
   const shown = lab?.shown ?? null;
   const opened = { ...stores, ...counters, monitor: health, server, operations, lab: shown, run };
@@ -133,7 +139,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   undo.defer(control.close);
   const usage = keepUsage(counters, folder, log);
   undo.defer(usage.close);
-  const schedules = startSchedules(config, stores, log);
+  const scrubs = startVerifying(config, stores, log);
   return {
     url: server.url,
     /** Runs an operation. */
@@ -155,7 +161,8 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
         admin?.close(),
         control.close(),
         operations.close(),
-        ...schedules.map((schedule) => schedule.close()),
+        copy?.close(),
+        scrubs.close(),
       ];
       await Promise.all(ends);
       await undo.disposeAsync();
@@ -234,23 +241,35 @@ function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'completed an interrupted restore');
 }
 
-/** Those of backups and verifications. */
-function startSchedules(config: Config, { reader, conditions }: Stores, logger: Logger): Schedule[] {
-  const log: ScrubScheduleOptions['log'] = (level, msg, fields) => logger[level](fields, msg);
-  const common = { data: config.dataFolder, now, log };
-  const backups = startBackups({
-    ...common,
-    ...config.backup,
-    drop: config.ingest.drop,
-    onAlert: (detail) => conditions.set('backup overdue', detail),
+/** Null: no place is set for it. */
+function startCopy({ copy }: Config, stores: Stores, logger: Logger): KeptCopy | null {
+  const { folder, conditions, detections, access } = stores;
+  if (copy.to === '') return null;
+  return keepCopy({
+    to: copy.to,
+    async open() {
+      const place = await openPlace(copy.to, placeSettings(copy));
+      await tryPlace(place);
+      return place;
+    },
+    folder,
+    applied: () => readLogMark(detections()),
+    accessChange: () => access.change(),
+    now,
+    log: (level, msg, fields) => logger[level](fields, msg),
+    onAlert: (detail) => conditions.set('copy behind', detail),
   });
-  const scrubs = startScrubs({
-    ...common,
+}
+
+function startVerifying(config: Config, { reader, conditions }: Stores, logger: Logger): Schedule {
+  return startScrubs({
+    data: config.dataFolder,
+    now,
+    log: (level, msg, fields) => logger[level](fields, msg),
     ...config.verify,
     isReady: () => reader.isOpen() && !conditions.has('database damaged'),
     onDamage: (what, detail) => conditions.set(`${what} damaged`, detail),
   });
-  return [backups, scrubs];
 }
 
 function keepUsage({ dailyRows, keyUses, seenKeys, requests }: Counters, { usage }: DataFolder, log: Logger) {

@@ -89,9 +89,13 @@ const OF_STATUS: Gauges<Status> = {
     ({ scrub }) => secondsOf(scrub?.at),
   ],
   'wirewatch_verify_findings{kind}': ['Findings of that comparison, by kind.', findings],
-  wirewatch_backup_newest_timestamp_seconds: [
-    'When the backup folder was last updated.',
-    ({ backup }) => secondsOf(backup?.newest_at),
+  wirewatch_copy_entries_behind: [
+    'Entries of the log that the copy lacks.',
+    ({ copy }) => (typeof copy?.entries_behind === 'number' ? [[copy.entries_behind]] : []),
+  ],
+  wirewatch_copy_contact_timestamp_seconds: [
+    'When the place of the copy last answered.',
+    ({ copy }) => secondsOf(copy?.contact_at),
   ],
 };
 

@@ -16,6 +16,7 @@ import { Refused } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
 import type { Account } from './accounts.ts';
 import type { Scope } from './scopes.ts';
+import { readAccessState } from './spare-copy.ts';
 
 /** A key with its account, as they are in the store now. Times are epoch milliseconds. */
 export interface StoredKey {
@@ -124,6 +125,8 @@ export function createAccessReader(path: string) {
     hasKey: (keyId: string) => reading((from) => readProof(from, keyId) !== null),
     /** @throws Refused `unavailable` if keys cannot be read now */
     check: () => void reading((from) => readProof(from, '')),
+    /** The number of the last change of accounts, subscriptions and keys. */
+    change: () => reading(({ db }) => readAccessState(db)?.change ?? 0),
     close,
   };
 }

@@ -1,9 +1,11 @@
-/** `wirewatch backup`: updates a backup folder. */
+/** `wirewatch backup`: brings a copy up to date. */
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
-import { type WrittenBackup, writeBackup } from '../backup/write-backup.ts';
+import { backUp } from '../copy/back-up.ts';
+import { placeSettings } from '../copy/open-place.ts';
 import { counted } from '../counted.ts';
-import { anyText, required, value } from '../operations/member.ts';
+import { anyText, value } from '../operations/member.ts';
+import { Refused } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { joined } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
@@ -12,27 +14,33 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
 export const register = defineCommand({
-  members: { backup_folder: required(value(anyText, { hint: 'the backup folder to create or update' })) },
-  operands: ['backup_folder'],
+  members: {
+    dest: value(anyText, { hint: 'a folder, or s3://bucket/prefix (default: the setting [copy] to)' }),
+  },
+  operands: ['dest'],
   options: [DROP_OPTION],
-  examples: ['backup /backups/wirewatch', 'backup /backups/wirewatch --data /var/lib/wirewatch --json'],
-  async run({ backup_folder: folder }, self) {
+  examples: ['backup', 'backup /backups/wirewatch', 'backup s3://backups/wirewatch --json'],
+  async run({ dest }, self) {
     lowerPriority();
     const config = configOf(self);
-    const target = path.resolve(folder);
+    const to = dest ?? config.copy.to;
+    if (to === '')
+      throw new Refused(
+        'usage',
+        'there is no place for the copy. Name one (wirewatch backup FOLDER), or set [copy] to in the configuration.',
+      );
+    const target = to.startsWith('s3://') ? to : path.resolve(to);
     using progress = createProgress();
-    const backup = writeBackup({
+    const { entry, change, written } = await backUp({
+      to: target,
+      settings: placeSettings(config.copy),
       data: config.dataFolder,
       drop: config.ingest.drop,
-      target,
-      now: Date.now,
       onProgress: progress.update,
     });
-    const { written, state } = backup;
-    const { at, log, access } = state;
     return {
-      value: { path: target, at, written, entries: log?.entry ?? 0, access_changes: access.change },
-      text: () => textOf(backup, target, installationOptions(self, config)),
+      value: { path: target, written, entries: entry, access_changes: change },
+      text: () => textOf(target, written, installationOptions(self, config)),
     };
   },
 });
@@ -40,7 +48,6 @@ export const register = defineCommand({
 /** Lowers the priority of this process: a running Wirewatch comes first. */
 export function lowerPriority(): void {
   try {
-    // A scheduled backup already has a lower priority, and keeps it.
     const { PRIORITY_BELOW_NORMAL } = constants.priority;
     if (getPriority() < PRIORITY_BELOW_NORMAL) setPriority(PRIORITY_BELOW_NORMAL);
   } catch {
@@ -49,15 +56,15 @@ export function lowerPriority(): void {
 }
 
 /** @param target for verify and restore */
-function textOf({ written, state }: WrittenBackup, target: string, installation: string): string {
+function textOf(target: string, written: number, installation: string): string {
   return joined('\n', [
-    `${target} now contains the state of ${state.at}. ${counted(written, 'byte')} written.`,
+    `${target} is up to date. ${counted(written, 'byte')} written.`,
     '',
-    'The backup contains the secret of the installation: protect it like the data folder. It does not contain the drop folder and its archive, the photos, or the configuration file: copy those yourself.',
+    'The copy contains the secret of the installation: protect it like the data folder. It does not contain the drop folder and its archive, the photos, or the configuration file: copy those yourself.',
     '',
     `Check it:                    wirewatch verify ${pasted(target)}`,
     `Restore it on this machine:  wirewatch restore ${pasted(target)} --replace${installation}`,
     '                             (stop Wirewatch first; the existing files are moved aside, not deleted)',
-    'Restore it on another one:   copy the backup there, then run: wirewatch restore BACKUP',
+    'Restore it on another one:   make the place available there, then run: wirewatch restore SRC',
   ]);
 }

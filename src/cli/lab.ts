@@ -267,7 +267,7 @@ function labConfig(config: Config, drop: string): Config {
     ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 },
     // Whatever the environment sets: a lab writes to its own folder only.
     photos: { folder: join(config.dataFolder, 'photos') },
-    backup: { ...config.backup, every_minutes: 0 },
+    copy: { ...config.copy, to: '' },
   };
 }
 

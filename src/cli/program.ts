@@ -54,7 +54,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   ],
   alert: ['list current problems and how to fix them', group('alert')],
   status: [
-    'show the current state on one screen: exports, files, alerts, keys, disks, backup',
+    'show the current state on one screen: exports, files, alerts, keys, disks, copy',
     () => import('./status.ts'),
   ],
   console: [
@@ -66,12 +66,12 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     group('audit'),
   ],
   backup: [
-    'create or update a backup folder, whether or not Wirewatch is running',
+    'bring a copy of the installation up to date: a folder or s3://bucket/prefix, whether or not Wirewatch is running',
     () => import('./backup.ts'),
   ],
-  restore: ['restore a backup into the data folder while Wirewatch is stopped', () => import('./restore.ts')],
+  restore: ['restore a copy into the data folder while Wirewatch is stopped', () => import('./restore.ts')],
   verify: [
-    'verify the data folder, even while Wirewatch is running, or a backup. Exit code 1 if there is a problem',
+    'verify the data folder, even while Wirewatch is running, or a copy. Exit code 1 if there is a problem',
     () => import('./verify.ts'),
   ],
   compact: [

@@ -1,6 +1,9 @@
 /** `wirewatch restore`: restores a backup into the data folder. */
-import { type Restored, restore } from '../backup/restore.ts';
+
 import { readInstant } from '../config/option-values.ts';
+import { placeSettings } from '../copy/open-place.ts';
+import { type Restored, restore } from '../copy/restore.ts';
+import { openSource } from '../copy/source.ts';
 import { counted, grouped } from '../counted.ts';
 import { anyText, required, toggle, value } from '../operations/member.ts';
 import { joined } from '../text-layout.ts';
@@ -14,34 +17,37 @@ const FILES_SHOWN_MAX = 10;
 
 export const register = defineCommand({
   members: {
-    backup_folder: required(value(anyText, { hint: 'the backup folder, or another data folder' })),
+    src: required(
+      value(anyText, { hint: 'a copy (a folder, or s3://bucket/prefix), or another data folder' }),
+    ),
     replace: toggle('move the contents of the data folder aside, and restore in their place'),
     until: value(readInstant, {
       hint: 'restore the state at this time. Everything ingested later is discarded',
       placeholder: 'time',
     }),
   },
-  operands: ['backup_folder'],
+  operands: ['src'],
   options: [DROP_OPTION],
   examples: [
     'restore /backups/wirewatch',
     'restore /backups/wirewatch --replace --data /var/lib/wirewatch',
-    'restore /backups/wirewatch --replace --until 2026-11-21T10:00:00Z',
+    'restore s3://backups/wirewatch --replace --until 2026-11-21T10:00:00Z',
   ],
   async run(values, self) {
-    const { backup_folder: source, replace = false, until } = values;
+    const { src, replace = false, until } = values;
     const config = configOf(self);
     const { dataFolder: data } = config;
     using progress = createProgress();
     const onProgress = progress.update;
     const untilMs = until ?? null;
     const { drop } = config.ingest;
+    const source = await openSource(src, placeSettings(config.copy));
     const outcome = await restore({ source, data, drop, replace, untilMs, now: Date.now, onProgress });
     if (outcome.kind === 'completed') {
       const { replaced } = outcome;
       return {
         value: { completed_earlier_restore: true, data, replaced },
-        text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(replaced)}\n\nTo restore ${source} instead, run the command again with --replace.`,
+        text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(replaced)}\n\nTo restore ${source.text} instead, run the command again with --replace.`,
       };
     }
     const { restored } = outcome;

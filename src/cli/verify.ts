@@ -3,7 +3,8 @@ import { existsSync, statSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readTrail } from '../auth/audit.ts';
 import { findCopy, findSpare } from '../auth/spare-copy.ts';
-import { findSource, type VerifiedBackup, verifyBackup } from '../backup/source.ts';
+import { placeSettings } from '../copy/open-place.ts';
+import { openSource, type VerifiedSource } from '../copy/source.ts';
 import { counted, grouped } from '../counted.ts';
 import { ALERT_ADVICE } from '../health/alert-texts.ts';
 import { type ScrubResult, scrub } from '../log/scrub.ts';
@@ -26,36 +27,40 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress, type Progress } from './output.ts';
 
 export const register = defineCommand({
-  members: { src: value(anyText, { hint: 'a backup folder (default: verify the data folder)' }) },
+  members: {
+    src: value(anyText, {
+      hint: 'a copy: a folder, or s3://bucket/prefix (default: verify the data folder)',
+    }),
+  },
   operands: ['src'],
   options: [DROP_OPTION],
   examples: ['verify', 'verify /backups/wirewatch', 'verify /backups/wirewatch --json'],
   async run({ src }, self) {
     lowerPriority();
     using progress = createProgress();
-    if (src !== undefined) return verifySource(src, progress.update);
-    return await verifyData(folderOf(configOf(self)), progress.update);
+    const config = configOf(self);
+    if (src === undefined) return await verifyData(folderOf(config), progress.update);
+    const source = await openSource(src, placeSettings(config.copy));
+    return sourceResult(source.text, await source.verify(progress.update));
   },
 });
 
-function verifySource(source: string, onProgress: Progress['update']): Result {
-  const verified = verifyBackup(findSource(source), onProgress);
-  const { path, at, entries, findings } = verified;
+function sourceResult(path: string, { entries, findings }: VerifiedSource): Result {
   return {
-    value: { verified: path, ok: findings.length === 0, backed_up_at: at, entries, findings },
-    text: () => sourceText(verified),
+    value: { verified: path, ok: findings.length === 0, entries, findings },
+    text: () => sourceText(path, { entries, findings }),
     failed: findings.length > 0,
   };
 }
 
-function sourceText({ path, at, entries, findings }: VerifiedBackup): string {
+function sourceText(path: string, { entries, findings }: VerifiedSource): string {
   if (findings.length === 0)
-    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}${at === null ? '' : `, backed up at ${at}`}.\n\nEvery checksum was compared. To try a restore as well: wirewatch restore ${pasted(path)} --data EMPTY_FOLDER`;
+    return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}.\n\nEvery checksum was compared. To try a restore as well: wirewatch restore ${pasted(path)} --data EMPTY_FOLDER`;
   return [
     `${path} is damaged:`,
     ...findings.map((finding) => `  ${finding}`),
     '',
-    'If the installation itself is intact, delete the damaged file: the next backup to this folder copies it again. Otherwise use another backup.',
+    'If the installation itself is intact, make a new copy in another place (wirewatch backup PLACE), and delete this one.',
   ].join('\n');
 }
 

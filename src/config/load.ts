@@ -129,6 +129,8 @@ function unknownMember(section: string, name: string, value: unknown): string {
   const at = joined(section, name);
   if (isTable(value) || (Array.isArray(value) && value.some(isTable))) {
     const sections = new Set(SETTINGS.map((setting) => setting.section));
+    if (at === 'backup')
+      return '[backup]: this section is gone. Set [copy] to: the folder, or s3://bucket/prefix, where a copy is kept up to date';
     const near = nearest(at, [...sections, ...PRESEED_TABLES], 2);
     const isEntry = near !== null && !sections.has(near);
     return `[${at}]: unknown section${near === null ? '' : `; did you mean ${isEntry ? `[[${near}]]` : `[${near}]`}?`}`;

@@ -8,7 +8,7 @@ import type { RawValue } from './raw-value.ts';
 import type { Settings } from './schema.ts';
 
 /**
- * The settings, with `ingest.drop`, `photos.folder` and `backup.folder` absolute, `log.file` absolute or empty,
+ * The settings, with `ingest.drop`, `photos.folder` absolute, `copy.to` absolute where it is a folder, `log.file` absolute or empty,
  * `tls_certificate` and `tls_key` absolute or both empty, `server.base_url` normalized or empty, and
  * `server.trusted_proxies` the addresses and networks that are trusted in the end.
  */
@@ -25,7 +25,7 @@ type TlsFiles = Pick<Settings['server'], 'tls_certificate' | 'tls_key'>;
  * @throws Refused `configuration`
  */
 export function resolve(settings: Settings, raw: RawValues, dataFolder: string): ResolvedSettings {
-  const { server, ingest, photos, backup, log, admin } = settings;
+  const { server, ingest, photos, copy, log, admin } = settings;
   const earliestTimeMs = parseInstant(ingest.earliest_time);
   if (earliestTimeMs === null) throw new Error('earliest_time does not match its format');
   const pathOf = (setting: string, value: string, otherwise = ''): string =>
@@ -42,10 +42,10 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
   const ownTls = tlsOf('admin');
   requireDifferentPorts(server, admin, raw);
   const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
-  const backups = pathOf('backup.folder', backup.folder, path.join(dataFolder, 'backups'));
+  const to = copy.to.startsWith('s3://') ? copy.to : pathOf('copy.to', copy.to);
   const data = path.resolve(dataFolder);
   requireSeparate('ingest.drop', drop, { data }, raw);
-  requireSeparate('backup.folder', backups, { drop, data }, raw);
+  requireSeparate('copy.to', to, { drop, data }, raw);
   return {
     ...settings,
     server: {
@@ -57,7 +57,7 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
     admin: { ...admin, ...adminTls(admin, { own: ownTls, server: serverTls }, raw) },
     ingest: { ...ingest, drop },
     photos: { folder: pathOf('photos.folder', photos.folder, path.join(dataFolder, 'photos')) },
-    backup: { ...backup, folder: backups },
+    copy: { ...copy, to, credentials: pathOf('copy.credentials', copy.credentials) },
     log: { ...log, file: pathOf('log.file', log.file) },
     earliestTimeMs,
   };

@@ -201,14 +201,27 @@ const Keys = section({
   }),
 });
 
-const Backup = section({
-  folder: pathSetting(
-    'Folder for the scheduled backups, preferably on another disk; empty means backups in the data folder.',
-  ),
-  every_minutes: spanSetting(
-    525_600,
-    0,
-    'Minutes between scheduled backups; 0 turns them off. Each backup writes only what is new, so even 1 is practical.',
+const Copy = section({
+  to: Type.String({
+    maxLength: 4096,
+    default: '',
+    description:
+      'Where a copy of the installation is kept up to date: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',
+  }),
+  endpoint: Type.String({
+    pattern: '^(https?://[^\\s/]+)?$',
+    expected: 'an address such as https://s3.example.org:9000, or nothing',
+    default: '',
+    description: 'Address of the S3 service; empty means that of Amazon.',
+  }),
+  region: Type.String({
+    pattern: '^[A-Za-z0-9-]{1,64}$',
+    expected: 'the name of a region, such as us-east-1',
+    default: 'us-east-1',
+    description: 'Region of the S3 bucket. Most services other than Amazon accept any.',
+  }),
+  credentials: pathSetting(
+    'File with the S3 access key in its first line and its secret in the second; empty means the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.',
   ),
 });
 
@@ -263,7 +276,7 @@ export const SETTINGS_SCHEMA = section({
   photos: Photos,
   limits: Limits,
   keys: Keys,
-  backup: Backup,
+  copy: Copy,
   verify: Verify,
   alerts: Alerts,
   log: Log,

@@ -6,7 +6,7 @@ const ALERT_ACTIONS = 3;
 /** What resolves an alert whatever it is about. */
 const RESOLVES: Readonly<Partial<Record<AlertDocument['name'], string>>> = {
   'rows skipped': 'ingest replay',
-  'backup overdue': 'backup',
+  'copy behind': 'backup',
   'log damaged': 'compact',
 };
 

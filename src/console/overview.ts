@@ -353,7 +353,7 @@ function progress({ file, rows, rows_applied: applied }: Answer['ingest']['apply
   </p>`;
 }
 
-function system({ database, disks, version, backup, scrub }: Answer): Facts {
+function system({ database, disks, version, copy, scrub }: Answer): Facts {
   const disk = ({ folder, free_bytes: free, bytes: all, low }: Answer['disks'][number]) => {
     const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
     return ['Disk', state(low ? 'warning' : 'done', text)] as const;
@@ -362,15 +362,17 @@ function system({ database, disks, version, backup, scrub }: Answer): Facts {
     ...disks.map(disk),
     ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
     ['Log', bytes(database.log_bytes)],
-    ['Backup', backupText(backup)],
+    ['Copy', copyText(copy)],
     ['Verified', scrubText(scrub)],
     ['Version', version],
   ];
 }
 
-function backupText(of: Answer['backup']): VNode {
-  if (of === null) return state('warning', 'none is scheduled');
-  return state(of.newest_at === null ? 'warning' : 'done', age(of.newest_at, 'none yet'));
+function copyText(of: Answer['copy']): VNode {
+  if (of === null) return state('warning', 'none is kept');
+  if (of.failure !== null) return state('failed', foreign(of.failure));
+  if (of.behind_since === null) return state('done', ['up to date', foreign(` ${of.to}`, 'soft')]);
+  return state('warning', ['behind since ', age(of.behind_since)]);
 }
 
 function scrubText(of: Answer['scrub']): Children {

@@ -57,8 +57,8 @@ const LATER = {
     'The detail says which file, and why. Install a valid pair that the user that Wirewatch runs as can read. Until then the certificate is not renewed, and a restart would fail.',
   'proxy not trusted':
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
-  'backup overdue':
-    'The detail states the cause. Check that the folder in [backup] folder exists, is writable, and has free space. To make a backup now, run: wirewatch backup FOLDER',
+  'copy behind':
+    'The detail states the cause. If the place cannot be reached, check its disk, its mount, or the service: Wirewatch tries again by itself, and nothing else stops. If it has another copy, set [copy] to to another place, or move that copy away.',
   'end of log lost':
     'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
   'removal incomplete':

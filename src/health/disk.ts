@@ -8,7 +8,7 @@ const LITTLE_BYTES = 10 * GIB;
 const LEAST_BYTES = GIB / 2;
 
 export interface Disk {
-  readonly of: 'data' | 'drop' | 'backup';
+  readonly of: 'data' | 'drop' | 'copy';
   readonly folder: string;
   /** What this user can still write. */
   readonly free_bytes: number;
@@ -24,23 +24,23 @@ export function isGettingFull(freeBytes: number, bytes: number): boolean {
   return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < bytes * LITTLE_SHARE);
 }
 
-/** The folders whose disks must not fill: that of the backup only if one is scheduled. */
+/** The folders whose disks must not fill: that of the copy only if it is a folder. */
 export function diskFolders({
   dataFolder,
   ingest,
-  backup,
+  copy,
 }: {
   readonly dataFolder: string;
   readonly ingest: { readonly drop: string };
-  readonly backup: { readonly folder: string; readonly every_minutes: number };
+  readonly copy: { readonly to: string };
 }): DiskFolders {
-  const scheduled = backup.every_minutes > 0 && { backup: backup.folder };
-  return { data: dataFolder, drop: ingest.drop, ...scheduled };
+  const kept = !/^$|^s3:/.test(copy.to) && { copy: copy.to };
+  return { data: dataFolder, drop: ingest.drop, ...kept };
 }
 
 /** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */
 export async function disksOf(folders: DiskFolders): Promise<Disk[]> {
-  const ofs = ['data', 'drop', 'backup'] as const;
+  const ofs = ['data', 'drop', 'copy'] as const;
   const disks = ofs.map(async (of) => {
     const folder = folders[of];
     const disk = folder === undefined ? null : await statfs(folder).catch(() => null);

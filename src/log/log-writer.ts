@@ -105,6 +105,25 @@ export class LogWriter {
     return commit;
   }
 
+  /**
+   * Appends the last frame of an entry that was checked, with its commit line. It is durable once the segment is closed:
+   * {@link closeDurably}.
+   */
+  adopt(frame: Uint8Array, commit: Commit): void {
+    this.#write(frame);
+    this.last = commit;
+    this.#isDirty = false;
+    this.#end = this.#offset;
+    this.#frames = 0;
+    this.#checksum = 0;
+    if (this.#end >= (this.#options.segmentBytes ?? SEGMENT_BYTES)) this.closeDurably();
+  }
+
+  closeDurably(): void {
+    if (this.#file !== null) fsyncSync(this.#file);
+    this.closeSegment();
+  }
+
   /** Discards what was appended after the last entry. @throws LogFailure */
   rollback(): void {
     // A write that failed half-way may have left bytes after #offset.

@@ -6,6 +6,7 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
+import type { CopyState } from '../copy/keep.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import type { Health } from '../health/rules.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
@@ -30,6 +31,8 @@ export interface Live {
   /** The open alerts, in order. */
   readonly alerts: readonly AlertDocument[];
   readonly health: Health;
+  /** How the copy stands; null: no place for it is set. */
+  readonly copy: CopyState | null;
   /** The long file that is being read; null: there is none. */
   readonly reading: { readonly file: string; readonly rows: number } | null;
 }

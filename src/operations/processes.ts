@@ -10,18 +10,20 @@ const running = new Set<OwnProcess>();
 
 export const PROCESS_OPERATIONS = [
   act('backup', {
-    summary: 'update the backup folder',
+    summary: 'bring the copy up to date',
     examples: [],
     hasCommand: false,
     job: () => '',
     form: {
       label: 'Back up now',
-      will: 'The backup folder is updated. Reads and ingest continue.',
-      command: 'backup FOLDER',
+      will: 'The copy is brought up to date. Reads and ingest continue.',
+      command: 'backup',
     },
     run(context) {
-      const { dataFolder, ingest, backup } = context.config;
-      const args = [backup.folder, '--data', dataFolder, '--drop', ingest.drop];
+      const { dataFolder, ingest, copy } = context.config;
+      if (copy.to === '')
+        throw failed('no copy is kept: set [copy] to in the configuration, and restart Wirewatch.');
+      const args = [copy.to, '--data', dataFolder, '--drop', ingest.drop];
       return inProcess(context, 'backup', ['backup', ...args], (printed) => ({
         value: printed,
         done: `${printed.path} is up to date: ${grouped(Number(printed.written))} bytes written.`,

@@ -18,7 +18,7 @@ const FILES_MAX = 1000;
 const WIDTH_OF_PIPE = 100;
 
 export const STATUS = reading('status', {
-  summary: 'show the current state on one screen: exports, files, alerts, keys, disks, backup',
+  summary: 'show the current state on one screen: exports, files, alerts, keys, disks, copy',
   examples: ['status', 'status --watch', 'status --json'],
   readsDrop: true,
   run: async (context) => ({ value: await readStatus(context) }),
@@ -120,7 +120,7 @@ export function statusText(status: Status, width: number): string {
     ...ingestLines(status, nowMs),
     ['keys', keysText(status, nowMs)],
     ...status.disks.map((disk) => ['disk', diskText(disk)] as const),
-    ['backup', backupText(status, nowMs)],
+    ['copy', copyText(status, nowMs)],
     ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
   ];
   const labels = Math.max(...lines.map(([label]) => label.length)) + 2;
@@ -232,10 +232,13 @@ function diskText({ folder, free_bytes, bytes, low }: Status['disks'][number]): 
   return `${freeText(free_bytes, bytes)} free${low ? ', getting full' : ''} (${folder})`;
 }
 
-function backupText({ backup }: Status, nowMs: number): string {
-  if (backup === null) return 'not scheduled; see the setting [backup] every_minutes';
-  const { folder, newest_at } = backup;
-  return newest_at === null ? `none yet in ${folder}` : `${since(newest_at, nowMs)} (${folder})`;
+function copyText({ copy, running }: Status, nowMs: number): string {
+  if (copy === null) return running ? 'none; see the setting [copy] to' : 'not known while stopped';
+  const { to, entries_behind, behind_since, contact_at, failure } = copy;
+  if (failure !== null) return `cannot be written: ${failure}`;
+  if (behind_since === null || contact_at === null)
+    return contact_at === null ? `beginning (${to})` : `up to date (${to})`;
+  return `${counted(entries_behind ?? 0, 'entry', 'entries')} behind since ${since(behind_since, nowMs)} (${to})`;
 }
 
 function notAppliedText({ file, report }: Status['not_applied'][number], { alerts }: Status): string {

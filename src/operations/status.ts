@@ -7,7 +7,6 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { ValuePointer } from '@sinclair/typebox/value';
-import { backedUpMs } from '../backup/backup-state.ts';
 import { listeningUrl } from '../config/listening.ts';
 import { type Config, enabledExports, holdRules, loadConfig } from '../config/load.ts';
 import { SETTINGS } from '../config/schema.ts';
@@ -115,7 +114,8 @@ export async function readStatus(sources: StatusSources) {
       /** Why it cannot be read now: then exports, files and followers are empty. */
       unreadable,
     },
-    backup: backupOf(config.backup),
+    /** The copy of the installation; null: none is kept, or Wirewatch does not run. */
+    copy: live?.copy ?? null,
     scrub: scrubOf(folder),
     ...readKeysStatus(sources, ledger.db),
     /** Settings that would be others after a restart; null while it does not run. */
@@ -232,13 +232,6 @@ function reasonOfHealth(
   if (pausedSince !== null) return `Ingest is paused since ${pausedSince}.`;
   if (status === 'degraded') return 'An export has finished no window that ended within the last hour.';
   return alerts.length === 0 ? 'Nothing is wrong.' : `${counted(alerts.length, 'alert')} can wait.`;
-}
-
-/** Null where none is scheduled. An alert reports a folder that cannot be read. */
-function backupOf({ folder, every_minutes }: Config['backup']) {
-  if (every_minutes === 0) return null;
-  const atMs = orElse(null, () => backedUpMs(folder));
-  return { folder, newest_at: atMs === null ? null : formatMs(atMs) };
 }
 
 /** The last comparison of the database with its log; null: not yet. */

@@ -67,9 +67,12 @@ function load(flags: SettingFlags, file: string, dataFolder: string): Config {
 
 /** @throws Refused for what a unit cannot have, and what the service could not reach */
 function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effective: Config): UnitTerms {
-  const { ingest, backup, log, photos, server, admin, preseed } = effective;
+  const { ingest, copy, log, photos, server, admin, preseed } = effective;
   const isOutside = (folder: string) => folder !== data && !folder.startsWith(`${data}${path.sep}`);
-  const others = new Set([backup.folder, ...(log.file === '' ? [] : [path.dirname(log.file)])]);
+  const others = new Set([
+    ...(/^$|^s3:/.test(copy.to) ? [] : [copy.to]),
+    ...(log.file === '' ? [] : [path.dirname(log.file)]),
+  ]);
   const secrets = preseed.keys.flatMap(({ source }) => (source.kind === 'secret_file' ? [source.file] : []));
   const needed = [ingest.drop].filter(isOutside);
   const optional = [...others].filter((folder) => folder !== ingest.drop && isOutside(folder));

@@ -43,11 +43,10 @@ import { type Ended, readEnded } from '../store/revocations.ts';
 import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { cutLog, Given, type Replaced, replacedHistory } from './discarded.ts';
-import { findSource, loadSource } from './source.ts';
+import type { Source } from './source.ts';
 
 export interface RestoreOptions {
-  /** The backup folder, or a data folder. */
-  readonly source: string;
+  readonly source: Source;
   readonly data: string;
   /** Whether an existing installation is moved aside. */
   readonly replace: boolean;
@@ -83,10 +82,9 @@ const OWN_LOCKS = /^lock(-state)?(-journal)?$/;
 
 /** @throws Refused `failed`, with nothing changed, if the backup is damaged or cannot be restored into the folder */
 export async function restore(options: RestoreOptions): Promise<RestoreOutcome> {
-  const { now } = options;
+  const { now, source } = options;
   const folder = dataFolder(options.data);
   requireOwner(folder);
-  const source = findSource(options.source);
   const isNewFolder = ensureFolder(folder);
   const release = takeStopped(folder);
   let isUntouched = true;
@@ -100,8 +98,8 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
     rmSync(stage.root, { recursive: true, force: true });
     mkdirSync(stage.root, { mode: 0o700 });
     try {
-      const { gone, ...made } = await makeNewState(options, source, stage, folder).catch((error) => {
-        throw refusedFor(error, source, stage);
+      const { gone, ...made } = await makeNewState(options, stage, folder).catch((error) => {
+        throw refusedFor(error, source.text, stage);
       });
       for (const name of readdirSync(stage.root))
         if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
@@ -114,7 +112,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       const aside = completeRestore(folder) ?? null;
       return {
         kind: 'restored',
-        restored: { ...made, source, replaced: pathOf(folder, aside), gone: listed },
+        restored: { ...made, source: source.text, replaced: pathOf(folder, aside), gone: listed },
       };
     } finally {
       rmSync(stage.root, { recursive: true, force: true });
@@ -190,8 +188,6 @@ function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): 
  * `access.db` of backup and data folder.
  */
 interface NewState {
-  /** When the backup was last updated; null if that is not known, as for a data folder. */
-  readonly backed_up_at: string | null;
   /** When the last entry of the log of detections was written; null: it has none. */
   readonly state_of: string | null;
   readonly detections: number;
@@ -229,18 +225,13 @@ type AccessCounts = Pick<NewState, 'accounts' | 'keys'> & { readonly state_ms: n
  *
  * The database is built here, and not at the next start, because only that proves that the log can be applied: until
  * then the old state is not touched. It also shows which positions and versions were given out.
- * @param source of {@link findSource}; @param live the folder that is restored into: its access.db may be later, and its
+ * @param live the folder that is restored into: its access.db may be later, and its
  *   log says what clients have seen
  * @throws Refused `failed`, LogDamage: the text follows the name of the backup
  */
-async function makeNewState(
-  options: RestoreOptions,
-  source: string,
-  stage: DataFolder,
-  live: DataFolder,
-): Promise<NewState> {
-  const { untilMs, onProgress } = options;
-  const backed_up_at = loadSource(source, stage, onProgress);
+async function makeNewState(options: RestoreOptions, stage: DataFolder, live: DataFolder): Promise<NewState> {
+  const { source, untilMs, onProgress } = options;
+  await source.load(stage, onProgress);
   const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
   const access = makeAccess(stage, live, options.now());
   onProgress('comparing the logs', 0, 0);
@@ -248,7 +239,7 @@ async function makeNewState(
   const raised = untilMs !== null || !replaced.isSame;
   const isLater = access.access === 'continued';
   const made = await makeDetections(options, stage, raised, { cut, replaced, isLater });
-  return { backed_up_at, ...made, ...access, entries_cut: cut.entries, raised };
+  return { ...made, ...access, entries_cut: cut.entries, raised };
 }
 
 /**

@@ -1,0 +1,114 @@
+/** `wirewatch backup`: brings a copy up to date once, whether or not the appliance is running. */
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, resolve, sep } from 'node:path';
+import { findAccess } from '../auth/spare-copy.ts';
+import type { Mark } from '../log/format.ts';
+import { findTail, placeOf } from '../log/log-reader.ts';
+import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
+import { refuseHalfRestored } from '../store/complete-restore.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { keepInPlace } from '../store/locks.ts';
+import { isLogError, LogDamage, LogFailure } from '../store/log-errors.ts';
+import { readLogMarkOf } from '../store/log-mark.ts';
+import { requireOwner } from '../store/owner.ts';
+import { openPlace } from './open-place.ts';
+import { type PlaceSettings, Unreachable } from './place.ts';
+import { Shipper } from './ship.ts';
+import { tryPlace } from './try-place.ts';
+
+export interface BackUpOptions {
+  /** A folder, absolute, or `s3://bucket/prefix`. */
+  readonly to: string;
+  readonly settings: PlaceSettings;
+  readonly data: string;
+  readonly drop: string;
+  readonly onProgress: (what: string, done: number, total: number) => void;
+}
+
+export interface BackedUp {
+  /** The number of the last entry of the log. */
+  readonly entry: number;
+  /** The number of the last change of access.db. */
+  readonly change: number;
+  /** Bytes that were written. */
+  readonly written: number;
+}
+
+/**
+ * @throws Refused `failed` if the place cannot be written, or the installation is damaged, and then the copy stays as valid
+ *   as it was; `configuration` if there is no installation to copy
+ */
+export async function backUp(options: BackUpOptions): Promise<BackedUp> {
+  const { to, settings, onProgress } = options;
+  const folder = dataFolder(options.data);
+  requireOwner(folder);
+  using held = new DisposableStack();
+  held.defer(keepInPlace(folder, false));
+  requireInstallation(folder);
+  requireOutside(folder, options);
+  try {
+    const place = await openPlace(to, settings);
+    await tryPlace(place);
+    const shipper = new Shipper(place, folder, (bytes) => onProgress('writing the copy', bytes, 0));
+    const access = findAccess(folder);
+    const end = endOf(folder);
+    await shipper.ship(access, end);
+    const change = access.kind === 'sound' ? access.state.change : 0;
+    return { entry: end?.entry ?? 0, change, written: shipper.written };
+  } catch (error) {
+    throw explained(error, to);
+  }
+}
+
+/** The last entry that a database has applied; the last one of the log if the database is not reliable. */
+function endOf({ log, detections }: DataFolder): Mark | null {
+  const mark = readLogMarkOf(detections);
+  if (mark !== null && placeOf(log, mark) === 'known') return mark;
+  return findTail(log).last;
+}
+
+function requireInstallation(folder: DataFolder): void {
+  refuseHalfRestored(folder);
+  const { root, log, access, spare, secret } = folder;
+  const hasAccess = existsSync(access) || existsSync(spare);
+  if (existsSync(secret) && hasAccess) return;
+  if (!hasAccess)
+    throw misconfigured(`there is no installation in ${root}. Name its data folder with --data.`);
+  throw misconfigured(
+    existsSync(log)
+      ? `${root} cannot be backed up: ${secret} is missing.`
+      : `there is nothing to back up in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
+  );
+}
+
+/** Not over a part of the installation, and not where ingest moves every file away. */
+function requireOutside({ root, log }: DataFolder, { to, drop }: BackUpOptions): void {
+  if (to.startsWith('s3://')) return;
+  const at = realPath(to);
+  const within = (folder: string) => at === realPath(folder) || at.startsWith(realPath(folder) + sep);
+  if (at !== realPath(root) && !within(log) && !within(drop)) return;
+  throw failed(
+    `${to} is part of the ${within(drop) ? 'drop' : 'data'} folder. Name another place, preferably on another disk.`,
+  );
+}
+
+/** The real path of the part that exists, followed by the rest. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path ? resolve(path) : join(realPath(parent), basename(path));
+  }
+}
+
+function explained(error: unknown, to: string): unknown {
+  if (error instanceof Refused) return error;
+  const cause = { cause: error };
+  if (error instanceof LogDamage)
+    return failed(`the log is damaged: ${error.message}. To find out what is wrong: wirewatch verify`, cause);
+  if (error instanceof LogFailure) return failed(`${error.message}. Check the disk.`, cause);
+  if (error instanceof Unreachable || isLogError(error))
+    return failed(`cannot write the copy ${to}: ${reasonOf(error, to)}`, cause);
+  return error;
+}

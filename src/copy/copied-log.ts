@@ -1,0 +1,95 @@
+/**
+ * Reads the log in a copy: which objects have it now, and their content.
+ *
+ * Compaction begins a new generation of objects. The change to it is the next entry's part of the old one, so there is one
+ * order of all that was written; it stays when the other objects of the old generation go.
+ */
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { type Commit, parse, parseCommit } from '../log/format.ts';
+import { decodeLines, encodeFrame } from '../log/frame.ts';
+import { failed } from '../refused.ts';
+import { LogDamage } from '../store/log-errors.ts';
+import { framesOf, type RawFrame } from './entries.ts';
+import { generationFolder, inOrder, LOG, type LogObject } from './names.ts';
+import type { Place } from './place.ts';
+
+/** What stands in a part in place of entries: an entry in pieces, or the next generation. */
+const Pointer = Type.Union([
+  Type.Object({ large: Type.Array(Type.String()) }),
+  Type.Object({ generation: Type.Integer({ minimum: 2 }) }),
+]);
+
+export function largeContent(pieces: readonly string[]): Buffer {
+  return encodeFrame('header', `${JSON.stringify({ large: pieces })}\n`);
+}
+
+export function generationContent(generation: number): Buffer {
+  return encodeFrame('header', `${JSON.stringify({ generation })}\n`);
+}
+
+export interface CopiedLog {
+  /** The newest generation that is in use. */
+  readonly generation: number;
+  /** The part of each earlier generation that leads to the next. */
+  readonly changes: readonly string[];
+  /** Of that generation, in order; without entries: none. */
+  readonly objects: readonly LogObject[];
+}
+
+/** @throws Unreachable, LogDamage */
+export async function findLog(place: Place): Promise<CopiedLog> {
+  const changes: string[] = [];
+  for (let generation = 1; ; ) {
+    const objects = inOrder(await place.list(generationFolder(LOG, generation), ''));
+    const last = objects.at(-1);
+    const next = last === undefined || last.last !== null ? null : await generationIn(place, last.name);
+    if (next === null || last === undefined) return { generation, changes, objects };
+    changes.push(last.name);
+    generation = next;
+  }
+}
+
+/** @returns the generation that a part leads to; null: it has entries */
+async function generationIn(place: Place, name: string): Promise<number | null> {
+  const pointer = await pointerIn(name, await contentOf(place, name));
+  return pointer !== null && 'generation' in pointer ? pointer.generation : null;
+}
+
+/** The frames of an object with entries, also of an entry in pieces. @throws Unreachable, LogDamage */
+export async function* framesIn(place: Place, name: string): AsyncGenerator<RawFrame> {
+  const content = await contentOf(place, name);
+  const pointer = await pointerIn(name, content);
+  if (pointer === null) yield* framesOf([content], name);
+  else if ('large' in pointer) yield* framesOf(piecesOf(place, pointer.large), name);
+}
+
+/** The last entry of an object. @throws Unreachable; LogDamage if it has none, or is damaged */
+export async function lastIn(place: Place, name: string): Promise<Commit> {
+  let last: Commit | null = null;
+  for await (const { kind, packed } of framesIn(place, name))
+    if (kind === 'commit') last = parseCommit(decodeLines(packed).at(-1) ?? '');
+  if (last === null) throw new LogDamage(`${name} has no whole entry`);
+  return last;
+}
+
+async function* piecesOf(place: Place, names: readonly string[]): AsyncGenerator<Buffer> {
+  for (const name of names) yield await contentOf(place, name);
+}
+
+/** @throws LogDamage if it is missing */
+async function contentOf(place: Place, name: string): Promise<Buffer> {
+  const content = await place.read(name);
+  if (content === null) throw new LogDamage(`${name} is missing`);
+  return content;
+}
+
+async function pointerIn(name: string, content: Buffer) {
+  for await (const { kind, packed } of framesOf([content], name)) {
+    if (kind !== 'header') return null;
+    const value = parse(decodeLines(packed)[0] ?? '');
+    if (Value.Check(Pointer, value)) return value;
+    throw failed(`its ${name} is from a newer version of Wirewatch. Use that version`);
+  }
+  throw new LogDamage(`${name} is empty`);
+}

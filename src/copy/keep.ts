@@ -1,0 +1,132 @@
+/**
+ * Keeps the copy of a running appliance up to date: looks each second whether there is something new, writes it, and tries
+ * again where the place does not answer.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { findAccess } from '../auth/spare-copy.ts';
+import type { Mark } from '../log/format.ts';
+import { Refused, reasonOf } from '../refused.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
+import type { Place } from './place.ts';
+import { Shipper } from './ship.ts';
+
+export interface KeepOptions {
+  /** As the operator wrote it. */
+  readonly to: string;
+  /** Opens the place, and tries it. @throws Unreachable; Refused */
+  readonly open: () => Promise<Place>;
+  readonly folder: DataFolder;
+  /** The last entry that detections.db has applied; null: none. @throws if the database cannot be read now */
+  readonly applied: () => Mark | null;
+  /** The number of the last change of access.db. */
+  readonly accessChange: () => number;
+  readonly now: Now;
+  readonly log: (level: 'info' | 'warn', msg: string, fields: Record<string, unknown>) => void;
+  /** Called with the alert "copy behind"; detail null: no alert. */
+  readonly onAlert: (detail: string | null) => void;
+}
+
+/** How the copy stands, for status. */
+export interface CopyState {
+  readonly to: string;
+  /** Entries of the log that it lacks; null: not known yet. */
+  readonly entries_behind: number | null;
+  /** Since when it lacks something; null: it lacks nothing. */
+  readonly behind_since: string | null;
+  /** When the place last answered; null: not since the start. */
+  readonly contact_at: string | null;
+  /** Why it cannot be written now; null: it can. */
+  readonly failure: string | null;
+}
+
+export interface KeptCopy {
+  state(): CopyState;
+  /** Ends with what is being written, or after a few seconds. */
+  close(): Promise<void>;
+}
+
+const RETRY_MS_MAX = MINUTE_MS;
+/** How long the copy may be behind before it is an alert. */
+const BEHIND_MS_MAX = 5 * MINUTE_MS;
+const CLOSE_MS = 5 * SECOND_MS;
+
+export function keepCopy(options: KeepOptions): KeptCopy {
+  const { to, folder, now } = options;
+  let shipper: Shipper | null = null;
+  let copied: Mark | null = null;
+  let change: number | null = null;
+  let behindSinceMs: number | null = now();
+  let contactMs: number | null = null;
+  let failure: string | null = null;
+  const closed = new AbortController();
+
+  async function bringUpToDate(): Promise<void> {
+    const isNew = change !== options.accessChange() || copied?.id !== options.applied()?.id;
+    if (!isNew && failure === null) return;
+    behindSinceMs ??= now();
+    shipper ??= new Shipper(await options.open(), folder);
+    const access = findAccess(folder);
+    const end = options.applied();
+    await shipper.ship(access, end);
+    copied = end;
+    change = access.kind === 'sound' ? access.state.change : null;
+    contactMs = now();
+    behindSinceMs = null;
+  }
+
+  /** @returns whether the place could be written */
+  async function turn(): Promise<boolean> {
+    try {
+      await bringUpToDate();
+      if (failure !== null) options.log('info', 'the copy is up to date again', { to });
+      failure = null;
+    } catch (error) {
+      const reason = reasonOf(error, to).replace(/\.$/, '');
+      if (failure === null) options.log('warn', 'cannot write the copy: it is tried again', { to, reason });
+      failure = reason;
+      // A place may have come back as another one.
+      shipper = null;
+      if (error instanceof Refused) behindSinceMs = Math.min(behindSinceMs ?? 0, now() - BEHIND_MS_MAX);
+    }
+    const isLate = behindSinceMs !== null && now() - behindSinceMs >= BEHIND_MS_MAX;
+    options.onAlert(isLate ? `${to}: ${failure ?? 'it is being written'}. ${sinceText()}` : null);
+    return failure === null;
+  }
+
+  function sinceText(): string {
+    return contactMs === null
+      ? 'It was not written since the start'
+      : `It was written last at ${formatMs(contactMs)}`;
+  }
+
+  async function run(): Promise<void> {
+    for (let waitMs = SECOND_MS; !closed.signal.aborted; ) {
+      waitMs = (await turn()) ? SECOND_MS : Math.min(2 * waitMs, RETRY_MS_MAX);
+      await sleep(waitMs, undefined, { signal: closed.signal, ref: false }).catch(() => {});
+    }
+  }
+  const running = run();
+
+  return {
+    state() {
+      let entries_behind: number | null = null;
+      try {
+        if (contactMs !== null) entries_behind = (options.applied()?.entry ?? 0) - (copied?.entry ?? 0);
+      } catch {
+        // The database cannot be read now.
+      }
+      return {
+        to,
+        entries_behind,
+        behind_since: behindSinceMs === null ? null : formatMs(behindSinceMs),
+        contact_at: contactMs === null ? null : formatMs(contactMs),
+        failure,
+      };
+    },
+    async close() {
+      closed.abort();
+      await Promise.race([running, sleep(CLOSE_MS, undefined, { ref: false })]);
+    },
+  };
+}

@@ -1,0 +1,121 @@
+/** Whose copy a place has: it is given to one installation at the first write, and stays with it. */
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { zstdCompress, zstdDecompress } from 'node:zlib';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { type AccessState, readAccessState } from '../auth/spare-copy.ts';
+import { failed, type Refused } from '../refused.ts';
+import { openContent } from '../store/database.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { LogDamage } from '../store/log-errors.ts';
+import { SECRET_BYTES } from '../store/secret.ts';
+import { ACCESS, accessName, INSTALLATION, parseAccessName, SECRET } from './names.ts';
+import type { Place } from './place.ts';
+
+const FORMAT_VERSION = 1;
+/** Copies of access.db that are kept. */
+const ACCESS_KEPT = 5;
+
+const Installation = Type.Object({
+  format: Type.Literal('wirewatch-copy'),
+  version: Type.Number(),
+  /** As in access.db. */
+  installation: Type.String(),
+});
+
+const pack = promisify(zstdCompress);
+const unpack = promisify(zstdDecompress);
+
+/** @returns the id of the installation; null: the place has no copy. @throws Unreachable; Refused `failed` */
+export async function ownerOf(place: Place): Promise<string | null> {
+  const content = await place.read(INSTALLATION);
+  if (content === null) return null;
+  let value: unknown;
+  try {
+    value = JSON.parse(content.toString('utf8'));
+  } catch {
+    throw failed(`its ${INSTALLATION} is damaged`);
+  }
+  if (!Value.Check(Installation, value)) throw failed(`its ${INSTALLATION} is damaged`);
+  if (value.version > FORMAT_VERSION)
+    throw failed(
+      `its format has version ${value.version}, but this program supports ${FORMAT_VERSION}. Use the version of Wirewatch that wrote it`,
+    );
+  return value.installation;
+}
+
+/** Gives an empty place to this installation. @throws Unreachable; Refused `failed` if it belongs to another one */
+export async function requireOwn(
+  place: Place,
+  folder: DataFolder,
+  { installation }: AccessState,
+): Promise<void> {
+  const secret = readFileSync(folder.secret);
+  if (secret.length !== SECRET_BYTES)
+    throw failed(`the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes`);
+  const own = { format: 'wirewatch-copy', version: FORMAT_VERSION, installation };
+  if ((await ownerOf(place)) === null)
+    await place.create(INSTALLATION, Buffer.from(`${JSON.stringify(own)}\n`));
+  if ((await ownerOf(place)) !== installation) throw left(place, 'it has the copy of another installation');
+  if ((await place.read(SECRET)) === null) await place.create(SECRET, secret);
+  if (!(await place.read(SECRET))?.equals(secret))
+    throw left(place, 'its secret is another one than that of this installation');
+}
+
+export function left({ text }: Place, reason: string): Refused {
+  return failed(
+    `${text} is left as it is: ${reason}. Name another place for the copy, or move this one away.`,
+  );
+}
+
+/** The secret in a copy. @throws Unreachable; Refused `failed` */
+export async function readCopiedSecret(place: Place): Promise<Buffer> {
+  const secret = await place.read(SECRET);
+  if (secret === null) throw failed('it has no secret');
+  if (secret.length !== SECRET_BYTES) throw failed('its secret is damaged');
+  return secret;
+}
+
+/** The number of the newest change of access.db in a copy; 0: it has none. @throws Unreachable */
+export async function copiedChange(place: Place): Promise<number> {
+  const names = await place.list(ACCESS, '');
+  return Math.max(0, ...names.map((name) => parseAccessName(name) ?? 0));
+}
+
+/** The newest `access.db` in a copy. @throws Unreachable; Refused `failed`; LogDamage */
+export async function readCopiedAccess(place: Place): Promise<{ state: AccessState; content: Buffer }> {
+  const change = await copiedChange(place);
+  const packed = change === 0 ? null : await place.read(accessName(change));
+  if (packed === null) throw failed('it has no access.db');
+  try {
+    const content = await unpack(packed);
+    using db = openContent(content);
+    const state = readAccessState(db);
+    if (state?.change === change) return { state, content };
+  } catch (error) {
+    throw new LogDamage(`its ${accessName(change)} is damaged`, { cause: error });
+  }
+  throw new LogDamage(`its ${accessName(change)} has another state than its name says`);
+}
+
+/**
+ * Writes `access.db` to a copy that has an earlier state of it, and deletes old states.
+ * @returns the bytes that were written
+ * @throws Unreachable; Refused `failed` if the copy has a later state
+ */
+export async function writeAccess(place: Place, { change }: AccessState, content: Buffer): Promise<number> {
+  const before = await copiedChange(place);
+  if (before > change) throw left(place, 'its accounts and keys are of a later state of this installation');
+  let written = 0;
+  if (before < change) {
+    const packed = await pack(content);
+    if (await place.create(accessName(change), packed)) written = packed.length;
+  }
+  const there = await readCopiedAccess(place);
+  if (!there.content.equals(content))
+    throw left(place, 'its accounts and keys are of another state of this installation');
+  const names = await place.list(ACCESS, '');
+  for (const name of names.slice(0, -ACCESS_KEPT)) await place.delete(name);
+  return written;
+}

@@ -1,0 +1,222 @@
+/**
+ * Brings a copy up to date: writes the entries of the log that it lacks, and `access.db` if it changed.
+ *
+ * The next entry's number can be created once, and whoever creates it is the writer; there is no other rule. An entry
+ * counts once a listing after its creation shows nothing beyond it: a number that was merged and deleted could be created
+ * again, by a machine that did not see it. Whatever is found there is read, and must be in the log of this machine.
+ */
+import { randomBytes } from 'node:crypto';
+import type { FoundCopy } from '../auth/spare-copy.ts';
+import type { Mark } from '../log/format.ts';
+import { placeOf } from '../log/log-reader.ts';
+import { listSegments } from '../log/segment.ts';
+import { failed } from '../refused.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { findLog, generationContent, largeContent, lastIn } from './copied-log.ts';
+import { type Batch, batchesAfter, contentOf } from './local-log.ts';
+import { beforeEntry, generationFolder, LARGE, LOG, mergedName, parseLogName, partName } from './names.ts';
+import { left, requireOwn, writeAccess } from './own-copy.ts';
+import type { Place } from './place.ts';
+
+const PART_BYTES = 8 * 1024 * 1024;
+/** A closed segment with more parts than this becomes one object. */
+const PARTS_MAX = 8;
+
+/** Where a copy ends. */
+interface CopyEnd {
+  readonly generation: number;
+  /** The parts that lead from each earlier generation to the next. */
+  readonly changes: readonly string[];
+  /** Its first entry; null: it has none. */
+  readonly first: number | null;
+  readonly last: Mark | null;
+}
+
+export class Shipper {
+  readonly #place: Place;
+  readonly #folder: DataFolder;
+  /** As it was read or written last; null: it must be read. */
+  #end: CopyEnd | null = null;
+  /** The change of access.db that the copy has; null: it must be read. */
+  #change: number | null = null;
+  readonly #partBytes: number;
+  readonly #onWritten: (bytes: number) => void;
+  /** Bytes that were written. */
+  written = 0;
+
+  /**
+   * @param onWritten called with the sum of bytes so far
+   * @param partBytes the size of a part: a larger entry is written in pieces
+   */
+  constructor(
+    place: Place,
+    folder: DataFolder,
+    onWritten: (bytes: number) => void = () => {},
+    partBytes = PART_BYTES,
+  ) {
+    this.#partBytes = partBytes;
+    this.#place = place;
+    this.#folder = folder;
+    this.#onWritten = onWritten;
+  }
+
+  /** The last entry of the copy, as far as it is known. */
+  get last(): Mark | null {
+    return this.#end?.last ?? null;
+  }
+
+  /**
+   * @param access the state of access.db, found before `end` was: a removal that it no longer has open is in the log
+   * @param end the last entry to write, which the database has applied; null: there is none
+   * @throws Unreachable; Refused `failed` if the copy is not an earlier state of this installation; LogDamage if the log of
+   *   this machine, or the end of the copy, is damaged
+   */
+  async ship(access: FoundCopy, end: Mark | null): Promise<void> {
+    const { access: path } = this.#folder;
+    if (access.kind !== 'sound')
+      throw failed(`${path} and its spare copy are damaged or missing. To see more: wirewatch verify`);
+    const { state, content } = access;
+    try {
+      if (this.#change === null) await requireOwn(this.#place, this.#folder, state);
+      if (end !== null) while (!(await this.#shipLog(end)));
+      if (this.#change !== state.change) this.#count(await writeAccess(this.#place, state, content));
+      this.#change = state.change;
+    } catch (error) {
+      this.#end = null;
+      this.#change = null;
+      throw error;
+    }
+  }
+
+  /** @returns false where another process wrote meanwhile: the end of the copy must be read again */
+  async #shipLog(end: Mark): Promise<boolean> {
+    const { log } = this.#folder;
+    if (this.#end === null) {
+      this.#end = await this.#findEnd();
+      const { last } = this.#end;
+      if (last !== null && !['known', 'before'].includes(placeOf(log, last)))
+        throw left(
+          this.#place,
+          'it is the copy of a later state of this installation, or of one that was discarded by a restore',
+        );
+    }
+    const { first, last } = this.#end;
+    const own = listSegments(log)[0]?.firstEntry ?? 1;
+    // The log was compacted.
+    if (first !== null && own > first) return this.#beginGeneration(this.#end, end);
+    if (last !== null && last.entry >= end.entry) return true;
+    return this.#shipAfter(last, end);
+  }
+
+  async #findEnd(): Promise<CopyEnd> {
+    const { generation, changes, objects } = await findLog(this.#place);
+    if (changes.length > 0) await this.#deleteBefore(generation, changes);
+    const newest = objects.at(-1);
+    const last = newest === undefined ? null : await lastIn(this.#place, newest.name);
+    return { generation, changes, first: objects[0]?.first ?? null, last };
+  }
+
+  async #shipAfter(after: Mark | null, end: Mark): Promise<boolean> {
+    let pieces: string[] = [];
+    let isPlain = true;
+    for await (const batch of batchesAfter(this.#folder.log, after, end, this.#partBytes)) {
+      if (batch.kind === 'piece') pieces.push(await this.#createPiece(batch.content));
+      if (batch.kind === 'large') isPlain = false;
+      if (batch.kind === 'closed') {
+        if (isPlain) await this.#merge(batch);
+        isPlain = true;
+      }
+      const claimed =
+        batch.kind === 'entries'
+          ? await this.#claim(batch.first, batch.last, batch.content)
+          : batch.kind === 'large'
+            ? await this.#claim(batch.entry, batch.entry, largeContent(pieces))
+            : true;
+      if (batch.kind === 'large') pieces = [];
+      if (!claimed) return false;
+    }
+    return true;
+  }
+
+  /** Creates the next part. @returns false if it, or something beyond it, was there already */
+  async #claim({ entry }: Mark, last: Mark, content: Buffer): Promise<boolean> {
+    const { generation, first } = this.#known();
+    const name = partName(generation, entry);
+    if (!(await this.#isNext(name, beforeEntry(generation, entry), content))) return false;
+    this.#end = { ...this.#known(), first: first ?? entry, last };
+    return true;
+  }
+
+  async #isNext(name: string, before: string, content: Buffer): Promise<boolean> {
+    const isCreated = await this.#place.create(name, content);
+    if (isCreated) this.#count(content.length);
+    const { generation } = this.#known();
+    const beyond = isCreated ? await this.#place.list(generationFolder(LOG, generation), before) : [];
+    if (isCreated && beyond.every((one) => one === name)) return true;
+    this.#end = null;
+    return false;
+  }
+
+  async #createPiece(content: Buffer): Promise<string> {
+    const folder = generationFolder(LARGE, this.#known().generation);
+    const name = `${folder}${randomBytes(8).toString('hex')}.zst`;
+    await this.#place.create(name, content);
+    this.#count(content.length);
+    return name;
+  }
+
+  /** Makes one object of the parts of a closed segment; then the parts go. */
+  async #merge({ segment, last }: Batch & { readonly kind: 'closed' }): Promise<void> {
+    const { generation } = this.#known();
+    const from = beforeEntry(generation, segment.firstEntry);
+    const names = await this.#place.list(generationFolder(LOG, generation), from);
+    const parts = names
+      .flatMap((name) => parseLogName(name) ?? [])
+      .filter((one) => one.last === null && one.first <= last.entry);
+    const newest = parts.at(-1);
+    if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== segment.firstEntry) return;
+    // Where an earlier log had other segments, a part may reach beyond this one.
+    if ((await lastIn(this.#place, newest.name)).id !== last.id) return;
+    const content = await contentOf(segment);
+    if (await this.#place.create(mergedName(generation, segment.firstEntry, last.entry), content))
+      this.#count(content.length);
+    for (const { name } of parts) await this.#place.delete(name);
+  }
+
+  /** Writes the compacted log beside the old objects, and then the part that leads to it. */
+  async #beginGeneration(old: CopyEnd, end: Mark): Promise<boolean> {
+    const numbers = (await this.#place.list(LOG, '')).map((name) => parseLogName(name)?.generation ?? 0);
+    const generation = Math.max(old.generation, ...numbers) + 1;
+    this.#end = { ...old, generation, first: null, last: null };
+    if (!(await this.#shipAfter(null, end))) return false;
+    const made = this.#known();
+    const entry = (old.last?.entry ?? 0) + 1;
+    const change = partName(old.generation, entry);
+    this.#end = old;
+    const before = beforeEntry(old.generation, entry);
+    if (!(await this.#isNext(change, before, generationContent(generation)))) return false;
+    this.#end = { ...made, changes: [...old.changes, change] };
+    await this.#deleteBefore(generation, this.#end.changes);
+    return true;
+  }
+
+  /** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
+  async #deleteBefore(generation: number, changes: readonly string[]): Promise<void> {
+    for (const folder of [LOG, LARGE] as const) {
+      const names = await this.#place.list(folder, '');
+      for (const name of names)
+        if (name < generationFolder(folder, generation) && !changes.includes(name))
+          await this.#place.delete(name);
+    }
+  }
+
+  #count(bytes: number): void {
+    this.written += bytes;
+    this.#onWritten(this.written);
+  }
+
+  #known(): CopyEnd {
+    if (this.#end === null) throw new Error('the end of the copy is not known');
+    return this.#end;
+  }
+}

@@ -1,0 +1,236 @@
+/** Shipping: the copy has the whole log at any moment, and one writer. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { openAccess } from '../../src/auth/open-access.ts';
+import { findAccess } from '../../src/auth/spare-copy.ts';
+import { findLog } from '../../src/copy/copied-log.ts';
+import { Shipper } from '../../src/copy/ship.ts';
+import { ofCopy } from '../../src/copy/source.ts';
+import { recoverDetections } from '../../src/log/recover.ts';
+import { closeDetections } from '../../src/store/checkpoint.ts';
+import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { contentOfDatabase } from '../support/database-content.ts';
+import { createHistory, type History, rowsFrom } from '../support/history.ts';
+import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
+
+/** Segments of some twenty entries. */
+const SEGMENT_BYTES = 16 * 1024;
+
+async function installation(): Promise<History> {
+  const history = await createHistory(SEGMENT_BYTES);
+  writeFileSync(history.folder.secret, randomBytes(32));
+  openAccess(history.folder.root, { operation: { kind: 'test' }, create: true }).close();
+  return history;
+}
+
+async function ship(shipper: Shipper, { folder, db }: History): Promise<void> {
+  const access = findAccess(folder);
+  await shipper.ship(access, readLogMark(db()));
+}
+
+/** What is restored from a place equals the database. */
+async function requireEqual(place: MemoryPlace, { db, folder }: History): Promise<void> {
+  const root = mkdtempSync(join(tmpdir(), 'wirewatch-copy-'));
+  const stage: DataFolder = dataFolder(root);
+  try {
+    await ofCopy(place).load(stage, () => {});
+    const options = { folder: stage, program: 'test', onProgress: () => {}, between: async () => {} };
+    const restored = await recoverDetections(options);
+    restored.log.close();
+    assert.deepEqual(contentOfDatabase(restored.db), contentOfDatabase(db()));
+    closeDetections(restored.db);
+    assert.deepEqual(readFileSync(stage.secret), readFileSync(folder.secret));
+    assert.deepEqual(await ofCopy(place).verify(() => {}), {
+      entries: readLogMark(db())?.entry,
+      findings: [],
+    });
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+describe('a copy', () => {
+  let history: History;
+  before(async () => {
+    history = await installation();
+  });
+  after(() => history.delete());
+
+  test('has what the log has, after each entry; closed segments are one object', async () => {
+    const place = memoryPlace();
+    const shipper = new Shipper(place, history.folder);
+    for (let at = 1; at <= 60; at += 1) {
+      history.apply(rowsFrom(at, 1));
+      await ship(shipper, history);
+      assert.equal(shipper.last?.entry, at);
+    }
+    const { objects } = await findLog(place);
+    assert.ok(
+      objects.some(({ last }) => last !== null),
+      'no segment was merged',
+    );
+    assert.ok(objects.length < 30, `${objects.length} objects for 60 entries`);
+    await requireEqual(place, history);
+    // Another process goes on where this one ended.
+    history.apply(rowsFrom(100, 3));
+    await ship(new Shipper(place, history.folder), history);
+    await requireEqual(place, history);
+  });
+
+  test('a new one has entries together, and what is there is not written again', async () => {
+    const place = memoryPlace();
+    const shipper = new Shipper(place, history.folder);
+    await ship(shipper, history);
+    await requireEqual(place, history);
+    const { written } = shipper;
+    await ship(shipper, history);
+    const again = new Shipper(place, history.folder);
+    await ship(again, history);
+    assert.equal(shipper.written, written);
+    assert.equal(again.written, 0);
+  });
+
+  test('two processes of one installation write the same copy', async () => {
+    const place = memoryPlace();
+    const [one, other] = [new Shipper(place, history.folder), new Shipper(place, history.folder)];
+    for (let at = 200; at < 230; at += 1) {
+      history.apply(rowsFrom(at, 1));
+      await Promise.all([ship(one, history), ship(other, history)]);
+    }
+    await requireEqual(place, history);
+  });
+
+  test('a failure at any call leaves a copy that the next attempt completes', async () => {
+    const objects = new Map<string, Buffer>();
+    let failures = 0;
+    for (let round = 1; round <= 90; round += 1) {
+      const place = memoryPlace(objects);
+      let calls = 0;
+      place.before = () => {
+        calls += 1;
+        if (calls === 1 + (round % 30)) throw new Error('the place is away');
+      };
+      history.apply(rowsFrom(1000 + round, 1));
+      if (round % 8 === 0) await history.compact();
+      const shipper = new Shipper(place, history.folder);
+      await ship(shipper, history).catch(() => {
+        failures += 1;
+      });
+      if (round % 5 > 0) continue;
+      place.before = () => {};
+      await ship(shipper, history);
+      await requireEqual(place, history);
+    }
+    assert.ok(failures > 30, `${failures} failures`);
+  });
+});
+
+test('compaction begins a generation; the old one keeps only what leads to it', async () => {
+  const history = await installation();
+  const place = memoryPlace();
+  const shipper = new Shipper(place, history.folder);
+  for (let round = 1; round <= 3; round += 1) {
+    for (let at = 0; at < 12; at += 1) {
+      history.apply(rowsFrom(round * 100 + at, 1));
+      await ship(shipper, history);
+    }
+    await history.compact();
+    await ship(shipper, history);
+    await requireEqual(place, history);
+    const { generation, changes } = await findLog(place);
+    assert.equal(generation, round + 1);
+    const older = [...place.objects.keys()].filter(
+      (name) => name.startsWith('log/') && name < `log/000${generation}/`,
+    );
+    assert.deepEqual(older.sort(), changes);
+  }
+  history.delete();
+});
+
+test('who finds the next number taken by another machine changes nothing', async () => {
+  const history = await installation();
+  const place = memoryPlace();
+  for (let at = 0; at < 5; at += 1) history.apply(rowsFrom(at, 1));
+  const shipper = new Shipper(place, history.folder);
+  await ship(shipper, history);
+  // The same installation, on another machine.
+  const other = await createHistory(SEGMENT_BYTES);
+  other.stop();
+  cpSync(history.folder.root, other.folder.root, { recursive: true });
+  await other.restart();
+  other.apply(rowsFrom(50, 1));
+  await ship(new Shipper(place, other.folder), other);
+  history.apply(rowsFrom(60, 1));
+  const before = new Map(place.objects);
+  await assert.rejects(ship(shipper, history), /left as it is: it is the copy of a later state/);
+  await assert.rejects(ship(new Shipper(place, history.folder), history), /left as it is/);
+  assert.deepEqual(place.objects, before);
+  await requireEqual(place, other);
+  // A place of another installation is left alone, too.
+  const stranger = await installation();
+  await assert.rejects(ship(new Shipper(place, stranger.folder), stranger), /another installation/);
+  assert.deepEqual(place.objects, before);
+  for (const one of [history, other, stranger]) one.delete();
+});
+
+test('a number that was merged and deleted is not created again by a machine that did not see it', async () => {
+  const history = await installation();
+  const place = memoryPlace();
+  history.apply(rowsFrom(1, 1));
+  const stale = new Shipper(place, history.folder);
+  await ship(stale, history);
+  const other = await createHistory(SEGMENT_BYTES);
+  other.stop();
+  cpSync(history.folder.root, other.folder.root, { recursive: true });
+  await other.restart();
+  const writer = new Shipper(place, other.folder);
+  for (let at = 10; at < 60; at += 1) {
+    other.apply(rowsFrom(at, 1));
+    await ship(writer, other);
+  }
+  assert.equal(place.objects.has('log/0001/0000000000000002.zst'), false);
+  history.apply(rowsFrom(100, 1));
+  await assert.rejects(ship(stale, history), /later state/);
+  await requireEqual(place, other);
+  for (const one of [history, other]) one.delete();
+});
+
+test('an entry that is too large for one object has pieces, and a manifest that decides', async () => {
+  const history = await installation();
+  const place = memoryPlace();
+  history.apply(rowsFrom(1, 10));
+  const shipper = new Shipper(place, history.folder, () => {}, 4096);
+  history.apply(rowsFrom(100, 2000));
+  history.apply(rowsFrom(9000, 1));
+  await ship(shipper, history);
+  assert.ok([...place.objects.keys()].some((name) => name.startsWith('large/0001/')));
+  await requireEqual(place, history);
+  history.delete();
+});
+
+test('damage in a copy is found, and named', async () => {
+  const history = await installation();
+  const place = memoryPlace();
+  for (let at = 0; at < 30; at += 1) history.apply(rowsFrom(at, 1));
+  await ship(new Shipper(place, history.folder), history);
+  for (const [name, content] of [...place.objects]) {
+    const damaged = Buffer.from(content);
+    const at = damaged.length >> 1;
+    damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at);
+    const copy = memoryPlace(new Map(place.objects).set(name, damaged));
+    const { findings } = await ofCopy(copy).verify(() => {});
+    // A secret of another value is a secret; the installation's id is compared by who writes.
+    if (!['secret', 'installation.json'].includes(name)) assert.equal(findings.length, 1, name);
+    const missing = new Map(place.objects);
+    missing.delete(name);
+    const without = await ofCopy(memoryPlace(missing)).verify(() => {});
+    const isLast = name === [...place.objects.keys()].filter((one) => one.startsWith('log/')).at(-1);
+    if (!isLast && name !== 'installation.json') assert.equal(without.findings.length, 1, `without ${name}`);
+  }
+  history.delete();
+});
