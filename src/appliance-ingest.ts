@@ -4,6 +4,7 @@ import type { Metrics } from './admin/metrics.ts';
 import type { AccessReader } from './auth/access-reader.ts';
 import type { BoundedMap } from './bounded-map.ts';
 import { type Config, holdRules } from './config/load.ts';
+import { placeSettings } from './copy/open-place.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
 import { INGEST_CONDITIONS } from './ingest/reporting.ts';
@@ -15,8 +16,11 @@ import type { Logger } from './logger.ts';
 import type { Live } from './operations/operation.ts';
 import { paced } from './pace.ts';
 import { deriveKey } from './seal.ts';
+import type { CopyState } from './store/copy-state.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
+import { dataFolder } from './store/folder.ts';
+import { readRole } from './store/role.ts';
 import { formatMs, HOUR_MS, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 
@@ -38,6 +42,13 @@ export interface IngestSurroundings {
   readonly recentDeliveries: BoundedMap<number, number>;
   readonly waiting: Pick<Waiting, 'changed'>;
   readonly metrics: Pick<Metrics, 'processed'> | null;
+  readonly standby: StandbyState;
+}
+
+/** What a standby does. */
+export interface StandbyState {
+  following(state: CopyState): void;
+  promoted(): void;
 }
 
 export type ApplianceIngest = ReturnType<typeof startApplianceIngest>;
@@ -92,7 +103,7 @@ export function startApplianceIngest(
 
 function receive(
   event: ReportedEvent,
-  { conditions, metrics, reader, recentDeliveries, waiting }: IngestSurroundings,
+  { conditions, metrics, reader, recentDeliveries, standby, waiting }: IngestSurroundings,
   { log, onProgress }: ApplianceIngestOptions,
 ): void {
   switch (event.kind) {
@@ -113,6 +124,12 @@ function receive(
         'rebuilding detections.db from the log: detections are unavailable until that is done',
       );
       break;
+    case 'following':
+      standby.following(event.state);
+      break;
+    case 'promoted':
+      standby.promoted();
+      break;
     case 'processed':
       metrics?.processed(event.file);
       break;
@@ -122,7 +139,8 @@ function receive(
 }
 
 export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSettings, 'mode'> {
-  const { ingest } = config;
+  const { ingest, copy } = config;
+  const { machine } = readRole(dataFolder(config.dataFolder));
   return {
     data: config.dataFolder,
     drop: ingest.drop,
@@ -136,6 +154,7 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
     earliest_time: formatMs(config.earliestTimeMs),
     photo_key: deriveKey(secret, 'photo'),
     program: VERSION,
+    copy: copy.to === '' ? null : { ...copy, ...placeSettings(copy), machine },
   };
 }
 

@@ -6,6 +6,7 @@ import { openControlSocket } from './admin/control-socket.ts';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { AskLab } from './admin/thread-messages.ts';
+import { createApplianceCopy } from './appliance-copy.ts';
 import {
   type ApplianceIngest,
   type ApplianceIngestOptions,
@@ -16,9 +17,6 @@ import { Denials } from './auth/denials.ts';
 import { BoundedMap } from './bounded-map.ts';
 import { now } from './clock.ts';
 import { type Config, enabledExports } from './config/load.ts';
-import { type KeptCopy, keepCopy } from './copy/keep.ts';
-import { openPlace, placeSettings } from './copy/open-place.ts';
-import { tryPlace } from './copy/try-place.ts';
 import { createAlertCommand } from './health/alert-command.ts';
 import { type Conditions, createConditions } from './health/alert-conditions.ts';
 import { alertDocument } from './health/alert-texts.ts';
@@ -45,9 +43,9 @@ import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder, noteDamage, removeAtStop } from './store/folder.ts';
 import { type InstallationKind, refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
-import { readLogMark } from './store/log-mark.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
+import type { Role } from './store/role.ts';
 import { readSecret } from './store/secret.ts';
 import { SECOND_MS } from './time.ts';
 
@@ -112,9 +110,12 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   });
   conditions.set('access.db replaced', recovered);
   const stores = openStores(config, folder, conditions, undo);
-  const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics }, undo);
+  const copy = createApplianceCopy(config, stores, log, () => void ingest.stop());
+  undo.defer(copy.close);
+  const surroundings = { ...stores, metrics: counters.metrics, standby: copy };
+  const ingest = startApplianceIngest(options, surroundings, undo);
   await ingest.begun;
-  const health = watchHealth(config, stores, log);
+  const health = watchHealth(config, { ...stores, role: copy.role }, log);
   undo.defer(() => health.close());
   const lab = options.intervene?.({ ...stores, ...counters, ingest, operations: () => operations }) ?? null;
   const server = await serve(options, { ...stores, ...counters, ingest, health, lab }, undo);
@@ -125,11 +126,10 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     console: admin && { url: admin.url, run },
     alerts: health.alerts().map(alertDocument),
     health: health.health(),
-    copy: copy?.state() ?? null,
+    role: copy.role(),
+    copy: copy.state(),
     reading: ingest.reading(),
   });
-  const copy = startCopy(config, stores, log);
-  undo.defer(() => copy?.close());
   const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
   const shown = lab?.shown ?? null;
   const opened = { ...stores, ...counters, monitor: health, server, operations, lab: shown, run };
@@ -139,6 +139,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   undo.defer(control.close);
   const usage = keepUsage(counters, folder, log);
   undo.defer(usage.close);
+  copy.write();
   const scrubs = startVerifying(config, stores, log);
   return {
     url: server.url,
@@ -161,7 +162,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
         admin?.close(),
         control.close(),
         operations.close(),
-        copy?.close(),
+        copy.close(),
         scrubs.close(),
       ];
       await Promise.all(ends);
@@ -241,26 +242,6 @@ function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'completed an interrupted restore');
 }
 
-/** Null: no place is set for it. */
-function startCopy({ copy }: Config, stores: Stores, logger: Logger): KeptCopy | null {
-  const { folder, conditions, detections, access } = stores;
-  if (copy.to === '') return null;
-  return keepCopy({
-    to: copy.to,
-    async open() {
-      const place = await openPlace(copy.to, placeSettings(copy));
-      await tryPlace(place);
-      return place;
-    },
-    folder,
-    applied: () => readLogMark(detections()),
-    accessChange: () => access.change(),
-    now,
-    log: (level, msg, fields) => logger[level](fields, msg),
-    onAlert: (detail) => conditions.set('copy behind', detail),
-  });
-}
-
 function startVerifying(config: Config, { reader, conditions }: Stores, logger: Logger): Schedule {
   return startScrubs({
     data: config.dataFolder,
@@ -294,8 +275,8 @@ function keepUsage({ dailyRows, keyUses, seenKeys, requests }: Counters, { usage
   });
 }
 
-function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
-  const { folder, detections, access, conditions } = stores;
+function watchHealth(config: Config, stores: Stores & { readonly role: () => Role }, log: Logger): Monitor {
+  const { folder, detections, access, conditions, role } = stores;
   return new Monitor({
     detections: { path: folder.detections, reader: detections },
     access: { path: folder.access, check: access.check },
@@ -303,6 +284,7 @@ function watchHealth(config: Config, stores: Stores, log: Logger): Monitor {
     enabled: enabledExports(config),
     folders: diskFolders(config),
     alertCommand: createAlertCommand(config.alerts.command, log),
+    role,
     now,
     log,
   });

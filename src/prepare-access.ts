@@ -12,9 +12,10 @@ import { isDiskFull } from './store/database-errors.ts';
 import { dataFolder } from './store/folder.ts';
 import type { InstallationKind } from './store/installation.ts';
 import { prepareRevocations } from './store/revocations.ts';
+import { readRole, roleOf } from './store/role.ts';
 
 export interface PrepareOptions {
-  readonly config: Pick<Config, 'preseed'>;
+  readonly config: Pick<Config, 'preseed' | 'copy'>;
   readonly kind: InstallationKind;
   readonly log: Logger;
 }
@@ -41,7 +42,9 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
     applyRevocations(folder, access);
   });
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
-  if (configured !== null) createConfigured(access, configured, log);
+  // What a standby would add, the writer has, or will have.
+  const isStandby = roleOf(readRole(folder), config.copy) !== 'writer';
+  if (configured !== null && !isStandby) createConfigured(access, configured, log);
   return recovered;
 }
 

@@ -17,7 +17,8 @@ async function work(port: MessagePort): Promise<void> {
   switch (role.role) {
     case 'ingest': {
       const { runIngester } = await import('./ingest/threads/ingest-thread.ts');
-      runIngester(port);
+      const { createStandby } = await import('./copy/standby-thread.ts');
+      runIngester(port, createStandby());
       break;
     }
     case 'reader': {

@@ -30,7 +30,7 @@ const CHANGES = EVENTS.filter((name) => name !== 'end');
 
 export interface OperationsOptions {
   readonly settings: OperationsSettings;
-  readonly ingest: Pick<IngestClient, 'ask' | 'wake'>;
+  readonly ingest: Pick<IngestClient, 'ask' | 'wake' | 'promote'>;
   readonly denials: Denials;
   /** Called when access.db could not take what was denied. */
   readonly onDenied: () => void;
@@ -154,6 +154,7 @@ export class Operations {
       changed: (names) => this.#onChanged?.(names),
       progress: ({ id, text }) => this.#progress.get(id)?.(text),
       ingest: ({ id, request }) => ingest.ask(request, (text) => thread.post('ingestProgress', { id, text })),
+      promote: (by) => ingest.promote(by),
       lab: (asked) => lab?.(asked),
       written: () => ingest.wake(),
       stale: onSpareStale,

@@ -68,6 +68,8 @@ export interface MainCalls {
   progress(progress: Progress): void;
   ingest(asked: { readonly id: number; readonly request: IngestRequest }): RequestOutcome;
   /** @throws Refused */
+  promote(by: object): void;
+  /** @throws Refused */
   lab(asked: AskLab): unknown;
   /** access.db was written. */
   written(): void;

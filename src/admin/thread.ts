@@ -8,7 +8,7 @@ import { now } from '../clock.ts';
 import { enabledExports } from '../config/load.ts';
 import { changeAccess } from '../operations/access.ts';
 import { Jobs } from '../operations/jobs.ts';
-import type { Context, Operation } from '../operations/operation.ts';
+import { type Context, type Live, type Operation, refusedBy } from '../operations/operation.ts';
 import { outcomeDocument, refusalDocument } from '../operations/problem.ts';
 import { endProcesses } from '../operations/processes.ts';
 import { operationAt } from '../operations/table.ts';
@@ -77,6 +77,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     jobs,
     access: () => access.db() ?? gone(folder.access),
     change(work) {
+      requireWriter(live);
       const operation = { kind: way, command: name, ...by };
       const result = changeAccess(folder, { operation, onSpareStale }, work, forget);
       main.post('written');
@@ -84,12 +85,17 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
     detections: () => readable(unreadable),
     async ingest(request) {
+      requireWriter(live);
       lastId += 1;
       const id = lastId;
       tells.set(id, tell);
       const outcome = await main.call('ingest', { id, request }).finally(() => tells.delete(id));
       if (!outcome.ok) throw failed(outcome.reason);
       return outcome;
+    },
+    async promote() {
+      if (live.role !== 'standby') throw failed('this machine is no standby: it is the writer already.');
+      await main.call('promote', by);
     },
     lab(name, values) {
       if (kind === 'appliance') throw failed(NO_LAB);
@@ -177,4 +183,9 @@ function isSound(path: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** What a standby would change, the writer's next change would undo. @throws Refused `failed` */
+function requireWriter({ role, copy }: Live): void {
+  if (role !== 'writer') throw refusedBy(role, copy?.to ?? '');
 }

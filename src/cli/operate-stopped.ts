@@ -4,7 +4,7 @@ import type { Actor } from '../auth/actor.ts';
 import { applyRevocations } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { GaveWay } from '../ingest/requests/requests.ts';
-import type { Context, Operation } from '../operations/operation.ts';
+import { type Context, type Operation, refusedBy } from '../operations/operation.ts';
 import { outcomeDocument } from '../operations/problem.ts';
 import { printable } from '../printable.ts';
 import { failed } from '../refused.ts';
@@ -12,6 +12,7 @@ import { createFileReader } from '../store/file-reader.ts';
 import { ensureFolder, isThere } from '../store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../store/locks.ts';
 import { requireOwner } from '../store/owner.ts';
+import { readRole, roleOf } from '../store/role.ts';
 import { SECOND_MS } from '../time.ts';
 import { commandFolder, configOf, folderOf, requireInstallation } from './installation.ts';
 
@@ -54,6 +55,8 @@ export async function operateStopped(
       );
     }
     opened.defer(release);
+    const role = roleOf(readRole(folder), config.copy);
+    if (role !== 'writer' && operation.name !== 'promote') throw refusedBy(role, config.copy.to);
   }
   const options = {
     create: operation.creates,
@@ -84,6 +87,9 @@ export async function operateStopped(
       detections.close();
       const { ingestAlone } = await import('./ingest-alone.ts');
       return ingestAlone(config, request, onProgress);
+    },
+    promote: () => {
+      throw failed('Wirewatch does not run. Start it as a standby, and promote it then.');
     },
     lab: () => {
       throw new Error('a lab that does not run is not asked');

@@ -74,6 +74,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     'verify the data folder, even while Wirewatch is running, or a copy. Exit code 1 if there is a problem',
     () => import('./verify.ts'),
   ],
+  promote: ['make a standby the writer of the copy that it follows', group('promote')],
   compact: [
     'rewrite the log: shorter, without removed rows, without damage, whether or not Wirewatch is running',
     group('compact'),

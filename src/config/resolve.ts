@@ -46,6 +46,8 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
   const data = path.resolve(dataFolder);
   requireSeparate('ingest.drop', drop, { data }, raw);
   requireSeparate('copy.to', to, { drop, data }, raw);
+  if (copy.standby && to === '')
+    throw refused('copy.standby', 'a standby needs [copy] to: the copy that it follows', raw);
   return {
     ...settings,
     server: {

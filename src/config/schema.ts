@@ -208,6 +208,11 @@ const Copy = section({
     description:
       'Where a copy of the installation is kept up to date: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',
   }),
+  standby: Type.Boolean({
+    default: false,
+    description:
+      'Whether this machine follows the copy of another one and serves reads, until "wirewatch promote" makes it the writer.',
+  }),
   endpoint: Type.String({
     pattern: '^(https?://[^\\s/]+)?$',
     expected: 'an address such as https://s3.example.org:9000, or nothing',

@@ -51,7 +51,7 @@ export async function findLog(place: Place): Promise<CopiedLog> {
 }
 
 /** @returns the generation that a part leads to; null: it has entries */
-async function generationIn(place: Place, name: string): Promise<number | null> {
+export async function generationIn(place: Place, name: string): Promise<number | null> {
   const pointer = await pointerIn(name, await contentOf(place, name));
   return pointer !== null && 'generation' in pointer ? pointer.generation : null;
 }
@@ -64,12 +64,18 @@ export async function* framesIn(place: Place, name: string): AsyncGenerator<RawF
   else if ('large' in pointer) yield* framesOf(piecesOf(place, pointer.large), name);
 }
 
+/** The commit lines of an object, in order. @throws Unreachable, LogDamage */
+export async function commitsIn(place: Place, name: string): Promise<Commit[]> {
+  const commits: Commit[] = [];
+  for await (const { kind, packed } of framesIn(place, name))
+    if (kind === 'commit') commits.push(parseCommit(decodeLines(packed).at(-1) ?? ''));
+  return commits;
+}
+
 /** The last entry of an object. @throws Unreachable; LogDamage if it has none, or is damaged */
 export async function lastIn(place: Place, name: string): Promise<Commit> {
-  let last: Commit | null = null;
-  for await (const { kind, packed } of framesIn(place, name))
-    if (kind === 'commit') last = parseCommit(decodeLines(packed).at(-1) ?? '');
-  if (last === null) throw new LogDamage(`${name} has no whole entry`);
+  const last = (await commitsIn(place, name)).at(-1);
+  if (last === undefined) throw new LogDamage(`${name} has no whole entry`);
   return last;
 }
 

@@ -6,10 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { findAccess } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
 import { Refused, reasonOf } from '../refused.ts';
+import type { CopyState } from '../store/copy-state.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import type { Place } from './place.ts';
-import { Shipper } from './ship.ts';
+import { Shipper, TakenOver } from './ship.ts';
 
 export interface KeepOptions {
   /** As the operator wrote it. */
@@ -25,19 +26,8 @@ export interface KeepOptions {
   readonly log: (level: 'info' | 'warn', msg: string, fields: Record<string, unknown>) => void;
   /** Called with the alert "copy behind"; detail null: no alert. */
   readonly onAlert: (detail: string | null) => void;
-}
-
-/** How the copy stands, for status. */
-export interface CopyState {
-  readonly to: string;
-  /** Entries of the log that it lacks; null: not known yet. */
-  readonly entries_behind: number | null;
-  /** Since when it lacks something; null: it lacks nothing. */
-  readonly behind_since: string | null;
-  /** When the place last answered; null: not since the start. */
-  readonly contact_at: string | null;
-  /** Why it cannot be written now; null: it can. */
-  readonly failure: string | null;
+  /** Called once, when another machine has become the writer: nothing is written any more. */
+  readonly onTakenOver: (by: string) => void;
 }
 
 export interface KeptCopy {
@@ -82,6 +72,10 @@ export function keepCopy(options: KeepOptions): KeptCopy {
       if (failure !== null) options.log('info', 'the copy is up to date again', { to });
       failure = null;
     } catch (error) {
+      if (error instanceof TakenOver) {
+        closed.abort();
+        options.onTakenOver(error.by);
+      }
       const reason = reasonOf(error, to).replace(/\.$/, '');
       if (failure === null) options.log('warn', 'cannot write the copy: it is tried again', { to, reason });
       failure = reason;

@@ -10,9 +10,10 @@ import type { FoundCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
 import { placeOf } from '../log/log-reader.ts';
 import { listSegments } from '../log/segment.ts';
-import { failed } from '../refused.ts';
+import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { findLog, generationContent, largeContent, lastIn } from './copied-log.ts';
+import { PROMOTE } from '../store/role.ts';
+import { commitsIn, findLog, generationContent, largeContent, lastIn } from './copied-log.ts';
 import { type Batch, batchesAfter, contentOf } from './local-log.ts';
 import { beforeEntry, generationFolder, LARGE, LOG, mergedName, parseLogName, partName } from './names.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
@@ -30,6 +31,20 @@ interface CopyEnd {
   /** Its first entry; null: it has none. */
   readonly first: number | null;
   readonly last: Mark | null;
+}
+
+/** Another machine was promoted, and writes the copy. */
+export class TakenOver extends Refused {
+  /** That machine, when, in words. */
+  readonly by: string;
+
+  constructor({ text }: Place, by: string) {
+    super(
+      'failed',
+      `${text} is left as it is: ${by}. Send clients to that machine; to make this one its standby, run: wirewatch restore ${text} --replace`,
+    );
+    this.by = by;
+  }
 }
 
 export class Shipper {
@@ -94,11 +109,7 @@ export class Shipper {
     if (this.#end === null) {
       this.#end = await this.#findEnd();
       const { last } = this.#end;
-      if (last !== null && !['known', 'before'].includes(placeOf(log, last)))
-        throw left(
-          this.#place,
-          'it is the copy of a later state of this installation, or of one that was discarded by a restore',
-        );
+      if (last !== null && !['known', 'before'].includes(placeOf(log, last))) throw await this.#otherWriter();
     }
     const { first, last } = this.#end;
     const own = listSegments(log)[0]?.firstEntry ?? 1;
@@ -106,6 +117,22 @@ export class Shipper {
     if (first !== null && own > first) return this.#beginGeneration(this.#end, end);
     if (last !== null && last.entry >= end.entry) return true;
     return this.#shipAfter(last, end);
+  }
+
+  /** Why the copy has entries that the log of this machine lacks. */
+  async #otherWriter(): Promise<Refused> {
+    const { log } = this.#folder;
+    const { objects } = await findLog(this.#place);
+    for (const { name } of objects.toReversed())
+      for (const { operation, at, ...mark } of (await commitsIn(this.#place, name)).toReversed()) {
+        if (placeOf(log, mark) === 'known') break;
+        if (operation.kind === PROMOTE)
+          return new TakenOver(this.#place, `machine ${operation.machine} took over at ${at}`);
+      }
+    return left(
+      this.#place,
+      'it is the copy of a later state of this installation, or of one that was discarded by a restore',
+    );
   }
 
   async #findEnd(): Promise<CopyEnd> {

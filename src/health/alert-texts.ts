@@ -10,6 +10,8 @@ const URGENT = {
   'ingest stalled':
     'Check that the writer of the export still drops files. A window without detections needs an empty file. To see what is waiting or failed, run: wirewatch ingest status',
   'ingest stopped': 'Find the cause in the log, fix it, and restart Wirewatch. Committed data is safe.',
+  'another machine took over':
+    'Clients must be sent to that machine. To make this one its standby, stop Wirewatch, set [copy] standby, and run: wirewatch restore SRC --replace. To go on here, stop the other machine for good first.',
   'disk full': 'Free space on the disks of the data folder and the drop folder. No data is lost.',
   'database damaged':
     'Check the disk. The database is made anew without a restart, and no data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',

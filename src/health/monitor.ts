@@ -14,6 +14,7 @@ import { isErrorCode, reasonOf } from '../refused.ts';
 import { type Database, openDatabase, type Statement } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
+import type { Role } from '../store/role.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
 import type { AlertCommand } from './alert-command.ts';
@@ -41,6 +42,7 @@ export interface MonitorOptions {
   /** Their disks must not fill. */
   readonly folders: DiskFolders;
   readonly alertCommand: AlertCommand;
+  readonly role: () => Role;
   readonly now: Now;
   readonly log: Logger;
 }
@@ -112,7 +114,8 @@ export class Monitor {
   /** The current health; never throws. */
   health(): Health {
     const snapshot = this.#snapshot();
-    return evaluateHealth(snapshot, snapshot.alerts, this.#options.now());
+    const { now, role } = this.#options;
+    return evaluateHealth(snapshot, snapshot.alerts, now(), role());
   }
 
   #snapshot(): Snapshot {

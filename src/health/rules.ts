@@ -1,5 +1,6 @@
 /** The rules of health (GET /v1/health), and when ingest counts as stalled. Pure. */
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
+import type { Role } from '../store/role.ts';
 import { formatMs, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { type Alert, isPageWorthy } from './alert-texts.ts';
 
@@ -10,6 +11,8 @@ export interface Health {
   readonly status: (typeof HEALTH_STATUSES)[number];
   readonly exports: Readonly<Record<ExportName, { readonly newest_done: string | null }>>;
   readonly alerts: { readonly open: number; readonly page_worthy: number; readonly paused: 0 | 1 };
+  /** What this machine is to the copy of the installation. */
+  readonly role: Role;
 }
 
 /** End of each export's newest finished window, epoch milliseconds; null if it has none. */
@@ -29,6 +32,7 @@ export function evaluateHealth(
   situation: Situation,
   alerts: readonly Pick<Alert, 'name'>[],
   nowMs: number,
+  role: Role = 'writer',
 ): Health {
   const { newest_done, enabled, is_paused } = situation;
   const pageWorthy = alerts.filter(isPageWorthy).length;
@@ -42,6 +46,7 @@ export function evaluateHealth(
     status: pageWorthy > 0 || isOld ? 'degraded' : 'ok',
     exports: perExport(shown),
     alerts: { open: alerts.length, page_worthy: pageWorthy, paused: is_paused ? 1 : 0 },
+    role,
   };
 }
 

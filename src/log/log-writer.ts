@@ -119,8 +119,18 @@ export class LogWriter {
     if (this.#end >= (this.#options.segmentBytes ?? SEGMENT_BYTES)) this.closeDurably();
   }
 
+  /** Makes what was adopted durable. @throws LogFailure; then nothing can be appended any more */
+  sync(): void {
+    try {
+      if (this.#file !== null) fsyncSync(this.#file);
+    } catch (error) {
+      this.#failure = new LogFailure('sync', this.#path ?? '', error);
+      throw this.#failure;
+    }
+  }
+
   closeDurably(): void {
-    if (this.#file !== null) fsyncSync(this.#file);
+    this.sync();
     this.closeSegment();
   }
 

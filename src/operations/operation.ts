@@ -6,14 +6,15 @@ import { type TSchema, Type } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
-import type { CopyState } from '../copy/keep.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import type { Health } from '../health/rules.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
-import { Refused } from '../refused.ts';
+import { failed, Refused } from '../refused.ts';
+import type { CopyState } from '../store/copy-state.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
+import type { Role } from '../store/role.ts';
 import type { Jobs } from './jobs.ts';
 import type { LabName } from './lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
@@ -31,10 +32,21 @@ export interface Live {
   /** The open alerts, in order. */
   readonly alerts: readonly AlertDocument[];
   readonly health: Health;
+  /** What this machine is to the copy. */
+  readonly role: Role;
   /** How the copy stands; null: no place for it is set. */
   readonly copy: CopyState | null;
   /** The long file that is being read; null: there is none. */
   readonly reading: { readonly file: string; readonly rows: number } | null;
+}
+
+/** @param to the copy; @returns why an operation that changes something is refused on a machine that is no writer */
+export function refusedBy(role: Exclude<Role, 'writer'>, to: string): Refused {
+  return failed(
+    role === 'standby'
+      ? `this machine is a standby: it follows ${to}. Run the command on the writer, or make this one the writer: wirewatch promote`
+      : `another machine took over from this one. Run the command there, or make this one a standby: stop Wirewatch, and run wirewatch restore ${to} --replace`,
+  );
 }
 
 /** What an operation works on. The same functions run in an appliance and, without one, in a command's process. */
@@ -60,6 +72,8 @@ export interface Context {
   readonly detections: () => Database | null;
   /** Asks the thread that writes detections.db. @throws Refused `failed` with the reason if it could not be done */
   readonly ingest: (request: IngestRequest) => Promise<Extract<RequestOutcome, { ok: true }>>;
+  /** Makes this standby the writer. @throws Refused `failed` */
+  readonly promote: () => Promise<void>;
   /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
   /** Says in words how far long work has come. */

@@ -120,6 +120,7 @@ export function statusText(status: Status, width: number): string {
     ...ingestLines(status, nowMs),
     ['keys', keysText(status, nowMs)],
     ...status.disks.map((disk) => ['disk', diskText(disk)] as const),
+    ...(status.role === 'writer' ? [] : [['role', status.role] as const]),
     ['copy', copyText(status, nowMs)],
     ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
   ];

@@ -32,6 +32,7 @@ import { reasonOf } from '../refused.ts';
 import { type Database, sizeOf } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { isLocked } from '../store/locks.ts';
+import { type Role, readRole, roleOf } from '../store/role.ts';
 import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { heldBy } from '../windows/holding.ts';
@@ -75,7 +76,8 @@ export async function readStatus(sources: StatusSources) {
   return {
     at: formatMs(nowMs),
     version: VERSION,
-    role: 'writer' as const,
+    /** What this machine is to the copy. */
+    role: roleIn(sources),
     running,
     /** Where it listens, or would if it ran; null if that is not known. */
     url: live?.url ?? listeningUrl(config.server),
@@ -232,6 +234,10 @@ function reasonOfHealth(
   if (pausedSince !== null) return `Ingest is paused since ${pausedSince}.`;
   if (status === 'degraded') return 'An export has finished no window that ended within the last hour.';
   return alerts.length === 0 ? 'Nothing is wrong.' : `${counted(alerts.length, 'alert')} can wait.`;
+}
+
+function roleIn({ folder, config, live }: StatusSources): Role {
+  return live?.role ?? orElse('writer', () => roleOf(readRole(folder), config.copy));
 }
 
 /** The last comparison of the database with its log; null: not yet. */

@@ -7,6 +7,7 @@ import { KEYS } from './keys.ts';
 import { LAB } from './lab.ts';
 import { type Operation, pathOf } from './operation.ts';
 import { PROCESS_OPERATIONS } from './processes.ts';
+import { PROMOTE_OPERATION } from './promote.ts';
 import { REMOVALS } from './removal.ts';
 import { ALERT_LIST, INGEST_STATUS, STATUS } from './status-views.ts';
 import { SUBSCRIPTIONS } from './subscriptions.ts';
@@ -26,6 +27,7 @@ export const OPERATIONS: readonly Operation[] = [
   ...CONSOLE_OPERATIONS,
   ...PROCESS_OPERATIONS,
   COMPACT,
+  PROMOTE_OPERATION,
   ...LAB,
 ];
 

@@ -15,7 +15,7 @@ import { type DataFolder, syncFolder, unusedTime } from './folder.ts';
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 /** The files and folders of an installation that a restore replaces, in this order. */
 export const RESTORED_NAMES: readonly string[] = ['detections.db', 'access.db', 'secret', 'log'];
-const STATE = /^((detections|access)\.db([.-].*)?|secret|log|(alerts|verified)\.json)$/;
+const STATE = /^((detections|access)\.db([.-].*)?|secret|log|(alerts|verified|role)\.json)$/;
 
 /** Names of the files in a data folder that belong to the installation, including those of SQLite. */
 export function stateFiles(folder: DataFolder): string[] {

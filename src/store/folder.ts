@@ -48,6 +48,8 @@ export interface DataFolder {
   readonly control: string;
   /** The result of the last scrub. */
   readonly verified: string;
+  /** Whether this machine writes the copy: see copy/role.ts. */
+  readonly role: string;
   /** The address of the running appliance: see noted-address.ts. */
   readonly address: string;
 }
@@ -67,6 +69,7 @@ export function dataFolder(root: string): DataFolder {
     stateLock: join(root, 'lock-state'),
     control: join(root, 'control.sock'),
     verified: join(root, 'verified.json'),
+    role: join(root, 'role.json'),
     address: join(root, 'address'),
   };
 }

@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { EXPORT_NAMES } from '../../detection/content-type.ts';
 import type { HealthSource } from '../../health/monitor.ts';
 import { HEALTH_STATUSES } from '../../health/rules.ts';
+import { ROLES } from '../../store/role.ts';
 import {
   COUNT,
   closed,
@@ -33,6 +34,7 @@ export const HEALTH: OpenEndpoint = {
           status: 'ok',
           exports: { newswire: { newest_done: EXAMPLE_TIME }, imagewire: { newest_done: EXAMPLE_TIME } },
           alerts: { open: 0, page_worthy: 0, paused: 0 },
+          role: 'writer',
         },
       },
     },
@@ -45,6 +47,7 @@ export const HEALTH: OpenEndpoint = {
           status: 'degraded',
           exports: { newswire: { newest_done: '2026-11-21T09:00:00Z' }, imagewire: { newest_done: null } },
           alerts: { open: 2, page_worthy: 1, paused: 0 },
+          role: 'writer',
         },
       },
     },
@@ -69,6 +72,10 @@ export const HEALTH: OpenEndpoint = {
           description: '1 while ingest is deliberately paused.',
         }),
       }),
+      role: described(
+        words(ROLES),
+        'writer: this machine ingests. standby: it follows one that does. superseded: another one took its place.',
+      ),
     }),
   },
 };

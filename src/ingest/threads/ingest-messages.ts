@@ -2,6 +2,7 @@
 
 import type { DropSettings } from '../../drop/readiness.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
+import type { CopyState } from '../../store/copy-state.ts';
 import type { HoldRules } from '../../windows/holding.ts';
 import type { ProcessedFile } from '../files/file-record.ts';
 import type { ReadingOrder } from '../reading/read-export.ts';
@@ -24,6 +25,17 @@ export interface IngestSettings
   readonly program: string;
   /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
   readonly mode: 'serve' | 'alone';
+  /** The section `[copy]`, and the id of this machine; null: no copy is kept. */
+  readonly copy: CopySettings | null;
+}
+
+export interface CopySettings {
+  readonly to: string;
+  readonly standby: boolean;
+  readonly endpoint: string | null;
+  readonly region: string;
+  readonly credentials: string | null;
+  readonly machine: string;
 }
 
 export interface IngestCalls {
@@ -37,6 +49,8 @@ export interface IngestCalls {
   wake(): void;
   /** Answered when all that waits at this moment is processed, and missing windows were searched for. */
   rested(): void;
+  /** Makes a standby the writer. @param by who asked for it */
+  promote(by: object): void;
   stop(): void;
 }
 
@@ -53,6 +67,10 @@ export type IngestEvent =
     }
   /** The progress of a request, in words. */
   | { readonly kind: 'told'; readonly number: number; readonly progress: string }
+  /** A standby read the copy, or could not. */
+  | { readonly kind: 'following'; readonly state: CopyState }
+  /** A standby became the writer. */
+  | { readonly kind: 'promoted' }
   /** A transaction became visible. */
   | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
   | { readonly kind: 'processed'; readonly file: ProcessedFile }

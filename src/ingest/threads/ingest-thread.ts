@@ -4,6 +4,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../../clock.ts';
 import { DropFolder } from '../../drop/drop-folder.ts';
 import { type Recovered, recoverDetections } from '../../log/recover.ts';
+import { closeDetections } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { dataFolder } from '../../store/folder.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
@@ -13,7 +14,27 @@ import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
 import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
 
-export function runIngester(port: MessagePort): void {
+/** What a standby does in this thread, before it ingests (copy/standby-thread.ts). */
+export interface Standby {
+  /**
+   * Follows the copy, if this machine is a standby, until it was promoted.
+   * @returns what to ingest with. @throws Stopping
+   */
+  prepare(parts: StandbyParts): Promise<Recovered>;
+  /** @throws Refused `failed` with the reason */
+  promote(by: object): Promise<void>;
+}
+
+export interface StandbyParts {
+  readonly settings: IngestSettings;
+  readonly recovered: Recovered;
+  readonly send: (event: IngestEvent) => void;
+  readonly timer: WakeableTimer;
+  /** @throws Stopping once the thread is to end */
+  readonly check: () => void;
+}
+
+export function runIngester(port: MessagePort, standby: Standby): void {
   const send = (event: IngestEvent) => sendEvent(port, event);
   const begun = Promise.withResolvers<Ingester>();
   const stopped = new AbortController();
@@ -30,9 +51,18 @@ export function runIngester(port: MessagePort): void {
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
       if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
+      let recovered = await recover(options);
+      if (settings.copy?.standby === true) send({ kind: 'ready' });
+      try {
+        recovered = await standby.prepare({ settings, recovered, send, timer, check });
+      } catch (error) {
+        recovered.log.close();
+        closeDetections(recovered.db);
+        throw error;
+      }
+      if (settings.copy?.standby === true) send({ kind: 'promoted' });
       // Clients can read without it.
       drop.prepare(settings.mode === 'serve');
-      const recovered = await recover(options);
       ingester = new Ingester(options, drop, recovered);
       begun.resolve(ingester);
       send({ kind: 'ready' });
@@ -60,6 +90,7 @@ export function runIngester(port: MessagePort): void {
     // Before the ingester exists it has not read access.db.
     wake: () => ingester?.wake(),
     rested: async () => (await begun.promise).rested(),
+    promote: (by) => standby.promote(by),
     stop: () => stopped.abort(),
   });
 }

@@ -71,6 +71,7 @@ export function superviseIngest(
     endLost: (cursor) => current.endLost(cursor),
     ask: (request, tell) => current.ask(request, tell),
     wake: () => current.wake(),
+    promote: (by) => current.promote(by),
     rested: () => current.rested(),
     interrupt(fault) {
       interruption ??= fault;

@@ -1,0 +1,114 @@
+/** The appliance's part in the copy of its installation: writes it, follows it, or finds that another machine took over. */
+import type { AccessReader } from './auth/access-reader.ts';
+import { now } from './clock.ts';
+import type { Config } from './config/load.ts';
+import { type KeptCopy, keepCopy } from './copy/keep.ts';
+import { openPlace, placeSettings } from './copy/open-place.ts';
+import { tryPlace } from './copy/try-place.ts';
+import type { Conditions } from './health/alert-conditions.ts';
+import type { Logger } from './logger.ts';
+import { misconfigured } from './refused.ts';
+import type { CopyState } from './store/copy-state.ts';
+import type { DetectionsReader } from './store/detections-reader.ts';
+import type { DataFolder } from './store/folder.ts';
+import { isThere } from './store/folder.ts';
+import { readLogMark } from './store/log-mark.ts';
+import { noteRole, type Role, readRole, roleOf } from './store/role.ts';
+import { MINUTE_MS } from './time.ts';
+
+export interface CopyParts {
+  readonly folder: DataFolder;
+  readonly access: AccessReader;
+  readonly reader: DetectionsReader;
+  readonly conditions: Conditions;
+}
+
+export type ApplianceCopy = ReturnType<typeof createApplianceCopy>;
+
+/** How long a standby may be without the place before it is an alert. */
+const SILENT_MS_MAX = 5 * MINUTE_MS;
+
+/**
+ * @param stopIngest called once another machine has taken over
+ * @throws Refused `configuration` if it had already, or if a standby has nothing to begin with
+ */
+export function createApplianceCopy(
+  { copy }: Config,
+  { folder, access, reader, conditions }: CopyParts,
+  logger: Logger,
+  stopIngest: () => void,
+) {
+  let role = requireRole(folder, copy);
+  let kept: KeptCopy | null = null;
+  let following: CopyState | null = null;
+  let heardMs = now();
+
+  function takenOver(by: string): void {
+    role = 'superseded';
+    noteRole(folder, { ...readRole(folder), superseded: by });
+    logger.error({ by }, 'another machine took over: ingest stops, and clients get 503');
+    conditions.set('another machine took over', by);
+    conditions.set('copy behind', null);
+    reader.close();
+    reader.await(`another machine took over from this one (${by})`);
+    stopIngest();
+  }
+
+  return {
+    role: (): Role => role,
+    state: (): CopyState | null => kept?.state() ?? following,
+    /** Begins to write, if this machine is the writer and has a place. */
+    write(): void {
+      if (role !== 'writer' || copy.to === '' || kept !== null) return;
+      kept = keepCopy({
+        to: copy.to,
+        async open() {
+          const place = await openPlace(copy.to, placeSettings(copy));
+          await tryPlace(place);
+          return place;
+        },
+        folder,
+        applied: () => readLogMark(reader.db()),
+        accessChange: () => access.change(),
+        now,
+        log: (level, msg, fields) => logger[level](fields, msg),
+        onAlert: (detail) => conditions.set('copy behind', detail),
+        onTakenOver: takenOver,
+      });
+    },
+    following(state: CopyState): void {
+      const { failure, to } = state;
+      if (failure !== null && following?.failure == null)
+        logger.warn({ to, reason: failure }, 'cannot read the copy: it is tried again');
+      if (failure === null && following?.failure != null) logger.info({ to }, 'the copy is read again');
+      following = state;
+      if (failure === null) heardMs = now();
+      const isLate = failure !== null && now() - heardMs >= SILENT_MS_MAX;
+      conditions.set('copy behind', isLate ? `${to} cannot be read: ${failure}` : null);
+    },
+    promoted(): void {
+      if (role === 'writer') return;
+      role = 'writer';
+      following = null;
+      conditions.set('copy behind', null);
+      logger.warn({ to: copy.to }, 'this machine is the writer now: it was promoted');
+      this.write();
+    },
+    close: async (): Promise<void> => kept?.close(),
+  };
+}
+
+function requireRole(folder: DataFolder, copy: Config['copy']): Role {
+  const note = readRole(folder);
+  noteRole(folder, note);
+  if (note.superseded !== null)
+    throw misconfigured(
+      `another machine took over from this one (${note.superseded}). Make this one its standby: set [copy] standby, and run wirewatch restore ${copy.to} --replace. To go on here instead, stop the other machine for good, delete ${folder.role}, and set [copy] to to a new place.`,
+    );
+  const role = roleOf(note, copy);
+  if (role === 'standby' && !isThere(folder.access))
+    throw misconfigured(
+      `a standby begins with what the copy has. Run this first: wirewatch restore ${copy.to} --data ${folder.root}`,
+    );
+  return role;
+}

@@ -1,0 +1,252 @@
+/**
+ * A standby: reads what is new in the copy, appends it to the log of this machine, and applies it to the databases, which
+ * serve reads meanwhile. A promotion is an entry of the log like any other: whoever creates it is the writer.
+ */
+import { randomBytes } from 'node:crypto';
+import { findAccess } from '../auth/spare-copy.ts';
+import { LogApplier } from '../log/apply-log.ts';
+import type { Commit } from '../log/format.ts';
+import { decodeLines, encodeFrame, unpackLines } from '../log/frame.ts';
+import { findTail } from '../log/log-reader.ts';
+import { LogWriter } from '../log/log-writer.ts';
+import { applyPending, type Recovered } from '../log/recover.ts';
+import { draftOf, replaceLog, tidyLog } from '../log/segment.ts';
+import { failed } from '../refused.ts';
+import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
+import { DatabaseDamage } from '../store/database-errors.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { LogDamage } from '../store/log-errors.ts';
+import { readLogMark } from '../store/log-mark.ts';
+import { PROMOTE } from '../store/role.ts';
+import { formatMs, type Now } from '../time.ts';
+import { findLog, framesIn, generationIn } from './copied-log.ts';
+import { EntryChain, type RawFrame } from './entries.ts';
+import { replaceAccess } from './follow-access.ts';
+import { beforeEntry, generationFolder, inOrder, LOG, type LogObject, partName } from './names.ts';
+import { copiedChange, readCopiedAccess, requireOwn } from './own-copy.ts';
+import type { Place } from './place.ts';
+
+const SELECT_UNSTAMPED = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
+/** How often another machine may be faster before a promotion gives up. */
+const PROMOTE_TRIES = 5;
+
+export interface FollowOptions {
+  readonly place: Place;
+  readonly folder: DataFolder;
+  /** The version of this program. */
+  readonly program: string;
+  readonly now: Now;
+  /** The id of this machine. */
+  readonly machine: string;
+  /** Called for rows that became visible. */
+  readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
+}
+
+export class Follower {
+  readonly #options: FollowOptions;
+  readonly #db: Recovered['db'];
+  #log: LogWriter;
+  /** Null: it must be found. */
+  #generation: number | null = null;
+  #change: number | null = null;
+  /** Whether the last promotion that was applied is that of this machine. */
+  isPromoted = false;
+
+  constructor(options: FollowOptions, { db, log }: Pick<Recovered, 'db' | 'log'>) {
+    this.#options = options;
+    this.#db = db;
+    this.#log = log;
+  }
+
+  /** The log of this machine; another one after a new generation. */
+  get log(): LogWriter {
+    return this.#log;
+  }
+
+  /**
+   * Applies what is new.
+   * @throws Unreachable; Refused `failed` if the copy is of another installation, or lacks what this machine has; LogDamage
+   *   if it is damaged; DatabaseDamage if detections.db must be made anew from the log, which is complete then
+   */
+  async turn(): Promise<void> {
+    const { place } = this.#options;
+    const change = await copiedChange(place);
+    // What the log has, and the database does not yet: applying it failed.
+    if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
+      applyPending(this.#db, this.#options.folder.log);
+    await this.#readEntries();
+    this.#change ??= this.#ownChange();
+    if (change > this.#change) await this.#readAccess();
+    if (walBytes(this.#db) > CHECKPOINT_BYTES) checkpoint(this.#db);
+  }
+
+  /**
+   * Becomes the writer.
+   * @param by who asked for it
+   * @throws as {@link turn}; Refused `failed` if another machine writes all the time
+   */
+  async promote(by: object): Promise<void> {
+    const { place, machine, now } = this.#options;
+    for (let tries = 0; tries < PROMOTE_TRIES; tries += 1) {
+      await this.turn();
+      const generation = this.#generation ?? 1;
+      const entry = (this.#log.last?.entry ?? 0) + 1;
+      const commit: Commit = {
+        entry,
+        id: randomBytes(8).toString('hex'),
+        after: this.#log.last?.id ?? null,
+        at: formatMs(now()),
+        operation: { kind: PROMOTE, machine, ...by },
+        frames: 0,
+        checksum: 0,
+      };
+      const name = partName(generation, entry);
+      const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
+      if (!(await place.create(name, content))) continue;
+      await this.turn();
+      if (this.#log.last?.id === commit.id) return;
+    }
+    throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
+  }
+
+  #ownChange(): number {
+    const found = findAccess(this.#options.folder);
+    return found.kind === 'sound' ? found.state.change : 0;
+  }
+
+  async #readAccess(): Promise<void> {
+    const { place, folder } = this.#options;
+    const { state, content } = await readCopiedAccess(place);
+    const found = findAccess(folder);
+    if (found.kind === 'sound') await requireOwn(place, folder, found.state);
+    if (found.kind !== 'sound' || found.state.change < state.change) replaceAccess(folder, content);
+    this.#change = state.change;
+  }
+
+  async #readEntries(): Promise<void> {
+    const { place } = this.#options;
+    if (this.#generation === null) await this.#takeGeneration();
+    for (;;) {
+      const generation = this.#generation ?? 1;
+      const next = (this.#log.last?.entry ?? 0) + 1;
+      const names = await place.list(generationFolder(LOG, generation), beforeEntry(generation, next));
+      const objects = inOrder(names);
+      const newest = objects.at(-1);
+      if (newest === undefined) return;
+      // First: what stands before it may be of a machine that did not see it.
+      if (newest.last === null && (await generationIn(place, newest.name)) !== null) {
+        await this.#takeGeneration();
+        continue;
+      }
+      for (const object of objects) await this.#apply(object);
+      return;
+    }
+  }
+
+  /** Goes on in the newest generation; where a snapshot begins it, that takes the place of the log's entries. */
+  async #takeGeneration(): Promise<void> {
+    const { place, folder, program } = this.#options;
+    const { generation, objects } = await findLog(place);
+    const isNew = this.#generation !== null && this.#generation !== generation;
+    const first = objects[0]?.first ?? 1;
+    const own = this.#log.last;
+    const isBehind = (own?.entry ?? 0) < first - 1;
+    if (!isNew && !isBehind) {
+      this.#generation = generation;
+      return;
+    }
+    tidyLog(folder.log);
+    const draft = new LogWriter(
+      { folder: draftOf(folder.log), program, segmentBytes: Number.POSITIVE_INFINITY },
+      { last: { entry: first - 1, id: '' }, segment: null },
+    );
+    const chain = new EntryChain(null);
+    let hasOwn = own === null || isBehind;
+    try {
+      for (const { name } of objects)
+        for await (const frame of framesIn(place, name)) {
+          const commit = chain.add(frame);
+          if (commit === null) draft.appendFrame(frame.bytes);
+          else draft.adopt(frame.bytes, commit);
+          hasOwn ||= commit?.id === own?.id;
+        }
+      if (!hasOwn) throw this.#lacksOwn();
+      draft.closeDurably();
+    } catch (error) {
+      draft.close();
+      throw error;
+    }
+    this.#log.closeSegment();
+    replaceLog(folder.log, first);
+    this.#log = new LogWriter({ folder: folder.log, program }, findTail(folder.log));
+    this.#generation = generation;
+    const mark = readLogMark(this.#db);
+    if ((mark?.entry ?? 0) < first)
+      throw new DatabaseDamage('it is older than the log of the copy, which was compacted');
+    applyPending(this.#db, folder.log);
+    this.#tell();
+  }
+
+  async #apply({ name, first }: LogObject): Promise<void> {
+    const { place } = this.#options;
+    const own = this.#log.last;
+    const isOverlap = own !== null && first <= own.entry;
+    const chain = new EntryChain(isOverlap ? undefined : own);
+    const applier = new LogApplier(this.#db);
+    try {
+      for await (const frame of framesIn(place, name)) {
+        const number = (chain.last?.entry ?? first - 1) + 1;
+        const commit = chain.add(frame);
+        if (own !== null && number <= own.entry) {
+          if (commit?.entry === own.entry && commit.id !== own.id) throw this.#lacksOwn();
+          continue;
+        }
+        this.#applyFrame(applier, frame, commit);
+      }
+      applier.commit();
+    } catch (error) {
+      if (error instanceof LogDamage && !isOverlap && /does not follow/.test(error.message))
+        throw this.#lacksOwn();
+      throw error;
+    } finally {
+      applier.rollback();
+      this.#log.rollback();
+    }
+    this.#tell();
+  }
+
+  /** Durable in the log before the database has it. */
+  #applyFrame(applier: LogApplier, { packed, bytes }: RawFrame, commit: Commit | null): void {
+    if (commit === null) {
+      this.#log.appendFrame(bytes);
+      applier.apply({
+        kind: 'lines',
+        get lines() {
+          return decodeLines(packed);
+        },
+        get bytes() {
+          return unpackLines(packed);
+        },
+      });
+      return;
+    }
+    this.#log.adopt(bytes, commit);
+    this.#log.sync();
+    applier.apply({ kind: 'commit', lines: decodeLines(packed).slice(0, -1), commit, end: 0 });
+    if (commit.operation.kind === PROMOTE)
+      this.isPromoted = commit.operation.machine === this.#options.machine;
+  }
+
+  /** The writer knows the time of a delivery only with its next entry: until then it is that of applying. */
+  #tell(): void {
+    const { now, onDelivered } = this.#options;
+    const row = this.#db.prepare<[], { first_position: number }>(SELECT_UNSTAMPED).get();
+    if (row !== undefined) onDelivered(row.first_position, now());
+  }
+
+  #lacksOwn() {
+    return failed(
+      `${this.#options.place.text} lacks what this machine has: another machine was the writer meanwhile. Make this one a standby of it: stop Wirewatch, and run wirewatch restore ${this.#options.place.text} --replace`,
+    );
+  }
+}

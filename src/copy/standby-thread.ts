@@ -1,0 +1,174 @@
+/** What the ingest thread does while its machine is a standby, and before it ingests after a promotion. */
+import { now } from '../clock.ts';
+import { StreamWriter } from '../ingest/apply/stream-writer.ts';
+import type { Standby, StandbyParts } from '../ingest/threads/ingest-thread.ts';
+import { newestCommits } from '../log/log-reader.ts';
+import type { Recovered } from '../log/recover.ts';
+import { monthBeforeEnd } from '../log/version-epoch.ts';
+import { failed, reasonOf } from '../refused.ts';
+import type { CopyState } from '../store/copy-state.ts';
+import { isDamage } from '../store/database-errors.ts';
+import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { isLogError } from '../store/log-errors.ts';
+import { noteRole, PROMOTE, readRole } from '../store/role.ts';
+import { formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
+import { Follower } from './follow.ts';
+import { openPlace } from './open-place.ts';
+
+const RETRY_MS_MAX = MINUTE_MS;
+/** Where a promotion may be, that a crash left without a note. */
+const SEGMENTS_SEARCHED = 2;
+
+/** @returns what `runIngester` needs to follow and to be promoted */
+export function createStandby(): Standby {
+  let following: Following | null = null;
+  return {
+    async prepare(parts) {
+      const { settings } = parts;
+      const folder = dataFolder(settings.data);
+      if (settings.copy === null || settings.mode === 'alone') return parts.recovered;
+      let { recovered } = parts;
+      if (settings.copy.standby && !readRole(folder).promoted) {
+        following = new Following(parts, folder);
+        recovered = await following.run();
+        following = null;
+      }
+      beginEpoch(recovered, folder);
+      return recovered;
+    },
+    async promote(by) {
+      if (following === null) throw failed('this machine is the writer already.');
+      await following.promote(by);
+    },
+  };
+}
+
+/** What the old writer gave out behind the end of the copy is not known: versions and positions go beyond it. */
+function beginEpoch({ db, log }: Recovered, folder: DataFolder): void {
+  const note = readRole(folder);
+  if (!note.epoch_due) return;
+  const writer = new StreamWriter({ db, log, folder: folder.log, now, onDelivered() {} });
+  const reason = `this machine took over from another writer, whose log ended at ${formatMs(now())} or later`;
+  const parted = monthBeforeEnd(db);
+  const epoch = { reason, orphans: 'to read', position: 0, number: 0, parted } as const;
+  writer.commit(writer.begin(new Set(), epoch), { kind: 'epoch', reason });
+  noteRole(folder, { ...note, epoch_due: false });
+}
+
+class Following {
+  readonly #parts: StandbyParts;
+  readonly #folder: DataFolder;
+  #follower: Follower | null = null;
+  #recovered: Recovered;
+  #contactMs: number | null = null;
+  /** A promotion, and what is being read, wait for each other. */
+  #turns: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: StandbyParts, folder: DataFolder) {
+    this.#parts = parts;
+    this.#folder = folder;
+    this.#recovered = parts.recovered;
+  }
+
+  /** @returns once this machine was promoted. @throws Stopping */
+  async run(): Promise<Recovered> {
+    const { check, send } = this.#parts;
+    if (isPromotedIn(this.#folder)) this.#notePromotion();
+    for (let waitMs = SECOND_MS; !readRole(this.#folder).promoted; ) {
+      check();
+      try {
+        await this.#alone((follower) => follower.turn());
+        this.#contactMs = now();
+        waitMs = SECOND_MS;
+        send({ kind: 'following', state: this.#state(null) });
+      } catch (error) {
+        // Of this machine: the thread begins again, and recovers.
+        if (isDamage(error)) throw error;
+        // A place may come back as another one.
+        this.#forget();
+        waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
+        const said = isLogError(error) ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
+        send({ kind: 'following', state: this.#state(said.replace(/\.$/, '')) });
+      }
+      await this.#sleep(waitMs);
+    }
+    return this.#recovered;
+  }
+
+  async promote(by: object): Promise<void> {
+    await this.#alone(async (follower) => {
+      await follower.promote(by);
+      if (follower.isPromoted) this.#notePromotion();
+    });
+    this.#parts.timer.wake();
+  }
+
+  async #sleep(ms: number): Promise<void> {
+    const { timer } = this.#parts;
+    timer.begin();
+    if (!readRole(this.#folder).promoted) await timer.sleep(ms);
+  }
+
+  #alone<Result>(work: (follower: Follower) => Promise<Result>): Promise<Result> {
+    const next = this.#turns.then(async () => {
+      const follower = await this.#open();
+      try {
+        return await work(follower);
+      } finally {
+        this.#recovered = { ...this.#recovered, log: follower.log };
+        if (follower.isPromoted) this.#notePromotion();
+      }
+    });
+    this.#turns = next.catch(() => {});
+    return next;
+  }
+
+  async #open(): Promise<Follower> {
+    const { settings, send } = this.#parts;
+    const { copy, program } = settings;
+    if (copy === null) throw new Error('there is no copy to follow');
+    this.#follower ??= new Follower(
+      {
+        place: await openPlace(copy.to, copy),
+        folder: this.#folder,
+        program,
+        now,
+        machine: copy.machine,
+        onDelivered: (first_position, delivered_at) =>
+          send({ kind: 'delivered', first_position, delivered_at }),
+      },
+      this.#recovered,
+    );
+    return this.#follower;
+  }
+
+  #forget(): void {
+    this.#follower = null;
+  }
+
+  #notePromotion(): void {
+    const note = readRole(this.#folder);
+    if (note.promoted) return;
+    noteRole(this.#folder, { ...note, promoted: true, epoch_due: true });
+  }
+
+  #state(failure: string | null): CopyState {
+    const to = this.#parts.settings.copy?.to ?? '';
+    const at = this.#contactMs === null ? null : formatMs(this.#contactMs);
+    return {
+      to,
+      entries_behind: failure === null ? 0 : null,
+      behind_since: failure === null ? null : at,
+      contact_at: at,
+      failure,
+    };
+  }
+}
+
+/** Whether a crash came between the promotion of this machine and its note. */
+function isPromotedIn(folder: DataFolder): boolean {
+  const { machine } = readRole(folder);
+  const search = { before: Number.POSITIVE_INFINITY, limit: 1, segmentsMax: SEGMENTS_SEARCHED };
+  const { commits } = newestCommits(folder.log, search, ({ operation }) => operation.kind === PROMOTE);
+  return commits[0]?.operation.machine === machine;
+}

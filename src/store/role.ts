@@ -1,0 +1,56 @@
+/**
+ * What this machine is to the copy: the one that writes it, a standby that follows it, or a writer whose place another
+ * machine took. The configuration says what it begins as; a promotion changes it, and is noted in the data folder.
+ */
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { isErrorCode, misconfigured } from '../refused.ts';
+import { type DataFolder, writeWhole } from './folder.ts';
+
+export const ROLES = ['writer', 'standby', 'superseded'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** The kind of the log's entry by which a machine becomes the writer. */
+export const PROMOTE = 'promote';
+
+const RoleNote = Type.Object({
+  /** Random, of this data folder on this machine. */
+  machine: Type.String(),
+  /** Whether it was promoted: then it writes, whatever the configuration says. */
+  promoted: Type.Boolean(),
+  /** Whether a version epoch must begin before it ingests: the end of the log before the promotion may be lost. */
+  epoch_due: Type.Boolean(),
+  /** Who took its place, in words; null: nobody. */
+  superseded: Type.Union([Type.String(), Type.Null()]),
+});
+export type RoleNote = Static<typeof RoleNote>;
+
+/** The note in a data folder, which is made where it is missing. @throws Refused `configuration` if it is damaged */
+export function readRole(folder: DataFolder): RoleNote {
+  try {
+    const value: unknown = JSON.parse(readFileSync(folder.role, 'utf8'));
+    if (Value.Check(RoleNote, value)) return value;
+  } catch (error) {
+    if (!isErrorCode(error, 'ENOENT') && !(error instanceof SyntaxError)) throw error;
+    if (isErrorCode(error, 'ENOENT')) {
+      const machine = `${hostname()}-${randomBytes(4).toString('hex')}`;
+      return { machine, promoted: false, epoch_due: false, superseded: null };
+    }
+  }
+  throw misconfigured(
+    `${folder.role} is damaged: it says whether this machine writes the copy. If it was a standby, delete the file; otherwise restore the copy: wirewatch restore SRC --replace`,
+  );
+}
+
+export function noteRole(folder: DataFolder, note: RoleNote): void {
+  writeWhole(folder.role, `${JSON.stringify(note)}\n`);
+}
+
+/** @param copy the section `[copy]` */
+export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean }): Role {
+  if (note.superseded !== null) return 'superseded';
+  return standby && !note.promoted ? 'standby' : 'writer';
+}
