@@ -5,14 +5,14 @@
  * machines never both believe that they wrote it.
  */
 
-/** Names have `/` between their parts, each of `a-z 0-9 . _ -`. */
+/** Names are those that {@link isName} accepts; any other is an error of the program. */
 export interface Place {
   /** As the operator wrote it, for messages. */
   readonly text: string;
   /**
    * Creates an object, whole and durable, unless one of that name exists.
    * @returns whether this call created it
-   * @throws Unreachable if it is not known whether it did
+   * @throws Unreachable if it is not known whether it did; Refused `failed` if the place cannot decide it
    */
   create(name: string, content: Uint8Array): Promise<boolean>;
   /**
@@ -40,15 +40,13 @@ export interface PlaceSettings {
   readonly credentials: string | null;
 }
 
-/**
- * @param to a folder, absolute, or `s3://bucket/prefix`
- * @throws Refused `failed`
- */
-export async function openPlace(to: string, settings: PlaceSettings): Promise<Place> {
-  if (!to.startsWith('s3://')) {
-    const { openFolderPlace } = await import('./folder-place.ts');
-    return openFolderPlace(to);
-  }
-  const { openS3Place } = await import('./s3-place.ts');
-  return openS3Place(to, settings);
+const NAME = /^[a-z0-9_-][a-z0-9._-]*(?:\/[a-z0-9_-][a-z0-9._-]*)*$/;
+
+/** Whether a text can name an object: parts with `/` between them, each of `a-z 0-9 . _ -`, none with a dot first. */
+export const isName = (text: string) => NAME.test(text);
+
+/** @throws Error if it is not a name; or, with `/` or nothing at its end, the beginning of one */
+export function requireName(text: string, use: 'name' | 'prefix' = 'name'): void {
+  const isPrefix = use === 'prefix' && (text === '' || isName(text.replace(/\/$/, '')));
+  if (!isPrefix && !isName(text)) throw new Error(`Not a ${use} of a place: ${JSON.stringify(text)}`);
 }
