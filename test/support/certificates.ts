@@ -35,6 +35,28 @@ export function makeCertificate(
   return files;
 }
 
+/** Creates an authority, and NAME.pem and NAME.key that it signs, for localhost. */
+export function makeAuthority(
+  folder: string,
+  name: string,
+): CertificateFiles & { readonly authority: string } {
+  const { certificate: authority, key: authorityKey } = makeCertificate(folder, `${name}-authority`);
+  const files = { certificate: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
+  const kind =
+    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 90 -subj /CN=localhost'.split(' ');
+  const extensions = [
+    '-addext',
+    'subjectAltName=DNS:localhost',
+    '-addext',
+    'basicConstraints=critical,CA:FALSE',
+  ];
+  const signer = ['-CA', authority, '-CAkey', authorityKey];
+  const args = [...kind, ...extensions, ...signer, '-keyout', files.key, '-out', files.certificate];
+  const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`openssl ${args.join(' ')}: ${stderr}`);
+  return { ...files, authority };
+}
+
 /** A folder of certificates, shared by the tests of a file and removed after them. */
 export interface TestCertificates {
   readonly folder: string;

@@ -45,6 +45,7 @@ export const ROOMS = listed({
   query: `
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
+  copy: 'pace.ts refused.ts',
   backup: 'auth ingest log own-process.ts refused.ts store time.ts version.ts',
   health: 'counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config counted.ts drop http log operations refused.ts store time.ts',
@@ -90,6 +91,7 @@ export const ROOMS = listed({
 export const DOORS = listed({
   '@sinclair/typebox': `
     admin/ backup/ config/ console/ http/ limits/ log/ openapi/ operations/ pull/ query/`,
+  aws4fetch: 'copy/s3-place.ts',
   'better-sqlite3': 'store/addon.ts store/database.ts',
   chokidar: 'drop/drop-folder.ts',
   commander: 'cli/',

@@ -1,0 +1,264 @@
+/** A folder as the place of a copy: its own cases, besides those of all places. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { link } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { openFolderPlace } from '../../src/copy/folder-place.ts';
+import { Unreachable } from '../../src/copy/place.ts';
+import { tryPlace } from '../../src/copy/try-place.ts';
+import { Refused } from '../../src/refused.ts';
+import { testPlaces } from '../support/place-cases.ts';
+import { testFolder } from '../support/test-folder.ts';
+import { until } from '../support/until.ts';
+
+const ONE = Buffer.from('one');
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+const temporaries = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('.tmp'));
+const unreachable = (pattern: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof Unreachable && error.cause !== undefined, String(error));
+  assert.match(error.message, pattern);
+  return true;
+};
+const failure = (code: string) => Object.assign(new Error(code), { code, syscall: 'link' });
+
+testPlaces('folder', async () => {
+  const root = join(testFolder(), 'copy');
+  return { place: openFolderPlace(root), again: async () => openFolderPlace(root) };
+});
+
+test('folders and files are for their owner alone, and no temporary file stays', async () => {
+  const root = join(testFolder(), 'copy');
+  const place = openFolderPlace(root);
+  await place.create('log/0001/1.zst', ONE);
+  await place.create('log/0001/1.zst', ONE);
+  assert.deepEqual(
+    ['', 'log', 'log/0001', 'log/0001/1.zst'].map((name) => modeOf(join(root, name))),
+    ['700', '700', '700', '600'],
+  );
+  assert.deepEqual(temporaries(root), []);
+});
+
+test('of two processes, exactly one creates each of 200 objects', async () => {
+  const root = join(testFolder(), 'copy');
+  const go = join(root, '..', 'go');
+  const source = `
+    import { existsSync } from 'node:fs';
+    import { openFolderPlace } from ${JSON.stringify(join(import.meta.dirname, '../../src/copy/folder-place.ts'))};
+    const place = openFolderPlace(${JSON.stringify(root)});
+    while (!existsSync(${JSON.stringify(go)}));
+    const won = [];
+    for (let at = 0; at < 200; at++) if (await place.create('race/' + at, Buffer.from(process.argv[1]))) won.push(at);
+    console.log(JSON.stringify(won));
+  `;
+  const run = async (name: string) => {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', source, name], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of child.stdout) chunks.push(chunk);
+    const won: number[] = JSON.parse(Buffer.concat(chunks).toString());
+    for (const at of won) assert.equal(readFileSync(join(root, 'race', `${at}`), 'utf8'), name);
+    return won;
+  };
+  const both = Promise.all([run('a'), run('b')]);
+  writeFileSync(go, '');
+  const all = (await both).flat().sort((a, b) => a - b);
+  assert.deepEqual(
+    all,
+    Array.from({ length: 200 }, (_, at) => at),
+  );
+});
+
+test('without hard links, a folder is refused', async () => {
+  for (const code of ['EPERM', 'ENOTSUP', 'ENOSYS']) {
+    const root = join(testFolder(), 'copy');
+    const place = openFolderPlace(root, () => Promise.reject(failure(code)));
+    await assert.rejects(tryPlace(place), (error) => {
+      assert.ok(error instanceof Refused && error.code === 'failed');
+      assert.match(error.message, /has no hard links \(E\w+\).*Use a folder on ext4/);
+      return true;
+    });
+    assert.deepEqual(readdirSync(join(root, 'try')), []);
+  }
+});
+
+test('a share that repeats a link whose answer was lost: the link is its own', async () => {
+  const root = join(testFolder(), 'copy');
+  const place = openFolderPlace(root, async (from, to) => {
+    await link(from, to);
+    throw failure('EEXIST');
+  });
+  assert.equal(await place.create('log/1.zst', ONE), true);
+  assert.equal(await place.create('log/2.zst', ONE), true);
+});
+
+test('a share that hangs: the operation ends after its time, and no other begins until it answers', async () => {
+  const root = join(testFolder(), 'copy');
+  const hang = Promise.withResolvers<void>();
+  let calls = 0;
+  const hanging = async (from: string | Buffer | URL, to: string | Buffer | URL) => {
+    calls++;
+    await hang.promise;
+    await link(from, to);
+  };
+  const place = openFolderPlace(root, hanging as typeof link, 500);
+  await assert.rejects(place.create('a', ONE), /does not answer/);
+  await assert.rejects(place.create('b', ONE), /does not answer/);
+  await assert.rejects(place.list('', ''), /does not answer/);
+  assert.equal(calls, 1);
+  hang.resolve();
+  await until('an answer', () =>
+    place.list('', '').then(
+      () => true,
+      () => false,
+    ),
+  );
+  assert.deepEqual(await place.read('a'), ONE);
+});
+
+test('left temporary files are deleted after a day, and never listed', async () => {
+  const root = join(testFolder(), 'copy');
+  const place = openFolderPlace(root);
+  await place.create('log/1.zst', ONE);
+  const [old, young] = [
+    join(root, 'log', `.tmp-${'0'.repeat(16)}`),
+    join(root, 'log', `.tmp-${'1'.repeat(16)}`),
+  ];
+  for (const path of [old, young]) writeFileSync(path, '');
+  const before = Date.now() / 1000 - 25 * 3600;
+  utimesSync(old, before, before);
+  assert.deepEqual(await place.list('', ''), ['log/1.zst']);
+  assert.deepEqual([existsSync(old), existsSync(young)], [false, true]);
+});
+
+test('links are not followed out of the place', async () => {
+  const folder = testFolder();
+  const root = join(folder, 'copy');
+  const place = openFolderPlace(root);
+  await place.create('log/1.zst', ONE);
+  writeFileSync(join(folder, 'secret'), 'secret');
+  symlinkSync(join(folder, 'secret'), join(root, 'log', '2.zst'));
+  symlinkSync(folder, join(root, 'more'));
+  assert.deepEqual(await place.list('', ''), ['log/1.zst']);
+  await assert.rejects(place.read('log/2.zst'), Unreachable);
+  assert.equal(await place.create('log/2.zst', ONE), false);
+  assert.equal(readFileSync(join(folder, 'secret'), 'utf8'), 'secret');
+});
+
+test('a folder whose parent is not there is not made; nothing is known of it', async () => {
+  const root = join(testFolder(), 'mnt', 'copy');
+  const place = openFolderPlace(root);
+  for (const call of [place.create('a', ONE), place.list('', ''), place.list('log/', ''), place.read('a')])
+    await assert.rejects(
+      call,
+      unreachable(/no such file or folder.*Check that the disk or share is mounted/),
+    );
+  await assert.rejects(place.delete('a'), unreachable(/mounted/));
+  assert.equal(existsSync(join(root, '..')), false);
+});
+
+test('a folder that went is not made again; one within it is', async () => {
+  const root = join(testFolder(), 'copy');
+  const place = openFolderPlace(root);
+  await place.create('log/1', ONE);
+  rmSync(join(root, 'log'), { recursive: true });
+  await assert.rejects(place.create('log/1', ONE), unreachable(/./));
+  assert.equal(await place.create('log/1', ONE), true);
+  rmSync(root, { recursive: true });
+  for (let round = 0; round < 3; round++) {
+    await assert.rejects(place.create('log/2', ONE), unreachable(/mounted/));
+    await assert.rejects(place.create('new/2', ONE), unreachable(/mounted/));
+    await assert.rejects(place.read('log/1'), unreachable(/mounted/));
+    await assert.rejects(place.list('log/', ''), unreachable(/mounted/));
+  }
+  assert.equal(existsSync(root), false);
+  mkdirSync(root);
+  assert.equal(await place.create('log/2', ONE), true);
+});
+
+test('a file in the way of a folder', async () => {
+  const root = join(testFolder(), 'copy');
+  writeFileSync(root, '');
+  await assert.rejects(
+    openFolderPlace(root).create('log/1', ONE),
+    unreachable(/Use another folder, or remove/),
+  );
+});
+
+test('without the right to write', {
+  skip: process.getuid?.() === 0 && 'root may write anywhere',
+}, async () => {
+  const root = join(testFolder(), 'copy');
+  mkdirSync(root, { mode: 0o500 });
+  await assert.rejects(
+    openFolderPlace(root).create('a', ONE),
+    unreachable(/permission denied.*right to read and write/),
+  );
+  chmodSync(root, 0o700);
+});
+
+/** In a mount namespace of its own: a small disk, which the script fills or makes read-only. */
+function onDisk(script: string): { status: number | null; stdout: string; stderr: string } {
+  const disk = testFolder();
+  const source = join(import.meta.dirname, '..', '..', 'src', 'copy', 'folder-place.ts');
+  const program = `
+    import assert from 'node:assert/strict';
+    import { execFileSync } from 'node:child_process';
+    import { openFolderPlace } from ${JSON.stringify(source)};
+    const disk = ${JSON.stringify(disk)};
+    const mount = (...args) => execFileSync('mount', [...args, disk]);
+    mount('-t', 'tmpfs', '-o', 'size=1m', 'tmpfs');
+    const place = openFolderPlace(disk);
+    const ended = (call) => call.then(() => 'done', ({ name, message }) => name + ': ' + message);
+    ${script}
+  `;
+  return spawnSync(
+    'unshare',
+    ['--user', '--map-root-user', '--mount', process.execPath, '--input-type=module', '-e', program],
+    { encoding: 'utf8' },
+  );
+}
+
+const cannotMount =
+  spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()])
+    .status !== 0 && 'no disk can be mounted here';
+
+test('a full disk: nothing of the object stays, and it works again with space', { skip: cannotMount }, () => {
+  const { stderr, status } = onDisk(`
+    await place.create('log/1', Buffer.alloc(600_000));
+    assert.match(await ended(place.create('log/2', Buffer.alloc(600_000))), /^Unreachable: .*the disk is full.*Free space there/);
+    assert.deepEqual(await place.list('', ''), ['log/1']);
+    await place.delete('log/1');
+    assert.equal(await place.create('log/2', Buffer.alloc(600_000)), true);
+  `);
+  assert.deepEqual([status, stderr], [0, '']);
+});
+
+test('a read-only disk: reads go on', { skip: cannotMount }, () => {
+  const { stderr, status } = onDisk(`
+    await place.create('log/1', Buffer.from('one'));
+    mount('-o', 'remount,ro');
+    const other = openFolderPlace(disk);
+    const writes = [() => place.create('log/2', new Uint8Array()), () => other.create('new/2', new Uint8Array()), () => place.delete('log/1')];
+    for (const write of writes)
+      assert.match(await ended(write()), /^Unreachable: .*the file system is read-only.*Mount it so/);
+    assert.deepEqual(await place.read('log/1'), Buffer.from('one'));
+    assert.deepEqual(await place.list('', ''), ['log/1']);
+  `);
+  assert.deepEqual([status, stderr], [0, '']);
+});

@@ -1,0 +1,298 @@
+/** An S3 service as the place of a copy: its own cases, besides those of all places. */
+import assert from 'node:assert/strict';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { openPlace } from '../../src/copy/open-place.ts';
+import { Unreachable } from '../../src/copy/place.ts';
+import { openS3Place } from '../../src/copy/s3-place.ts';
+import { tryPlace } from '../../src/copy/try-place.ts';
+import { Refused } from '../../src/refused.ts';
+import { testPlaces } from '../support/place-cases.ts';
+import { BUCKET, CREDENTIALS, REGION, type S3Server, startS3Server } from '../support/s3-server.ts';
+import { testFolder } from '../support/test-folder.ts';
+
+const ONE = Buffer.from('one');
+const TWO = Buffer.from('two');
+const NAME = 'log/1.zst';
+
+let server: S3Server;
+beforeEach(async () => {
+  server = await startS3Server();
+});
+afterEach(() => server.close());
+
+function credentialsFile(text = `${CREDENTIALS.access}\n${CREDENTIALS.secret}\n`, mode = 0o600): string {
+  const path = join(testFolder(), 'credentials');
+  writeFileSync(path, text);
+  chmodSync(path, mode);
+  return path;
+}
+
+const settings = (changes = {}) => ({
+  endpoint: server.endpoint,
+  region: REGION,
+  credentials: credentialsFile(),
+  ...changes,
+});
+
+const open = (to = `s3://${BUCKET}/copies/a`, changes = {}, limitMs = 30_000) =>
+  openS3Place(to, settings(changes), limitMs);
+
+/** That an error is of a class and has a text, and none of the credentials. */
+const error = (type: typeof Unreachable | typeof Refused, pattern: RegExp) => (thrown: unknown) => {
+  assert.ok(thrown instanceof type, String(thrown));
+  assert.match(thrown.message, pattern);
+  const all = `${thrown.message} ${thrown.stack} ${JSON.stringify(thrown.cause)} ${String(thrown.cause)}`;
+  assert.ok(!all.includes(CREDENTIALS.secret) && !all.includes(CREDENTIALS.access), all);
+  return true;
+};
+
+testPlaces('S3', async () => ({ place: await open(), again: () => open() }));
+testPlaces('S3 with pages of 7', async () => {
+  server.pageMax = 7;
+  return { place: await open(), again: () => open() };
+});
+testPlaces('S3 without a prefix', async () => ({
+  place: await open(`s3://${BUCKET}`),
+  again: () => open(`s3://${BUCKET}/`),
+}));
+const ODD = `s3://${BUCKET}/ a+b&c=d%20é<>"'(!*)/日本 ~#?;/`;
+testPlaces('S3 with an odd prefix', async () => ({ place: await open(ODD), again: () => open(ODD) }));
+
+test('objects lie below the prefix; others there are not listed', async () => {
+  const place = await open();
+  await place.create(NAME, ONE);
+  assert.deepEqual([...server.objects.keys()], ['copies/a/log/1.zst']);
+  for (const key of ['copies/a/log/OTHER', 'copies/a/log/', 'copies/ab', 'copies/a', 'z'])
+    server.objects.set(key, ONE);
+  assert.deepEqual(await place.list('', ''), [NAME]);
+});
+
+test('a service that ignores If-None-Match is found out', async () => {
+  server.ignoresIfNoneMatch = true;
+  await assert.rejects(
+    tryPlace(await open()),
+    error(Refused, /cannot keep a copy in s3:.*ignores If-None-Match/),
+  );
+  assert.equal(server.objects.size, 0);
+});
+
+for (const fault of ['503', 'cut', '503 after', 'cut after', '409'] as const) {
+  test(`${fault} on a create: this one created it, or another had`, async () => {
+    const place = await open();
+    server.faults.push(`PUT ${fault}`);
+    assert.equal(await place.create(NAME, ONE), true);
+    assert.deepEqual(await place.read(NAME), ONE);
+    server.faults.push(`PUT ${fault}`);
+    assert.equal(await place.create(NAME, TWO), false);
+    assert.deepEqual(await place.read(NAME), ONE);
+    assert.deepEqual(server.faults, []);
+  });
+}
+
+for (const fault of ['503', 'cut'] as const) {
+  test(`${fault} on a create, again and again: it is not known`, async () => {
+    const place = await open();
+    server.faults.push(...Array<`PUT ${typeof fault}`>(3).fill(`PUT ${fault}`));
+    await assert.rejects(
+      place.create(NAME, ONE),
+      error(Unreachable, fault === '503' ? /503 \(SlowDown\)/ : /cannot reach/),
+    );
+    assert.deepEqual(
+      server.requests.map((line) => line.slice(0, 3)),
+      ['PUT', 'GET', 'PUT', 'GET', 'PUT', 'GET'],
+    );
+    assert.equal(server.objects.size, 0);
+  });
+}
+
+test('a create whose answer is lost, and the reading back too: it is not known', async () => {
+  const place = await open();
+  server.faults.push('PUT cut after', 'GET 503', 'GET 503', 'GET 503');
+  await assert.rejects(place.create(NAME, ONE), Unreachable);
+  assert.equal(await place.create(NAME, ONE), false);
+  assert.deepEqual(await place.read(NAME), ONE);
+});
+
+test('another client creates the object between two tries of this one', async () => {
+  const place = await open();
+  server.faults.push('PUT 503', 'GET 503', 'PUT other first');
+  assert.equal(await place.create(NAME, ONE), false);
+  assert.deepEqual(await place.read(NAME), Buffer.from('of another'));
+});
+
+test('many requests at once for an object, which nobody gets', async () => {
+  const place = await open();
+  server.faults.push('PUT 409', 'PUT 409', 'PUT 409');
+  await assert.rejects(place.create(NAME, ONE), error(Unreachable, /other requests .* are under way/));
+});
+
+test('a service that hangs: the time is limited, and an object that it stored is found', async () => {
+  const place = await open(undefined, {}, 300);
+  server.faults.push('PUT hang after');
+  assert.equal(await place.create(NAME, ONE), true);
+  server.faults.push('GET hang');
+  assert.deepEqual(await place.read(NAME), ONE);
+  server.faults.push('hang', 'hang', 'hang');
+  await assert.rejects(
+    place.list('', ''),
+    error(Unreachable, /does not answer\. Check that the S3 service runs/),
+  );
+});
+
+test('reads, lists and deletions are repeated twice', async () => {
+  const place = await open();
+  await place.create(NAME, ONE);
+  server.faults.push('503', 'cut');
+  assert.deepEqual(await place.read(NAME), ONE);
+  server.faults.push('cut', '503');
+  assert.deepEqual(await place.list('', ''), [NAME]);
+  server.faults.push('503', '503', '503');
+  await assert.rejects(
+    place.read(NAME),
+    error(Unreachable, /answered 503 \(SlowDown\)\. See the S3 service's own log/),
+  );
+  server.faults.push('cut after', '503 after');
+  await place.delete(NAME);
+  assert.equal(await place.read(NAME), null);
+});
+
+test('what the service refuses is said with what to check, and is not repeated', async () => {
+  await assert.rejects(
+    (await open('s3://none/a')).create(NAME, ONE),
+    error(Unreachable, /404 \(NoSuchBucket\)\. Check the bucket/),
+  );
+  await assert.rejects((await open('s3://none/a')).read(NAME), error(Unreachable, /NoSuchBucket/));
+  const region = await open(undefined, { region: 'us-east-1' });
+  await assert.rejects(region.list('', ''), error(Unreachable, /403 \(AuthorizationHeaderMalformed\)/));
+  for (const text of [`${CREDENTIALS.access}\nwrong`, `wrong\n${CREDENTIALS.secret}`]) {
+    const place = await open(undefined, { credentials: credentialsFile(text) });
+    await assert.rejects(place.create(NAME, ONE), error(Unreachable, /403 \(\w+\)\. Check the credentials/));
+    await assert.rejects(tryPlace(place), error(Unreachable, /Check the credentials/));
+  }
+  assert.equal(server.requests.length, 7);
+});
+
+test('nothing listens at the endpoint; its name is unknown', async () => {
+  const { endpoint } = server;
+  await server.close();
+  await assert.rejects(
+    (await open(undefined, { endpoint })).read(NAME),
+    error(Unreachable, /connection refused/),
+  );
+  const localhost = endpoint.replace('127.0.0.1', 'localhost');
+  await assert.rejects(
+    (await open(undefined, { endpoint: localhost })).read(NAME),
+    error(Unreachable, /connection refused/),
+  );
+  const unknown = 'http://s3.wirewatch.invalid';
+  await assert.rejects(
+    (await open(undefined, { endpoint: unknown })).read(NAME),
+    error(Unreachable, /resolve|EAI_AGAIN|ENOTFOUND/),
+  );
+});
+
+test('addresses that are none are refused', async () => {
+  for (const to of [
+    's3://',
+    's3:///a',
+    's3://b/',
+    's3://bucket/a//b',
+    's3://bucket/../a',
+    's3://bucket/.',
+    's3://buc ket/a',
+    's3://bucket/a\nb',
+  ])
+    await assert.rejects(openPlace(to, settings()), error(Refused, /is not the address of a bucket/), to);
+  const { access, secret } = { access: CREDENTIALS.access, secret: encodeURIComponent(CREDENTIALS.secret) };
+  for (const endpoint of [
+    'host:9000',
+    'ftp://host',
+    `http://${access}:${secret}@host`,
+    'http://host/?a=b',
+    '',
+  ])
+    await assert.rejects(open(undefined, { endpoint }), error(Refused, /Write https:\/\/HOST/), endpoint);
+});
+
+test('credentials: a file for its owner alone', async () => {
+  for (const mode of [0o604, 0o602, 0o644])
+    await assert.rejects(
+      open(undefined, { credentials: credentialsFile(undefined, mode) }),
+      error(Refused, /others can .*chmod o= \//),
+    );
+  for (const text of [
+    '',
+    CREDENTIALS.access,
+    `${CREDENTIALS.access}\n\n`,
+    `\n${CREDENTIALS.secret}`,
+    `${CREDENTIALS.access}\n${CREDENTIALS.secret} x`,
+  ])
+    await assert.rejects(
+      open(undefined, { credentials: credentialsFile(text) }),
+      error(Refused, /Put the access key/),
+    );
+  await assert.rejects(
+    open(undefined, { credentials: '/none' }),
+    error(Refused, /cannot read.*no such file/),
+  );
+  const windows = credentialsFile(`${CREDENTIALS.access}\r\n${CREDENTIALS.secret}\r\n`, 0o640);
+  await tryPlace(await open(undefined, { credentials: windows }));
+});
+
+test('credentials: environment variables, with a session', async () => {
+  const names = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'] as const;
+  const before = names.map((name) => process.env[name]);
+  try {
+    for (const name of names) delete process.env[name];
+    await assert.rejects(
+      open(undefined, { credentials: null }),
+      error(Refused, /environment variables AWS_ACCESS_KEY_ID/),
+    );
+    process.env.AWS_ACCESS_KEY_ID = CREDENTIALS.access;
+    await assert.rejects(open(undefined, { credentials: null }), error(Refused, /environment variables/));
+    process.env.AWS_SECRET_ACCESS_KEY = CREDENTIALS.secret;
+    await tryPlace(await open(undefined, { credentials: null }));
+    server.sessionToken = 'a token+/=';
+    await assert.rejects(
+      tryPlace(await open(undefined, { credentials: null })),
+      error(Unreachable, /InvalidToken/),
+    );
+    process.env.AWS_SESSION_TOKEN = server.sessionToken;
+    await tryPlace(await open(undefined, { credentials: null }));
+    // They belong to the variables, not to a file.
+    await assert.rejects(tryPlace(await open()), error(Unreachable, /InvalidToken/));
+  } finally {
+    for (const [at, name] of names.entries()) {
+      const value = before[at];
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  }
+});
+
+test("Amazon's addresses: the bucket in the host name, unless it has dots", async () => {
+  const asked: string[] = [];
+  const { fetch } = globalThis;
+  globalThis.fetch = async (url) => {
+    asked.push(String(url));
+    return new Response('<Error><Code>NoSuchKey</Code></Error>', { status: 404 });
+  };
+  try {
+    for (const to of ['s3://bucket/a', 's3://a.bucket'])
+      assert.equal(await (await open(to, { endpoint: null })).read('x'), null);
+  } finally {
+    globalThis.fetch = fetch;
+  }
+  assert.deepEqual(asked, [
+    'https://bucket.s3.eu-test-1.amazonaws.com/a/x',
+    'https://s3.eu-test-1.amazonaws.com/a.bucket/x',
+  ]);
+});
+
+test('a service below a path', async () => {
+  const place = await open('s3://below/x', { endpoint: `${server.endpoint}/${BUCKET}/` });
+  await place.create(NAME, ONE);
+  assert.deepEqual([...server.objects.keys()], ['below/x/log/1.zst']);
+});
