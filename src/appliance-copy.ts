@@ -48,9 +48,7 @@ export function createApplianceCopy(
     noteRole(folder, { ...readRole(folder), superseded: by });
     logger.error({ by }, 'another machine took over: ingest stops, and clients get 503');
     conditions.set('another machine took over', by);
-    conditions.set('copy behind', null);
-    reader.close();
-    reader.await(`another machine took over from this one (${by})`);
+    reader.end('Another machine serves this installation now. Ask the operator for its address.');
     stopIngest();
   }
 

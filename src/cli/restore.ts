@@ -42,7 +42,12 @@ export const register = defineCommand({
     const untilMs = until ?? null;
     const { drop } = config.ingest;
     const source = await openSource(src, placeSettings(config.copy));
-    const outcome = await restore({ source, data, drop, replace, untilMs, now: Date.now, onProgress });
+    const { standby } = config.copy;
+    const outcome = await restore({
+      ...{ source, data, drop, replace, standby, untilMs },
+      now: Date.now,
+      onProgress,
+    });
     if (outcome.kind === 'completed') {
       const { replaced } = outcome;
       return {
@@ -53,22 +58,32 @@ export const register = defineCommand({
     const { restored } = outcome;
     return {
       value: { completed_earlier_restore: false, data, ...restored },
-      text: () => restoredText(data, restored, untilMs, installationOptions(self, config)),
+      text: () =>
+        restoredText(data, restored, { untilMs, isStandby: standby }, installationOptions(self, config)),
     };
   },
 });
 
 /** @param options with which `serve` finds the same installation */
-function restoredText(data: string, restored: Restored, untilMs: number | null, options: string): string {
+function restoredText(
+  data: string,
+  restored: Restored,
+  { untilMs, isStandby }: { readonly untilMs: number | null; readonly isStandby: boolean },
+  options: string,
+): string {
   const { source, state_of, detections, accounts, keys, replaced, orphans } = restored;
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
   return joined('\n\n', [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `Restored from ${source}.`,
-    detectionsText(restored, untilMs),
+    isStandby
+      ? 'This machine is a standby: it follows the copy as soon as it runs.'
+      : detectionsText(restored, untilMs),
     restored.gone !== null &&
       `${counted(restored.gone.count, 'detection')} that clients may have ${restored.gone.count === 1 ? 'does' : 'do'} not exist in this state, and nothing tells clients so. Their ids are in ${restored.gone.file}: send it to your customers, if the detections were wrong.`,
-    restored.access !== 'continued' && accessText(restored),
+    restored.ended_here.length > 0 &&
+      `These were revoked or suspended here, and the writer does not know it. Repeat it there: ${restored.ended_here.join(', ')}.`,
+    restored.access !== 'continued' && !isStandby && accessText(restored),
     orphans.length > 0 && orphansText(orphans, untilMs),
     `Start Wirewatch with: wirewatch serve${options}`,
   ]);

@@ -40,6 +40,8 @@ const RETRY_MS_MAX = MINUTE_MS;
 /** How long the copy may be behind before it is an alert. */
 const BEHIND_MS_MAX = 5 * MINUTE_MS;
 const CLOSE_MS = 5 * SECOND_MS;
+/** How soon it is noticed that another machine took over, where nothing is written. */
+const LOOK_EVERY_MS = 5 * SECOND_MS;
 
 export function keepCopy(options: KeepOptions): KeptCopy {
   const { to, folder, now } = options;
@@ -49,12 +51,15 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   let behindSinceMs: number | null = now();
   let contactMs: number | null = null;
   let failure: string | null = null;
+  let lookedMs = Number.NEGATIVE_INFINITY;
   const closed = new AbortController();
 
   async function bringUpToDate(): Promise<void> {
     const isNew = change !== options.accessChange() || copied?.id !== options.applied()?.id;
-    if (!isNew && failure === null) return;
-    behindSinceMs ??= now();
+    const isLooked = performance.now() - lookedMs < LOOK_EVERY_MS;
+    if (!isNew && failure === null && isLooked) return;
+    if (isNew) behindSinceMs ??= now();
+    lookedMs = performance.now();
     shipper ??= new Shipper(await options.open(), folder);
     const access = findAccess(folder);
     const end = options.applied();
@@ -74,7 +79,9 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     } catch (error) {
       if (error instanceof TakenOver) {
         closed.abort();
+        options.onAlert(null);
         options.onTakenOver(error.by);
+        return false;
       }
       const reason = reasonOf(error, to).replace(/\.$/, '');
       if (failure === null) options.log('warn', 'cannot write the copy: it is tried again', { to, reason });

@@ -50,6 +50,8 @@ export interface RestoreOptions {
   readonly data: string;
   /** Whether an existing installation is moved aside. */
   readonly replace: boolean;
+  /** Whether the machine becomes a standby of the source: then nothing is changed in what is restored. */
+  readonly standby: boolean;
   /** Restores the state at this time, epoch milliseconds; null: the newest. */
   readonly untilMs: number | null;
   /** The drop folder, whose archive may contain newer files. */
@@ -200,6 +202,8 @@ interface NewState {
   readonly access_state_of: string | null;
   /** Whether accounts, subscriptions and keys are those of the data folder, which are never older than the backup's. */
   readonly access: 'continued' | 'from the backup';
+  /** For a standby: keys and accounts, as `key ID`, that were revoked or suspended only in the data folder. */
+  readonly ended_here: readonly string[];
   /** Entries that were cut off. */
   readonly entries_cut: number;
   /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
@@ -235,10 +239,10 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
   const { source, untilMs, onProgress } = options;
   await source.load(stage, onProgress);
   const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
-  const access = makeAccess(stage, live, options.now());
+  const access = options.standby ? accessOfSource(stage, live) : makeAccess(stage, live, options.now());
   onProgress('comparing the logs', 0, 0);
   const replaced = replacedHistory(live, stage);
-  const raised = untilMs !== null || !replaced.isSame;
+  const raised = !options.standby && (untilMs !== null || !replaced.isSame);
   const isLater = access.access === 'continued';
   const made = await makeDetections(options, stage, raised, { cut, replaced, isLater });
   return { ...made, ...access, entries_cut: cut.entries, raised };
@@ -252,23 +256,35 @@ function makeAccess(
   stage: DataFolder,
   live: DataFolder,
   nowMs: number,
-): Pick<NewState, 'access' | 'access_state_of' | 'accounts' | 'keys'> {
+): Pick<NewState, 'access' | 'access_state_of' | 'accounts' | 'ended_here' | 'keys'> {
   const found = findAccess(live);
   const isContinued = takeLater(stage.access, found);
   using db = openAccess(stage.root, { operation: { kind: 'restore' } });
   applyEnded(db, [...endedIn(found), ...readEnded(live)]);
   // What is lost may have said that sessions have ended, which must not come back to life.
   if (!isContinued) endConsoleSessions(db, nowMs);
-  const counts = db.prepare<[], AccessCounts>(ACCESS_COUNTS).get();
+  const counts = countsOf(db);
   db.pragma('wal_checkpoint(TRUNCATE)');
   syncFile(stage.access);
+  return { ...counts, access: isContinued ? 'continued' : 'from the backup', ended_here: [] };
+}
+
+function countsOf(db: Database): Pick<NewState, 'access_state_of' | 'accounts' | 'keys'> {
+  const counts = db.prepare<[], AccessCounts>(ACCESS_COUNTS).get();
   const { state_ms = null, ...rows } = counts ?? {};
+  return { access_state_of: state_ms === null ? null : formatMs(state_ms), accounts: 0, keys: 0, ...rows };
+}
+
+/** As the source has it: the writer decides. */
+function accessOfSource(stage: DataFolder, live: DataFolder): ReturnType<typeof makeAccess> {
+  const own = findCopy(stage.access);
+  const known = new Set(endedIn(own).map(({ kind, id }) => `${kind} ${id}`));
+  const only = [...endedIn(findAccess(live)), ...readEnded(live)].map(({ kind, id }) => `${kind} ${id}`);
+  using db = openDatabase(stage.access, 'inspect');
   return {
-    access: isContinued ? 'continued' : 'from the backup',
-    access_state_of: state_ms === null ? null : formatMs(state_ms),
-    accounts: 0,
-    keys: 0,
-    ...rows,
+    ...countsOf(db),
+    access: 'from the backup',
+    ended_here: [...new Set(only)].filter((one) => !known.has(one)),
   };
 }
 

@@ -93,6 +93,7 @@ export class Shipper {
     const { state, content } = access;
     try {
       if (this.#change === null) await requireOwn(this.#place, this.#folder, state);
+      await this.#look();
       if (end !== null) while (!(await this.#shipLog(end)));
       if (this.#change !== state.change) this.#count(await writeAccess(this.#place, state, content));
       this.#change = state.change;
@@ -101,6 +102,17 @@ export class Shipper {
       this.#change = null;
       throw error;
     }
+  }
+
+  /** Whether another machine took the next number meanwhile, also where there is nothing to write. */
+  async #look(): Promise<void> {
+    if (this.#end?.last == null) return;
+    const { generation, last } = this.#end;
+    const beyond = await this.#place.list(
+      generationFolder(LOG, generation),
+      beforeEntry(generation, last.entry + 1),
+    );
+    if (beyond.length > 0) this.#end = null;
   }
 
   /** @returns false where another process wrote meanwhile: the end of the copy must be read again */

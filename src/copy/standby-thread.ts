@@ -6,6 +6,7 @@ import { newestCommits } from '../log/log-reader.ts';
 import type { Recovered } from '../log/recover.ts';
 import { monthBeforeEnd } from '../log/version-epoch.ts';
 import { failed, reasonOf } from '../refused.ts';
+import { closeDetections, openDetections } from '../store/checkpoint.ts';
 import type { CopyState } from '../store/copy-state.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
@@ -33,8 +34,7 @@ export function createStandby(): Standby {
         recovered = await following.run();
         following = null;
       }
-      beginEpoch(recovered, folder);
-      return recovered;
+      return beginEpoch(recovered, folder);
     },
     async promote(by) {
       if (following === null) throw failed('this machine is the writer already.');
@@ -44,15 +44,19 @@ export function createStandby(): Standby {
 }
 
 /** What the old writer gave out behind the end of the copy is not known: versions and positions go beyond it. */
-function beginEpoch({ db, log }: Recovered, folder: DataFolder): void {
+function beginEpoch(recovered: Recovered, folder: DataFolder): Recovered {
   const note = readRole(folder);
-  if (!note.epoch_due) return;
+  if (!note.epoch_due) return recovered;
+  const { db, log } = recovered;
   const writer = new StreamWriter({ db, log, folder: folder.log, now, onDelivered() {} });
   const reason = `this machine took over from another writer, whose log ended at ${formatMs(now())} or later`;
   const parted = monthBeforeEnd(db);
   const epoch = { reason, orphans: 'to read', position: 0, number: 0, parted } as const;
   writer.commit(writer.begin(new Set(), epoch), { kind: 'epoch', reason });
   noteRole(folder, { ...note, epoch_due: false });
+  // A connection notes what one writer changes.
+  closeDetections(db);
+  return { ...recovered, db: openDetections(folder.detections) };
 }
 
 class Following {

@@ -224,7 +224,9 @@ export class Monitor {
       return true;
     } catch (error) {
       this.noteFault(error);
-      if (!isDamage(error)) conditions.set('database not readable', reasonOf(error));
+      // Where another machine took over, it is closed for good.
+      if (!isDamage(error) && this.#options.role() !== 'superseded')
+        conditions.set('database not readable', reasonOf(error));
       return false;
     }
   }

@@ -1,5 +1,5 @@
 /** The connection that requests use to read `detections.db`: opened once the database has applied its whole log. */
-import { failed } from '../refused.ts';
+import { Refused } from '../refused.ts';
 import { type Database, openDatabase } from './database.ts';
 
 export type DetectionsReader = ReturnType<typeof createDetectionsReader>;
@@ -10,11 +10,12 @@ export const DAMAGE_RETRY_SECONDS = 5;
 export function createDetectionsReader(path: string) {
   let db: Database | null = null;
   let reason = 'detections.db is not open yet';
+  let code: 'failed' | 'unavailable' = 'failed';
   return {
     /** @throws Refused with the reason while the database cannot be read yet */
     db(): Database {
       if (db !== null) return db;
-      throw failed(reason, { retryAfterSeconds: DAMAGE_RETRY_SECONDS });
+      throw new Refused(code, reason, { retryAfterSeconds: DAMAGE_RETRY_SECONDS });
     },
     /** @throws SQLite's error */
     open(): void {
@@ -23,6 +24,12 @@ export function createDetectionsReader(path: string) {
     /** Sets why it cannot be read yet. */
     await(why: string): void {
       reason = why;
+    },
+    /** Closes it for good: clients get 503. */
+    end(why: string): void {
+      reason = why;
+      code = 'unavailable';
+      this.close();
     },
     isOpen: () => db !== null,
     close(): void {
