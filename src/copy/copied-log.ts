@@ -17,15 +17,19 @@ import type { Place } from './place.ts';
 /** What stands in a part in place of entries: an entry in pieces, or the next generation. */
 const Pointer = Type.Union([
   Type.Object({ large: Type.Array(Type.String()) }),
-  Type.Object({ generation: Type.Integer({ minimum: 2 }) }),
+  Type.Object({
+    generation: Type.Integer({ minimum: 2 }),
+    /** Who wrote it: a snapshot has no entry of a promotion before it. */
+    machine: Type.String(),
+  }),
 ]);
 
 export function largeContent(pieces: readonly string[]): Buffer {
   return encodeFrame('header', `${JSON.stringify({ large: pieces })}\n`);
 }
 
-export function generationContent(generation: number): Buffer {
-  return encodeFrame('header', `${JSON.stringify({ generation })}\n`);
+export function generationContent(generation: number, machine: string): Buffer {
+  return encodeFrame('header', `${JSON.stringify({ generation, machine })}\n`);
 }
 
 export interface CopiedLog {
@@ -46,14 +50,20 @@ export async function findLog(place: Place): Promise<CopiedLog> {
     const next = last === undefined || last.last !== null ? null : await generationIn(place, last.name);
     if (next === null || last === undefined) return { generation, changes, objects };
     changes.push(last.name);
-    generation = next;
+    generation = next.generation;
   }
 }
 
 /** @returns the generation that a part leads to; null: it has entries */
-export async function generationIn(place: Place, name: string): Promise<number | null> {
+export async function generationIn(place: Place, name: string): Promise<Generation | null> {
   const pointer = await pointerIn(name, await contentOf(place, name));
-  return pointer !== null && 'generation' in pointer ? pointer.generation : null;
+  return pointer !== null && 'generation' in pointer ? pointer : null;
+}
+
+export interface Generation {
+  readonly generation: number;
+  /** The id of the machine that began it. */
+  readonly machine: string;
 }
 
 /** The frames of an object with entries, also of an entry in pieces. @throws Unreachable, LogDamage */

@@ -138,9 +138,18 @@ export class Follower {
         await this.#takeGeneration();
         continue;
       }
-      for (const object of objects) await this.#apply(object);
+      // The next entry may be within a part that begins before it.
+      const begun = (objects[0]?.first ?? next) > next ? await this.#objectsFrom(next) : objects;
+      for (const object of begun) await this.#apply(object);
       return;
     }
+  }
+
+  /** The objects of the newest generation that have an entry or later ones. */
+  async #objectsFrom(entry: number): Promise<readonly LogObject[]> {
+    const { objects } = await findLog(this.#options.place);
+    const begin = objects.findLastIndex(({ first }) => first <= entry);
+    return objects.slice(Math.max(0, begin));
   }
 
   /** Goes on in the newest generation; where a snapshot begins it, that takes the place of the log's entries. */
@@ -150,7 +159,7 @@ export class Follower {
     const isNew = this.#generation !== null && this.#generation !== generation;
     const first = objects[0]?.first ?? 1;
     const own = this.#log.last;
-    const isBehind = (own?.entry ?? 0) < first - 1;
+    const isBehind = first > 1 && (own?.entry ?? 0) < first;
     if (!isNew && !isBehind) {
       this.#generation = generation;
       return;

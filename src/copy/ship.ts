@@ -12,8 +12,8 @@ import { placeOf } from '../log/log-reader.ts';
 import { listSegments } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { PROMOTE } from '../store/role.ts';
-import { commitsIn, findLog, generationContent, largeContent, lastIn } from './copied-log.ts';
+import { PROMOTE, readRole } from '../store/role.ts';
+import { commitsIn, findLog, generationContent, generationIn, largeContent, lastIn } from './copied-log.ts';
 import { type Batch, batchesAfter, contentOf } from './local-log.ts';
 import { beforeEntry, generationFolder, LARGE, LOG, mergedName, parseLogName, partName } from './names.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
@@ -121,7 +121,10 @@ export class Shipper {
     if (this.#end === null) {
       this.#end = await this.#findEnd();
       const { last } = this.#end;
-      if (last !== null && !['known', 'before'].includes(placeOf(log, last))) throw await this.#otherWriter();
+      const found = last === null ? 'known' : placeOf(log, last);
+      // Where a snapshot has taken the place of that entry, only who wrote the copy tells whose it is.
+      if (found !== 'known' && (found !== 'before' || (await this.#newestWriter()) !== null))
+        throw await this.#otherWriter();
     }
     const { first, last } = this.#end;
     const own = listSegments(log)[0]?.firstEntry ?? 1;
@@ -133,18 +136,27 @@ export class Shipper {
 
   /** Why the copy has entries that the log of this machine lacks. */
   async #otherWriter(): Promise<Refused> {
-    const { log } = this.#folder;
-    const { objects } = await findLog(this.#place);
-    for (const { name } of objects.toReversed())
-      for (const { operation, at, ...mark } of (await commitsIn(this.#place, name)).toReversed()) {
-        if (placeOf(log, mark) === 'known') break;
-        if (operation.kind === PROMOTE)
-          return new TakenOver(this.#place, `machine ${operation.machine} took over at ${at}`);
-      }
+    const by = await this.#newestWriter();
+    if (by !== null) return new TakenOver(this.#place, by);
     return left(
       this.#place,
       'it is the copy of a later state of this installation, or of one that was discarded by a restore',
     );
+  }
+
+  /** The other machine that took over last, and wrote what is not in the log of this one, in words; null: there is none. */
+  async #newestWriter(): Promise<string | null> {
+    const { machine } = readRole(this.#folder);
+    const { objects, changes } = await findLog(this.#place);
+    for (const { name } of objects.toReversed())
+      for (const { operation, at, ...mark } of (await commitsIn(this.#place, name)).toReversed()) {
+        if (placeOf(this.#folder.log, mark) === 'known') return null;
+        if (operation.kind !== PROMOTE) continue;
+        return operation.machine === machine ? null : `machine ${operation.machine} took over at ${at}`;
+      }
+    const change = changes.at(-1);
+    const begun = change === undefined ? null : await generationIn(this.#place, change);
+    return begun === null || begun.machine === machine ? null : `machine ${begun.machine} took over`;
   }
 
   async #findEnd(): Promise<CopyEnd> {
@@ -233,7 +245,8 @@ export class Shipper {
     const change = partName(old.generation, entry);
     this.#end = old;
     const before = beforeEntry(old.generation, entry);
-    if (!(await this.#isNext(change, before, generationContent(generation)))) return false;
+    if (!(await this.#isNext(change, before, generationContent(generation, readRole(this.#folder).machine))))
+      return false;
     this.#end = { ...made, changes: [...old.changes, change] };
     await this.#deleteBefore(generation, this.#end.changes);
     return true;

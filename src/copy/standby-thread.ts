@@ -44,7 +44,7 @@ export function createStandby(): Standby {
 }
 
 /** What the old writer gave out behind the end of the copy is not known: versions and positions go beyond it. */
-function beginEpoch(recovered: Recovered, folder: DataFolder): Recovered {
+export function beginEpoch(recovered: Recovered, folder: DataFolder): Recovered {
   const note = readRole(folder);
   if (!note.epoch_due) return recovered;
   const { db, log } = recovered;

@@ -8,13 +8,14 @@ import { faults } from './faults.ts';
 import { histories } from './histories.ts';
 import { http } from './http.ts';
 import { kill } from './kill.ts';
+import { machines } from './machines.ts';
 import type { Part } from './part.ts';
 import { planted } from './planted.ts';
 import { power } from './power.ts';
 import { soak } from './soak.ts';
 
 /** In the order in which they run; each is in a file of its name. */
-const PARTS: readonly Part[] = [kill, faults, power, histories, damage, http, soak, planted];
+const PARTS: readonly Part[] = [kill, faults, power, histories, machines, damage, http, soak, planted];
 
 function usage(): string {
   const lines = PARTS.map(({ name, about, minutes }) => `  ${name.padEnd(12)}${about} (${minutes} minutes)`);

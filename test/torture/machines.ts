@@ -1,0 +1,456 @@
+/**
+ * Two machines and a copy: random histories of rows, shipping, following, promotions and compactions, in which the place
+ * is away, a machine is killed between any two calls, or stands still within one while the other goes on. Their clocks
+ * are a day apart. Clients read from both.
+ *
+ * Held in the end: a position and a version have one content, wherever they were read; both machines have the same
+ * rows; and a client that read from either gets every later change behind its cursor.
+ */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { openAccess } from '../../src/auth/open-access.ts';
+import { findAccess } from '../../src/auth/spare-copy.ts';
+import { Follower } from '../../src/copy/follow.ts';
+import { restore } from '../../src/copy/restore.ts';
+import { Shipper, TakenOver } from '../../src/copy/ship.ts';
+import { ofCopy } from '../../src/copy/source.ts';
+import { beginEpoch } from '../../src/copy/standby-thread.ts';
+import type { Prng } from '../../src/generate/prng.ts';
+import { compactNow } from '../../src/ingest/apply/remove-rows.ts';
+import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
+import { findTail } from '../../src/log/log-reader.ts';
+import { LogWriter } from '../../src/log/log-writer.ts';
+import { type Recovered, recoverDetections } from '../../src/log/recover.ts';
+import { Refused } from '../../src/refused.ts';
+import { writing } from '../../src/store/database.ts';
+import { DatabaseDamage } from '../../src/store/database-errors.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { noteRole, readRole } from '../../src/store/role.ts';
+import { DAY_MS } from '../../src/time.ts';
+import { contentOfDatabase } from '../support/database-content.ts';
+import { batchOf } from '../support/history.ts';
+import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
+import { seededPrng } from '../support/seeded-prng.ts';
+import type { Outcome, Part, PartOptions } from './part.ts';
+
+const HISTORIES = 300;
+const STEPS = 60;
+/** Small, so that segments close and are merged. */
+const SEGMENT_BYTES = 16 * 1024;
+const PROGRAM = 'torture';
+
+export const machines: Part = {
+  name: 'machines',
+  about: 'runs 300 random histories of two machines and a copy: kills, pauses, promotions, compactions',
+  minutes: 40,
+  needs: [],
+  run,
+};
+
+async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Outcome> {
+  const figures: Record<string, number> = { histories: 0 };
+  const failures: string[] = [];
+  const all = Array.from({ length: Math.ceil(HISTORIES * share) }, (_, number) => number);
+  for (const number of process.env.TORTURE_CASE?.split('; ').map(Number) ?? all) {
+    const root = join(folder, `${number}`);
+    mkdirSync(root);
+    const history = new Histories(root, seededPrng(seed, `machines ${number}`), figures);
+    try {
+      await history.run();
+      rmSync(root, { recursive: true });
+    } catch (error) {
+      const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      failures.push(`TORTURE_CASE=${number}, after ${history.steps.join(', ')}: ${said.slice(0, 900)}`);
+    }
+    figures.histories = (figures.histories ?? 0) + 1;
+    onProgress(`history ${number + 1} of ${all.length}, ${failures.length} wrong`);
+  }
+  return { figures, failures };
+}
+
+class Killed extends Error {}
+
+interface Row {
+  readonly position: number;
+  readonly version: number;
+  readonly body: string;
+}
+
+/** What clients have read, wherever. */
+class Client {
+  readonly #bodies = new Map<string, string>();
+  /** By id: what it has now. */
+  readonly has = new Map<string, Row>();
+  cursor = 0;
+
+  read(rows: readonly Row[]): void {
+    for (const row of rows) {
+      const id = /^\{"id":"([^"]+)"/.exec(row.body)?.[1] ?? '';
+      for (const [what, key] of [
+        ['position', `p ${row.position}`],
+        ['version', `${id} ${row.version}`],
+      ] as const) {
+        const before = this.#bodies.get(key);
+        assert.ok(before === undefined || before === row.body, `two contents for one ${what}: ${key}`);
+        this.#bodies.set(key, row.body);
+      }
+      this.cursor = Math.max(this.cursor, row.position);
+      if (row.version > (this.has.get(id)?.version ?? 0)) this.has.set(id, row);
+    }
+  }
+}
+
+/** One of the two machines, with what its process has in memory. */
+class Machine {
+  readonly folder;
+  readonly place: MemoryPlace;
+  readonly #aheadMs: number;
+  #nowMs = Date.parse('2026-11-20T09:00:00Z');
+  #recovered: Recovered | null = null;
+  #writer: StreamWriter | null = null;
+  #shipper: Shipper | null = null;
+  /** As in its configuration. */
+  isStandby: boolean;
+  isTakenOver = false;
+
+  constructor(root: string, objects: Map<string, Buffer>, isStandby: boolean, aheadMs: number) {
+    this.folder = dataFolder(root);
+    this.place = memoryPlace(objects);
+    this.isStandby = isStandby;
+    this.#aheadMs = aheadMs;
+  }
+
+  readonly now = (): number => {
+    this.#nowMs += 1000;
+    return this.#nowMs + this.#aheadMs;
+  };
+
+  get isWriter(): boolean {
+    return !this.isTakenOver && (!this.isStandby || readRole(this.folder).promoted);
+  }
+
+  get db() {
+    return this.#open().db;
+  }
+
+  /** What a start does. */
+  async start(): Promise<void> {
+    const options = { folder: this.folder, program: PROGRAM, onProgress() {}, between: async () => {} };
+    noteRole(this.folder, readRole(this.folder));
+    const recovered = await recoverDetections(options);
+    recovered.log.close();
+    const log = { folder: this.folder.log, program: PROGRAM, segmentBytes: SEGMENT_BYTES };
+    this.#recovered = beginEpoch(
+      { ...recovered, log: new LogWriter(log, findTail(this.folder.log)) },
+      this.folder,
+    );
+  }
+
+  /** Without a word: what is in memory is gone. */
+  kill(): void {
+    this.#recovered?.log.close();
+    this.#recovered?.db.close();
+    this.#recovered = null;
+    this.#writer = null;
+    this.#shipper = null;
+  }
+
+  apply(ids: readonly number[], score: number): void {
+    const writer = this.#asWriter();
+    const applier = writer.begin();
+    applier.apply(
+      batchOf(
+        ids.map((article_id) => ({ content_type: 'text', row: { article_id, strength_score: score } })),
+      ),
+    );
+    writer.commit(applier, { kind: 'test' });
+  }
+
+  async compact(): Promise<void> {
+    const work = { between: async () => {}, tell() {} };
+    await compactNow(this.#asWriter(), { folder: this.folder, program: PROGRAM }, work);
+  }
+
+  changeAccess(name: string): void {
+    using access = openAccess(this.folder.root, { operation: { kind: 'test' } });
+    writing(access, () =>
+      addAccount(access, { id: name, name, daily_rows: null, print_metadata: false }, this.now()),
+    );
+  }
+
+  async ship(): Promise<void> {
+    this.#shipper ??= new Shipper(this.place, this.folder);
+    const access = findAccess(this.folder);
+    await this.#shipper.ship(access, readLogMark(this.db));
+  }
+
+  async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
+    const { machine } = readRole(this.folder);
+    const parts = { place: this.place, folder: this.folder, program: PROGRAM, now: this.now, machine };
+    const follower = new Follower({ ...parts, onDelivered() {} }, this.#open());
+    try {
+      await work(follower);
+    } finally {
+      if (this.#recovered !== null) {
+        this.#recovered = { ...this.#recovered, log: follower.log };
+        if (follower.isPromoted)
+          noteRole(this.folder, { ...readRole(this.folder), promoted: true, epoch_due: true });
+      }
+    }
+  }
+
+  rows(): Row[] {
+    return this.db.prepare<[], Row>('SELECT position, version, body FROM stream_row ORDER BY position').all();
+  }
+
+  #open(): Recovered {
+    assert.ok(this.#recovered);
+    return this.#recovered;
+  }
+
+  #asWriter(): StreamWriter {
+    const { db, log } = this.#open();
+    this.#writer ??= new StreamWriter({ db, log, folder: this.folder.log, now: this.now, onDelivered() {} });
+    return this.#writer;
+  }
+}
+
+/** What a machine is doing while it stands still within a call of the place. */
+interface Paused {
+  readonly work: Promise<void>;
+  readonly go: () => void;
+  readonly kill: () => void;
+}
+
+class Histories {
+  readonly steps: string[] = [];
+  readonly #root: string;
+  readonly #prng: Prng;
+  readonly #figures: Record<string, number>;
+  readonly #objects = new Map<string, Buffer>();
+  readonly #one: Machine;
+  readonly #other: Machine;
+  readonly #client = new Client();
+  readonly #paused = new Map<Machine, Paused>();
+  #names = 0;
+
+  constructor(root: string, prng: Prng, figures: Record<string, number>) {
+    this.#root = root;
+    this.#prng = prng;
+    this.#figures = figures;
+    this.#one = new Machine(join(root, 'one'), this.#objects, false, 0);
+    this.#other = new Machine(join(root, 'other'), this.#objects, true, prng.pick([-DAY_MS, DAY_MS]));
+  }
+
+  async run(): Promise<void> {
+    const { folder } = this.#one;
+    mkdirSync(folder.root);
+    writeFileSync(folder.secret, randomBytes(32));
+    openAccess(folder.root, { operation: { kind: 'test' }, create: true }).close();
+    await this.#one.start();
+    this.#one.apply([1, 2, 3], 50);
+    await this.#one.ship();
+    await this.#becomeStandby(this.#other);
+    for (let step = 0; step < STEPS; step += 1) await this.#step();
+    await this.#settle();
+  }
+
+  async #step(): Promise<void> {
+    const prng = this.#prng;
+    const machine = prng.pick([this.#one, this.#other]);
+    const paused = this.#paused.get(machine);
+    if (paused !== undefined) return this.#goOn(machine, paused);
+    const kinds = machine.isTakenOver
+      ? { return: () => this.#becomeStandby(machine) }
+      : machine.isWriter
+        ? {
+            apply: async () => this.#apply(machine),
+            ship: () => this.#within(machine, () => machine.ship()),
+            'ship all': () => this.#within(machine, () => machine.ship()),
+            account: async () => machine.changeAccess(`account-${++this.#names}`),
+            compact: prng.unit() < 0.3 ? () => machine.compact() : async () => this.#apply(machine),
+            read: async () => this.#read(machine),
+            kill: () => this.#kill(machine),
+          }
+        : {
+            follow: () => this.#within(machine, () => machine.follow((follower) => follower.turn())),
+            read: async () => this.#read(machine),
+            promote: () =>
+              prng.unit() < 0.3
+                ? this.#within(machine, () =>
+                    machine.follow((follower) => follower.promote({ by: 'torture' })),
+                  )
+                : this.#within(machine, () => machine.follow((follower) => follower.turn())),
+            kill: () => this.#kill(machine),
+          };
+    const [kind, work] = prng.pick(Object.entries<() => Promise<void>>(kinds));
+    this.#note(`${machine === this.#one ? 'one' : 'other'} ${kind}`, kind);
+    await work();
+  }
+
+  #note(step: string, kind: string): void {
+    this.steps.push(step);
+    this.#figures[kind] = (this.#figures[kind] ?? 0) + 1;
+  }
+
+  #apply(machine: Machine): void {
+    const ids = Array.from({ length: 1 + this.#prng.below(4) }, () => 1 + this.#prng.below(30));
+    machine.apply([...new Set(ids)], 20 + this.#prng.below(70));
+  }
+
+  #read(machine: Machine): void {
+    this.#client.read(machine.rows());
+  }
+
+  async #kill(machine: Machine): Promise<void> {
+    machine.kill();
+    await machine.start();
+  }
+
+  /** Work that calls the place, during which it may be away, or the machine is killed, or stands still. */
+  async #within(machine: Machine, work: () => Promise<void>): Promise<void> {
+    const prng = this.#prng;
+    const at = prng.below(24);
+    const how = prng.pick(['away', 'kill', 'pause', 'nothing'] as const);
+    const gate = Promise.withResolvers<void>();
+    const reached = Promise.withResolvers<void>();
+    let calls = 0;
+    machine.place.before = () => {
+      calls += 1;
+      if (calls !== at || how === 'nothing') return;
+      if (how === 'away') throw new Error('the place is away');
+      if (how === 'kill') throw new Killed('killed');
+      reached.resolve();
+      return gate.promise;
+    };
+    const done = this.#settled(machine, work()).finally(reached.resolve);
+    await reached.promise;
+    let isDone = false;
+    const noteEnd = () => {
+      isDone = true;
+    };
+    // A failure is seen when it is awaited.
+    done.then(noteEnd, noteEnd);
+    await Promise.resolve();
+    if (calls !== at || how !== 'pause') return done;
+    if (isDone) return done;
+    this.#note('stands still', 'stands still');
+    this.#paused.set(machine, {
+      work: done,
+      go: gate.resolve,
+      kill: () => gate.reject(new Killed('killed')),
+    });
+  }
+
+  async #goOn(machine: Machine, { work, go, kill }: Paused): Promise<void> {
+    this.#paused.delete(machine);
+    this.#note('goes on', 'goes on');
+    if (this.#prng.unit() < 0.7) go();
+    else kill();
+    await work;
+  }
+
+  async #settled(machine: Machine, work: Promise<void>): Promise<void> {
+    try {
+      await work;
+      if (machine.isWriter && readRole(machine.folder).epoch_due) await this.#kill(machine);
+    } catch (error) {
+      if (error instanceof TakenOver) {
+        this.#note('taken over', 'taken over');
+        machine.kill();
+        machine.isTakenOver = true;
+        return;
+      }
+      const isExpected =
+        error instanceof Killed ||
+        error instanceof DatabaseDamage ||
+        (error as Error).message === 'the place is away';
+      // A standby that promoted itself while another did.
+      const isLate = error instanceof Refused && /writer is alive and faster/.test(error.message);
+      if (!isExpected && !isLate) throw error;
+      await this.#kill(machine);
+    }
+  }
+
+  async #becomeStandby(machine: Machine): Promise<void> {
+    machine.place.before = () => {};
+    await restore({
+      source: ofCopy(machine.place),
+      data: machine.folder.root,
+      replace: true,
+      standby: true,
+      untilMs: null,
+      drop: join(this.#root, 'drop'),
+      now: machine.now,
+      onProgress() {},
+    });
+    machine.isStandby = true;
+    machine.isTakenOver = false;
+    await machine.start();
+  }
+
+  /** Everything goes on, until both have all; then what was promised is looked at. */
+  async #settle(): Promise<void> {
+    for (const [machine, paused] of [...this.#paused]) {
+      this.#paused.delete(machine);
+      paused.go();
+      await paused.work;
+    }
+    for (const machine of [this.#one, this.#other]) machine.place.before = () => {};
+    // Whoever believes to write finds out; if nobody does, one is promoted.
+    for (const machine of [this.#one, this.#other])
+      if (machine.isWriter) await this.#settled(machine, machine.ship());
+    const writers = () => [this.#one, this.#other].filter((machine) => machine.isWriter);
+    assert.ok(writers().length <= 1, 'two writers');
+    if (writers().length === 0) {
+      if (this.#other.isTakenOver) await this.#becomeStandby(this.#other);
+      await this.#settled(
+        this.#other,
+        this.#other.follow((follower) => follower.promote({ by: 'the end' })),
+      );
+    }
+    const [writer] = writers();
+    assert.ok(writer);
+    this.#apply(writer);
+    await writer.ship();
+    const standby = writer === this.#one ? this.#other : this.#one;
+    if (standby.isTakenOver) await this.#becomeStandby(standby);
+    await this.#settled(
+      standby,
+      standby.follow((follower) => follower.turn()),
+    );
+    // Once more where the database was made anew.
+    await this.#settled(
+      standby,
+      standby.follow((follower) => follower.turn()),
+    );
+    this.#check(writer, standby);
+    for (const machine of [writer, standby]) machine.kill();
+  }
+
+  #check(writer: Machine, standby: Machine): void {
+    assert.deepEqual(standby.rows(), writer.rows());
+    assert.deepEqual(contentOfDatabase(standby.db), contentOfDatabase(writer.db));
+    const { cursor, has } = this.#client;
+    const before = new Map(has);
+    this.#client.read(writer.rows().filter(({ position }) => position > cursor));
+    for (const row of newest(writer.rows()).values()) {
+      const id = /^\{"id":"([^"]+)"/.exec(row.body)?.[1] ?? '';
+      const known = this.#client.has.get(id);
+      assert.equal(
+        known?.body,
+        row.body,
+        `a client keeps another ${id} (had version ${before.get(id)?.version})`,
+      );
+    }
+  }
+}
+
+/** The newest version of each detection. */
+function newest(rows: readonly Row[]): Map<string, Row> {
+  return new Map(rows.map((row) => [/^\{"id":"([^"]+)"/.exec(row.body)?.[1] ?? '', row]));
+}
