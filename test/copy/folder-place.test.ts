@@ -191,6 +191,12 @@ test('a folder that went is not made again; one within it is', async () => {
   assert.equal(await place.create('log/2', ONE), true);
 });
 
+test('an address with a slash at its end is the same place', async () => {
+  const root = join(testFolder(), 'copy');
+  assert.equal(await openFolderPlace(`${root}/`).create('log/1', ONE), true);
+  assert.equal(await openFolderPlace(`${root}//.`).create('log/1', ONE), false);
+});
+
 test('a file in the way of a folder', async () => {
   const root = join(testFolder(), 'copy');
   writeFileSync(root, '');
