@@ -23,18 +23,19 @@ const READ_BYTES_MAX = 64 * 1024 * 1024;
 /** What link() says on a file system without hard links, such as FAT. */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'ENOSYS'];
 
+const RIGHTS = 'Give the user that Wirewatch runs as the right to read and write there';
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'Free space there'],
   ['EDQUOT', 'Free space there, or raise the quota'],
-  ['EACCES', 'Give the user that Wirewatch runs as the right to read and write there'],
-  ['EPERM', 'Give the user that Wirewatch runs as the right to read and write there'],
+  ['EACCES', RIGHTS],
+  ['EPERM', RIGHTS],
   ['EROFS', 'Mount it so that it can be written to'],
   ['ENOTDIR', 'Use another folder, or remove the file that is in the way'],
 ]);
 
 /**
  * The folder is made by the first create, if the one that it is in exists: where a disk is not mounted, making more would
- * fill another disk. One that has gone since is not made again.
+ * fill another disk. One that was there and has gone is not made again.
  * @param link of node:fs/promises, and the time limit of an operation: tests change them
  */
 export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT_MS): Place {
@@ -47,11 +48,8 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
   async function makeLasting(folder: string): Promise<void> {
     if (lasting.has(folder)) return;
     if (folder !== root) await makeLasting(dirname(folder));
-    const isMade = await unlessCode(
-      files.mkdir(folder, { mode: 0o700 }).then(() => true),
-      'EEXIST',
-      false,
-    );
+    const make = files.mkdir(folder, { mode: 0o700 }).then(() => true);
+    const isMade = await unlessCode(make, 'EEXIST', false);
     // Another program may have made a folder within, and not synced it yet.
     if (isMade || folder !== root) await syncFolder(dirname(folder));
     lasting.add(folder);
@@ -125,7 +123,9 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
       timer = setTimeout(late, limitMs + bytes / 1024);
     });
     try {
-      return await Promise.race([working, timeUp]);
+      const result = await Promise.race([working, timeUp]);
+      lasting.add(root);
+      return result;
     } catch (error) {
       if (!(error instanceof Error && 'syscall' in error)) throw error;
       const advice = ADVICE.get(errorCode(error)) ?? 'Check that the disk or share is mounted and answers';
@@ -173,7 +173,8 @@ async function writeSynced(path: string, content: Uint8Array): Promise<void> {
 
 async function syncFolder(path: string): Promise<void> {
   await using folder = await files.open(path, 'r');
-  await folder.sync();
+  // SMB shares have no such call.
+  await unlessCode(folder.sync(), 'EINVAL', undefined);
 }
 
 async function readObject(path: string): Promise<Buffer | null> {

@@ -193,6 +193,19 @@ test('a folder that went is not made again; one within it is', async () => {
   assert.equal(await place.create('log/2', ONE), true);
 });
 
+test('a folder that was read, and went, is not made again', async () => {
+  const root = join(testFolder(), 'copy');
+  mkdirSync(root);
+  for (const look of ['list', 'read'] as const) {
+    const place = openFolderPlace(root);
+    await (look === 'list' ? place.list('', '') : place.read('log/1'));
+    rmSync(root, { recursive: true });
+    await assert.rejects(place.create('log/1', ONE), unreachable(/mounted/));
+    assert.equal(existsSync(root), false);
+    mkdirSync(root);
+  }
+});
+
 test('an address with a slash at its end is the same place', async () => {
   const root = join(testFolder(), 'copy');
   assert.equal(await openFolderPlace(`${root}/`).create('log/1', ONE), true);
