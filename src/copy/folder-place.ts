@@ -7,7 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import * as files from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { errorCode, failed, isErrorCode, reasonOf } from '../refused.ts';
 import { isName, type Place, requireName, Unreachable } from './place.ts';
 
@@ -23,22 +23,23 @@ const READ_BYTES_MAX = 64 * 1024 * 1024;
 /** What link() says on a file system without hard links, such as FAT. */
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'ENOSYS'];
 
+const RIGHTS = 'Give the user that Wirewatch runs as the right to read and write there';
 const ADVICE: ReadonlyMap<string, string> = new Map([
   ['ENOSPC', 'Free space there'],
   ['EDQUOT', 'Free space there, or raise the quota'],
-  ['EACCES', 'Give the user that Wirewatch runs as the right to read and write there'],
-  ['EPERM', 'Give the user that Wirewatch runs as the right to read and write there'],
+  ['EACCES', RIGHTS],
+  ['EPERM', RIGHTS],
   ['EROFS', 'Mount it so that it can be written to'],
   ['ENOTDIR', 'Use another folder, or remove the file that is in the way'],
 ]);
 
 /**
  * The folder is made by the first create, if the one that it is in exists: where a disk is not mounted, making more would
- * fill another disk. One that has gone since is not made again.
- * @param root absolute
+ * fill another disk. One that was there and has gone is not made again.
  * @param link of node:fs/promises, and the time limit of an operation: tests change them
  */
-export function openFolderPlace(root: string, link = files.link, limitMs = LIMIT_MS): Place {
+export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT_MS): Place {
+  const root = resolve(path);
   /** Folders that are known to outlast a power failure. */
   const lasting = new Set<string>();
   /** Operations whose time was up and that have not ended: each holds a thread of the few that Node has for files. */
@@ -47,25 +48,22 @@ export function openFolderPlace(root: string, link = files.link, limitMs = LIMIT
   async function makeLasting(folder: string): Promise<void> {
     if (lasting.has(folder)) return;
     if (folder !== root) await makeLasting(dirname(folder));
-    const isMade = await unlessCode(
-      files.mkdir(folder, { mode: 0o700 }).then(() => true),
-      'EEXIST',
-      false,
-    );
+    const make = files.mkdir(folder, { mode: 0o700 }).then(() => true);
+    const isMade = await unlessCode(make, 'EEXIST', false);
     // Another program may have made a folder within, and not synced it yet.
     if (isMade || folder !== root) await syncFolder(dirname(folder));
     lasting.add(folder);
   }
 
   async function create(name: string, content: Uint8Array): Promise<boolean> {
-    const path = join(root, name);
-    const folder = dirname(path);
+    const target = join(root, name);
+    const folder = dirname(target);
     await makeLasting(folder);
     const temporary = join(folder, `.tmp-${randomBytes(8).toString('hex')}`);
     let created: boolean;
     try {
       await writeSynced(temporary, content);
-      created = await linkOnce(temporary, path);
+      created = await linkOnce(temporary, target);
     } catch (error) {
       if (isErrorCode(error, 'ENOENT')) for (const one of lasting) if (one !== root) lasting.delete(one);
       throw error;
@@ -77,9 +75,9 @@ export function openFolderPlace(root: string, link = files.link, limitMs = LIMIT
     return created;
   }
 
-  async function linkOnce(temporary: string, path: string): Promise<boolean> {
+  async function linkOnce(temporary: string, target: string): Promise<boolean> {
     try {
-      await link(temporary, path);
+      await link(temporary, target);
       return true;
     } catch (error) {
       // NFS repeats a call whose answer was lost, and then finds its own link (open(2), O_EXCL).
@@ -125,7 +123,9 @@ export function openFolderPlace(root: string, link = files.link, limitMs = LIMIT
       timer = setTimeout(late, limitMs + bytes / 1024);
     });
     try {
-      return await Promise.race([working, timeUp]);
+      const result = await Promise.race([working, timeUp]);
+      lasting.add(root);
+      return result;
     } catch (error) {
       if (!(error instanceof Error && 'syscall' in error)) throw error;
       const advice = ADVICE.get(errorCode(error)) ?? 'Check that the disk or share is mounted and answers';
@@ -139,7 +139,7 @@ export function openFolderPlace(root: string, link = files.link, limitMs = LIMIT
     new Unreachable(`${root} does not answer. Check that the share is mounted and its server runs.`);
 
   return {
-    text: root,
+    text: path,
     async create(name, content) {
       requireName(name);
       return guarded(() => create(name, content), content.length);
@@ -156,10 +156,10 @@ export function openFolderPlace(root: string, link = files.link, limitMs = LIMIT
     },
     async delete(name) {
       requireName(name);
-      const path = join(root, name);
-      const remove = () => files.unlink(path).then(() => true);
+      const target = join(root, name);
+      const remove = () => files.unlink(target).then(() => true);
       await guarded(async () => {
-        if (await unlessAbsent(remove(), false)) await syncFolder(dirname(path));
+        if (await unlessAbsent(remove(), false)) await syncFolder(dirname(target));
       });
     },
   };
@@ -173,7 +173,8 @@ async function writeSynced(path: string, content: Uint8Array): Promise<void> {
 
 async function syncFolder(path: string): Promise<void> {
   await using folder = await files.open(path, 'r');
-  await folder.sync();
+  // SMB shares have no such call.
+  await unlessCode(folder.sync(), 'EINVAL', undefined);
 }
 
 async function readObject(path: string): Promise<Buffer | null> {

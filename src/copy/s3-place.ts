@@ -8,7 +8,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { paced } from '../pace.ts';
-import { errorCode, failed, Refused, reasonOf } from '../refused.ts';
+import { errorCode, failed, reasonOf } from '../refused.ts';
 import { isName, type Place, type PlaceSettings, requireName, Unreachable } from './place.ts';
 
 /** Until the answer begins, and again until it is complete; besides a second for each MiB that is sent or received. */
@@ -23,11 +23,6 @@ interface Answer {
   readonly code: string;
 }
 
-interface Question {
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: Uint8Array<ArrayBuffer>;
-}
-
 /**
  * @param to `s3://bucket/prefix`, or without a prefix
  * @param limitMs tests change it
@@ -40,8 +35,7 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
   const objectUrl = (name: string) => `${bucket}/${`${prefix}${name}`.split('/').map(encoded).join('/')}`;
 
   /** @returns Unreachable if it is not known what the service did */
-  async function ask(method: string, url: string, question: Question = {}): Promise<Answer | Unreachable> {
-    const { body = new Uint8Array(), headers } = question;
+  async function ask(method: string, url: string, body = new Uint8Array(), headers = {}) {
     const sum = Buffer.from(await crypto.subtle.digest('SHA-256', body)).toString('hex');
     const signed = await new AwsV4Signer({
       ...credentials,
@@ -60,13 +54,11 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
       timer = limit(Number(response.headers.get('content-length')));
       const received = Buffer.from(await response.arrayBuffer());
       const { status } = response;
-      const code = status < 300 ? '' : (/<Code>(\w+)<\/Code>/.exec(received.toString('latin1'))?.[1] ?? '');
-      const answer = { status, body: received, code };
+      const code = status < 300 ? '' : (/<Code>(\w+)</.exec(received.toString('latin1'))?.[1] ?? '');
+      const answer: Answer = { status, body: received, code };
       return status >= 500 || status === 429 ? notDone(to, answer) : answer;
     } catch (error) {
-      return controller.signal.aborted
-        ? new Unreachable(`${to} does not answer. Check that the S3 service runs, and the network.`)
-        : notConnected(to, error);
+      return notAnswered(to, controller.signal.aborted ? new Error('no answer in time') : error);
     } finally {
       clearTimeout(timer);
     }
@@ -93,14 +85,14 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
     text: to,
     async create(name, content) {
       requireName(name);
-      const question = { headers: { 'if-none-match': '*' }, body: new Uint8Array(content) };
+      const body = new Uint8Array(content);
       let unknown: Unreachable | undefined;
       for (let retries = 0; retries <= RETRIES; retries++) {
         if (retries > 0) await sleep(paced(PAUSE_MS * 2 ** retries));
-        const answer = await ask('PUT', objectUrl(name), question);
-        // 409: another request for this object was under way, and this one did nothing.
-        if (!(answer instanceof Unreachable) && answer.status === 409) continue;
+        const answer = await ask('PUT', objectUrl(name), body, { 'if-none-match': '*' });
         if (answer instanceof Unreachable) unknown = answer;
+        // Another request for this object was under way, and this one did nothing.
+        else if (answer.status === 409) continue;
         else if (answer.status !== 412) return requireDone(to, answer) === answer;
         else if (unknown === undefined) return false;
         const found = await read(name);
@@ -114,11 +106,8 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
       const common = { 'list-type': '2', prefix: `${prefix}${start}` };
       let more: Record<string, string> = after === '' ? {} : { 'start-after': `${prefix}${after}` };
       for (;;) {
-        // In the order of their names, and encoded as the signature has them.
-        const query = Object.entries({ ...more, ...common }).map(
-          ([name, value]) => `${name}=${encoded(value)}`,
-        );
-        const answer = requireDone(to, await askAgain('GET', `${bucket}?${query.sort().join('&')}`));
+        const query = Object.entries({ ...common, ...more }).map((pair) => pair.map(encoded).join('='));
+        const answer = requireDone(to, await askAgain('GET', `${bucket}?${query.join('&')}`));
         const page = answer.body.toString();
         for (const [, key = ''] of page.matchAll(/<Key>([^<]*)<\/Key>/g))
           found.push(decoded(key).slice(prefix.length));
@@ -138,53 +127,51 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
   };
 }
 
-/** Amazon wants the bucket in the host name, where a name with dots has no certificate; others know it in the path. */
+/** @returns the URL of the bucket, and the beginning of each key in it */
 function addressOf(to: string, { endpoint, region }: PlaceSettings): { bucket: string; prefix: string } {
   const [, name = '', path = ''] = /^s3:\/\/([A-Za-z0-9][\w.-]+)(?:\/(.*))?$/.exec(to) ?? [];
   const prefix = path.replace(/\/+$/, '');
-  if (name === '' || /[\0-\x1f\x7f]|(^|\/)(\.{0,2})(\/|$)/.test(prefix || '-'))
+  if (name === '' || /[\0-\x1f\x7f]|(^|\/)\.{0,2}(\/|$)/.test(prefix || '-'))
     throw failed(`${JSON.stringify(to)} is not the address of a bucket. Write s3://bucket/prefix.`);
-  const amazon = `s3.${region}.amazonaws.com`;
-  let bucket = name.includes('.') ? `https://${amazon}/${name}` : `https://${name}.${amazon}`;
-  if (endpoint !== null) {
-    const url = URL.parse(endpoint);
-    if (
-      !url ||
-      !/^https?:$/.test(url.protocol) ||
-      `${url.username}${url.password}${url.search}${url.hash}` !== ''
-    )
-      throw failed(
-        'The endpoint of the S3 service is not an address. Write https://HOST or https://HOST:PORT.',
-      );
-    bucket = `${url.href.replace(/\/+$/, '')}/${name}`;
+  return { bucket: bucketUrl(name, region, endpoint), prefix: prefix && `${prefix}/` };
+}
+
+function bucketUrl(name: string, region: string, endpoint: string | null): string {
+  if (endpoint === null) {
+    // Amazon wants the bucket in the host name, where its certificate does not cover a name with dots.
+    const host = `s3.${region}.amazonaws.com`;
+    return name.includes('.') ? `https://${host}/${name}` : `https://${name}.${host}`;
   }
-  return { bucket, prefix: prefix === '' ? '' : `${prefix}/` };
+  const url = URL.parse(endpoint);
+  if (!url || !/^https?:$/.test(url.protocol) || url.username + url.password + url.search + url.hash !== '')
+    throw failed(
+      'the endpoint of the S3 service is not an address. Write https://HOST or https://HOST:PORT.',
+    );
+  return `${url.href.replace(/\/+$/, '')}/${name}`;
 }
 
 /** Their values are in no message. */
 async function credentialsOf(path: string | null) {
-  const env = process.env;
-  let [accessKeyId, secretAccessKey] = [env.AWS_ACCESS_KEY_ID, env.AWS_SECRET_ACCESS_KEY];
-  let from = 'the environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY';
-  if (path !== null) {
-    from = `the first two lines of ${path}`;
-    try {
-      const mode = (await stat(path)).mode;
-      if (mode & 0o007) throw failed(`others can read ${path}. Run: chmod o= ${path}`);
-      [accessKeyId, secretAccessKey] = (await readFile(path, 'utf8')).split('\n').map((line) => line.trim());
-    } catch (error) {
-      if (error instanceof Refused) throw error;
-      throw failed(`cannot read the credentials of the copy: ${reasonOf(error)}`, { cause: error });
-    }
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
+  const lines = path === null ? [AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY] : await linesOf(path);
+  const [accessKeyId = '', secretAccessKey = ''] = lines;
+  if (!/^[!-~]+ [!-~]+$/.test(`${accessKeyId} ${secretAccessKey}`)) {
+    const into =
+      path === null ? 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY' : `the first two lines of ${path}`;
+    throw failed(`no credentials for the copy. Put the access key and the secret into ${into}.`);
   }
-  if (!/^[!-~]+$/.test(accessKeyId ?? '') || !/^[!-~]+$/.test(secretAccessKey ?? ''))
-    throw failed(`no credentials for the copy. Put the access key and the secret into ${from}.`);
-  const session = path === null ? env.AWS_SESSION_TOKEN : undefined;
-  return {
-    accessKeyId: accessKeyId ?? '',
-    secretAccessKey: secretAccessKey ?? '',
-    ...(session ? { sessionToken: session } : {}),
-  };
+  const session = path === null && AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};
+  return { accessKeyId, secretAccessKey, ...session };
+}
+
+async function linesOf(path: string): Promise<string[]> {
+  try {
+    if (((await stat(path)).mode & 0o007) === 0)
+      return (await readFile(path, 'utf8')).split('\n').map((line) => line.trim());
+  } catch (error) {
+    throw failed(`cannot read the credentials of the copy: ${reasonOf(error)}`, { cause: error });
+  }
+  throw failed(`others can read ${path}. Run: chmod o= ${path}`);
 }
 
 const CHECK = new Map([
@@ -206,15 +193,15 @@ function requireDone(to: string, answer: Answer): Answer {
   return answer;
 }
 
-const TRUST = /CERT|ISSUER|SIGNATURE/;
+/** What TLS says of a certificate that nobody trusted has signed. */
+const UNTRUSTED = /^(UNABLE_TO|SELF_SIGNED|DEPTH_ZERO)/;
 
-function notConnected(to: string, error: unknown): Unreachable {
+function notAnswered(to: string, error: unknown): Unreachable {
   // fetch() hides what happened, and of several addresses each its own.
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   const first = cause instanceof AggregateError ? cause.errors[0] : cause;
-  const isTrust = TRUST.test(errorCode(first));
-  const check = isTrust
-    ? 'If a private authority signed its certificate, name a file with the certificate of the authority in the environment variable NODE_EXTRA_CA_CERTS'
+  const check = UNTRUSTED.test(errorCode(first))
+    ? 'If a private authority signed its certificate, name the file of its own in NODE_EXTRA_CA_CERTS'
     : 'Check that the S3 service runs, and the network';
   return new Unreachable(`cannot reach ${to}: ${reasonOf(first)}. ${check}.`, { cause: error });
 }
@@ -225,12 +212,13 @@ function encoded(text: string): string {
   return encodeURIComponent(text).replace(/[!'()*]/g, byte);
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+const ENTITIES = new Map(Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }));
 
 /** The text of an XML element. */
 function decoded(text: string): string {
-  return text.replace(/&(?:#x([0-9a-fA-F]+)|#(\d+)|(\w+));/g, (all, hex, decimal, name) => {
-    if (name !== undefined) return ENTITIES[name] ?? all;
-    return String.fromCodePoint(hex === undefined ? Number(decimal) : Number.parseInt(hex, 16));
-  });
+  return text.replace(/&(#?)(x?)(\w+);/g, (_, isNumber, isHex, name) =>
+    isNumber
+      ? String.fromCodePoint(Number.parseInt(name, isHex ? 16 : 10))
+      : (ENTITIES.get(isHex + name) ?? ''),
+  );
 }

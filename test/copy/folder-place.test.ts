@@ -21,10 +21,12 @@ import { openFolderPlace } from '../../src/copy/folder-place.ts';
 import { Unreachable } from '../../src/copy/place.ts';
 import { tryPlace } from '../../src/copy/try-place.ts';
 import { Refused } from '../../src/refused.ts';
+import { OTHER_ID } from '../support/another-user.ts';
 import { testPlaces } from '../support/place-cases.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
+const SOURCE = join(import.meta.dirname, '..', '..', 'src', 'copy', 'folder-place.ts');
 const ONE = Buffer.from('one');
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
 const temporaries = (folder: string) =>
@@ -58,7 +60,7 @@ test('of two processes, exactly one creates each of 200 objects', async () => {
   const go = join(root, '..', 'go');
   const source = `
     import { existsSync } from 'node:fs';
-    import { openFolderPlace } from ${JSON.stringify(join(import.meta.dirname, '../../src/copy/folder-place.ts'))};
+    import { openFolderPlace } from ${JSON.stringify(SOURCE)};
     const place = openFolderPlace(${JSON.stringify(root)});
     while (!existsSync(${JSON.stringify(go)}));
     const won = [];
@@ -163,12 +165,12 @@ test('links are not followed out of the place', async () => {
 test('a folder whose parent is not there is not made; nothing is known of it', async () => {
   const root = join(testFolder(), 'mnt', 'copy');
   const place = openFolderPlace(root);
-  for (const call of [place.create('a', ONE), place.list('', ''), place.list('log/', ''), place.read('a')])
-    await assert.rejects(
-      call,
-      unreachable(/no such file or folder.*Check that the disk or share is mounted/),
-    );
-  await assert.rejects(place.delete('a'), unreachable(/mounted/));
+  const lost = unreachable(/no such file or folder.*Check that the disk or share is mounted/);
+  await assert.rejects(place.create('a', ONE), lost);
+  await assert.rejects(place.list('', ''), lost);
+  await assert.rejects(place.list('log/', ''), lost);
+  await assert.rejects(place.read('a'), lost);
+  await assert.rejects(place.delete('a'), lost);
   assert.equal(existsSync(join(root, '..')), false);
 });
 
@@ -191,6 +193,25 @@ test('a folder that went is not made again; one within it is', async () => {
   assert.equal(await place.create('log/2', ONE), true);
 });
 
+test('a folder that was read, and went, is not made again', async () => {
+  const root = join(testFolder(), 'copy');
+  mkdirSync(root);
+  for (const look of ['list', 'read'] as const) {
+    const place = openFolderPlace(root);
+    await (look === 'list' ? place.list('', '') : place.read('log/1'));
+    rmSync(root, { recursive: true });
+    await assert.rejects(place.create('log/1', ONE), unreachable(/mounted/));
+    assert.equal(existsSync(root), false);
+    mkdirSync(root);
+  }
+});
+
+test('an address with a slash at its end is the same place', async () => {
+  const root = join(testFolder(), 'copy');
+  assert.equal(await openFolderPlace(`${root}/`).create('log/1', ONE), true);
+  assert.equal(await openFolderPlace(`${root}//.`).create('log/1', ONE), false);
+});
+
 test('a file in the way of a folder', async () => {
   const root = join(testFolder(), 'copy');
   writeFileSync(root, '');
@@ -200,26 +221,57 @@ test('a file in the way of a folder', async () => {
   );
 });
 
-test('without the right to write', {
-  skip: process.getuid?.() === 0 && 'root may write anywhere',
-}, async () => {
+test('without the right to write, or to read', async () => {
+  const folder = testFolder();
+  const root = join(folder, 'copy');
+  const place = openFolderPlace(root);
+  await place.create('log/1', ONE);
+  for (const path of [folder, root, join(root, 'log')]) chmodSync(path, 0o555);
+  // Permissions do not restrict root.
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) process.seteuid?.(OTHER_ID);
+  try {
+    const denied = unreachable(
+      /permission denied.*Give the user that Wirewatch runs as the right to read and write/,
+    );
+    await assert.rejects(place.create('log/2', ONE), denied);
+    await assert.rejects(place.delete('log/1'), denied);
+    await assert.rejects(openFolderPlace(join(folder, 'new')).create('a', ONE), denied);
+    if (isRoot) await assert.rejects(place.read('log/1'), denied);
+    assert.deepEqual(await place.list('', ''), ['log/1']);
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+    for (const path of [folder, root, join(root, 'log')]) chmodSync(path, 0o700);
+  }
+});
+
+test('a program that is killed leaves whole objects', async () => {
   const root = join(testFolder(), 'copy');
-  mkdirSync(root, { mode: 0o500 });
-  await assert.rejects(
-    openFolderPlace(root).create('a', ONE),
-    unreachable(/permission denied.*right to read and write/),
-  );
-  chmodSync(root, 0o700);
+  const source = `
+    import { openFolderPlace } from ${JSON.stringify(SOURCE)};
+    const place = openFolderPlace(${JSON.stringify(root)});
+    for (let at = 0; ; at++) await Promise.all([0, 1, 2].map((i) => place.create(at + '/' + i, Buffer.alloc(300_000, 'x'))));
+  `;
+  const place = openFolderPlace(root);
+  let killed = 0;
+  for (let round = 0; round < 5; round++) {
+    const child = spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: 'inherit' });
+    await until('objects', async () => existsSync(root) && (await place.list('', '')).length > killed);
+    child.kill('SIGKILL');
+    await new Promise((resolve) => child.once('exit', resolve));
+    const names = await place.list('', '');
+    for (const name of names) assert.equal((await place.read(name))?.length, 300_000);
+    killed = names.length;
+  }
 });
 
 /** In a mount namespace of its own: a small disk, which the script fills or makes read-only. */
 function onDisk(script: string): { status: number | null; stdout: string; stderr: string } {
   const disk = testFolder();
-  const source = join(import.meta.dirname, '..', '..', 'src', 'copy', 'folder-place.ts');
   const program = `
     import assert from 'node:assert/strict';
     import { execFileSync } from 'node:child_process';
-    import { openFolderPlace } from ${JSON.stringify(source)};
+    import { openFolderPlace } from ${JSON.stringify(SOURCE)};
     const disk = ${JSON.stringify(disk)};
     const mount = (...args) => execFileSync('mount', [...args, disk]);
     mount('-t', 'tmpfs', '-o', 'size=1m', 'tmpfs');
