@@ -1,0 +1,198 @@
+/**
+ * A place that is a folder: on another disk, a stick, a network share.
+ *
+ * An object is written under a temporary name and linked to its own, which only one of several machines can do, also on a
+ * share. Every call is asynchronous and limited in time: a share may hang, and the program must not hang with it.
+ */
+import { randomBytes } from 'node:crypto';
+import { constants } from 'node:fs';
+import * as files from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { errorCode, failed, isErrorCode, reasonOf } from '../refused.ts';
+import { isName, type Place, requireName, Unreachable } from './place.ts';
+
+const TEMPORARY = /^\.tmp-[0-9a-f]{16}$/;
+/** A temporary file is this old only if the program ended before it could delete it. */
+const LEFT_OVER_MS = 24 * 60 * 60 * 1000;
+
+/** For each operation, besides a second for each MiB that it moves. */
+const LIMIT_MS = 30_000;
+/** No object that is read should be larger. */
+const READ_BYTES_MAX = 64 * 1024 * 1024;
+
+/** What link() says on a file system without hard links, such as FAT. */
+const NO_LINKS = ['EPERM', 'ENOTSUP', 'ENOSYS'];
+
+const ADVICE: ReadonlyMap<string, string> = new Map([
+  ['ENOSPC', 'Free space there'],
+  ['EDQUOT', 'Free space there, or raise the quota'],
+  ['EACCES', 'Give the user that Wirewatch runs as the right to read and write there'],
+  ['EPERM', 'Give the user that Wirewatch runs as the right to read and write there'],
+  ['EROFS', 'Mount it so that it can be written to'],
+  ['ENOTDIR', 'Use another folder, or remove the file that is in the way'],
+]);
+
+/**
+ * The folder is made by the first create, if the one that it is in exists: where a disk is not mounted, making more would
+ * fill another disk. One that has gone since is not made again.
+ * @param root absolute
+ * @param link of node:fs/promises, and the time limit of an operation: tests change them
+ */
+export function openFolderPlace(root: string, link = files.link, limitMs = LIMIT_MS): Place {
+  /** Folders that are known to outlast a power failure. */
+  const lasting = new Set<string>();
+  /** Operations whose time was up and that have not ended: each holds a thread of the few that Node has for files. */
+  let overdue = 0;
+
+  async function makeLasting(folder: string): Promise<void> {
+    if (lasting.has(folder)) return;
+    if (folder !== root) await makeLasting(dirname(folder));
+    const isMade = await unlessCode(
+      files.mkdir(folder, { mode: 0o700 }).then(() => true),
+      'EEXIST',
+      false,
+    );
+    // Another program may have made a folder within, and not synced it yet.
+    if (isMade || folder !== root) await syncFolder(dirname(folder));
+    lasting.add(folder);
+  }
+
+  async function create(name: string, content: Uint8Array): Promise<boolean> {
+    const path = join(root, name);
+    const folder = dirname(path);
+    await makeLasting(folder);
+    const temporary = join(folder, `.tmp-${randomBytes(8).toString('hex')}`);
+    let created: boolean;
+    try {
+      await writeSynced(temporary, content);
+      created = await linkOnce(temporary, path);
+    } catch (error) {
+      if (isErrorCode(error, 'ENOENT')) for (const one of lasting) if (one !== root) lasting.delete(one);
+      throw error;
+    } finally {
+      await files.unlink(temporary).catch(() => {});
+    }
+    // Also if it exists: that it does must not change any more, whoever made it.
+    await syncFolder(folder);
+    return created;
+  }
+
+  async function linkOnce(temporary: string, path: string): Promise<boolean> {
+    try {
+      await link(temporary, path);
+      return true;
+    } catch (error) {
+      // NFS repeats a call whose answer was lost, and then finds its own link (open(2), O_EXCL).
+      if (isErrorCode(error, 'EEXIST')) return (await files.stat(temporary)).nlink === 2;
+      if (!isErrorCode(error, ...NO_LINKS)) throw error;
+      const why = `cannot keep a copy in ${root}: its file system has no hard links (${errorCode(error)})`;
+      const then = 'Use a folder on ext4, XFS, NFS or CephFS, or an S3 store';
+      throw failed(`${why}, so two machines could create the same object. ${then}.`, { cause: error });
+    }
+  }
+
+  /** @param within '' or a folder of the place with `/` at its end */
+  async function find(within: string, prefix: string, after: string, found: string[]): Promise<void> {
+    const folder = join(root, within);
+    for (const entry of await unlessAbsent(files.readdir(folder, { withFileTypes: true }), [])) {
+      const name = `${within}${entry.name}`;
+      const below = `${name}/`;
+      if (TEMPORARY.test(entry.name)) await deleteLeftOver(join(folder, entry.name));
+      else if (!isName(name)) continue;
+      else if (entry.isFile() && name.startsWith(prefix) && name > after) found.push(name);
+      else if (entry.isDirectory() && below.startsWith(prefix) && (below > after || after.startsWith(below)))
+        await find(below, prefix, after, found);
+    }
+  }
+
+  /** Only an absent object or folder is `absent`: without the root, nothing is known. */
+  async function unlessAbsent<T>(work: Promise<T>, absent: T): Promise<T> {
+    const found = await unlessCode(work, 'ENOENT', absent);
+    if (found === absent) await files.stat(root);
+    return found;
+  }
+
+  async function guarded<T>(work: () => Promise<T>, bytes = 0): Promise<T> {
+    if (overdue > 0) throw silent();
+    let timer: NodeJS.Timeout | undefined;
+    const working = work();
+    const timeUp = new Promise<never>((_, reject) => {
+      const late = () => {
+        overdue++;
+        void working.catch(() => {}).finally(() => overdue--);
+        reject(silent());
+      };
+      timer = setTimeout(late, limitMs + bytes / 1024);
+    });
+    try {
+      return await Promise.race([working, timeUp]);
+    } catch (error) {
+      if (!(error instanceof Error && 'syscall' in error)) throw error;
+      const advice = ADVICE.get(errorCode(error)) ?? 'Check that the disk or share is mounted and answers';
+      throw new Unreachable(`cannot use ${root}: ${reasonOf(error, root)}. ${advice}.`, { cause: error });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  const silent = () =>
+    new Unreachable(`${root} does not answer. Check that the share is mounted and its server runs.`);
+
+  return {
+    text: root,
+    async create(name, content) {
+      requireName(name);
+      return guarded(() => create(name, content), content.length);
+    },
+    async list(prefix, after) {
+      requireName(prefix, 'prefix');
+      const found: string[] = [];
+      await guarded(() => find(prefix.slice(0, prefix.lastIndexOf('/') + 1), prefix, after, found));
+      return found.sort();
+    },
+    async read(name) {
+      requireName(name);
+      return guarded(() => unlessAbsent(readObject(join(root, name)), null), READ_BYTES_MAX);
+    },
+    async delete(name) {
+      requireName(name);
+      const path = join(root, name);
+      const remove = () => files.unlink(path).then(() => true);
+      await guarded(async () => {
+        if (await unlessAbsent(remove(), false)) await syncFolder(dirname(path));
+      });
+    },
+  };
+}
+
+async function writeSynced(path: string, content: Uint8Array): Promise<void> {
+  await using file = await files.open(path, 'wx', 0o600);
+  await file.writeFile(content);
+  await file.sync();
+}
+
+async function syncFolder(path: string): Promise<void> {
+  await using folder = await files.open(path, 'r');
+  await folder.sync();
+}
+
+async function readObject(path: string): Promise<Buffer | null> {
+  await using file = await files.open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  return await file.readFile();
+}
+
+/** One that cannot be deleted is left: it stands in nobody's way. */
+async function deleteLeftOver(path: string): Promise<void> {
+  try {
+    if ((await files.lstat(path)).mtimeMs < Date.now() - LEFT_OVER_MS) await files.unlink(path);
+  } catch {}
+}
+
+async function unlessCode<T>(work: Promise<T>, code: string, otherwise: T): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!isErrorCode(error, code)) throw error;
+    return otherwise;
+  }
+}
