@@ -181,10 +181,16 @@ describe('a folder', () => {
     for (const place of [appliance.data, join(appliance.data, 'log'), join(appliance.data, 'log', 'x')])
       assert.match(refusal(['backup', place]), /is part of the data folder/);
     assert.match(refusal(['backup', join(appliance.drop, 'x')]), /is part of the drop folder/);
-    assert.match(refusal(['backup', target('nowhere/one')]), /cannot write the copy .*one: .*no such file or folder\. Check that the disk/);
+    assert.match(
+      refusal(['backup', target('nowhere/one')]),
+      /cannot write the copy .*one: .*no such file or folder\. Check that the disk/,
+    );
     assert.ok(!existsSync(target('nowhere')));
     writeFileSync(target('a-file'), '');
-    assert.match(refusal(['backup', target('a-file')]), /cannot write the copy .*a-file: .*Use another folder/);
+    assert.match(
+      refusal(['backup', target('a-file')]),
+      /cannot write the copy .*a-file: .*Use another folder/,
+    );
     backUp(join(appliance.data, 'copy'));
     rmSync(join(appliance.data, 'copy'), { recursive: true });
   });

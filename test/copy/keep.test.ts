@@ -97,7 +97,10 @@ test('a place that does not answer is an alert after five minutes, until it is w
   assert.equal(alert, null);
   nowMs += 1;
   await nextTurn();
-  assert.match(alert ?? '', /^memory: the place does not answer\. It was written last at 2026-11-20T09:00:00Z$/);
+  assert.match(
+    alert ?? '',
+    /^memory: the place does not answer\. It was written last at 2026-11-20T09:00:00Z$/,
+  );
   assert.deepEqual(copy.state(), {
     to: 'memory',
     entries_behind: 1,

@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
-import { INSTALLATION } from '../../src/copy/names.ts';
+import { accessName, INSTALLATION } from '../../src/copy/names.ts';
 import { ownerOf, readCopiedAccess } from '../../src/copy/own-copy.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
@@ -81,6 +81,9 @@ test('a later state of access.db is left alone; of each, the newest five are kep
   const latest = findAccess(history.folder);
   assert.ok(latest.kind === 'sound');
   assert.deepEqual(await readCopiedAccess(place), { state: latest.state, content: latest.content });
+  const content = place.objects.get(kept.at(-1) ?? '') ?? Buffer.alloc(0);
+  place.objects.set(accessName(latest.state.change + 1), content);
+  await assert.rejects(readCopiedAccess(place), /has another state than its name says/);
 });
 
 test('another state of access.db with the same number is left alone', async () => {

@@ -45,7 +45,7 @@ describe('a bad copy changes nothing', () => {
       const path = join(source, name);
       damage(path);
       assertRefused(source, reason);
-      rmSync(path);
+      rmSync(name.startsWith('access') ? join(source, 'access') : path, { recursive: true });
       if (missing !== null) assertRefused(source, missing);
     }
   });
