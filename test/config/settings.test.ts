@@ -217,7 +217,10 @@ test('an unknown setting is refused, with a suggestion', () => {
     /\[limit\]: unknown section; did you mean \[limits\]\?/,
   );
   assert.match(refusalOfFile('[server]\nzzzzzzzzzzzz = 1\n'), /zzzzzzzzzzzz: unknown setting$/);
-  assert.match(refusalOfFile('[backup]\nevery_minutes = 5\n'), /\[backup\]: this section is gone\. Set \[copy\] to: /);
+  assert.match(
+    refusalOfFile('[backup]\nevery_minutes = 5\n'),
+    /\[backup\]: this section is gone\. Set \[copy\] to: /,
+  );
   assert.match(refusalOfFile('[mail]\nkeep = 1\n'), /\[mail\]: unknown section$/);
   assert.match(
     refusalOfFile('[[account]]\nid = "a"\n'),

@@ -4,14 +4,7 @@
  */
 
 import assert from 'node:assert/strict';
-import {
-  appendFileSync,
-  copyFileSync,
-  existsSync,
-  mkdtempSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
@@ -225,52 +218,52 @@ test('a rewritten log is on the disk before the old one goes', async () => {
 });
 
 test('a restored state is synced before it replaces anything: in an empty folder, and beside a longer log', async () => {
-    fill();
-    const { root } = history.folder;
-    openAccess(root, { create: true }).close();
-    writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
-    const folder = join(work, 'copy');
-    await copyTo(folder, root);
-    history.apply(rowsFrom(100, 3));
-    const db = openAccess(root);
-    addAccount(db, { id: 'late', name: 'late', daily_rows: null }, 1);
-    db.close();
-    history.stop();
-    const source = await sourceAt(folder);
-    for (const [data, untilMs] of [
-      [join(work, 'new'), null],
-      [join(work, 'until'), Date.parse('2026-11-20T09:00:09Z')],
-      [root, null],
-    ] as const) {
-      const options = { source, data, untilMs, replace: true, drop: join(work, 'drop'), now: Date.now };
-      const calls = await diskCallsOf(() => restore({ ...options, onProgress: () => {} }));
-      const decided = calls.findIndex((call) => 'to' in call && /incoming-[^/]*$/.test(call.to));
-      const stage = calls[decided]?.path ?? '';
-      assert.match(stage, /\.incoming$/);
-      // The rename moves the complete folder: check the names before it, and each file before and after.
-      const before = new Unsynced(calls.slice(0, decided));
-      const counts = (path: string) => path.startsWith(`${stage}/`) && !MAY_BE_LOST.test(path);
-      const isKept = (path: string) => /\/(secret|log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);
-      assert.deepEqual(
-        before.content.filter((path) => counts(path) && isKept(path)),
-        [],
-        `${data}: content`,
+  fill();
+  const { root } = history.folder;
+  openAccess(root, { create: true }).close();
+  writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
+  const folder = join(work, 'copy');
+  await copyTo(folder, root);
+  history.apply(rowsFrom(100, 3));
+  const db = openAccess(root);
+  addAccount(db, { id: 'late', name: 'late', daily_rows: null }, 1);
+  db.close();
+  history.stop();
+  const source = await sourceAt(folder);
+  for (const [data, untilMs] of [
+    [join(work, 'new'), null],
+    [join(work, 'until'), Date.parse('2026-11-20T09:00:09Z')],
+    [root, null],
+  ] as const) {
+    const options = { source, data, untilMs, replace: true, drop: join(work, 'drop'), now: Date.now };
+    const calls = await diskCallsOf(() => restore({ ...options, onProgress: () => {} }));
+    const decided = calls.findIndex((call) => 'to' in call && /incoming-[^/]*$/.test(call.to));
+    const stage = calls[decided]?.path ?? '';
+    assert.match(stage, /\.incoming$/);
+    // The rename moves the complete folder: check the names before it, and each file before and after.
+    const before = new Unsynced(calls.slice(0, decided));
+    const counts = (path: string) => path.startsWith(`${stage}/`) && !MAY_BE_LOST.test(path);
+    const isKept = (path: string) => /\/(secret|log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);
+    assert.deepEqual(
+      before.content.filter((path) => counts(path) && isKept(path)),
+      [],
+      `${data}: content`,
+    );
+    assert.deepEqual(
+      before.names.filter((path) => counts(path) && isKept(path)),
+      [],
+      `${data}: names`,
+    );
+    for (const name of ['detections.db', 'access.db'])
+      assert.ok(
+        calls.slice(0, decided).some(({ call, path }) => call === 'sync' && path === join(stage, name)),
+        `${data}: ${name}`,
       );
-      assert.deepEqual(
-        before.names.filter((path) => counts(path) && isKept(path)),
-        [],
-        `${data}: names`,
-      );
-      for (const name of ['detections.db', 'access.db'])
-        assert.ok(
-          calls.slice(0, decided).some(({ call, path }) => call === 'sync' && path === join(stage, name)),
-          `${data}: ${name}`,
-        );
-      assertDurable(calls, data, data);
-      const names = /^(detections\.db|access\.db|secret|log)$/;
-      assertInOrder(
-        calls.slice(decided),
-        ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),
-      );
-    }
-  });
+    assertDurable(calls, data, data);
+    const names = /^(detections\.db|access\.db|secret|log)$/;
+    assertInOrder(
+      calls.slice(decided),
+      ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),
+    );
+  }
+});
