@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findAccess } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
+import { paced } from '../pace.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import type { CopyState } from '../store/copy-state.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -104,7 +105,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   async function run(): Promise<void> {
     for (let waitMs = SECOND_MS; !closed.signal.aborted; ) {
       waitMs = (await turn()) ? SECOND_MS : Math.min(2 * waitMs, RETRY_MS_MAX);
-      await sleep(waitMs, undefined, { signal: closed.signal, ref: false }).catch(() => {});
+      await sleep(paced(waitMs), undefined, { signal: closed.signal, ref: false }).catch(() => {});
     }
   }
   const running = run();

@@ -57,8 +57,10 @@ export async function requireOwn(
   if (secret.length !== SECRET_BYTES)
     throw failed(`the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes`);
   const own = { format: 'wirewatch-copy', version: FORMAT_VERSION, installation };
-  if ((await ownerOf(place)) === null)
+  if ((await ownerOf(place)) === null) {
+    if ((await place.list('access.db', '')).length > 0) throw left(place, 'it is a data folder');
     await place.create(INSTALLATION, Buffer.from(`${JSON.stringify(own)}\n`));
+  }
   if ((await ownerOf(place)) !== installation) throw left(place, 'it has the copy of another installation');
   if ((await place.read(SECRET)) === null) await place.create(SECRET, secret);
   if (!(await place.read(SECRET))?.equals(secret))

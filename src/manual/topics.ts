@@ -36,7 +36,7 @@ const CONTENTS: Readonly<Record<string, readonly Line[]>> = {
     ['log-lines', "the program's log: rotation, every warning and error"],
     ['console', 'the console in a browser: links, sessions, what it can do'],
     ['monitoring', 'metrics for Prometheus, the administration port, Grafana'],
-    ['backup', 'backup, schedule, rehearsal, restore'],
+    ['backup', 'the copy: where to keep it, checking it, restore, what is lost'],
     ['disaster-recovery', 'when the machine is lost: a second one takes over'],
     ['security', 'threat model, keys, addresses, TLS, proxies, the secret, the audit trail'],
   ],

@@ -1,13 +1,10 @@
 /** The administration port: its pages, refusals and metrics. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { connect } from 'node:net';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { newState, writeState } from '../../src/backup/backup-state.ts';
-import { DAY_MS, formatSeconds, WINDOW_MS } from '../../src/time.ts';
+import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
@@ -170,7 +167,7 @@ describe('the program with [admin] port', () => {
     assert.ok(!now.has('nodejs_eventloop_lag_p99_seconds'));
     for (const folder of ['data', 'drop'])
       assert.ok((now.get(`wirewatch_disk_free_bytes{folder="${folder}"}`) ?? 0) > 0, folder);
-    assert.ok(!now.has('wirewatch_disk_free_bytes{folder="backup"}'), 'no backup is scheduled');
+    assert.ok(!now.has('wirewatch_disk_free_bytes{folder="copy"}'), 'no copy is kept');
   });
 
   test('counts rows of the day and the last request by account, including accounts without requests', async () => {
@@ -272,33 +269,6 @@ test('is off by default', async () => {
     await run.ended;
   });
 });
-
-test('reports the time of the scheduled backup; none without a schedule', () =>
-  inFolder(async (root) => {
-    const port = `${await freePort()}`;
-    const backups = join(root, 'backups');
-    mkdirSync(backups);
-    const at = Math.floor(Date.now() / 1000) - 60;
-    const members = {
-      program: '1',
-      log: null,
-      epoch: 0,
-      access: { installation: '', change: 1, sha256: '' },
-      secret_sha256: '',
-    };
-    writeState(backups, newState({ ...members, at: formatSeconds(at) }));
-    const scraped = async (minutes: string) => {
-      const settings = { WIREWATCH_ADMIN_PORT: port, WIREWATCH_BACKUP_EVERY_MINUTES: minutes };
-      const run = runProgram(['serve', '--data', root, '--port', '0'], settings);
-      await run.url();
-      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-      run.kill('SIGTERM');
-      await run.ended;
-      return /^wirewatch_backup_newest_timestamp_seconds (.*)$/m.exec(text)?.[1];
-    };
-    assert.equal(await scraped('600'), `${at}`);
-    assert.equal(await scraped('0'), undefined, 'none is scheduled');
-  }));
 
 test('a port in use is exit code 1, with a hint', async () => {
   await inFolder(async (root) => {

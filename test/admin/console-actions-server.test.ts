@@ -1,7 +1,6 @@
 /** The console's server: each operation that it offers, up to its effect on the API and the audit trail. */
 
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -22,12 +21,17 @@ import { sharedAppliance } from '../support/appliance.ts';
 import { openConsole } from '../support/console-client.ts';
 import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const NAME = 'Grace Hopper';
 const USER = userInfo().username;
 const WHO = `${USER} as "${NAME}"`;
-const appliance = await sharedAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+const copy = join(testFolder(), 'copy');
+const appliance = await sharedAppliance({
+  WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+  WIREWATCH_COPY_TO: copy,
+});
 const ui = await openConsole(appliance, '--as', NAME);
 
 /** A window of yesterday: on the map, and long overdue. */
@@ -266,7 +270,7 @@ test('an account is suspended and resumed', async () => {
 test('a backup and a scrub run', async () => {
   const backup = await ui.job('backup');
   assert.equal(backup.state, 'done', backup.text);
-  assert.ok(existsSync(join(appliance.data, 'backups', 'backup.json')));
+  assert.equal(appliance.cli(['verify', copy]).status, 0);
   await audited('backup');
   assert.equal((await ui.job('verify')).text, 'The databases match their logs.');
   await audited('verify');

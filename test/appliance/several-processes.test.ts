@@ -6,12 +6,12 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { restore } from '../../src/backup/restore.ts';
-import { writeBackup } from '../../src/backup/write-backup.ts';
+import { restore } from '../../src/copy/restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
+import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
 import { runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
@@ -122,26 +122,26 @@ test('concurrent commands lose no write, in the database or the log', async () =
   await serving.stop();
 });
 
-test('concurrent backups are all good', async () => {
+test('concurrent backups are all good, also into one place', async () => {
   await applied();
-  const folder = join(dirname(installation.data), 'backups');
+  const folder = join(dirname(installation.data), 'copies');
   mkdirSync(folder);
-  const targets = [1, 2, 3, 4].map((at) => join(folder, `${at}`));
+  const targets = [1, 1, 1, 2].map((at) => join(folder, `${at}`));
   const runs = targets.map((target) => run('backup', target));
   for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
   for (const target of targets) assert.equal(installation.cli(['verify', target]).status, 0);
-  assert.deepEqual(readdirSync(folder).sort(), ['1', '2', '3', '4']);
+  assert.deepEqual(readdirSync(folder).sort(), ['1', '2']);
 });
 
 describe('a restore', () => {
-  let backup: string;
+  let copy: string;
   beforeEach(async () => {
     await applied();
-    backup = join(dirname(installation.data), 'backup');
-    assert.equal(await run('backup', backup).ended, 0);
+    copy = join(dirname(installation.data), 'copy');
+    assert.equal(await run('backup', copy).ended, 0);
   });
-  const options = (data: string, onProgress: () => void = () => {}) => ({
-    source: backup,
+  const options = async (data: string, onProgress: () => void = () => {}) => ({
+    source: await sourceAt(copy),
     data,
     drop: installation.drop,
     replace: true,
@@ -151,15 +151,15 @@ describe('a restore', () => {
   });
 
   test('a failed restore into a new folder keeps what others create there', async () => {
-    const segment = join(backup, 'log', '000000000001.zst');
-    const content = readFileSync(segment);
+    const part = join(copy, 'log', '0001', '0000000000000001.zst');
+    const content = readFileSync(part);
     content.fill(0, Math.floor(content.length / 2));
-    writeFileSync(segment, content);
+    writeFileSync(part, content);
     const data = join(dirname(installation.data), 'new');
-    await assert.rejects(restore(options(data)), /cannot be restored/);
+    await assert.rejects(restore(await options(data)), /cannot be restored/);
     assert.ok(!existsSync(data));
     const meanwhile = {
-      ...options(data),
+      ...(await options(data)),
       // It is read when the folder exists, but nothing is copied yet.
       get onProgress() {
         openAccess(data, { create: true }).close();
@@ -173,7 +173,7 @@ describe('a restore', () => {
   test('does not wait for a running command, and none starts during it', async () => {
     const release = keepInPlace(folderOf(), true);
     await assert.rejects(
-      restore(options(installation.data)),
+      restore(await options(installation.data)),
       /another command, such as a backup, is using .*Nothing was changed/,
     );
     release();
@@ -182,7 +182,7 @@ describe('a restore', () => {
     const meanwhile = () => {
       if (said.length === 0) said.push(installation.cli(add, { anyStatus: true }).stderr);
     };
-    assert.equal((await restore(options(installation.data, meanwhile))).kind, 'restored');
+    assert.equal((await restore(await options(installation.data, meanwhile))).kind, 'restored');
     assert.match(said.join(), /^wirewatch: a restore into .* is running/);
     assert.equal(installation.cli(add).status, 0);
   });
@@ -195,17 +195,13 @@ describe('a restore', () => {
     let isRefused = false;
     const meanwhile = async () => {
       await assert.rejects(
-        restore(options(installation.data)),
+        restore(await options(installation.data)),
         /another command, such as a backup, is using/,
       );
       isRefused = true;
     };
     let begun: Promise<void> | null = null;
-    writeBackup({
-      data: installation.data,
-      drop: installation.drop,
-      target: again,
-      now: Date.now,
+    await copyTo(again, installation.data, {
       onProgress: () => {
         begun ??= meanwhile();
       },

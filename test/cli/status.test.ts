@@ -22,7 +22,7 @@ await appliance.dropped(failedName, 'no row at all\n');
 const statusOf = (...more: string[]) => appliance.cli(['status', ...more]).stdout;
 const json = () => JSON.parse(statusOf('--json'));
 
-test('shows exports, files, alerts, keys, disks and backup', async () => {
+test('shows exports, files, alerts, keys, disks and copy', async () => {
   assert.equal((await appliance.get('/v1/me')).status, 200);
   await until('the use of the key is written', () => json().keys.used_in_last_day === 1);
   const status = json();
@@ -44,7 +44,7 @@ test('shows exports, files, alerts, keys, disks and backup', async () => {
   assert.equal(status.keys.active, 1);
   assert.ok(status.disks[0].free_bytes > 0 && status.disks[0].bytes > status.disks[0].free_bytes);
   assert.equal(status.disks[0].folder, appliance.data);
-  assert.equal(status.backup, null);
+  assert.equal(status.copy, null);
 
   const text = statusOf();
   assert.ok(text.startsWith(`Wirewatch  running, listening on ${appliance.serving().url}\n`), text);
@@ -52,7 +52,7 @@ test('shows exports, files, alerts, keys, disks and backup', async () => {
   assert.doesNotMatch(text, /complete/);
   assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last used .* ago$/m);
   assert.match(text, /^waiting +0 files in /m);
-  assert.match(text, /^backup +not scheduled/m);
+  assert.match(text, /^copy +none; see the setting \[copy\] to$/m);
   assert.match(
     text.replaceAll(/\n {10}/g, ' '),
     new RegExp(
@@ -164,7 +164,13 @@ test('if detections.db is unreadable, the rest is shown; long lines are wrapped,
         what_to_do: 'Restart it.',
       },
       disks: [{ of: 'data', folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB, low: true }],
-      backup: { folder: '/backups', newest_at: '2026-11-21T11:59:00Z' },
+      copy: {
+        to: '/copy',
+        entries_behind: 2,
+        behind_since: '2026-11-21T11:59:00Z',
+        contact_at: '2026-11-21T11:58:00Z',
+        failure: null,
+      },
       scrub: null,
     },
     70,
@@ -177,7 +183,8 @@ settings   running with other values than configured: ingest.quiet_ms
 ingest     detections.db cannot be read: it is damaged
 keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)
-backup     2026-11-21T11:59:00Z, 1 minute ago (/backups)
+copy       2 entries behind since 2026-11-21T11:59:00Z, 1 minute ago
+           (/copy)
 verified   not yet
 
 Alerts

@@ -95,7 +95,7 @@ test('the defaults', () => {
       daily_rows: 1_000_000,
     },
     keys: { prefix: 'ww' },
-    backup: { folder: path.join(folder, 'backups'), every_minutes: 0 },
+    copy: { to: '', endpoint: '', region: 'us-east-1', credentials: '' },
     verify: { every_hours: 24 },
     alerts: { command: [] },
     log: { level: 'info', file: '' },
@@ -217,6 +217,10 @@ test('an unknown setting is refused, with a suggestion', () => {
     /\[limit\]: unknown section; did you mean \[limits\]\?/,
   );
   assert.match(refusalOfFile('[server]\nzzzzzzzzzzzz = 1\n'), /zzzzzzzzzzzz: unknown setting$/);
+  assert.match(
+    refusalOfFile('[backup]\nevery_minutes = 5\n'),
+    /\[backup\]: this section is gone\. Set \[copy\] to: /,
+  );
   assert.match(refusalOfFile('[mail]\nkeep = 1\n'), /\[mail\]: unknown section$/);
   assert.match(
     refusalOfFile('[[account]]\nid = "a"\n'),
@@ -368,8 +372,8 @@ test('a relative drop folder is relative to the configuration file, else to the 
   assert.equal(load({ env: { WIREWATCH_INGEST_DROP: 'in' } }).ingest.drop, path.resolve('in'));
   assert.equal(load({ flags: { drop: 'in' } }).ingest.drop, path.resolve('in'));
   assert.match(refusal({ flags: { drop: folder } }), /--drop: .* is the data folder itself/);
-  const inDrop = { WIREWATCH_BACKUP_FOLDER: path.join(folder, 'drop') };
-  const inData = { WIREWATCH_BACKUP_FOLDER: folder };
-  assert.match(refusal({ env: inData }), /WIREWATCH_BACKUP_FOLDER: .* is the data folder itself/);
-  assert.match(refusal({ env: inDrop }), /WIREWATCH_BACKUP_FOLDER: .* is the drop folder itself/);
+  const inDrop = { WIREWATCH_COPY_TO: path.join(folder, 'drop') };
+  const inData = { WIREWATCH_COPY_TO: folder };
+  assert.match(refusal({ env: inData }), /WIREWATCH_COPY_TO: .* is the data folder itself/);
+  assert.match(refusal({ env: inDrop }), /WIREWATCH_COPY_TO: .* is the drop folder itself/);
 });

@@ -13,6 +13,7 @@ import { linkOf } from '../support/console-client.ts';
 import { type ConsolePage, openConsolePage } from '../support/console-page.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
 const VIEWS = [
@@ -73,7 +74,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
     before(async () => {
       appliance = await startAppliance({
         WIREWATCH_ADMIN_PORT: `${await freePort()}`,
-        WIREWATCH_BACKUP_EVERY_MINUTES: '1440',
+        WIREWATCH_COPY_TO: join(testFolder(), 'copy'),
       });
       await appliance.dropped(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
       await appliance.dropped(file, ndjson([{ ...row, strength_score: 'high' }]));

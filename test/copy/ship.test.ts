@@ -234,3 +234,22 @@ test('damage in a copy is found, and named', async () => {
   }
   history.delete();
 });
+
+test('the old generation is whole until the new one takes its place', async () => {
+  const history = await installation();
+  const place = memoryPlace();
+  const shipper = new Shipper(place, history.folder);
+  for (let at = 1; at <= 12; at += 1) history.apply(rowsFrom(at, 1));
+  await ship(shipper, history);
+  await history.compact();
+  place.before = (operation, name) => {
+    if (operation === 'create' && name.startsWith('log/0001/')) throw new Error('the place is away');
+  };
+  await assert.rejects(ship(shipper, history), /away/);
+  assert.ok([...place.objects.keys()].some((name) => name.startsWith('log/0002/')));
+  assert.deepEqual(await ofCopy(place).verify(() => {}), { entries: 12, findings: [] });
+  place.before = () => {};
+  await ship(shipper, history);
+  await requireEqual(place, history);
+  history.delete();
+});

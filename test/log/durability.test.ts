@@ -4,22 +4,12 @@
  */
 
 import assert from 'node:assert/strict';
-import {
-  appendFileSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
-import { restore } from '../../src/backup/restore.ts';
-import { writeBackup } from '../../src/backup/write-backup.ts';
+import { restore } from '../../src/copy/restore.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
@@ -29,9 +19,9 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { readSecret } from '../../src/store/secret.ts';
 import { openAccess } from '../support/access.ts';
+import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls, Unsynced } from '../support/disk-calls.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
-import { makeLog, rewrite } from '../support/small-log.ts';
 
 let history: History;
 let work: string;
@@ -227,104 +217,53 @@ test('a rewritten log is on the disk before the old one goes', async () => {
   assertDurable(calls, history.folder.log, 'compacted');
 });
 
-describe('a backup', () => {
-  const backUp = (target: string, { data = join(work, 'data') } = {}) =>
-    writeBackup({
-      data,
-      target,
-      drop: '/nowhere',
-      now: Date.now,
-      onProgress: () => {},
-    });
-
-  /** A backup's state file names its last entries, which must be synced before it. */
-  function assertStateLast(calls: readonly DiskCall[], target: string): void {
-    const at = calls.findLastIndex((call) => 'to' in call && call.to.endsWith('backup.json'));
-    assert.ok(at >= 0);
-    assertDurable(calls.slice(0, at), target, 'before its state');
-    assertDurable(calls, target, 'at its end');
+test('a restored state is synced before it replaces anything: in an empty folder, and beside a longer log', async () => {
+  fill();
+  const { root } = history.folder;
+  openAccess(root, { create: true }).close();
+  writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
+  const folder = join(work, 'copy');
+  await copyTo(folder, root);
+  history.apply(rowsFrom(100, 3));
+  const db = openAccess(root);
+  addAccount(db, { id: 'late', name: 'late', daily_rows: null }, 1);
+  db.close();
+  history.stop();
+  const source = await sourceAt(folder);
+  for (const [data, untilMs] of [
+    [join(work, 'new'), null],
+    [join(work, 'until'), Date.parse('2026-11-20T09:00:09Z')],
+    [root, null],
+  ] as const) {
+    const options = { source, data, untilMs, replace: true, drop: join(work, 'drop'), now: Date.now };
+    const calls = await diskCallsOf(() => restore({ ...options, onProgress: () => {} }));
+    const decided = calls.findIndex((call) => 'to' in call && /incoming-[^/]*$/.test(call.to));
+    const stage = calls[decided]?.path ?? '';
+    assert.match(stage, /\.incoming$/);
+    // The rename moves the complete folder: check the names before it, and each file before and after.
+    const before = new Unsynced(calls.slice(0, decided));
+    const counts = (path: string) => path.startsWith(`${stage}/`) && !MAY_BE_LOST.test(path);
+    const isKept = (path: string) => /\/(secret|log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);
+    assert.deepEqual(
+      before.content.filter((path) => counts(path) && isKept(path)),
+      [],
+      `${data}: content`,
+    );
+    assert.deepEqual(
+      before.names.filter((path) => counts(path) && isKept(path)),
+      [],
+      `${data}: names`,
+    );
+    for (const name of ['detections.db', 'access.db'])
+      assert.ok(
+        calls.slice(0, decided).some(({ call, path }) => call === 'sync' && path === join(stage, name)),
+        `${data}: ${name}`,
+      );
+    assertDurable(calls, data, data);
+    const names = /^(detections\.db|access\.db|secret|log)$/;
+    assertInOrder(
+      calls.slice(decided),
+      ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),
+    );
   }
-
-  function makeData(): void {
-    const { root, log, secret } = dataFolder(join(work, 'data'));
-    mkdirSync(root);
-    writeFileSync(secret, Buffer.alloc(32, 7));
-    makeLog(log, 12).close();
-    openAccess(root, { create: true }).close();
-  }
-
-  test('in a folder names its end once everything before it is on the disk: new, continued, and with a rewritten segment', async () => {
-    makeData();
-    const target = join(work, 'backup');
-    assertStateLast(await diskCallsOf(() => backUp(target)), target);
-    const { log } = dataFolder(join(work, 'data'));
-    makeLog(log, 1).close();
-    assertStateLast(await diskCallsOf(() => backUp(target)), target);
-    makeLog(log, 8).close();
-    for (const name of readdirSync(log).sort().slice(0, 3)) rewrite(join(log, name));
-    const calls = await diskCallsOf(() => backUp(target));
-    assertInOrder(calls, ({ to }) => to.endsWith('.zst'));
-    assertStateLast(calls, target);
-  });
-
-  test('in a folder without detections syncs the name of their log before its state', async () => {
-    const { root, log, secret } = dataFolder(join(work, 'data'));
-    mkdirSync(root);
-    writeFileSync(secret, Buffer.alloc(32, 7));
-    openAccess(root, { create: true }).close();
-    const target = join(work, 'backup');
-    backUp(target);
-    makeLog(log, 2).close();
-    assertStateLast(await diskCallsOf(() => backUp(target)), target);
-  });
-
-  test('is restored, completely synced before it replaces anything: from a backup, and with a longer log', async () => {
-    fill();
-    const { root } = history.folder;
-    openAccess(root, { create: true }).close();
-    writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
-    const folder = join(work, 'backup');
-    backUp(folder, { data: root });
-    history.apply(rowsFrom(100, 3));
-    const db = openAccess(root);
-    addAccount(db, { id: 'late', name: 'late', daily_rows: null }, 1);
-    db.close();
-    history.stop();
-    for (const [source, data, untilMs] of [
-      [folder, join(work, 'new'), null],
-      [folder, join(work, 'until'), Date.parse('2026-11-20T09:00:09Z')],
-      [folder, root, null],
-    ] as const) {
-      const options = { source, data, untilMs, replace: true, drop: join(work, 'drop'), now: Date.now };
-      const calls = await diskCallsOf(() => restore({ ...options, onProgress: () => {} }));
-      const decided = calls.findIndex((call) => 'to' in call && /incoming-[^/]*$/.test(call.to));
-      const stage = calls[decided]?.path ?? '';
-      assert.match(stage, /\.incoming$/);
-      // The rename moves the complete folder: check the names before it, and each file before and after.
-      const before = new Unsynced(calls.slice(0, decided));
-      const counts = (path: string) => path.startsWith(`${stage}/`) && !MAY_BE_LOST.test(path);
-      const isKept = (path: string) => /\/(secret|log(\/.*)?)$/.test(path) && !/\.tmp$/.test(path);
-      assert.deepEqual(
-        before.content.filter((path) => counts(path) && isKept(path)),
-        [],
-        `${data}: content`,
-      );
-      assert.deepEqual(
-        before.names.filter((path) => counts(path) && isKept(path)),
-        [],
-        `${data}: names`,
-      );
-      for (const name of ['detections.db', 'access.db'])
-        assert.ok(
-          calls.slice(0, decided).some(({ call, path }) => call === 'sync' && path === join(stage, name)),
-          `${data}: ${name}`,
-        );
-      assertDurable(calls, data, data);
-      const names = /^(detections\.db|access\.db|secret|log)$/;
-      assertInOrder(
-        calls.slice(decided),
-        ({ path, to }) => names.test(basename(path)) && names.test(basename(to)),
-      );
-    }
-  });
 });

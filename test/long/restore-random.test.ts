@@ -13,7 +13,7 @@ import { test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
-import { restore } from '../../src/backup/restore.ts';
+import { restore } from '../../src/copy/restore.ts';
 import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
 import type { Prng } from '../../src/generate/prng.ts';
 import { LostEnd } from '../../src/ingest/apply/lost-end.ts';
@@ -24,6 +24,7 @@ import type { StreamPosition } from '../../src/log/version-epoch.ts';
 import { readPageFrom } from '../../src/query/changes-page.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
+import { sourceAt } from '../support/copy-at.ts';
 import { copyFolder } from '../support/copy-folder.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { NO_FILTERS } from '../support/filters.ts';
@@ -284,7 +285,7 @@ class World {
       } else {
         const earlier = prng.pick(this.#saved).atMs;
         await restore({
-          source: saved.path,
+          source: await sourceAt(saved.path),
           data: this.#current,
           replace: kind !== 'new',
           untilMs: kind === 'until' ? earlier : null,

@@ -13,6 +13,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -92,7 +93,7 @@ let ready: Machine;
 let ahead: string;
 let behind: string;
 let keyFile: string;
-/** A file that the first machine read after the last copy. */
+/** A file that the first machine read while the share was away. */
 let lost: { name: string; content: string };
 
 before(async () => {
@@ -107,22 +108,24 @@ before(async () => {
   await drop(first, recent(3), ndjson([newRow(), newRow(), newRow()]));
   behind = join(work, 'behind.db');
   pull(first, behind, '--full');
-  // Instead of waiting for the next scheduled backup.
-  sh(first, `${NAMED}wirewatch backup /var/backups/wirewatch`);
+  await copied(first);
 
   const second = makeMachine('second');
   sh(second, block('on the second machine, as root, once'), first);
   sh(second, block('on the second machine, as root, every five minutes'), first);
   const rehearsed = sh(second, block('on the second machine, as root, once a month'), first);
-  assert.match(rehearsed, /backups.* is intact.*Restored .* 3 detections.*-rehearsal is intact/s);
+  assert.match(rehearsed, /share.* is intact.*Restored .* 3 detections.*-rehearsal is intact/s);
   assert.ok(!existsSync(join(second.root, DATA, 'detections.db')));
 
   lost = { name: recent(2), content: ndjson([newRow(), newRow()]) };
+  const share = join(first.root, 'mnt/share');
+  renameSync(share, `${share}-away`);
   await drop(first, lost.name, lost.content);
   ahead = join(work, 'ahead.db');
   cpSync(behind, ahead);
   pull(first, ahead);
   kill(first);
+  renameSync(`${share}-away`, share);
   [dead, ready] = [first, second];
 });
 after(() => {
@@ -227,14 +230,14 @@ exec ${own} "$@"`,
       ...options.env,
       ...SETTINGS,
       // The configuration has the path of a real machine.
-      WIREWATCH_BACKUP_FOLDER: join(root, 'var/backups/wirewatch'),
+      WIREWATCH_COPY_TO: join(root, 'mnt/share/wirewatch'),
       STATE: state,
       DATA: join(root, DATA),
       CONFIG: join(root, 'etc/wirewatch/wirewatch.toml'),
       PATH: `${bin}${delimiter}${process.env.PATH}`,
     },
   };
-  for (const folder of ['var/lib', 'var/backups', 'etc']) mkdirSync(join(root, folder), { recursive: true });
+  for (const folder of ['var/lib', 'mnt/share', 'etc']) mkdirSync(join(root, folder), { recursive: true });
   machines.add(machine);
   return machine;
 }
@@ -243,7 +246,8 @@ exec ${own} "$@"`,
 function sh(machine: Machine, code: string, first?: Machine): string {
   const script = code
     .replaceAll('first:/', `${first?.root}/`)
-    .replaceAll(/(?<=^|[ =])\/(var\/lib|var\/backups|etc)\//gm, `${machine.root}/$1/`);
+    .replaceAll('/mnt/share/', `${(first ?? machine).root}/mnt/share/`)
+    .replaceAll(/(?<=^|[ =])\/(var\/lib|etc)\//gm, `${machine.root}/$1/`);
   const { status, stdout, stderr } = spawnSync('sh', ['-eu', '-c', script], {
     cwd: work,
     encoding: 'utf8',
@@ -279,6 +283,13 @@ function addCustomer(machine: Machine): { key: string } {
 /** The name of a recent window's file, so that ingest does not count as stalled. */
 function recent(windowsAgo: number): string {
   return fileName('newswire', (Math.floor(Date.now() / WINDOW_MS) - windowsAgo) * WINDOW_MS);
+}
+
+async function copied(machine: Machine): Promise<void> {
+  await until('the copy to be up to date', () => {
+    const { copy } = JSON.parse(sh(machine, `${NAMED}wirewatch status --json`));
+    return copy.entries_behind === 0 && copy.behind_since === null;
+  });
 }
 
 /** Drops a file, and waits until it is archived. */

@@ -93,8 +93,8 @@ test('the commands of the topic backup', () =>
     const [backup = '', rehearse = '', restore = '', until = '', ...more] = commands;
     assert.deepEqual(more, []);
     run(backup);
-    assert.match(run(rehearse), /Restored .* 1 detection,.*rehearsal is intact/s);
-    const held = ['access.db', 'backup.json', 'lock', 'log', 'secret'];
+    assert.match(run(rehearse), /backups is intact.*Restored .* 1 detection,.*rehearsal is intact/s);
+    const held = ['access', 'installation.json', 'log', 'secret', 'try'];
     assert.deepEqual(readdirSync(join(folder, 'backups')).sort(), held);
     for (const name of held) assert.match(topic('backup'), new RegExp(`^  ${name}/?( |$)`, 'm'), name);
     const replaced = () => readdirSync(installation.data).filter((name) => name.startsWith('replaced-'));

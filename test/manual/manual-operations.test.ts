@@ -343,8 +343,8 @@ test('setup writes the listed files; another supervisor finds its configuration'
   assert.deepEqual(words(serve), ['serve', '--data', data]);
 });
 
-test('backups: status shows that none is scheduled', () => {
-  assert.match(run('backups'), /^backup +not scheduled/m);
+test('the copy: status shows that none is kept', () => {
+  assert.match(run('copy'), /^copy +none; see the setting \[copy\] to/m);
 });
 
 test('a command that finds no installation says so', () => {

@@ -21,6 +21,7 @@ import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.
 import { freePort } from '../support/free-port.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { shellWords } from '../support/shell-words.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
 type Given = Readonly<Record<string, unknown>>;
@@ -107,7 +108,7 @@ describe('every operation', () => {
   before(async () => {
     appliance = await startAppliance({
       WIREWATCH_ADMIN_PORT: `${await freePort()}`,
-      WIREWATCH_BACKUP_EVERY_MINUTES: '1440',
+      WIREWATCH_COPY_TO: join(testFolder(), 'copy'),
     });
     await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));
     ui = await openConsole(appliance);

@@ -174,7 +174,7 @@ describe('existing installation', () => {
     const places = newPlaces();
     const { config, unit } = places;
     const own =
-      '[server]\nport = 7000\n[ingest]\ndrop = "/srv/own"\n[backup]\nfolder = "/srv/backups"\n[log]\nfile = "/var/log/wirewatch/log"\n';
+      '[server]\nport = 7000\n[ingest]\ndrop = "/srv/own"\n[copy]\nto = "/srv/copy"\n[log]\nfile = "/var/log/wirewatch/log"\n';
     mkdirSync(path.dirname(config), { recursive: true });
     writeFileSync(config, own);
     const end = runSetup(places, '--port', '9000', '--drop', '/srv/own');
@@ -182,9 +182,9 @@ describe('existing installation', () => {
     assert.match(end.stdout, /\(configuration\): it exists, and stays as it is\n/);
     assert.equal(readFileSync(config, 'utf8'), own);
     const settings = settingsOf(unit);
-    // A missing backup disk must not prevent the service from starting.
+    // A missing disk of the copy must not prevent the service from starting.
     assert.deepEqual(settings.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
-    assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/own -/srv/backups -/var/log/wirewatch']);
+    assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/own -/srv/copy -/var/log/wirewatch']);
   });
 
   test('an existing unit is kept, with the way to a new one', () => {

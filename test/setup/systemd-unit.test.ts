@@ -65,7 +65,7 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
   });
 
   test('rates the exposure below 1.5 of 10', () => {
-    for (const more of [{}, { needed: ['/srv/exports'], optional: ['/srv/backups'] }]) {
+    for (const more of [{}, { needed: ['/srv/exports'], optional: ['/srv/copy'] }]) {
       const unit = written({ user: 'wirewatch', ...more });
       const { status, stdout } = spawnSync(
         'systemd-analyze',

@@ -255,7 +255,13 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       versions: 14_902_113,
       unreadable: null,
     },
-    backup: { folder: '/var/backups/wirewatch', newest_at: iso(nowMs - 3_600_000) },
+    copy: {
+      to: '/mnt/copy/wirewatch',
+      entries_behind: 0,
+      behind_since: null,
+      contact_at: iso(nowMs - 30_000),
+      failure: null,
+    },
     scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, found: [], not_compared: null },
     keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1, unreadable: null },
     followers: [],
@@ -272,7 +278,7 @@ function jobs(nowMs: number): Job[] {
       id: 1,
       operation: 'backup',
       state: 'done',
-      text: 'The backup was brought up to date: 2.1 MiB copied.',
+      text: '/mnt/copy/wirewatch is up to date: 2,201,930 bytes written.',
     },
   ];
 }

@@ -45,13 +45,12 @@ export const ROOMS = listed({
   query: `
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'pace.ts refused.ts',
-  backup: 'auth ingest log own-process.ts refused.ts store time.ts version.ts',
+  copy: 'auth ingest log pace.ts refused.ts store time.ts version.ts',
   health: 'counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
-    auth backup config counted.ts detection drop error-codes.ts health ingest limits log nearest.ts
+    auth config copy counted.ts detection drop error-codes.ts health ingest limits log nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time.ts version.ts windows`,
   generate: 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
@@ -70,13 +69,13 @@ export const ROOMS = listed({
     openapi operations pace.ts packed.ts query refused.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection operations time.ts',
   'appliance.ts': `
-    admin appliance-ingest.ts auth backup bounded-map.ts clock.ts config health http ingest limits log
+    admin appliance-ingest.ts auth bounded-map.ts clock.ts config copy health http ingest limits log
     logger.ts operations own-process.ts prepare-access.ts refused.ts store time.ts`,
   'appliance-ingest.ts': `
     admin auth bounded-map.ts config health http ingest logger.ts operations pace.ts seal.ts store time.ts
     version.ts`,
   cli: `
-    appliance-ingest.ts appliance.ts auth backup check clock.ts config counted.ts detection exports generate
+    appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports generate
     health ingest lab log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts pull
     refused.ts samples setup store text-layout.ts time.ts version.ts windows`,
   'prepare-access.ts': 'auth clock.ts config logger.ts store',
@@ -90,7 +89,7 @@ export const ROOMS = listed({
 /** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS = listed({
   '@sinclair/typebox': `
-    admin/ backup/ config/ console/ http/ limits/ log/ openapi/ operations/ pull/ query/`,
+    admin/ config/ console/ copy/ http/ limits/ log/ openapi/ operations/ pull/ query/ store/role.ts`,
   aws4fetch: 'copy/s3-place.ts',
   'better-sqlite3': 'store/addon.ts store/database.ts',
   chokidar: 'drop/drop-folder.ts',

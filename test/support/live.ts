@@ -10,5 +10,6 @@ export const LIVE: Live = {
     exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
     alerts: { open: 0, page_worthy: 0, paused: 0 },
   },
+  copy: null,
   reading: null,
 };

@@ -1,4 +1,4 @@
-/** An appliance with 51 detections, and a backup of the first 50. Since then the first one got another headline. */
+/** An appliance with 51 detections, and a copy of the first 50. Since then the first one got another headline. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -16,8 +16,9 @@ export const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 
 export let appliance: Appliance;
 export let work: string;
-/** A backup folder with 50 detections. */
+/** A copy with 50 detections, and the number of its last entry. */
 export let backup: string;
+export let backedUp: number;
 /** A copy of the data folder with 51 detections. */
 export let stopped: string;
 /** The first detection, and the 51st. */
@@ -33,7 +34,7 @@ before(async () => {
   first = newRow({ article_headline: 'right' });
   const rows = [first, ...Array.from({ length: 49 }, () => newRow())];
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
-  appliance.cli(['backup', backup]);
+  backedUp = JSON.parse(appliance.cli(['backup', backup, '--json']).stdout).entries;
   backedUpAtMs = Math.floor(Date.now() / 1000) * 1000;
   // Entries have times in whole seconds.
   await sleep(1100 - (Date.now() % 1000));

@@ -11,7 +11,7 @@ const LONG = `long${path.sep}`;
  */
 const LONG_IN_ROOMS = new Set(
   words(`
-  backup-faults backup-interrupted backup-schedule console-actions console-customers console-demo
+  console-actions console-customers console-demo copy-interrupted
   console-overdue console-tls console-views exam log pull recovery-drafts restore-crash several-processes
   start-advice`),
 );

@@ -1,5 +1,5 @@
 /**
- * Damages logs, databases and backups: flipped bits, overwritten pages, truncated files, lost, duplicated and swapped
+ * Damages logs, databases and copies: flipped bits, overwritten pages, truncated files, lost, duplicated and swapped
  * segments. Damaged data must be refused or repaired, never served.
  *
  * | damaged | required outcome |
@@ -10,7 +10,7 @@
  * | `detections.db` | the scrub reports the damage, or the content is unchanged; a start repairs reported damage |
  * | the change stream of a database | no client gets another text, or missing, extra or reordered rows |
  * | `access.db` and its spare copy | a start is refused, or the content is unchanged |
- * | a backup | a restore is refused, or restores the complete content |
+ * | a copy | a restore is refused, or restores the complete content |
  */
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,8 +18,7 @@ import { dirname, join } from 'node:path';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { addKey, revokeKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
-import { restore } from '../../src/backup/restore.ts';
-import { writeBackup } from '../../src/backup/write-backup.ts';
+import { restore } from '../../src/copy/restore.ts';
 import type { Prng } from '../../src/generate/prng.ts';
 import { scrub } from '../../src/log/scrub.ts';
 import { describeFindings } from '../../src/log/scrub-findings.ts';
@@ -27,6 +26,7 @@ import { Refused } from '../../src/refused.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
+import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { damageRandomly } from '../support/damage.ts';
 import {
   assertSameContent,
@@ -41,7 +41,7 @@ import type { Outcome, Part, PartOptions } from './part.ts';
 
 export const damage: Part = {
   name: 'damage',
-  about: 'damages logs, databases and backups 10,000 times',
+  about: 'damages logs, databases and copies 10,000 times',
   minutes: 20,
   needs: [],
   run,
@@ -54,7 +54,7 @@ interface Target {
   readonly times: number;
   readonly kinds: readonly DamageKind[];
   /** The files to damage. */
-  paths(): readonly string[];
+  paths(kind: DamageKind): readonly string[];
   /** @throws Error if the outcome is not allowed */
   check(time: number): Promise<Result>;
 }
@@ -64,8 +64,8 @@ interface Scene {
   readonly history: History;
   readonly content: Content;
   readonly access: Content;
-  readonly backup: string;
-  /** All files of the data folder and the backup. */
+  readonly copy: string;
+  /** All files of the data folder and the copy. */
   readonly files: Files;
 }
 
@@ -108,7 +108,7 @@ async function damageOnce(
 ): Promise<Result> {
   let changed: Files = files;
   // Some damage changes nothing: a page replaced by an equal one, a segment swapped with itself.
-  while (isSame(files, changed)) changed = damaged(files, kind, { prng, paths: target.paths() });
+  while (isSame(files, changed)) changed = damaged(files, kind, { prng, paths: target.paths(kind) });
   writeFiles(files, changed);
   try {
     return await target.check(time);
@@ -166,7 +166,7 @@ function readAll(folders: readonly string[]): Files {
 }
 
 function targetsOf(scene: Scene): Target[] {
-  const { history, content, backup, files } = scene;
+  const { history, content, copy, files } = scene;
   const { folder } = history;
   const within = (path: string) => () =>
     [...files.keys()].filter((each) => each.startsWith(`${path}/`)).sort();
@@ -225,7 +225,18 @@ function targetsOf(scene: Scene): Target[] {
       paths: () => [folder.access, folder.spare],
       check: async () => startOfAccess(scene),
     },
-    { name: 'backup', times: 1000, kinds: DAMAGE_KINDS, paths: within(backup), check: () => restored(scene) },
+    {
+      name: 'copy',
+      times: 1000,
+      kinds: DAMAGE_KINDS,
+      paths(kind) {
+        const all = within(copy)();
+        // Nothing else in a copy says that its newest part existed.
+        const newest = all.findLast((path) => path.startsWith(`${copy}/log/`));
+        return kind === 'lost' ? all.filter((path) => path !== newest) : all;
+      },
+      check: () => restored(scene),
+    },
   ];
 }
 
@@ -238,18 +249,19 @@ async function startOfAccess({ history, access }: Scene): Promise<Result> {
   return 'as it was';
 }
 
-async function restored({ history, backup, content, access }: Scene): Promise<Result> {
-  const data = join(dirname(backup), 'restored');
+async function restored({ history, copy, content, access }: Scene): Promise<Result> {
+  const data = join(dirname(copy), 'restored');
   const options = {
-    source: backup,
     data,
     replace: false,
     untilMs: null,
     drop: join(data, 'drop'),
     now: Date.now,
+    onProgress: () => {},
   };
+  const run = async () => restore({ ...options, source: await sourceAt(copy) });
   try {
-    if (await refuses([backup], () => restore({ ...options, onProgress: () => {} }))) return 'refused';
+    if (await refuses([copy], run)) return 'refused';
     assertSameContent(beforeEpoch(contentOfDetections(data)), beforeEpoch(content));
     // If the end of a log may be lost, a restore ends the console's sessions.
     const changed = ['console', 'audit', 'change'];
@@ -320,21 +332,22 @@ async function prepare(work: string): Promise<Scene> {
         INSERT INTO export_window (export, window_start, status, since, file)
           VALUES ('newswire', 600000, 'done', 1, 1);`),
   });
-  history.apply(rows(1, 60, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
-  history.apply(rows(50, 60, { last_scored_at: '2026-11-20T09:06:00Z' }));
-  for (let from = 1000; from < 1300; from += 50) history.apply(rows(from, 50));
-  history.stop();
   writeFileSync(folder.secret, Buffer.alloc(32, 7));
   makeAccess(folder.root);
-  const backup = join(work, 'backup');
-  const options = { data: folder.root, drop: '/nowhere', now: Date.now };
-  writeBackup({ ...options, target: backup, onProgress: () => {} });
+  const copy = join(work, 'copy');
+  await copyTo(copy, folder.root);
+  history.apply(rows(1, 60, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
+  history.apply(rows(50, 60, { last_scored_at: '2026-11-20T09:06:00Z' }));
+  await copyTo(copy, folder.root);
+  for (let from = 1000; from < 1300; from += 50) history.apply(rows(from, 50));
+  history.stop();
+  await copyTo(copy, folder.root);
   return {
     history,
     content: contentOfDetections(folder.root),
     access: contentOfAccess(history),
-    backup,
-    files: readAll([folder.root, backup]),
+    copy,
+    files: readAll([folder.root, copy]),
   };
 }
 

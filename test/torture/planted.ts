@@ -16,6 +16,7 @@ import { seededPrng } from '../support/seeded-prng.ts';
 import { startsProgram, testsByName } from '../support/test-files.ts';
 import type { Outcome, Part, PartOptions } from './part.ts';
 import { ACCESS_FAULTS } from './planted/access.ts';
+import { COPY_FAULTS } from './planted/copy.ts';
 import { DISK_FAULTS } from './planted/disk.ts';
 import type { PlantedFault } from './planted/fault.ts';
 import { INGEST_FAULTS } from './planted/ingest.ts';
@@ -31,6 +32,7 @@ const TEST_MS = 10 * 60_000;
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   ...DISK_FAULTS,
   ...LOG_FAULTS,
+  ...COPY_FAULTS,
   ...INGEST_FAULTS,
   ...ACCESS_FAULTS,
   ...READ_FAULTS,

@@ -69,12 +69,12 @@ function randomOf(prng: Prng, length: number): number[] {
   return Array.from({ length }, () => prng.below(256));
 }
 
-/** A name for a copy: of a segment, one of the next three numbers. */
+/** A name for a double: where names are numbers, one of the next three. */
 function nextName(name: string, prng: Prng): string {
-  const number = Number.parseInt(name, 10);
-  return Number.isNaN(number)
+  const [digits] = /^\d+/.exec(name) ?? [];
+  return digits === undefined
     ? `${name}.${randomBytes(2).toString('hex')}`
-    : `${`${number + 1 + prng.below(3)}`.padStart(12, '0')}.zst`;
+    : `${`${Number(digits) + 1 + prng.below(3)}`.padStart(digits.length, '0')}${name.slice(digits.length)}`;
 }
 
 export function isSame(a: Files, b: Files): boolean {

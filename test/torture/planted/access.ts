@@ -19,7 +19,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('store/revocations.ts', 'revocations', {
     'text !== undefined[- && checksum(text) === sum-]': 'a damaged revocation ends no other key',
   }),
-  ...faultsIn('backup/restore.ts', 'restore-damaged', {
+  ...faultsIn('copy/restore.ts', 'restore-damaged', {
     '[-applyEnded(db, [...endedIn(found), ...readEnded(live)]);-]': 'a restore revives no revoked key',
   }),
   ...faultsIn('ingest/threads/ingest-loop.ts', 'removal-request', {

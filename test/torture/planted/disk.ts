@@ -35,21 +35,10 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('store/database.ts', 'durability', {
     '{+if (false) +}db.pragma(`synchronous =': 'a confirmed change of access.db is durable',
   }),
-  ...faultsIn('backup/log-copy.ts', 'durability', {
-    '[-fsyncSync(target.fd)-];': 'the state file of a backup names only synced data',
-    '[-syncFolder(to);-]': 'segments of a backup are replaced in order',
-    '[-syncFolder(dirname(to));-]': "the name of a backup's log is synced",
+  ...faultsIn('copy/back-up.ts', 'data-folder', {
+    '[-requireOwner(folder);-]': 'root makes no copy that the service cannot continue',
   }),
-  ...faultsIn('backup/write-backup.ts', 'durability', {
-    '0o700 });[-\n    syncFolder(dirname(target));-]': "the name of a backup's folder is synced",
-  }),
-  ...faultsIn('backup/write-backup.ts', 'data-folder', {
-    '[-requireOwner(folder);-]': 'root makes no backup that the service cannot continue',
-  }),
-  ...faultsIn('backup/source.ts', 'durability', {
-    '[-syncFile(stage.secret);-]': 'a restored secret is synced',
-  }),
-  ...faultsIn('backup/restore.ts', 'durability', {
+  ...faultsIn('copy/restore.ts', 'durability', {
     '[-syncFile(stage.access);-]': 'a restored access.db is synced',
     '[-syncFile(stage.detections);-]': 'a restored detections.db is synced',
     '[-syncFolder(folder.root);-]': 'the rename that commits a restore is synced',

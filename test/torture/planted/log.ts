@@ -1,4 +1,4 @@
-/** Faults in the log, its recovery, removal and backup: missing comparisons, truncations and marks. */
+/** Faults in the log, its recovery, removal and restore: missing comparisons, truncations and marks. */
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LOG_FAULTS: readonly PlantedFault[] = [
@@ -22,7 +22,8 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/log-writer.ts', 'log-entries', {
     '[-if (this.#file !== null) ftruncateSync(this.#file, this.#end);-]':
       'rolled-back data is truncated from the log',
-    '[-this.#end = this.#offset;-]': 'the next entry is written after the last',
+    'throw this.#failure;\n    }\n    this.last = commit;\n    this.#isDirty = false;\n    [-this.#end = this.#offset;-]':
+      'the next entry is written after the last',
     '[-segment.program !== options.program-]{+false+}': 'another version of the program starts a new segment',
   }),
   ...faultsIn('log/log-reader.ts', 'log-entries', {
@@ -90,25 +91,15 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('ingest/requests/replay.ts', 'removal', {
     '...REREAD, [-streams, -]rows_to_skip': 'a replay brings no removed rows back',
   }),
-  ...faultsIn('backup/write-backup.ts', 'backup', {
-    'writeWhole(copy.access, {+readAccess(folder).+}content)':
-      'access.db of a backup is not newer than its log',
-    'if ([-!hasEntry(folder.log, end)-]{+false+}) {\n    const mark':
-      'a backup of another history is left alone',
-    "if ([-placeOf(folder.log, end) === 'before' && (epoch === null || before?.epoch !== epoch)-]{+false+})":
-      'a rewritten log replaces no backup of a discarded state',
-    'found.state.change [-> access.change-]{+< 0+}': 'a later access.db of a backup is left alone',
-  }),
-  ...faultsIn('backup/log-copy.ts', 'backup', { '[-tidyLog(to);-]': 'removed rows are gone from a backup' }),
-  ...faultsIn('backup/restore.ts', 'restore', {
+  ...faultsIn('copy/restore.ts', 'restore', {
     '[-replaced.parted !== null ? replaced.parted-]{+true ? (replaced.parted ?? Number.POSITIVE_INFINITY)+} : monthBeforeEnd(db)':
       'where it is not known what clients missed, the last 31 days are announced again',
     '[-undone,-]': 'what a restore undoes is announced again',
   }),
-  ...faultsIn('backup/discarded.ts', 'restore', {
+  ...faultsIn('copy/discarded.ts', 'restore', {
     '[-if (id !== undefined) this.undone.add(id);-]': 'what exists no more is listed',
   }),
-  ...faultsIn('backup/discarded.ts', 'restore-damaged', {
+  ...faultsIn('copy/discarded.ts', 'restore-damaged', {
     '[-given.last?.id === readLogMarkOf(live.detections)?.id-]{+true+}':
       'a log that ends before its database has a lost end',
     '[-given.isWhole = false;-]': 'a log that cannot be read has a lost end',

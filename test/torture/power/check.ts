@@ -4,7 +4,6 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { openAccess } from '../../../src/auth/open-access.ts';
-import { findSource, verifyBackup } from '../../../src/backup/source.ts';
 import { streamName } from '../../../src/detection/content-type.ts';
 import { recoverDetections } from '../../../src/log/recover.ts';
 import { scrub } from '../../../src/log/scrub.ts';
@@ -16,6 +15,7 @@ import type { Database } from '../../../src/store/database.ts';
 import { type DataFolder, dataFolder, ensureFolder } from '../../../src/store/folder.ts';
 import { refuseForeignDatabases } from '../../../src/store/installation.ts';
 import { readSecret } from '../../../src/store/secret.ts';
+import { sourceAt } from '../../support/copy-at.ts';
 import { NO_FILTERS } from '../../support/filters.ts';
 import { checkStreams } from '../../support/streams.ts';
 import type { Known } from './known.ts';
@@ -68,8 +68,8 @@ export async function checkImage(root: string, story: Story, known: Known, depth
     assert.deepEqual(findings, [], 'the database does not match its log');
   }
   if (depth.backup && known.hasBackup) {
-    const { findings } = verifyBackup(findSource(join(root, BACKUP)), () => {});
-    assert.deepEqual(findings, [], 'a complete backup is damaged');
+    const { findings } = await (await sourceAt(join(root, BACKUP))).verify(() => {});
+    assert.deepEqual(findings, [], 'a complete copy is damaged');
   }
   return { applied, isRebuilt: madeAnew !== null };
 }

@@ -28,7 +28,7 @@ export async function checkWorld(
   reference: readonly Detection[] | null,
   { mayRebuild = false, mayReorder = false } = {},
 ): Promise<void> {
-  if (existsSync(join(world.backup, 'backup.json'))) await mustEnd(world, ['verify', 'BACKUP']);
+  if (existsSync(join(world.backup, 'installation.json'))) await mustEnd(world, ['verify', 'BACKUP']);
   await world.start();
   await world.until('ingest to be idle', () => world.isIdle());
   await world.follow();

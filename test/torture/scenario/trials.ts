@@ -109,7 +109,7 @@ function casesOf(stage: RecordedStage, injections: TrialPlan['injections'], seed
 
 /** A path without the parts that differ from run to run. */
 function plain(path: string): string {
-  return path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, '*').replace(/\d+/g, '*');
+  return path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16}/g, '*').replace(/\d+/g, '*');
 }
 
 function choose(all: readonly Case[], { share, seed }: PartOptions): Case[] {

@@ -1,4 +1,4 @@
-/** An appliance with two detections, and backups of it. */
+/** An appliance with two detections, and copies of it. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,6 +27,7 @@ export interface Printed {
   readonly path: string;
   readonly written: number;
   readonly entries: number;
+  readonly access_changes: number;
 }
 
 export function backUp(to: string): Printed {

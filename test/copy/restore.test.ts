@@ -36,7 +36,7 @@ import {
   work,
 } from '../support/restore.ts';
 
-describe('if the data folder has the same log as the backup', () => {
+describe('if the data folder has the same log as the copy', () => {
   test('nothing is lost, and every column is equal', async () => {
     const [data, same] = [copyOf(stopped, 'kept'), join(work, 'same')];
     assert.equal(run('backup', same, '--data', data).status, 0);

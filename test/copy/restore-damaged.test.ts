@@ -1,4 +1,4 @@
-/** A backup that cannot be restored changes nothing. What a damaged log in the data folder had is lost, and it says so. */
+/** A copy that cannot be restored changes nothing. What a damaged log in the data folder had is lost, and it says so. */
 import assert from 'node:assert/strict';
 import {
   existsSync,
@@ -11,16 +11,18 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { entriesAfter } from '../../src/log/log-reader.ts';
 import { createKey } from '../support/appliance.ts';
-import { backup, copyOf, inDetections, restored, run, stopped, work } from '../support/restore.ts';
+import { backedUp, backup, copyOf, inDetections, restored, run, stopped, work } from '../support/restore.ts';
 
-function flip(path: string, at: number): void {
+function flip(path: string): void {
   const bytes = readFileSync(path);
+  const at = Math.floor(bytes.length / 2);
   bytes[at] = (bytes[at] ?? 0) ^ 1;
   writeFileSync(path, bytes);
 }
 
-describe('a bad backup changes nothing', () => {
+describe('a bad copy changes nothing', () => {
   function assertRefused(source: string, reason: RegExp): void {
     const data = join(work, 'untouched');
     const around = readdirSync(work);
@@ -32,28 +34,29 @@ describe('a bad backup changes nothing', () => {
     assert.equal(run('verify', source).status, 1);
   }
 
-  test('one with a changed byte, in the secret, access.db or the log, or without one of them', () => {
-    for (const [name, at, reason, missing] of [
-      ['secret', 0, /its secret is damaged/, /it has no secret/],
-      ['access.db', 5000, /its access\.db is damaged/, /its access\.db is missing/],
-      ['log/000000000001.zst', 300, /damaged|reach/, /does not reach entry/],
+  test('one with a changed byte in access.db or the log, with half a secret, or without one of them', () => {
+    const [access = ''] = readdirSync(join(backup, 'access'));
+    for (const [name, damage, reason, missing] of [
+      ['secret', (path: string) => truncateSync(path, 16), /its secret is damaged/, /it has no secret/],
+      [`access/${access}`, flip, /its access\/.* is damaged/, /it has no access\.db/],
+      ['log/0001/0000000000000001.zst', flip, /log\/0001\/.* has a damaged frame/, null],
     ] as const) {
-      const source = copyOf(backup, `changed-${name.replace('/', '-')}`);
+      const source = copyOf(backup, `changed-${name.replaceAll('/', '-')}`);
       const path = join(source, name);
-      flip(path, at);
+      damage(path);
       assertRefused(source, reason);
-      rmSync(path);
-      assertRefused(source, missing);
+      rmSync(name.startsWith('access') ? join(source, 'access') : path, { recursive: true });
+      if (missing !== null) assertRefused(source, missing);
     }
   });
 
-  test('something that is not a backup', () => {
-    writeFileSync(join(work, 'monday.tar'), 'text');
+  test('something that is not a copy', () => {
+    writeFileSync(join(work, 'a-file'), 'text');
     mkdirSync(join(work, 'nothing'));
     for (const [name, reason] of [
-      ['monday.tar', /a backup is a folder\..* pack the folder with tar, and unpack it before/],
-      ['gone', /cannot read the backup/],
-      ['nothing', /cannot read the backup/],
+      ['a-file', /a copy is a folder/],
+      ['gone', /cannot read the copy/],
+      ['nothing', /cannot read the copy .*it contains no copy/],
     ] as const) {
       const source = join(work, name);
       for (const args of [
@@ -70,22 +73,27 @@ describe('a bad backup changes nothing', () => {
 });
 
 describe('a data folder with damage, or of another history', () => {
-  const newest = (data: string, log: string) => join(data, log, readdirSync(join(data, log)).at(-1) ?? '');
-  const sizeOf = (path: string) => readFileSync(path).length;
+  const newest = (data: string) => join(data, 'log', readdirSync(join(data, 'log')).at(-1) ?? '');
+  /** Where the entries that the copy has end in the log of a data folder. */
+  const endIn = (data: string): number => {
+    for (const { part } of entriesAfter(join(data, 'log'), null))
+      if (part.kind === 'commit' && part.commit.entry === backedUp) return part.end;
+    throw new Error('the log lacks the last entry of the copy');
+  };
   const keysOf = (data: string): { id: string; revoked_at: string | null }[] =>
     JSON.parse(run('key', 'list', '--data', data, '--json').stdout);
 
   test('two states of one backup are not the same, though one ends where the other has a torn entry', () => {
     const [live, other] = [join(work, 'parted-1'), join(work, 'parted-2')];
     for (const data of [live, other]) restored(backup, '--data', data);
-    const path = newest(live, 'log');
+    const path = newest(live);
     writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(64, 0x5a)]));
     assert.equal(restored(other, '--replace', '--data', live).raised, true);
   });
 
   test('an entry that only the database still has is lost: files are read again', () => {
     const data = copyOf(stopped, 'cut-off');
-    truncateSync(newest(data, 'log'), sizeOf(newest(backup, 'log')) + 30);
+    truncateSync(newest(data), endIn(data) + 30);
     const { stdout, status } = run('restore', backup, '--replace', '--data', copyOf(data, 'cut-off-told'));
     assert.deepEqual([status, /Nothing was lost/.test(stdout)], [0, false], stdout);
     assert.match(stdout, /Changes after the end of the backup are lost/);
@@ -95,9 +103,9 @@ describe('a data folder with damage, or of another history', () => {
 
   test('a log that cannot be read to its end says what it can, and what changed in 31 days is announced again', () => {
     const data = copyOf(stopped, 'half-read');
-    const path = newest(data, 'log');
+    const path = newest(data);
     const bytes = readFileSync(path);
-    bytes.fill(0x5a, sizeOf(newest(backup, 'log')) + 30, sizeOf(newest(backup, 'log')) + 60);
+    bytes.fill(0x5a, endIn(data) + 30, endIn(data) + 60);
     writeFileSync(path, bytes);
     assert.equal(restored(backup, '--replace', '--data', data).raised, true);
     const announced = inDetections<{ count: number }>(

@@ -1,0 +1,128 @@
+/** The copy that a running appliance keeps: it follows, and an alert opens when it has not for five minutes. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, test } from 'node:test';
+import { findAccess } from '../../src/auth/spare-copy.ts';
+import { type KeptCopy, keepCopy } from '../../src/copy/keep.ts';
+import { Unreachable } from '../../src/copy/place.ts';
+import { ofCopy } from '../../src/copy/source.ts';
+import { failed } from '../../src/refused.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { formatMs, MINUTE_MS } from '../../src/time.ts';
+import { openAccess } from '../support/access.ts';
+import { createHistory, type History, rowsFrom } from '../support/history.ts';
+import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
+import { until } from '../support/until.ts';
+
+let history: History;
+let place: MemoryPlace;
+let kept: KeptCopy | null;
+let nowMs: number;
+let turns: number;
+/** The alert "copy behind". */
+let alert: string | null;
+let said: string[];
+beforeEach(async () => {
+  history = await createHistory();
+  place = memoryPlace();
+  writeFileSync(history.folder.secret, randomBytes(32));
+  openAccess(history.folder.root, { create: true }).close();
+  history.apply(rowsFrom(1, 1));
+  nowMs = Date.parse('2026-11-20T09:00:00Z');
+  [turns, alert, said] = [0, null, []];
+});
+afterEach(async () => {
+  await kept?.close();
+  history.delete();
+});
+
+function keep(open: () => Promise<MemoryPlace> = async () => place): KeptCopy {
+  const { folder } = history;
+  kept = keepCopy({
+    to: 'memory',
+    open,
+    folder,
+    applied: () => readLogMark(history.db()),
+    accessChange() {
+      const found = findAccess(folder);
+      return found.kind === 'sound' ? found.state.change : 0;
+    },
+    now: () => nowMs,
+    log: (level, msg) => void said.push(`${level}: ${msg}`),
+    onAlert(detail) {
+      alert = detail;
+      turns += 1;
+    },
+  });
+  return kept;
+}
+
+const nextTurn = async () => {
+  const before = turns;
+  await until('the next look', () => turns > before);
+};
+const upToDate = (copy: KeptCopy) =>
+  until('the copy to be up to date', () => copy.state().behind_since === null);
+const away = () => {
+  throw new Unreachable('the place does not answer');
+};
+
+test('it gets what is there at the start, and each entry and change of keys after that', async () => {
+  const copy = keep();
+  assert.deepEqual([copy.state().entries_behind, copy.state().contact_at], [null, null]);
+  await upToDate(copy);
+  history.apply(rowsFrom(10, 2));
+  const end = readLogMark(history.db())?.entry;
+  assert.equal(copy.state().entries_behind, 1);
+  await until('the entry to be copied', () => copy.state().entries_behind === 0);
+  assert.deepEqual(await ofCopy(place).verify(() => {}), { entries: end, findings: [] });
+  const { size } = place.objects;
+  await nextTurn();
+  assert.equal(place.objects.size, size, 'nothing is new');
+  openAccess(history.folder.root, { create: true }).exec('UPDATE change SET number = number + 1');
+  await until('access.db to be copied', () => place.objects.size > size);
+  assert.deepEqual([alert, said], [null, []]);
+});
+
+test('a place that does not answer is an alert after five minutes, until it is written again', async () => {
+  const copy = keep();
+  await upToDate(copy);
+  place.before = away;
+  const sinceMs = nowMs;
+  history.apply(rowsFrom(10, 1));
+  await until('the failure', () => copy.state().failure !== null);
+  nowMs += 5 * MINUTE_MS - 1;
+  await nextTurn();
+  assert.equal(alert, null);
+  nowMs += 1;
+  await nextTurn();
+  assert.match(
+    alert ?? '',
+    /^memory: the place does not answer\. It was written last at 2026-11-20T09:00:00Z$/,
+  );
+  assert.deepEqual(copy.state(), {
+    to: 'memory',
+    entries_behind: 1,
+    behind_since: formatMs(sinceMs),
+    contact_at: formatMs(sinceMs),
+    failure: 'the place does not answer',
+  });
+  place.before = () => {};
+  await upToDate(copy);
+  await nextTurn();
+  assert.equal(alert, null);
+  assert.deepEqual(said, [
+    'warn: cannot write the copy: it is tried again',
+    'info: the copy is up to date again',
+  ]);
+});
+
+test('a place that is refused is an alert at once', async () => {
+  const copy = keep(async () => {
+    throw failed('cannot keep a copy in memory: it has no hard links.');
+  });
+  await nextTurn();
+  assert.match(alert ?? '', /it has no hard links\. It was not written since the start$/);
+  assert.equal(copy.state().contact_at, null);
+});

@@ -1,0 +1,106 @@
+/** Whose copy a place has, and the states of access.db in it. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { afterEach, beforeEach, test } from 'node:test';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { findAccess } from '../../src/auth/spare-copy.ts';
+import { accessName, INSTALLATION } from '../../src/copy/names.ts';
+import { ownerOf, readCopiedAccess } from '../../src/copy/own-copy.ts';
+import { Shipper } from '../../src/copy/ship.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { openAccess } from '../support/access.ts';
+import { createHistory, type History, rowsFrom } from '../support/history.ts';
+import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
+
+let history: History;
+let place: MemoryPlace;
+let changes = 0;
+beforeEach(async () => {
+  history = await createHistory();
+  place = memoryPlace();
+  writeFileSync(history.folder.secret, randomBytes(32));
+  change();
+  history.apply(rowsFrom(1, 1));
+});
+afterEach(() => history.delete());
+
+function change(): void {
+  changes += 1;
+  const db = openAccess(history.folder.root, { create: true });
+  addAccount(db, { id: `account-${changes}`, name: 'Acme', daily_rows: null }, Date.now());
+  db.close();
+}
+
+const ship = (access = findAccess(history.folder)) =>
+  new Shipper(place, history.folder).ship(access, readLogMark(history.db()));
+
+/** @returns the refusal, after which the place must be as it was */
+async function refused(work: Promise<unknown>): Promise<string> {
+  const before = new Map(place.objects);
+  const message = await work.then(
+    () => 'it was written',
+    (error: Error) => error.message,
+  );
+  assert.deepEqual(place.objects, before);
+  return message;
+}
+
+test('access.db is written after the log: what it says is in a log that is there', async () => {
+  await ship();
+  history.apply(rowsFrom(10, 1));
+  change();
+  const created: string[] = [];
+  place.before = (operation, name) => {
+    if (operation === 'create') created.push(name.replace(/\/.*/, ''));
+  };
+  await ship();
+  assert.deepEqual(created, ['log', 'access']);
+});
+
+test('a place with another secret is left alone', async () => {
+  await ship();
+  writeFileSync(history.folder.secret, randomBytes(32));
+  assert.match(await refused(ship()), /left as it is: its secret is another one/);
+});
+
+test('a data folder is left alone', async () => {
+  place.objects.set('access.db', Buffer.from(''));
+  assert.match(await refused(ship()), /left as it is: it is a data folder/);
+});
+
+test('a later state of access.db is left alone; of each, the newest five are kept', async () => {
+  const early = findAccess(history.folder);
+  for (let count = 0; count < 8; count += 1) {
+    change();
+    await ship();
+  }
+  assert.match(await refused(ship(early)), /accounts and keys are of a later state/);
+  const kept = [...place.objects.keys()].filter((name) => name.startsWith('access/'));
+  assert.equal(kept.length, 5);
+  const latest = findAccess(history.folder);
+  assert.ok(latest.kind === 'sound');
+  assert.deepEqual(await readCopiedAccess(place), { state: latest.state, content: latest.content });
+  const content = place.objects.get(kept.at(-1) ?? '') ?? Buffer.alloc(0);
+  place.objects.set(accessName(latest.state.change + 1), content);
+  await assert.rejects(readCopiedAccess(place), /has another state than its name says/);
+});
+
+test('another state of access.db with the same number is left alone', async () => {
+  await ship();
+  const found = findAccess(history.folder);
+  assert.ok(found.kind === 'sound');
+  const content = Buffer.concat([found.content, Buffer.alloc(1)]);
+  assert.match(await refused(ship({ ...found, content })), /of another state of this installation/);
+});
+
+test('a copy of a newer version is refused, and one whose owner cannot be read', async () => {
+  await ship();
+  const own = JSON.parse(place.objects.get(INSTALLATION)?.toString() ?? '');
+  place.objects.set(INSTALLATION, Buffer.from(JSON.stringify({ ...own, version: 9 })));
+  await assert.rejects(ownerOf(place), /version 9.*Use the version of Wirewatch that wrote it/);
+  for (const damaged of ['', '{}']) {
+    place.objects.set(INSTALLATION, Buffer.from(damaged));
+    await assert.rejects(ownerOf(place), /installation\.json is damaged/);
+  }
+});

@@ -1,0 +1,37 @@
+/** Faults in the copy: two writers, parts that are lost or read twice, and what must be there before something else. */
+import { faultsIn, type PlantedFault } from './fault.ts';
+
+export const COPY_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('copy/ship.ts', 'ship', {
+    'if (isCreated && [-beyond.every((one) => one === name)-]{+true+}) return true;':
+      'a number that was merged and deleted does not make a second writer',
+    "if (last !== null && [-!['known', 'before'].includes(placeOf(log, last))-]{+false+})":
+      'a copy that ends with an entry of another history is left alone',
+    '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, before, generationContent(generation)))) return false;':
+      'an old generation goes only once another takes its place',
+  }),
+  ...faultsIn('copy/ship.ts', 'own-copy', {
+    '{+this.#count(await writeAccess(this.#place, state, content));\n      +}if (end !== null) while':
+      'access.db of a copy is not newer than its log',
+  }),
+  ...faultsIn('copy/own-copy.ts', 'own-copy', {
+    'if ([-!(await place.read(SECRET))?.equals(secret)-]{+false+})':
+      'a copy with another secret is left alone',
+    'if ([-before > change-]{+false+})': 'a later access.db of a copy is left alone',
+    'if ([-!there.content.equals(content)-]{+false+})': 'access.db of a history that parted is left alone',
+    'if ([-state?.change === change-]{+state !== null+})':
+      'access.db under the number of another change is damage',
+  }),
+  ...faultsIn('copy/entries.ts', 'entries', {
+    'if ([-frames !== this.#frames || commit.checksum !== this.#checksum-]{+false+})':
+      'an entry whose frames are missing is damage',
+  }),
+  ...faultsIn('copy/keep.ts', 'keep', {
+    'if (error instanceof Refused) behindSinceMs = [-Math.min(behindSinceMs ?? 0, now() - BEHIND_MS_MAX)-]{+behindSinceMs+};':
+      'a place that is refused is an alert at once',
+  }),
+  ...faultsIn('copy/back-up.ts', 'pending-entry', {
+    "[-if (mark !== null && placeOf(log, mark) === 'known') return mark;-]":
+      'a copy has no entry that the database refused',
+  }),
+];
