@@ -14,6 +14,9 @@ import { framesOf, type RawFrame } from './entries.ts';
 import { generationFolder, inOrder, LOG, type LogObject } from './names.ts';
 import type { Place } from './place.ts';
 
+/** How often objects may go while they are looked for. */
+const TRIES_MAX = 5;
+
 /** What stands in a part in place of entries: an entry in pieces, or the next generation. */
 const Pointer = Type.Union([
   Type.Object({ large: Type.Array(Type.String()) }),
@@ -44,11 +47,17 @@ export interface CopiedLog {
 /** @throws Unreachable, LogDamage */
 export async function findLog(place: Place): Promise<CopiedLog> {
   const changes: string[] = [];
-  for (let generation = 1; ; ) {
+  for (let generation = 1, tries = 1; ; ) {
     const objects = inOrder(await place.list(generationFolder(LOG, generation), ''));
     const last = objects.at(-1);
-    const next = last === undefined || last.last !== null ? null : await generationIn(place, last.name);
-    if (next === null || last === undefined) return { generation, changes, objects };
+    if (last === undefined || last.last !== null) return { generation, changes, objects };
+    // Between the two calls the writer may have deleted it, since another generation is in use.
+    if (tries < TRIES_MAX && (await place.read(last.name)) === null) {
+      tries += 1;
+      continue;
+    }
+    const next = await generationIn(place, last.name);
+    if (next === null) return { generation, changes, objects };
     changes.push(last.name);
     generation = next.generation;
   }

@@ -7,10 +7,11 @@ import { findAccess } from '../auth/spare-copy.ts';
 import { LogApplier } from '../log/apply-log.ts';
 import type { Commit } from '../log/format.ts';
 import { decodeLines, encodeFrame, unpackLines } from '../log/frame.ts';
-import { findTail } from '../log/log-reader.ts';
+import { findTail, newestCommits } from '../log/log-reader.ts';
 import { LogWriter } from '../log/log-writer.ts';
 import { applyPending, type Recovered } from '../log/recover.ts';
 import { draftOf, replaceLog, tidyLog } from '../log/segment.ts';
+import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
@@ -96,7 +97,7 @@ export class Follower {
         id: randomBytes(8).toString('hex'),
         after: this.#log.last?.id ?? null,
         at: formatMs(now()),
-        operation: { kind: PROMOTE, machine, ...by },
+        operation: { kind: PROMOTE, machine, epoch: this.#nextEpoch(), ...by },
         frames: 0,
         checksum: 0,
       };
@@ -107,6 +108,12 @@ export class Follower {
       if (this.#log.last?.id === commit.id) return;
     }
     throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
+  }
+
+  /** Beyond all that were begun, or given to a machine whose end is lost. */
+  #nextEpoch(): number {
+    const given = newestPromotion(this.#options.folder)?.epoch ?? 0;
+    return Math.max(given, epochTimes(this.#db).length) + 1;
   }
 
   #ownChange(): number {
@@ -258,4 +265,18 @@ export class Follower {
       `${this.#options.place.text} lacks what this machine has: another machine was the writer meanwhile. Make this one a standby of it: stop Wirewatch, and run wirewatch restore ${this.#options.place.text} --replace`,
     );
   }
+}
+
+/**
+ * The last promotion in a log; null: there is none, or a snapshot has taken its place, whose epochs have its number.
+ * @param segmentsMax how far to search
+ */
+export function newestPromotion(
+  { log }: Pick<DataFolder, 'log'>,
+  segmentsMax = Number.POSITIVE_INFINITY,
+): { readonly machine: unknown; readonly epoch: number } | null {
+  const search = { before: Number.POSITIVE_INFINITY, limit: 1, segmentsMax };
+  const { commits } = newestCommits(log, search, ({ operation }) => operation.kind === PROMOTE);
+  const operation = commits[0]?.operation;
+  return operation === undefined ? null : { machine: operation.machine, epoch: Number(operation.epoch) };
 }

@@ -51,7 +51,7 @@ export interface RestoreOptions {
   /** Whether an existing installation is moved aside. */
   readonly replace: boolean;
   /** Whether the machine becomes a standby of the source: then nothing is changed in what is restored. */
-  readonly standby: boolean;
+  readonly standby?: boolean;
   /** Restores the state at this time, epoch milliseconds; null: the newest. */
   readonly untilMs: number | null;
   /** The drop folder, whose archive may contain newer files. */
@@ -239,10 +239,11 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
   const { source, untilMs, onProgress } = options;
   await source.load(stage, onProgress);
   const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
-  const access = options.standby ? accessOfSource(stage, live) : makeAccess(stage, live, options.now());
+  const access =
+    options.standby === true ? accessOfSource(stage, live) : makeAccess(stage, live, options.now());
   onProgress('comparing the logs', 0, 0);
   const replaced = replacedHistory(live, stage);
-  const raised = !options.standby && (untilMs !== null || !replaced.isSame);
+  const raised = options.standby !== true && (untilMs !== null || !replaced.isSame);
   const isLater = access.access === 'continued';
   const made = await makeDetections(options, stage, raised, { cut, replaced, isLater });
   return { ...made, ...access, entries_cut: cut.entries, raised };

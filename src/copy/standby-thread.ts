@@ -2,7 +2,6 @@
 import { now } from '../clock.ts';
 import { StreamWriter } from '../ingest/apply/stream-writer.ts';
 import type { Standby, StandbyParts } from '../ingest/threads/ingest-thread.ts';
-import { newestCommits } from '../log/log-reader.ts';
 import type { Recovered } from '../log/recover.ts';
 import { monthBeforeEnd } from '../log/version-epoch.ts';
 import { failed, reasonOf } from '../refused.ts';
@@ -11,9 +10,9 @@ import type { CopyState } from '../store/copy-state.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
-import { noteRole, PROMOTE, readRole } from '../store/role.ts';
+import { noteRole, readRole } from '../store/role.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
-import { Follower } from './follow.ts';
+import { Follower, newestPromotion } from './follow.ts';
 import { openPlace } from './open-place.ts';
 
 const RETRY_MS_MAX = MINUTE_MS;
@@ -46,14 +45,16 @@ export function createStandby(): Standby {
 /** What the old writer gave out behind the end of the copy is not known: versions and positions go beyond it. */
 export function beginEpoch(recovered: Recovered, folder: DataFolder): Recovered {
   const note = readRole(folder);
-  if (!note.epoch_due) return recovered;
+  if (note.epoch_due === null) return recovered;
   const { db, log } = recovered;
   const writer = new StreamWriter({ db, log, folder: folder.log, now, onDelivered() {} });
   const reason = `this machine took over from another writer, whose log ended at ${formatMs(now())} or later`;
   const parted = monthBeforeEnd(db);
-  const epoch = { reason, orphans: 'to read', position: 0, number: 0, parted } as const;
+  // The place gave this number to one machine: another one that was promoted, and whose end is lost, had another.
+  const number = note.epoch_due - 1;
+  const epoch = { reason, orphans: 'to read', position: 0, number, parted } as const;
   writer.commit(writer.begin(new Set(), epoch), { kind: 'epoch', reason });
-  noteRole(folder, { ...note, epoch_due: false });
+  noteRole(folder, { ...note, epoch_due: null });
   // A connection notes what one writer changes.
   closeDetections(db);
   return { ...recovered, db: openDetections(folder.detections) };
@@ -153,7 +154,7 @@ class Following {
   #notePromotion(): void {
     const note = readRole(this.#folder);
     if (note.promoted) return;
-    noteRole(this.#folder, { ...note, promoted: true, epoch_due: true });
+    noteRole(this.#folder, { ...note, promoted: true, epoch_due: newestPromotion(this.#folder)?.epoch ?? 1 });
   }
 
   #state(failure: string | null): CopyState {
@@ -171,8 +172,5 @@ class Following {
 
 /** Whether a crash came between the promotion of this machine and its note. */
 function isPromotedIn(folder: DataFolder): boolean {
-  const { machine } = readRole(folder);
-  const search = { before: Number.POSITIVE_INFINITY, limit: 1, segmentsMax: SEGMENTS_SEARCHED };
-  const { commits } = newestCommits(folder.log, search, ({ operation }) => operation.kind === PROMOTE);
-  return commits[0]?.operation.machine === machine;
+  return newestPromotion(folder, SEGMENTS_SEARCHED)?.machine === readRole(folder).machine;
 }

@@ -15,7 +15,8 @@ export function createDetectionsReader(path: string) {
     /** @throws Refused with the reason while the database cannot be read yet */
     db(): Database {
       if (db !== null) return db;
-      throw new Refused(code, reason, { retryAfterSeconds: DAMAGE_RETRY_SECONDS });
+      // What has ended does not come back by waiting.
+      throw new Refused(code, reason, code === 'failed' ? { retryAfterSeconds: DAMAGE_RETRY_SECONDS } : {});
     },
     /** @throws SQLite's error */
     open(): void {

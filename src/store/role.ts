@@ -21,8 +21,8 @@ const RoleNote = Type.Object({
   machine: Type.String(),
   /** Whether it was promoted: then it writes, whatever the configuration says. */
   promoted: Type.Boolean(),
-  /** Whether a version epoch must begin before it ingests: the end of the log before the promotion may be lost. */
-  epoch_due: Type.Boolean(),
+  /** The version epoch that must begin before it ingests, since the old writer's end may be lost; null: none. */
+  epoch_due: Type.Union([Type.Integer(), Type.Null()]),
   /** Who took its place, in words; null: nobody. */
   superseded: Type.Union([Type.String(), Type.Null()]),
 });
@@ -37,7 +37,7 @@ export function readRole(folder: DataFolder): RoleNote {
     if (!isErrorCode(error, 'ENOENT') && !(error instanceof SyntaxError)) throw error;
     if (isErrorCode(error, 'ENOENT')) {
       const machine = `${hostname()}-${randomBytes(4).toString('hex')}`;
-      return { machine, promoted: false, epoch_due: false, superseded: null };
+      return { machine, promoted: false, epoch_due: null, superseded: null };
     }
   }
   throw misconfigured(

@@ -338,7 +338,7 @@ describe('the operations thread', () => {
       const thread = new Operations(
         {
           settings,
-          ingest: { ask: async () => outcome, wake: () => {} },
+          ingest: { ask: async () => outcome, wake: () => {}, promote: async () => {} },
           denials: new Denials(),
           onDenied() {},
           lab: null,

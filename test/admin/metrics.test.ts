@@ -37,6 +37,7 @@ function sourcesOf({ folder }: Pick<TestStore, 'folder'>): Omit<GaugeSources, 'k
         status: 'ok',
         exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
         alerts: { open: 0, page_worthy: 0, paused: 0 },
+        role: 'writer',
       }),
       alerts: () => [],
     },

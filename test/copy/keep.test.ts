@@ -54,6 +54,7 @@ function keep(open: () => Promise<MemoryPlace> = async () => place): KeptCopy {
       alert = detail;
       turns += 1;
     },
+    onTakenOver: (by) => said.push(`taken over: ${by}`),
   });
   return kept;
 }

@@ -94,6 +94,7 @@ describe('a new installation', () => {
         imagewire: { newest_done: formatMs(window + WINDOW_MS) },
       },
       alerts: { open: found.alerts.open, page_worthy: 0, paused: 0 },
+      role: 'writer',
     });
     const page = await appliance.get(`/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`);
     const { as_of } = JSON.parse(await page.text());

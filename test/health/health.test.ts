@@ -35,6 +35,7 @@ describe('the rules of health', () => {
         status: 'degraded',
         exports: { newswire: { newest_done: '2026-11-21T11:50:00Z' }, imagewire: { newest_done: null } },
         alerts: { open: 2, page_worthy: 1, paused: 0 },
+        role: 'writer',
       },
     );
   });

@@ -47,6 +47,7 @@ describe('the monitor', () => {
         close: () => {},
       },
       now: () => nowMs,
+      role: () => 'writer',
       log: pino({ base: null, level: 'debug' }, collector(lines)),
     });
   }
@@ -101,6 +102,7 @@ describe('the monitor', () => {
       status: 'ok',
       exports: { newswire: { newest_done: formatMs(NOW) }, imagewire: { newest_done: formatMs(NOW) } },
       alerts: { open: 0, page_worthy: 0, paused: 0 },
+      role: 'writer',
     });
     pauseIngest(access, nowMs);
     assert.equal(monitor.health().alerts.paused, 1);
@@ -185,6 +187,7 @@ describe('the monitor', () => {
       status: 'degraded',
       exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
       alerts: { open: 1, page_worthy: 1, paused: 0 },
+      role: 'writer',
     });
   });
 

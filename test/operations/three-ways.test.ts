@@ -74,6 +74,7 @@ function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
     ['backup', {}],
     ['verify', {}],
     ['compact', {}],
+    ['promote', {}],
   ]);
 }
 

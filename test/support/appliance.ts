@@ -56,6 +56,8 @@ export interface Starting {
   logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
   /** SIGTERM; @returns the exit code */
   stop(): Promise<number | null>;
+  /** SIGSTOP or SIGCONT. */
+  pause(signal: 'SIGSTOP' | 'SIGCONT'): void;
   /** SIGKILL; resolves when the process has ended. */
   kill(): Promise<void>;
 }
@@ -266,6 +268,7 @@ function startingOf(run: RunningProgram): Starting {
     logged: (what, condition) => run.until(what, () => run.log().find(condition)),
     listening: run.url,
     stop: () => end('SIGTERM'),
+    pause: (signal) => run.kill(signal),
     async kill() {
       await end('SIGKILL');
     },

@@ -45,12 +45,12 @@ export const ROOMS = listed({
   query: `
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'auth ingest log pace.ts refused.ts store time.ts version.ts',
+  copy: 'auth clock.ts ingest log pace.ts refused.ts store time.ts version.ts',
   health: 'counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
-    auth config copy counted.ts detection drop error-codes.ts health ingest limits log nearest.ts
+    auth config counted.ts detection drop error-codes.ts health ingest limits log nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time.ts version.ts windows`,
   generate: 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
@@ -68,28 +68,30 @@ export const ROOMS = listed({
     auth bounded-map.ts clock.ts config detection drop health http ingest limits log logger.ts manual
     openapi operations pace.ts packed.ts query refused.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection operations time.ts',
+  'appliance-copy.ts': 'auth clock.ts config copy health logger.ts refused.ts store time.ts',
   'appliance.ts': `
-    admin appliance-ingest.ts auth bounded-map.ts clock.ts config copy health http ingest limits log
-    logger.ts operations own-process.ts prepare-access.ts refused.ts store time.ts`,
+    admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest
+    limits log logger.ts operations own-process.ts prepare-access.ts refused.ts store time.ts`,
   'appliance-ingest.ts': `
-    admin auth bounded-map.ts config health http ingest logger.ts operations pace.ts seal.ts store time.ts
-    version.ts`,
+    admin auth bounded-map.ts config copy health http ingest logger.ts operations pace.ts seal.ts store
+    time.ts version.ts`,
   cli: `
     appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports generate
-    health ingest lab log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts pull
-    refused.ts samples setup store text-layout.ts time.ts version.ts windows`,
+    health ingest lab log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts
+    pull refused.ts samples setup store text-layout.ts time.ts version.ts windows`,
   'prepare-access.ts': 'auth clock.ts config logger.ts store',
   'launch.ts': 'setup',
   'debug-variables.ts': 'packed.ts',
   'main.ts': 'cli debug-variables.ts',
   'own-process.ts': 'packed.ts',
-  'worker.ts': 'admin ingest',
+  'worker.ts': 'admin copy ingest',
 });
 
 /** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS = listed({
   '@sinclair/typebox': `
-    admin/ config/ console/ copy/ http/ limits/ log/ openapi/ operations/ pull/ query/ store/role.ts`,
+    admin/ config/ console/ copy/ http/ limits/ log/ openapi/ operations/ pull/ query/
+    store/role.ts`,
   aws4fetch: 'copy/s3-place.ts',
   'better-sqlite3': 'store/addon.ts store/database.ts',
   chokidar: 'drop/drop-folder.ts',

@@ -9,7 +9,9 @@ export const LIVE: Live = {
     status: 'ok',
     exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
     alerts: { open: 0, page_worthy: 0, paused: 0 },
+    role: 'writer',
   },
+  role: 'writer',
   copy: null,
   reading: null,
 };

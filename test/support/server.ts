@@ -86,6 +86,7 @@ const HEALTHY: HealthSource = {
     status: 'ok',
     exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
     alerts: { open: 0, page_worthy: 0, paused: 0 },
+    role: 'writer',
   }),
   noteFault: () => {},
 };

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
-import { Follower } from '../../src/copy/follow.ts';
+import { Follower, newestPromotion } from '../../src/copy/follow.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { Shipper, TakenOver } from '../../src/copy/ship.ts';
 import { ofCopy } from '../../src/copy/source.ts';
@@ -198,7 +198,11 @@ class Machine {
       if (this.#recovered !== null) {
         this.#recovered = { ...this.#recovered, log: follower.log };
         if (follower.isPromoted)
-          noteRole(this.folder, { ...readRole(this.folder), promoted: true, epoch_due: true });
+          noteRole(this.folder, {
+            ...readRole(this.folder),
+            promoted: true,
+            epoch_due: newestPromotion(this.folder)?.epoch ?? 1,
+          });
       }
     }
   }
@@ -357,7 +361,7 @@ class Histories {
   async #settled(machine: Machine, work: Promise<void>): Promise<void> {
     try {
       await work;
-      if (machine.isWriter && readRole(machine.folder).epoch_due) await this.#kill(machine);
+      if (machine.isWriter && readRole(machine.folder).epoch_due !== null) await this.#kill(machine);
     } catch (error) {
       if (error instanceof TakenOver) {
         this.#note('taken over', 'taken over');
@@ -367,6 +371,8 @@ class Histories {
       }
       const isExpected =
         error instanceof Killed ||
+        // The writer deleted an old generation while it was read.
+        / is missing$/.test((error as Error).message) ||
         error instanceof DatabaseDamage ||
         (error as Error).message === 'the place is away';
       // A standby that promoted itself while another did.

@@ -5,9 +5,9 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/ship.ts', 'ship', {
     'if (isCreated && [-beyond.every((one) => one === name)-]{+true+}) return true;':
       'a number that was merged and deleted does not make a second writer',
-    "if (last !== null && [-!['known', 'before'].includes(placeOf(log, last))-]{+false+})":
+    "if ([-found !== 'known' && (found !== 'before' || (await this.#newestWriter()) !== null)-]{+false+})":
       'a copy that ends with an entry of another history is left alone',
-    '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, before, generationContent(generation)))) return false;':
+    '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, before, generationContent(generation, readRole(this.#folder).machine))))':
       'an old generation goes only once another takes its place',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
@@ -18,7 +18,8 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     'if ([-!(await place.read(SECRET))?.equals(secret)-]{+false+})':
       'a copy with another secret is left alone',
     'if ([-before > change-]{+false+})': 'a later access.db of a copy is left alone',
-    'if ([-!there.content.equals(content)-]{+false+})': 'access.db of a history that parted is left alone',
+    'if ([-!hasSameRows(there.content, content)-]{+false+})':
+      'access.db of a history that parted is left alone',
     'if ([-state?.change === change-]{+state !== null+})':
       'access.db under the number of another change is damage',
   }),

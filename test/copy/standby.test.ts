@@ -1,0 +1,147 @@
+/** A standby beside a writer, as programs: it serves what the writer has, takes over, and the old writer follows it. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+
+const WAIT_MS = 30_000;
+let work: string;
+let place: string;
+let settings: Record<string, string>;
+let one: Installation;
+let other: Installation;
+let writer: Serving;
+let standby: Serving;
+
+before(async () => {
+  work = mkdtempSync(join(tmpdir(), 'wirewatch-standby-'));
+  place = join(work, 'copy');
+  settings = {
+    WIREWATCH_COPY_TO: place,
+    WIREWATCH_INGEST_DROP: join(work, 'drop'),
+    WIREWATCH_SERVER_BASE_URL: 'https://api.example',
+  };
+  one = createInstallation(settings);
+  other = createInstallation({ ...settings, WIREWATCH_COPY_STANDBY: 'true' });
+  writer = await one.serve();
+  drop();
+  await until('the copy', async () => copyOf(one)?.entries_behind === 0 && (await rowsOf(writer)) !== '');
+});
+
+after(() => {
+  one.remove();
+  other.remove();
+  rmSync(work, { recursive: true, force: true });
+});
+
+function drop(): void {
+  putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson([newRow(), newRow()]));
+}
+
+/** The bytes of the change stream, as a client reads them. */
+async function rowsOf({ get }: Serving): Promise<string> {
+  const since = new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '');
+  const headers = { Authorization: `Bearer ${one.key}` };
+  const response = await fetch(
+    `${(await get('/v1/health')).url.replace('/v1/health', '')}/v1/detections/changes?since=${since}&limit=1000`,
+    { headers },
+  );
+  if (response.status !== 200) return `status ${response.status}`;
+  const { data } = (await response.json()) as { data: unknown[] };
+  return data.length === 0 ? '' : JSON.stringify(data);
+}
+
+function copyOf(installation: Installation) {
+  const { copy } = JSON.parse(installation.cli(['status', '--json']).stdout);
+  return copy as { entries_behind: number | null; failure: string | null } | null;
+}
+
+async function roleOf({ get }: Serving): Promise<string> {
+  return ((await (await get('/v1/health')).json()) as { role: string }).role;
+}
+
+async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  for (const endMs = performance.now() + WAIT_MS; !(await isSo()); await sleep(100))
+    assert.ok(performance.now() < endMs, `waited in vain for ${what}`);
+}
+
+test('a standby begins with a restore of the copy, which changes nothing, and serves the same rows', async () => {
+  const { stdout } = other.cli(['restore', place, '--replace']);
+  assert.match(stdout, /This machine is a standby/);
+  standby = await other.serve();
+  assert.equal(await roleOf(standby), 'standby');
+  assert.equal(await roleOf(writer), 'writer');
+  assert.equal(await rowsOf(standby), await rowsOf(writer));
+});
+
+test('it follows: rows, accounts, keys', async () => {
+  const before = await rowsOf(writer);
+  drop();
+  one.cli(['account', 'add', 'second', '--name', 'Second']);
+  await until('a new row', async () => (await rowsOf(writer)) !== before);
+  await until('the same rows', async () => (await rowsOf(standby)) === (await rowsOf(writer)));
+  await until('the account', async () =>
+    other.cli(['account', 'list', '--json']).stdout.includes('"second"'),
+  );
+});
+
+test('what changes something is refused there, with where to do it; so it is while it is stopped', async () => {
+  const add = ['account', 'add', 'third', '--name', 'Third'];
+  const running = other.cli(add, { anyStatus: true });
+  assert.deepEqual(
+    [running.status, /follows .*copy\. Run the command on the writer/.test(running.stderr)],
+    [1, true],
+  );
+  assert.equal(
+    other.cli(['window', 'expect', 'newswire', fileName('newswire', nextWindowMs()).split('.')[1] ?? ''], {
+      anyStatus: true,
+    }).status,
+    1,
+  );
+  await standby.stop();
+  const stopped = other.cli(add, { anyStatus: true });
+  assert.deepEqual([stopped.status, /standby/.test(stopped.stderr)], [1, true]);
+  standby = await other.serve();
+  await until('the same rows', async () => (await rowsOf(standby)) === (await rowsOf(writer)));
+});
+
+test('promoted while the writer stands still, it ingests; the writer then finds its place taken, and answers 503', async () => {
+  writer.pause('SIGSTOP');
+  const { stdout } = other.cli(['promote']);
+  assert.match(stdout, /This machine is the writer now/);
+  assert.equal(await roleOf(standby), 'writer');
+  const before = await rowsOf(standby);
+  drop();
+  await until('a file that is read', async () => (await rowsOf(standby)) !== before);
+  other.cli(['account', 'add', 'third', '--name', 'Third']);
+  writer.pause('SIGCONT');
+  await until('the takeover', async () => (await roleOf(writer)) === 'superseded');
+  assert.equal(await rowsOf(writer), 'status 503');
+  assert.equal((await writer.get('/v1/health')).status, 503);
+  assert.equal(one.cli(['account', 'add', 'late', '--name', 'Late'], { anyStatus: true }).status, 1);
+  assert.match(one.cli(['alert', 'list']).stdout, /another machine took over/);
+});
+
+test('it stays the writer after a restart, and the old one starts only as its standby', async () => {
+  await writer.stop();
+  const refused = one.cli(['serve', '--port', '0'], { anyStatus: true });
+  assert.equal(refused.status, 78);
+  assert.match(refused.stderr, /another machine took over/);
+  await standby.stop();
+  const back = await other.serve();
+  assert.equal(await roleOf(back), 'writer');
+  const follower = createInstallation({ ...settings, WIREWATCH_COPY_STANDBY: 'true' });
+  follower.cli(['restore', place, '--replace']);
+  const following = await follower.serve();
+  assert.equal(await roleOf(following), 'standby');
+  const before = await rowsOf(back);
+  drop();
+  await until('a new row', async () => (await rowsOf(back)) !== before);
+  await until('the same rows', async () => (await rowsOf(following)) === (await rowsOf(back)));
+  assert.equal(follower.cli(['verify']).status, 0);
+  follower.remove();
+});
