@@ -13,7 +13,7 @@ import type { DetectionsReader } from './store/detections-reader.ts';
 import type { DataFolder } from './store/folder.ts';
 import { isThere } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
-import { noteRole, type Role, readRole, roleOf } from './store/role.ts';
+import { ensureRole, noteRole, type Role, readRole, roleOf } from './store/role.ts';
 import { MINUTE_MS } from './time.ts';
 
 export interface CopyParts {
@@ -97,8 +97,7 @@ export function createApplianceCopy(
 }
 
 function requireRole(folder: DataFolder, copy: Config['copy']): Role {
-  const note = readRole(folder);
-  noteRole(folder, note);
+  const note = ensureRole(folder);
   if (note.superseded !== null)
     throw misconfigured(
       `another machine took over from this one (${note.superseded}). Make this one its standby: set [copy] standby, and run wirewatch restore ${copy.to} --replace. To go on here instead, stop the other machine for good, delete ${folder.role}, and set [copy] to to a new place.`,

@@ -94,8 +94,10 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       return outcome;
     },
     async promote() {
-      if (live.role !== 'standby') throw failed('this machine is no standby: it is the writer already.');
+      if (live.role === 'superseded') throw refusedBy(live.role, live.copy?.to ?? config.copy.to);
+      if (live.role === 'writer') return false;
       await main.call('promote', by);
+      return true;
     },
     lab(name, values) {
       if (kind === 'appliance') throw failed(NO_LAB);

@@ -88,7 +88,8 @@ export async function operateStopped(
       const { ingestAlone } = await import('./ingest-alone.ts');
       return ingestAlone(config, request, onProgress);
     },
-    promote: () => {
+    async promote() {
+      if (roleOf(readRole(folder), config.copy) === 'writer') return false;
       throw failed('Wirewatch does not run. Start it as a standby, and promote it then.');
     },
     lab: () => {

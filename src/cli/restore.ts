@@ -6,6 +6,8 @@ import { type Restored, restore } from '../copy/restore.ts';
 import { openSource } from '../copy/source.ts';
 import { counted, grouped } from '../counted.ts';
 import { anyText, required, toggle, value } from '../operations/member.ts';
+import { dataFolder } from '../store/folder.ts';
+import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { defineCommand } from './command.ts';
@@ -41,6 +43,7 @@ export const register = defineCommand({
     const onProgress = progress.update;
     const untilMs = until ?? null;
     const { drop } = config.ingest;
+    requireOwner(dataFolder(data));
     const source = await openSource(src, placeSettings(config.copy));
     const { standby } = config.copy;
     const outcome = await restore({

@@ -11,7 +11,7 @@ import { decodeLines, encodeFrame } from '../log/frame.ts';
 import { failed } from '../refused.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { framesOf, type RawFrame } from './entries.ts';
-import { generationFolder, inOrder, LOG, type LogObject } from './names.ts';
+import { FIRST_GENERATION, GENERATION, generationFolder, inOrder, LOG, type LogObject } from './names.ts';
 import type { Place } from './place.ts';
 
 /** How often objects may go while they are looked for. */
@@ -21,7 +21,7 @@ const TRIES_MAX = 5;
 const Pointer = Type.Union([
   Type.Object({ large: Type.Array(Type.String()) }),
   Type.Object({
-    generation: Type.Integer({ minimum: 2 }),
+    generation: Type.String({ pattern: GENERATION }),
     /** Who wrote it: a snapshot has no entry of a promotion before it. */
     machine: Type.String(),
   }),
@@ -31,13 +31,13 @@ export function largeContent(pieces: readonly string[]): Buffer {
   return encodeFrame('header', `${JSON.stringify({ large: pieces })}\n`);
 }
 
-export function generationContent(generation: number, machine: string): Buffer {
+export function generationContent(generation: string, machine: string): Buffer {
   return encodeFrame('header', `${JSON.stringify({ generation, machine })}\n`);
 }
 
 export interface CopiedLog {
   /** The newest generation that is in use. */
-  readonly generation: number;
+  readonly generation: string;
   /** The part of each earlier generation that leads to the next. */
   readonly changes: readonly string[];
   /** Of that generation, in order; without entries: none. */
@@ -47,7 +47,7 @@ export interface CopiedLog {
 /** @throws Unreachable, LogDamage */
 export async function findLog(place: Place): Promise<CopiedLog> {
   const changes: string[] = [];
-  for (let generation = 1, tries = 1; ; ) {
+  for (let generation = FIRST_GENERATION, tries = 1; ; ) {
     const objects = inOrder(await place.list(generationFolder(LOG, generation), ''));
     const last = objects.at(-1);
     if (last === undefined || last.last !== null) return { generation, changes, objects };
@@ -70,7 +70,7 @@ export async function generationIn(place: Place, name: string): Promise<Generati
 }
 
 export interface Generation {
-  readonly generation: number;
+  readonly generation: string;
   /** The id of the machine that began it. */
   readonly machine: string;
 }

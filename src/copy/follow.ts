@@ -23,7 +23,15 @@ import { formatMs, type Now } from '../time.ts';
 import { findLog, framesIn, generationIn } from './copied-log.ts';
 import { EntryChain, type RawFrame } from './entries.ts';
 import { replaceAccess } from './follow-access.ts';
-import { beforeEntry, generationFolder, inOrder, LOG, type LogObject, partName } from './names.ts';
+import {
+  beforeEntry,
+  FIRST_GENERATION,
+  generationFolder,
+  inOrder,
+  LOG,
+  type LogObject,
+  partName,
+} from './names.ts';
 import { copiedChange, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
 
@@ -48,7 +56,7 @@ export class Follower {
   readonly #db: Recovered['db'];
   #log: LogWriter;
   /** Null: it must be found. */
-  #generation: number | null = null;
+  #generation: string | null = null;
   #change: number | null = null;
   /** Whether the last promotion that was applied is that of this machine. */
   isPromoted = false;
@@ -90,7 +98,7 @@ export class Follower {
     const { place, machine, now } = this.#options;
     for (let tries = 0; tries < PROMOTE_TRIES; tries += 1) {
       await this.turn();
-      const generation = this.#generation ?? 1;
+      const generation = this.#generation ?? FIRST_GENERATION;
       const entry = (this.#log.last?.entry ?? 0) + 1;
       const commit: Commit = {
         entry,
@@ -134,7 +142,7 @@ export class Follower {
     const { place } = this.#options;
     if (this.#generation === null) await this.#takeGeneration();
     for (;;) {
-      const generation = this.#generation ?? 1;
+      const generation = this.#generation ?? FIRST_GENERATION;
       const next = (this.#log.last?.entry ?? 0) + 1;
       const names = await place.list(generationFolder(LOG, generation), beforeEntry(generation, next));
       const objects = inOrder(names);

@@ -9,13 +9,19 @@
  * | `log/GENERATION/LAST-FIRST.zst` | all of the parts from FIRST to LAST in one: by then they may be deleted |
  * | `large/GENERATION/RANDOM-NUMBER.zst` | a piece of an entry that is too large for one part |
  *
- * Numbers have a fixed width, so that names are in the order of their entries, and an object that covers an entry has a
+ * A generation is a number, and for later ones than the first the random id of whoever wrote it: two machines that begin one at
+ * once do not mix. Numbers have a fixed width, so that names are in the order of their entries, and an object that covers an entry has a
  * name beyond that of the entry.
  */
 const ENTRY_DIGITS = 16;
 const GENERATION_DIGITS = 4;
-const LOG_NAME = /^log\/(\d{4})\/(\d{16})(?:-(\d{16}))?\.zst$/;
+const LOG_NAME = /^log\/(\d{4}(?:-[0-9a-f]{8})?)\/(\d{16})(?:-(\d{16}))?\.zst$/;
 const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
+
+/** The generation that a copy begins with. */
+export const FIRST_GENERATION = '0001';
+/** Of a generation. */
+export const GENERATION = '^[0-9]{4}-[0-9a-f]{8}$';
 
 export const INSTALLATION = 'installation.json';
 export const SECRET = 'secret';
@@ -26,27 +32,43 @@ export const ACCESS = 'access/';
 /** An object with entries of the log. */
 export interface LogObject {
   readonly name: string;
-  readonly generation: number;
+  readonly generation: string;
   /** Its first entry. */
   readonly first: number;
   /** Its last entry; null: it is a part, and only its content says. */
   readonly last: number | null;
 }
 
-export function generationFolder(of: typeof LOG | typeof LARGE, generation: number): string {
-  return `${of}${padded(generation, GENERATION_DIGITS)}/`;
+export function generationFolder(of: typeof LOG | typeof LARGE, generation: string): string {
+  return `${of}${generation}/`;
 }
 
-export function partName(generation: number, first: number): string {
+/** @param id 8 random hexadecimal digits */
+export function generationAfter(names: readonly string[], id: string): string {
+  const numbers = names.map((name) => generationNumber(parseLogName(name)?.generation ?? FIRST_GENERATION));
+  return `${padded(Math.max(...numbers) + 1, GENERATION_DIGITS)}-${id}`;
+}
+
+/** Whether an object is of an older generation, or of one of the same number that did not come. */
+export function isBefore(name: string, generation: string): boolean {
+  const [, of = ''] = name.split('/');
+  return of !== generation && generationNumber(of) <= generationNumber(generation);
+}
+
+function generationNumber(generation: string): number {
+  return Number(generation.slice(0, GENERATION_DIGITS));
+}
+
+export function partName(generation: string, first: number): string {
   return `${beforeEntry(generation, first)}.zst`;
 }
 
-export function mergedName(generation: number, first: number, last: number): string {
+export function mergedName(generation: string, first: number, last: number): string {
   return `${beforeEntry(generation, last)}-${padded(first, ENTRY_DIGITS)}.zst`;
 }
 
 /** What all names come after that have an entry or a later one. */
-export function beforeEntry(generation: number, entry: number): string {
+export function beforeEntry(generation: string, entry: number): string {
   return generationFolder(LOG, generation) + padded(entry, ENTRY_DIGITS);
 }
 
@@ -56,7 +78,7 @@ export function parseLogName(name: string): LogObject | null {
   if (generation === undefined || number === undefined) return null;
   return {
     name,
-    generation: Number(generation),
+    generation,
     first: Number(first ?? number),
     last: first === undefined ? null : Number(number),
   };

@@ -1,7 +1,7 @@
 /** Whose copy a place has: it is given to one installation at the first write, and stays with it. */
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { zstdCompress, zstdDecompress } from 'node:zlib';
+import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type AccessState, readAccessState } from '../auth/spare-copy.ts';
@@ -26,8 +26,10 @@ const Installation = Type.Object({
 
 const SELECT_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
 
-const pack = promisify(zstdCompress);
+const compress = promisify(zstdCompress);
 const unpack = promisify(zstdDecompress);
+/** With a checksum, which unpacking compares. */
+const pack = (content: Buffer) => compress(content, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
 
 /** @returns the id of the installation; null: the place has no copy. @throws Unreachable; Refused `failed` */
 export async function ownerOf(place: Place): Promise<string | null> {

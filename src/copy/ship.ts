@@ -12,10 +12,20 @@ import { placeOf } from '../log/log-reader.ts';
 import { listSegments } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { PROMOTE, readRole } from '../store/role.ts';
+import { ensureRole, PROMOTE, readRole } from '../store/role.ts';
 import { commitsIn, findLog, generationContent, generationIn, largeContent, lastIn } from './copied-log.ts';
 import { type Batch, batchesAfter, contentOf } from './local-log.ts';
-import { beforeEntry, generationFolder, LARGE, LOG, mergedName, parseLogName, partName } from './names.ts';
+import {
+  beforeEntry,
+  generationAfter,
+  generationFolder,
+  isBefore,
+  LARGE,
+  LOG,
+  mergedName,
+  parseLogName,
+  partName,
+} from './names.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
 
@@ -25,7 +35,7 @@ const PARTS_MAX = 8;
 
 /** Where a copy ends. */
 interface CopyEnd {
-  readonly generation: number;
+  readonly generation: string;
   /** The parts that lead from each earlier generation to the next. */
   readonly changes: readonly string[];
   /** Its first entry; null: it has none. */
@@ -92,6 +102,7 @@ export class Shipper {
       throw failed(`${path} and its spare copy are damaged or missing. To see more: wirewatch verify`);
     const { state, content } = access;
     try {
+      ensureRole(this.#folder);
       if (this.#change === null) await requireOwn(this.#place, this.#folder, state);
       await this.#look();
       if (end !== null) while (!(await this.#shipLog(end)));
@@ -236,8 +247,7 @@ export class Shipper {
 
   /** Writes the compacted log beside the old objects, and then the part that leads to it. */
   async #beginGeneration(old: CopyEnd, end: Mark): Promise<boolean> {
-    const numbers = (await this.#place.list(LOG, '')).map((name) => parseLogName(name)?.generation ?? 0);
-    const generation = Math.max(old.generation, ...numbers) + 1;
+    const generation = generationAfter(await this.#place.list(LOG, ''), randomBytes(4).toString('hex'));
     this.#end = { ...old, generation, first: null, last: null };
     if (!(await this.#shipAfter(null, end))) return false;
     const made = this.#known();
@@ -253,12 +263,11 @@ export class Shipper {
   }
 
   /** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
-  async #deleteBefore(generation: number, changes: readonly string[]): Promise<void> {
+  async #deleteBefore(generation: string, changes: readonly string[]): Promise<void> {
     for (const folder of [LOG, LARGE] as const) {
       const names = await this.#place.list(folder, '');
       for (const name of names)
-        if (name < generationFolder(folder, generation) && !changes.includes(name))
-          await this.#place.delete(name);
+        if (isBefore(name, generation) && !changes.includes(name)) await this.#place.delete(name);
     }
   }
 

@@ -86,7 +86,7 @@ export const COMPACT = act('compact', {
     'rewrite the log from the database: shorter, without the rows of removed subscriptions, and without damage',
   help: `The new log begins with a snapshot of detections.db, which is compared with the log before and with the snapshot
 afterwards. Cursors stay valid. Reads and the reading of new windows continue; backfills and other requests wait. It needs
-room for the new log and about a fifth of the size of detections.db. The next backup takes over the new log.
+room for the new log and about a fifth of the size of detections.db. The copy takes over the new log.
 
 If the log is damaged, so that Wirewatch does not start, this makes a whole one from the database, and loses nothing that
 the database has. If it refuses, restore a backup.`,
@@ -108,7 +108,7 @@ the database has. If it refuses, restore a backup.`,
       done: `Rewrote the log. It begins with entry ${grouped(entry)}: ${counted(detections, 'detection')}, ${counted(versions, 'version')}, in ${counted(bytes, 'byte')} (before: ${grouped(bytes_before)}).`,
       next: [
         damage !== null && `The old log was damaged: ${damage}. Check the disk.`,
-        'Make a backup soon: wirewatch backup FOLDER',
+        context.config.copy.to === '' && 'Make a backup soon: wirewatch backup FOLDER',
       ],
     };
   },

@@ -72,8 +72,8 @@ export interface Context {
   readonly detections: () => Database | null;
   /** Asks the thread that writes detections.db. @throws Refused `failed` with the reason if it could not be done */
   readonly ingest: (request: IngestRequest) => Promise<Extract<RequestOutcome, { ok: true }>>;
-  /** Makes this standby the writer. @throws Refused `failed` */
-  readonly promote: () => Promise<void>;
+  /** Makes a standby the writer. @returns false if this machine was it already. @throws Refused `failed` */
+  readonly promote: () => Promise<boolean>;
   /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
   /** Says in words how far long work has come. */

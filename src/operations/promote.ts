@@ -14,7 +14,10 @@ by 1,000, positions continue a year ahead, and archived files without a record a
     isGrave: true,
   },
   async run(context) {
-    await context.promote();
-    return { value: { role: 'writer' }, done: 'This machine is the writer now.' };
+    const isNew = await context.promote();
+    return {
+      value: { role: 'writer', promoted: isNew },
+      done: isNew ? 'This machine is the writer now.' : 'This machine is the writer already.',
+    };
   },
 });

@@ -126,7 +126,7 @@ async function remove(context: Context, removable: Removable): Promise<Outcome> 
     next: [
       idle.length > 0 &&
         `These keys have no subscription left to read: ${idle.join(', ')}. Give them others (wirewatch key set ID --subscriptions LIST) or revoke them (wirewatch key revoke ID).`,
-      `${logText(left_in_log)} Files in archive/ and backups still contain them; the next backup deletes them from its folder (see: wirewatch manual backup). If later exports have rows of a removed subscription, the alert "rows skipped" opens. The freed space in detections.db is reused; the file does not shrink.`,
+      `${logText(left_in_log)} Files in archive/ still contain them, and so does a further copy until the next backup into it (see: wirewatch manual backup). If later exports have rows of a removed subscription, the alert "rows skipped" opens. The freed space in detections.db is reused; the file does not shrink.`,
       configured &&
         `${context.config.configFile} still has an entry for ${noun} ${id}: the next start will add it again, without detections. Remove the entry.`,
     ],

@@ -3,7 +3,7 @@
  * machine took. The configuration says what it begins as; a promotion changes it, and is noted in the data folder.
  */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -28,7 +28,14 @@ const RoleNote = Type.Object({
 });
 export type RoleNote = Static<typeof RoleNote>;
 
-/** The note in a data folder, which is made where it is missing. @throws Refused `configuration` if it is damaged */
+/** As {@link readRole}; a note that is missing is made, so that the machine keeps its id. */
+export function ensureRole(folder: DataFolder): RoleNote {
+  const note = readRole(folder);
+  if (!existsSync(folder.role)) noteRole(folder, note);
+  return note;
+}
+
+/** The note in a data folder, or a new one where it is missing. @throws Refused `configuration` if it is damaged */
 export function readRole(folder: DataFolder): RoleNote {
   try {
     const value: unknown = JSON.parse(readFileSync(folder.role, 'utf8'));

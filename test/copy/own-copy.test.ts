@@ -8,6 +8,7 @@ import { findAccess } from '../../src/auth/spare-copy.ts';
 import { accessName, INSTALLATION } from '../../src/copy/names.ts';
 import { ownerOf, readCopiedAccess } from '../../src/copy/own-copy.ts';
 import { Shipper } from '../../src/copy/ship.ts';
+import { openContent } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { openAccess } from '../support/access.ts';
 import { createHistory, type History, rowsFrom } from '../support/history.ts';
@@ -90,7 +91,9 @@ test('another state of access.db with the same number is left alone', async () =
   await ship();
   const found = findAccess(history.folder);
   assert.ok(found.kind === 'sound');
-  const content = Buffer.concat([found.content, Buffer.alloc(1)]);
+  using db = openContent(found.content);
+  db.exec("INSERT INTO account (id, name, created_at) VALUES ('other', 'Other', 0)");
+  const content = db.serialize();
   assert.match(await refused(ship({ ...found, content })), /of another state of this installation/);
 });
 

@@ -115,6 +115,15 @@ describe('a data folder with damage, or of another history', () => {
     assert.deepEqual(announced, [{ count: 50 }]);
   });
 
+  test('damage before the newest segment may hide entries, though the database has all that can be read', () => {
+    const [data, whole] = [copyOf(stopped, 'hidden'), join(work, 'hidden-copy')];
+    const { entries } = JSON.parse(run('backup', whole, '--data', data, '--json').stdout);
+    const path = newest(data);
+    writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(64, 0x5a)]));
+    writeFileSync(join(data, 'log', `${String(entries + 1).padStart(12, '0')}.zst`), '');
+    assert.equal(restored(whole, '--replace', '--data', data).raised, true);
+  });
+
   /** Revokes a key in a copy of the stopped installation. */
   const withRevoked = (name: string) => {
     const data = copyOf(stopped, name);

@@ -4,7 +4,7 @@ import { damage } from '../torture/damage.ts';
 
 const OF_DATABASES = ['bit', 'block', 'page', 'torn end', 'lost'];
 const OF_LOGS = [...OF_DATABASES, 'doubled', 'swapped'];
-const LOGS = ['log beside its database', 'log without a database', 'log, compared', 'backup'];
+const LOGS = ['log beside its database', 'log without a database', 'log, compared', 'copy'];
 const DATABASES = ['detections.db', 'access.db and its spare copy'];
 
 tortureTest(damage, {
@@ -20,7 +20,7 @@ tortureTest(damage, {
     'detections.db: told',
     'detections.db: as it was',
     'access.db and its spare copy: as it was',
-    'backup: refused',
+    'copy: refused',
     'change stream: refused',
   ],
 });

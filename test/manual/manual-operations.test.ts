@@ -343,8 +343,8 @@ test('setup writes the listed files; another supervisor finds its configuration'
   assert.deepEqual(words(serve), ['serve', '--data', data]);
 });
 
-test('the copy: status shows that none is kept', () => {
-  assert.match(run('copy'), /^copy +none; see the setting \[copy\] to/m);
+test('the copy: status says how far it is, while the appliance runs', () => {
+  assert.match(run('copy'), /^copy +not known while stopped/m);
 });
 
 test('a command that finds no installation says so', () => {

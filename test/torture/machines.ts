@@ -29,7 +29,7 @@ import { writing } from '../../src/store/database.ts';
 import { DatabaseDamage } from '../../src/store/database-errors.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
-import { noteRole, readRole } from '../../src/store/role.ts';
+import { ensureRole, noteRole, readRole } from '../../src/store/role.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
 import { batchOf } from '../support/history.ts';
@@ -140,7 +140,7 @@ class Machine {
   /** What a start does. */
   async start(): Promise<void> {
     const options = { folder: this.folder, program: PROGRAM, onProgress() {}, between: async () => {} };
-    noteRole(this.folder, readRole(this.folder));
+    ensureRole(this.folder);
     const recovered = await recoverDetections(options);
     recovered.log.close();
     const log = { folder: this.folder.log, program: PROGRAM, segmentBytes: SEGMENT_BYTES };

@@ -9,12 +9,12 @@ const PROJECT = join(import.meta.dirname, '..', '..', '..');
 const DIST = join(PROJECT, 'dist');
 
 const SMALLER = [
-  { constant: 'SEGMENT_BYTES = 64 * 1024 * 1024', small: 'SEGMENT_BYTES = 6 * 1024' },
-  { constant: 'TRANSACTION_ROWS = 2e4', small: 'TRANSACTION_ROWS = 500' },
-  { constant: 'TRANSACTION_LINES = 5e3', small: 'TRANSACTION_LINES = 100' },
+  { constant: 'SEGMENT_BYTES=64*1024*1024', small: 'SEGMENT_BYTES=6*1024' },
+  { constant: 'TRANSACTION_ROWS=2e4', small: 'TRANSACTION_ROWS=500' },
+  { constant: 'TRANSACTION_LINES=5e3', small: 'TRANSACTION_LINES=100' },
   // A day of retention takes a millisecond.
-  { constant: 'archiveDays * 864e5', small: 'archiveDays' },
-  { constant: 'PROVEN_AFTER_MS = paced(36e5)', small: 'PROVEN_AFTER_MS = 0' },
+  { constant: 'archiveDays*864e5', small: 'archiveDays' },
+  { constant: 'PROVEN_AFTER_MS=paced(36e5)', small: 'PROVEN_AFTER_MS=0' },
 ];
 
 /**
