@@ -9,7 +9,7 @@ export interface UnitTerms {
   readonly user: string;
   /** Folders outside the data folder that it needs to start: the drop folder. */
   readonly needed: readonly string[];
-  /** Other folders that it writes to, for backups and logs: if their disk is missing, the service must still start. */
+  /** Other folders that it writes to, for the copy and logs: if their disk is missing, the service must still start. */
   readonly optional: readonly string[];
   /** Other files and folders that it reads: photos, certificate, key, secrets. */
   readonly readable: readonly string[];

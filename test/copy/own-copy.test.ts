@@ -107,3 +107,18 @@ test('a copy of a newer version is refused, and one whose owner cannot be read',
     await assert.rejects(ownerOf(place), /installation\.json is damaged/);
   }
 });
+
+test('a flipped bit in access.db is found', async () => {
+  await ship();
+  const sound = await readCopiedAccess(place);
+  const name = accessName(sound.state.change);
+  const packed = place.objects.get(name) ?? Buffer.alloc(0);
+  for (let at = 0; at < packed.length; at += 5) {
+    const flipped = Buffer.from(packed);
+    flipped.writeUInt8(flipped.readUInt8(at) ^ 1, at);
+    place.objects.set(name, flipped);
+    const read = await readCopiedAccess(place).catch((error: Error) => error);
+    if (read instanceof Error) assert.match(read.message, /is damaged/);
+    else assert.ok(read.content.equals(sound.content), `byte ${at}`);
+  }
+});

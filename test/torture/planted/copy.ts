@@ -22,6 +22,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'access.db of a history that parted is left alone',
     'if ([-state?.change === change-]{+state !== null+})':
       'access.db under the number of another change is damage',
+    '[constants.ZSTD_c_checksumFlag]: [-1-]{+0+}': 'a flipped bit in access.db of a copy is found',
   }),
   ...faultsIn('copy/entries.ts', 'entries', {
     'if ([-frames !== this.#frames || commit.checksum !== this.#checksum-]{+false+})':
