@@ -35,7 +35,7 @@ const SILENT_MS_MAX = 5 * MINUTE_MS;
 export function createApplianceCopy(
   { copy }: Config,
   { folder, access, reader, conditions }: CopyParts,
-  logger: Logger,
+  log: Logger,
   stopIngest: () => void,
 ) {
   let role = requireRole(folder, copy);
@@ -46,7 +46,7 @@ export function createApplianceCopy(
   function takenOver(by: string): void {
     role = 'superseded';
     noteRole(folder, { ...readRole(folder), superseded: by });
-    logger.error({ by }, 'another machine took over: ingest stops, and clients get 503');
+    log.error({ by }, 'another machine took over: ingest stops, and clients get 503');
     conditions.set('another machine took over', by);
     reader.end('Another machine serves this installation now. Ask the operator for its address.');
     stopIngest();
@@ -69,7 +69,7 @@ export function createApplianceCopy(
         applied: () => readLogMark(reader.db()),
         accessChange: () => access.change(),
         now,
-        log: (level, msg, fields) => logger[level](fields, msg),
+        log: (level, msg, fields) => log[level](fields, msg),
         onAlert: (detail) => conditions.set('copy behind', detail),
         onTakenOver: takenOver,
       });
@@ -77,8 +77,8 @@ export function createApplianceCopy(
     following(state: CopyState): void {
       const { failure, to } = state;
       if (failure !== null && following?.failure == null)
-        logger.warn({ to, reason: failure }, 'cannot read the copy: it is tried again');
-      if (failure === null && following?.failure != null) logger.info({ to }, 'the copy is read again');
+        log.warn({ to, reason: failure }, 'cannot read the copy: it is tried again');
+      if (failure === null && following?.failure != null) log.info({ to }, 'the copy is read again');
       following = state;
       if (failure === null) heardMs = now();
       const isLate = failure !== null && now() - heardMs >= SILENT_MS_MAX;
@@ -89,7 +89,7 @@ export function createApplianceCopy(
       role = 'writer';
       following = null;
       conditions.set('copy behind', null);
-      logger.warn({ to: copy.to }, 'this machine is the writer now: it was promoted');
+      log.warn({ to: copy.to }, 'this machine is the writer now: it was promoted');
       this.write();
     },
     close: async (): Promise<void> => kept?.close(),
