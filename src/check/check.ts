@@ -9,6 +9,8 @@ import { preseed as createMissing, type Seeds } from '../auth/preseed.ts';
 import type { Config } from '../config/load.ts';
 import type { Preseed } from '../config/preseed.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
+import { openPlace, placeSettings } from '../copy/open-place.ts';
+import { tryPlace } from '../copy/try-place.ts';
 import { freeText } from '../counted.ts';
 import { readStatus, type Status } from '../operations/status.ts';
 import { Refused, reasonOf } from '../refused.ts';
@@ -65,8 +67,22 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
     ...(config === null || !isOpen
       ? []
       : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),
+    ...(config === null || config.copy.to === '' ? [] : [finding('copy', await checkPlace(config.copy))]),
     ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
   ];
+}
+
+/** Creates, lists, reads and deletes a small object there. */
+async function checkPlace(copy: Config['copy']): Promise<Outcome> {
+  try {
+    await tryPlace(await openPlace(copy.to, placeSettings(copy)));
+    return ok(copy.to);
+  } catch (error) {
+    return bad(
+      reasonOf(error, copy.to),
+      'Until the place can be written, no copy is kept. See: wirewatch manual backup',
+    );
+  }
 }
 
 function checkConfiguration(configured: Config | string): Outcome {

@@ -46,6 +46,13 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
   const data = path.resolve(dataFolder);
   requireSeparate('ingest.drop', drop, { data }, raw);
   requireSeparate('copy.to', to, { drop, data }, raw);
+  for (const own of [drop, path.join(data, 'log')])
+    if (to === own || to.startsWith(own + path.sep))
+      throw refused(
+        'copy.to',
+        `${to} lies in ${own}; choose a folder elsewhere, preferably on another disk`,
+        raw,
+      );
   if (copy.standby && to === '')
     throw refused('copy.standby', 'a standby needs [copy] to: the copy that it follows', raw);
   return {

@@ -153,18 +153,9 @@ export class Follower {
         await this.#takeGeneration();
         continue;
       }
-      // The next entry may be within a part that begins before it.
-      const begun = (objects[0]?.first ?? next) > next ? await this.#objectsFrom(next) : objects;
-      for (const object of begun) await this.#apply(object);
+      for (const object of objects) await this.#apply(object);
       return;
     }
-  }
-
-  /** The objects of the newest generation that have an entry or later ones. */
-  async #objectsFrom(entry: number): Promise<readonly LogObject[]> {
-    const { objects } = await findLog(this.#options.place);
-    const begin = objects.findLastIndex(({ first }) => first <= entry);
-    return objects.slice(Math.max(0, begin));
   }
 
   /** Goes on in the newest generation; where a snapshot begins it, that takes the place of the log's entries. */
@@ -177,6 +168,9 @@ export class Follower {
     const isBehind = first > 1 && (own?.entry ?? 0) < first;
     if (!isNew && !isBehind) {
       this.#generation = generation;
+      // The next entry may be within a part that begins before it: from here on, parts are read as a whole.
+      const begin = objects.findLastIndex((object) => object.first <= (own?.entry ?? 0) + 1);
+      for (const object of objects.slice(Math.max(0, begin))) await this.#apply(object);
       return;
     }
     tidyLog(folder.log);

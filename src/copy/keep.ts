@@ -6,10 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { findAccess } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
 import { paced } from '../pace.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
 import type { CopyState } from '../store/copy-state.ts';
 import type { DataFolder } from '../store/folder.ts';
+import { readRole } from '../store/role.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
+import { ownerOf } from './own-copy.ts';
 import type { Place } from './place.ts';
 import { Shipper, TakenOver } from './ship.ts';
 
@@ -55,13 +57,23 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   let lookedMs = Number.NEGATIVE_INFINITY;
   const closed = new AbortController();
 
+  /** A share that is not mounted looks like an empty folder. */
+  async function opened(): Promise<Place> {
+    const place = await options.open();
+    if (readRole(folder).kept[place.text] !== undefined && (await ownerOf(place)) === null)
+      throw failed(
+        `${to} is empty, although a copy was kept there. If it is a share or a disk, mount it. To begin a new copy there, run: wirewatch backup ${to}`,
+      );
+    return place;
+  }
+
   async function bringUpToDate(): Promise<void> {
     const isNew = change !== options.accessChange() || copied?.id !== options.applied()?.id;
     const isLooked = performance.now() - lookedMs < LOOK_EVERY_MS;
     if (!isNew && failure === null && isLooked) return;
     if (isNew) behindSinceMs ??= now();
     lookedMs = performance.now();
-    shipper ??= new Shipper(await options.open(), folder);
+    shipper ??= new Shipper(await opened(), folder);
     const access = findAccess(folder);
     const end = options.applied();
     await shipper.ship(access, end);

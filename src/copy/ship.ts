@@ -12,7 +12,7 @@ import { placeOf } from '../log/log-reader.ts';
 import { listSegments } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { ensureRole, PROMOTE, readRole } from '../store/role.ts';
+import { ensureRole, noteKept, PROMOTE, readRole } from '../store/role.ts';
 import { commitsIn, findLog, generationContent, generationIn, largeContent, lastIn } from './copied-log.ts';
 import { type Batch, batchesAfter, contentOf } from './local-log.ts';
 import {
@@ -108,6 +108,7 @@ export class Shipper {
       if (end !== null) while (!(await this.#shipLog(end)));
       if (this.#change !== state.change) this.#count(await writeAccess(this.#place, state, content));
       this.#change = state.change;
+      if (this.#end?.last != null) noteKept(this.#folder, this.#place.text, this.#end.last);
     } catch (error) {
       this.#end = null;
       this.#change = null;
@@ -132,10 +133,10 @@ export class Shipper {
     if (this.#end === null) {
       this.#end = await this.#findEnd();
       const { last } = this.#end;
+      // Where a snapshot has taken the place of that entry, only the note tells whose it is.
+      const noted = readRole(this.#folder).kept[this.#place.text]?.id;
       const found = last === null ? 'known' : placeOf(log, last);
-      // Where a snapshot has taken the place of that entry, only who wrote the copy tells whose it is.
-      if (found !== 'known' && (found !== 'before' || (await this.#newestWriter()) !== null))
-        throw await this.#otherWriter();
+      if (found !== 'known' && (found !== 'before' || noted !== last?.id)) throw await this.#otherWriter();
     }
     const { first, last } = this.#end;
     const own = listSegments(log)[0]?.firstEntry ?? 1;

@@ -9,6 +9,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { isErrorCode, misconfigured } from '../refused.ts';
 import { type DataFolder, writeWhole } from './folder.ts';
+import type { LogMark } from './log-mark.ts';
 
 export const ROLES = ['writer', 'standby', 'superseded'] as const;
 export type Role = (typeof ROLES)[number];
@@ -23,6 +24,8 @@ const RoleNote = Type.Object({
   promoted: Type.Boolean(),
   /** The version epoch that must begin before it ingests, since the old writer's end may be lost; null: none. */
   epoch_due: Type.Union([Type.Integer(), Type.Null()]),
+  /** The last entry that was written to each place of a copy. */
+  kept: Type.Record(Type.String(), Type.Object({ entry: Type.Number(), id: Type.String() })),
   /** Who took its place, in words; null: nobody. */
   superseded: Type.Union([Type.String(), Type.Null()]),
 });
@@ -44,7 +47,7 @@ export function readRole(folder: DataFolder): RoleNote {
     if (!isErrorCode(error, 'ENOENT') && !(error instanceof SyntaxError)) throw error;
     if (isErrorCode(error, 'ENOENT')) {
       const machine = `${hostname()}-${randomBytes(4).toString('hex')}`;
-      return { machine, promoted: false, epoch_due: null, superseded: null };
+      return { machine, promoted: false, epoch_due: null, kept: {}, superseded: null };
     }
   }
   throw misconfigured(
@@ -60,4 +63,10 @@ export function noteRole(folder: DataFolder, note: RoleNote): void {
 export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean }): Role {
   if (note.superseded !== null) return 'superseded';
   return standby && !note.promoted ? 'standby' : 'writer';
+}
+
+/** Keeps in mind what a copy has: once a snapshot has taken the place of that entry, nothing else tells whose it is. */
+export function noteKept(folder: DataFolder, to: string, { entry, id }: LogMark): void {
+  const note = readRole(folder);
+  if (note.kept[to]?.id !== id) noteRole(folder, { ...note, kept: { ...note.kept, [to]: { entry, id } } });
 }

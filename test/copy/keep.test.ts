@@ -127,3 +127,14 @@ test('a place that is refused is an alert at once', async () => {
   assert.match(alert ?? '', /it has no hard links\. It was not written since the start$/);
   assert.equal(copy.state().contact_at, null);
 });
+
+test('a place that had the copy and is empty is not filled: its disk may not be mounted', async () => {
+  const copy = keep();
+  await upToDate(copy);
+  await copy.close();
+  place.objects.clear();
+  keep();
+  await until('the alert', () => alert !== null);
+  assert.match(alert ?? '', /is empty, although a copy was kept there/);
+  assert.equal(place.objects.size, 0);
+});

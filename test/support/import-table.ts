@@ -47,7 +47,7 @@ export const ROOMS = listed({
     time.ts zone-days.ts`,
   copy: 'auth clock.ts ingest log pace.ts refused.ts store time.ts version.ts',
   health: 'counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
-  check: 'auth config counted.ts drop http log operations refused.ts store time.ts',
+  check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
     auth config counted.ts detection drop error-codes.ts health ingest limits log nearest.ts

@@ -73,8 +73,8 @@ export async function removeSubscription(
   const streams = db.prepare<unknown[], Stream>(SELECT_STREAMS).all({ subscription });
   if (streams.some(({ removed }) => removed === 0)) {
     const applier = writer.begin();
-    applier.removeSubscription(subscription);
-    writer.commit(applier, { kind: REMOVE, subscription });
+    // Within what a full disk takes back as a whole.
+    writer.commit(applier, { kind: REMOVE, subscription }, () => applier.removeSubscription(subscription));
   }
   return deleteRows(db, endedStreams(db, subscription), work);
 }

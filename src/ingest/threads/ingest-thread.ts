@@ -51,8 +51,12 @@ export function runIngester(port: MessagePort, standby: Standby): void {
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
       if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
+      const mayFollow = settings.copy?.standby === true;
+      // Clients can read without it, and a standby does not need it.
+      const prepare = () => drop.prepare(settings.mode === 'serve');
+      if (!mayFollow) prepare();
       let recovered = await recover(options);
-      if (settings.copy?.standby === true) send({ kind: 'ready' });
+      if (mayFollow) send({ kind: 'ready' });
       try {
         recovered = await standby.prepare({ settings, recovered, send, timer, check });
       } catch (error) {
@@ -60,9 +64,10 @@ export function runIngester(port: MessagePort, standby: Standby): void {
         closeDetections(recovered.db);
         throw error;
       }
-      if (settings.copy?.standby === true) send({ kind: 'promoted' });
-      // Clients can read without it.
-      drop.prepare(settings.mode === 'serve');
+      if (mayFollow) {
+        send({ kind: 'promoted' });
+        prepare();
+      }
       ingester = new Ingester(options, drop, recovered);
       begun.resolve(ingester);
       send({ kind: 'ready' });
