@@ -107,8 +107,6 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
         if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
       syncFolder(stage.root);
       const listed = listGone(folder, gone, now());
-      // What this machine was to another copy.
-      rmSync(folder.role, { force: true });
       // From here on the new state is the effective one, whatever happens.
       renameSync(stage.root, join(folder.root, incomingNames(folder, now()).incoming));
       isUntouched = false;

@@ -86,7 +86,9 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
       syncFolder(root);
     });
   }
-  if (existsSync(folder.verified)) steps.push(moveAside(basename(folder.verified)));
+  // What was compared, and what this machine was to another copy.
+  for (const file of [folder.verified, folder.role])
+    if (existsSync(file)) steps.push(moveAside(basename(file)));
   steps.push(() => {
     rmSync(from, { recursive: true, force: true });
     syncFolder(root);
