@@ -150,7 +150,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
       found.sort(),
       words(`
       access.db access.db-spare address control.sock detections.db lock lock-serve lock-state log
-      revocations secret usage`),
+      revocations role.json secret usage`),
     );
     for (const name of found) assert.match(text, new RegExp(`^\\| [^|]*\`${name}/?\`[^|]* \\|`, 'm'), name);
     for (const name of OWN_FOLDERS) assert.ok(text.includes(`\`${name}/`), name);
