@@ -18,7 +18,7 @@ import { DatabaseDamage } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
-import { PROMOTE } from '../store/role.ts';
+import { noteKept, PROMOTE } from '../store/role.ts';
 import { formatMs, type Now } from '../time.ts';
 import { findLog, framesIn, generationIn } from './copied-log.ts';
 import { EntryChain, type RawFrame } from './entries.ts';
@@ -95,7 +95,7 @@ export class Follower {
    * @throws as {@link turn}; Refused `failed` if another machine writes all the time
    */
   async promote(by: object): Promise<void> {
-    const { place, machine, now } = this.#options;
+    const { place, folder, machine, now } = this.#options;
     for (let tries = 0; tries < PROMOTE_TRIES; tries += 1) {
       await this.turn();
       const generation = this.#generation ?? FIRST_GENERATION;
@@ -111,6 +111,7 @@ export class Follower {
       };
       const name = partName(generation, entry);
       const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
+      noteKept(folder, place.text, [this.#log.last, commit]);
       if (!(await place.create(name, content))) continue;
       await this.turn();
       if (this.#log.last?.id === commit.id) return;

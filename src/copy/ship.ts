@@ -66,6 +66,8 @@ export class Shipper {
   #change: number | null = null;
   readonly #partBytes: number;
   readonly #onWritten: (bytes: number) => void;
+  /** Whether a generation is being written that is not in use yet. */
+  #isDraft = false;
   /** Bytes that were written. */
   written = 0;
 
@@ -108,7 +110,6 @@ export class Shipper {
       if (end !== null) while (!(await this.#shipLog(end)));
       if (this.#change !== state.change) this.#count(await writeAccess(this.#place, state, content));
       this.#change = state.change;
-      if (this.#end?.last != null) noteKept(this.#folder, this.#place.text, this.#end.last);
     } catch (error) {
       this.#end = null;
       this.#change = null;
@@ -134,9 +135,10 @@ export class Shipper {
       this.#end = await this.#findEnd();
       const { last } = this.#end;
       // Where a snapshot has taken the place of that entry, only the note tells whose it is.
-      const noted = readRole(this.#folder).kept[this.#place.text]?.id;
+      const noted = readRole(this.#folder).kept[this.#place.text] ?? [];
       const found = last === null ? 'known' : placeOf(log, last);
-      if (found !== 'known' && (found !== 'before' || noted !== last?.id)) throw await this.#otherWriter();
+      if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? '')))
+        throw await this.#otherWriter();
     }
     const { first, last } = this.#end;
     const own = listSegments(log)[0]?.firstEntry ?? 1;
@@ -203,8 +205,9 @@ export class Shipper {
 
   /** Creates the next part. @returns false if it, or something beyond it, was there already */
   async #claim({ entry }: Mark, last: Mark, content: Buffer): Promise<boolean> {
-    const { generation, first } = this.#known();
+    const { generation, first, last: before } = this.#known();
     const name = partName(generation, entry);
+    if (!this.#isDraft) noteKept(this.#folder, this.#place.text, [before, last]);
     if (!(await this.#isNext(name, beforeEntry(generation, entry), content))) return false;
     this.#end = { ...this.#known(), first: first ?? entry, last };
     return true;
@@ -250,8 +253,13 @@ export class Shipper {
   async #beginGeneration(old: CopyEnd, end: Mark): Promise<boolean> {
     const generation = generationAfter(await this.#place.list(LOG, ''), randomBytes(4).toString('hex'));
     this.#end = { ...old, generation, first: null, last: null };
-    if (!(await this.#shipAfter(null, end))) return false;
+    this.#isDraft = true;
+    const isMade = await this.#shipAfter(null, end).finally(() => {
+      this.#isDraft = false;
+    });
+    if (!isMade) return false;
     const made = this.#known();
+    noteKept(this.#folder, this.#place.text, [old.last, made.last]);
     const entry = (old.last?.entry ?? 0) + 1;
     const change = partName(old.generation, entry);
     this.#end = old;

@@ -24,8 +24,8 @@ const RoleNote = Type.Object({
   promoted: Type.Boolean(),
   /** The version epoch that must begin before it ingests, since the old writer's end may be lost; null: none. */
   epoch_due: Type.Union([Type.Integer(), Type.Null()]),
-  /** The last entry that was written to each place of a copy. */
-  kept: Type.Record(Type.String(), Type.Object({ entry: Type.Number(), id: Type.String() })),
+  /** Of each place of a copy: the ids of the last entry that was written, and of the one that was being written after it. */
+  kept: Type.Record(Type.String(), Type.Array(Type.String())),
   /** Who took its place, in words; null: nobody. */
   superseded: Type.Union([Type.String(), Type.Null()]),
 });
@@ -65,8 +65,12 @@ export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean 
   return standby && !note.promoted ? 'standby' : 'writer';
 }
 
-/** Keeps in mind what a copy has: once a snapshot has taken the place of that entry, nothing else tells whose it is. */
-export function noteKept(folder: DataFolder, to: string, { entry, id }: LogMark): void {
+/**
+ * Keeps in mind what a copy may end with: once a snapshot has taken the place of that entry, nothing else tells whose it is.
+ * @param marks what it ends with, and what is about to be written
+ */
+export function noteKept(folder: DataFolder, to: string, marks: readonly (LogMark | null)[]): void {
+  const ids = marks.flatMap((mark) => mark?.id ?? []);
   const note = readRole(folder);
-  if (note.kept[to]?.id !== id) noteRole(folder, { ...note, kept: { ...note.kept, [to]: { entry, id } } });
+  if (String(note.kept[to]) !== String(ids)) noteRole(folder, { ...note, kept: { ...note.kept, [to]: ids } });
 }

@@ -5,7 +5,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/ship.ts', 'ship', {
     'if (isCreated && [-beyond.every((one) => one === name)-]{+true+}) return true;':
       'a number that was merged and deleted does not make a second writer',
-    "if ([-found !== 'known' && (found !== 'before' || noted !== last?.id)-]{+false+})":
+    "if ([-found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))-]{+false+})":
       'a copy that ends with an entry of another history is left alone',
     '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, before, generationContent(generation, readRole(this.#folder).machine))))':
       'an old generation goes only once another takes its place',
