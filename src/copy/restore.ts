@@ -14,6 +14,7 @@ import { listSubscriptions } from '../auth/subscriptions.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/files/orphaned.ts';
 import { REMOVE } from '../log/compact.ts';
+import type { Mark } from '../log/format.ts';
 import { findTail } from '../log/log-reader.ts';
 import { recoverDetections } from '../log/recover.ts';
 import { monthBeforeEnd } from '../log/version-epoch.ts';
@@ -40,6 +41,7 @@ import { takeStopped } from '../store/locks.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { requireOwner } from '../store/owner.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
+import { noteKept } from '../store/role.ts';
 import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { cutLog, Given, type Replaced, replacedHistory } from './discarded.ts';
@@ -60,7 +62,7 @@ export interface RestoreOptions {
   readonly onProgress: (what: string, done: number, total: number) => void;
 }
 
-export interface Restored extends Omit<NewState, 'gone'> {
+export interface Restored extends Omit<NewState, 'copied' | 'gone'> {
   /** The backup that was restored. */
   readonly source: string;
   /** The folder with the previous contents; null if there were none. */
@@ -100,7 +102,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
     rmSync(stage.root, { recursive: true, force: true });
     mkdirSync(stage.root, { mode: 0o700 });
     try {
-      const { gone, ...made } = await makeNewState(options, stage, folder).catch((error) => {
+      const { gone, copied, ...made } = await makeNewState(options, stage, folder).catch((error) => {
         throw refusedFor(error, source.text, stage);
       });
       for (const name of readdirSync(stage.root))
@@ -112,6 +114,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       isUntouched = false;
       syncFolder(folder.root);
       const aside = completeRestore(folder) ?? null;
+      noteKept(folder, source.text, [copied]);
       return {
         kind: 'restored',
         restored: { ...made, source: source.text, replaced: pathOf(folder, aside), gone: listed },
@@ -206,6 +209,8 @@ interface NewState {
   readonly entries_cut: number;
   /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
   readonly raised: boolean;
+  /** What the source ends with, if the log goes on from there. */
+  readonly copied: Mark | null;
   /** Files in the archive without a record. */
   readonly orphans: readonly string[];
   /** Detections that clients may have, and that are not here: they cannot be withdrawn. */
@@ -236,6 +241,7 @@ type AccessCounts = Pick<NewState, 'accounts' | 'keys'> & { readonly state_ms: n
 async function makeNewState(options: RestoreOptions, stage: DataFolder, live: DataFolder): Promise<NewState> {
   const { source, untilMs, onProgress } = options;
   await source.load(stage, onProgress);
+  const copied = untilMs === null ? findTail(stage.log).last : null;
   const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
   const access =
     options.standby === true ? accessOfSource(stage, live) : makeAccess(stage, live, options.now());
@@ -244,7 +250,7 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
   const raised = options.standby !== true && (untilMs !== null || !replaced.isSame);
   const isLater = access.access === 'continued';
   const made = await makeDetections(options, stage, raised, { cut, replaced, isLater });
-  return { ...made, ...access, entries_cut: cut.entries, raised };
+  return { copied, ...made, ...access, entries_cut: cut.entries, raised };
 }
 
 /**
