@@ -86,7 +86,7 @@ test('a copy that was deleted without the files beside it starts again without t
     const left = /Delete (\S+) and (\S+) to start a new copy/;
     await isRefused([...to, '--into', into], left);
     for (const file of left.exec((await pulled([...to, '--into', into])).stderr)?.slice(1) ?? [])
-      rmSync(file);
+      rmSync(file, { force: true });
     const { code, stderr } = await pulled([...to, '--into', into]);
     assert.equal(code, 0, stderr);
   }));
