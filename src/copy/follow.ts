@@ -32,7 +32,7 @@ import {
   type LogObject,
   partName,
 } from './names.ts';
-import { copiedChange, readCopiedAccess, requireOwn } from './own-copy.ts';
+import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
 
 const SELECT_UNSTAMPED = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
@@ -111,7 +111,8 @@ export class Follower {
       };
       const name = partName(generation, entry);
       const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
-      noteKept(folder, place.text, [this.#log.last, commit]);
+      const { copy = '' } = (await ownerOf(place)) ?? {};
+      noteKept(folder, { copy, to: place.text }, [this.#log.last, commit]);
       if (!(await place.create(name, content))) continue;
       await this.turn();
       if (this.#log.last?.id === commit.id) return;

@@ -60,7 +60,8 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   /** A share that is not mounted looks like an empty folder. */
   async function opened(): Promise<Place> {
     const place = await options.open();
-    if (readRole(folder).kept[place.text] !== undefined && (await ownerOf(place)) === null)
+    const isKept = Object.values(readRole(folder).kept).some((one) => one.to === place.text);
+    if (isKept && (await ownerOf(place)) === null)
       throw failed(
         `${to} is empty, although a copy was kept there. If it is a share or a disk, mount it. To begin a new copy there, run: wirewatch backup ${to}`,
       );

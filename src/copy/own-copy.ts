@@ -1,4 +1,5 @@
 /** Whose copy a place has: it is given to one installation at the first write, and stays with it. */
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
@@ -22,6 +23,8 @@ const Installation = Type.Object({
   version: Type.Number(),
   /** As in access.db. */
   installation: Type.String(),
+  /** Random, of this copy: its place may be reached by another path later. */
+  copy: Type.String(),
 });
 
 const SELECT_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
@@ -31,8 +34,8 @@ const unpack = promisify(zstdDecompress);
 /** With a checksum, which unpacking compares. */
 const pack = (content: Buffer) => compress(content, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
 
-/** @returns the id of the installation; null: the place has no copy. @throws Unreachable; Refused `failed` */
-export async function ownerOf(place: Place): Promise<string | null> {
+/** @returns the ids of the installation and of the copy; null: the place has no copy. @throws Unreachable; Refused `failed` */
+export async function ownerOf(place: Place): Promise<{ installation: string; copy: string } | null> {
   const content = await place.read(INSTALLATION);
   if (content === null) return null;
   let value: unknown;
@@ -46,27 +49,30 @@ export async function ownerOf(place: Place): Promise<string | null> {
     throw failed(
       `its format has version ${value.version}, but this program supports ${FORMAT_VERSION}. Use the version of Wirewatch that wrote it`,
     );
-  return value.installation;
+  return value;
 }
 
-/** Gives an empty place to this installation. @throws Unreachable; Refused `failed` if it belongs to another one */
+/** Gives an empty place to this installation. @returns the id of the copy. @throws Unreachable; Refused `failed` if it belongs to another one */
 export async function requireOwn(
   place: Place,
   folder: DataFolder,
   { installation }: AccessState,
-): Promise<void> {
+): Promise<string> {
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw failed(`the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes`);
-  const own = { format: 'wirewatch-copy', version: FORMAT_VERSION, installation };
+  const copy = randomBytes(8).toString('hex');
+  const own = { format: 'wirewatch-copy', version: FORMAT_VERSION, installation, copy };
   if ((await ownerOf(place)) === null) {
     if ((await place.list('access.db', '')).length > 0) throw left(place, 'it is a data folder');
     await place.create(INSTALLATION, Buffer.from(`${JSON.stringify(own)}\n`));
   }
-  if ((await ownerOf(place)) !== installation) throw left(place, 'it has the copy of another installation');
+  const owner = await ownerOf(place);
+  if (owner?.installation !== installation) throw left(place, 'it has the copy of another installation');
   if ((await place.read(SECRET)) === null) await place.create(SECRET, secret);
   if (!(await place.read(SECRET))?.equals(secret))
     throw left(place, 'its secret is another one than that of this installation');
+  return owner.copy;
 }
 
 export function left({ text }: Place, reason: string): Refused {

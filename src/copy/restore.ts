@@ -114,7 +114,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       isUntouched = false;
       syncFolder(folder.root);
       const aside = completeRestore(folder) ?? null;
-      noteKept(folder, source.text, [copied]);
+      if (copied !== null) noteKept(folder, { copy: copied.copy, to: source.text }, [copied.last]);
       return {
         kind: 'restored',
         restored: { ...made, source: source.text, replaced: pathOf(folder, aside), gone: listed },
@@ -210,7 +210,7 @@ interface NewState {
   /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
   readonly raised: boolean;
   /** What the source ends with, if the log goes on from there. */
-  readonly copied: Mark | null;
+  readonly copied: { readonly copy: string; readonly last: Mark | null } | null;
   /** Files in the archive without a record. */
   readonly orphans: readonly string[];
   /** Detections that clients may have, and that are not here: they cannot be withdrawn. */
@@ -240,8 +240,9 @@ type AccessCounts = Pick<NewState, 'accounts' | 'keys'> & { readonly state_ms: n
  */
 async function makeNewState(options: RestoreOptions, stage: DataFolder, live: DataFolder): Promise<NewState> {
   const { source, untilMs, onProgress } = options;
-  await source.load(stage, onProgress);
-  const copied = untilMs === null ? findTail(stage.log).last : null;
+  const copy = await source.load(stage, onProgress);
+  const last = findTail(stage.log).last;
+  const copied = copy === null || untilMs !== null ? null : { copy, last };
   const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
   const access =
     options.standby === true ? accessOfSource(stage, live) : makeAccess(stage, live, options.now());

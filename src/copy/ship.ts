@@ -68,6 +68,8 @@ export class Shipper {
   readonly #onWritten: (bytes: number) => void;
   /** Whether a generation is being written that is not in use yet. */
   #isDraft = false;
+  /** The id of the copy. */
+  #copy = '';
   /** Bytes that were written. */
   written = 0;
 
@@ -105,7 +107,7 @@ export class Shipper {
     const { state, content } = access;
     try {
       ensureRole(this.#folder);
-      if (this.#change === null) await requireOwn(this.#place, this.#folder, state);
+      if (this.#change === null) this.#copy = await requireOwn(this.#place, this.#folder, state);
       await this.#look();
       if (end !== null) while (!(await this.#shipLog(end)));
       if (this.#change !== state.change) this.#count(await writeAccess(this.#place, state, content));
@@ -135,7 +137,7 @@ export class Shipper {
       this.#end = await this.#findEnd();
       const { last } = this.#end;
       // Where a snapshot has taken the place of that entry, only the note tells whose it is.
-      const noted = readRole(this.#folder).kept[this.#place.text] ?? [];
+      const noted = readRole(this.#folder).kept[this.#copy]?.ids ?? [];
       const found = last === null ? 'known' : placeOf(log, last);
       if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? '')))
         throw await this.#otherWriter();
@@ -207,7 +209,7 @@ export class Shipper {
   async #claim({ entry }: Mark, last: Mark, content: Buffer): Promise<boolean> {
     const { generation, first, last: before } = this.#known();
     const name = partName(generation, entry);
-    if (!this.#isDraft) noteKept(this.#folder, this.#place.text, [before, last]);
+    if (!this.#isDraft) this.#note([before, last]);
     if (!(await this.#isNext(name, beforeEntry(generation, entry), content))) return false;
     this.#end = { ...this.#known(), first: first ?? entry, last };
     return true;
@@ -259,7 +261,7 @@ export class Shipper {
     });
     if (!isMade) return false;
     const made = this.#known();
-    noteKept(this.#folder, this.#place.text, [old.last, made.last]);
+    this.#note([old.last, made.last]);
     const entry = (old.last?.entry ?? 0) + 1;
     const change = partName(old.generation, entry);
     this.#end = old;
@@ -278,6 +280,10 @@ export class Shipper {
       for (const name of names)
         if (isBefore(name, generation) && !changes.includes(name)) await this.#place.delete(name);
     }
+  }
+
+  #note(marks: readonly (Mark | null)[]): void {
+    noteKept(this.#folder, { copy: this.#copy, to: this.#place.text }, marks);
   }
 
   #count(bytes: number): void {

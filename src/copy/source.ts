@@ -23,9 +23,10 @@ export interface Source {
   readonly text: string;
   /**
    * Writes its access.db, secret and log into an empty folder.
+   * @returns the id of the copy; null: it is a data folder
    * @throws Refused `failed`, LogDamage, whose text follows the name of the source; Unreachable
    */
-  load(stage: DataFolder, onProgress: OnProgress): Promise<void>;
+  load(stage: DataFolder, onProgress: OnProgress): Promise<string | null>;
   /** Reads all of it. */
   verify(onProgress: OnProgress): Promise<VerifiedSource>;
 }
@@ -78,6 +79,7 @@ export function ofCopy(place: Place): Source {
         else log.adopt(frame.bytes, commit);
       });
       (log as LogWriter | null)?.closeDurably();
+      return (await ownerOf(place))?.copy ?? null;
     },
     async verify(onProgress) {
       const findings: string[] = [];
@@ -139,6 +141,7 @@ function ofDataFolder(path: string): Source {
       }
       syncFolder(stage.log);
       writeFileSync(stage.secret, secretIn(from), { mode: 0o600, flush: true });
+      return null;
     },
     async verify(onProgress) {
       const findings: string[] = [];

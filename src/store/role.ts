@@ -24,8 +24,8 @@ const RoleNote = Type.Object({
   promoted: Type.Boolean(),
   /** The version epoch that must begin before it ingests, since the old writer's end may be lost; null: none. */
   epoch_due: Type.Union([Type.Integer(), Type.Null()]),
-  /** Of each place of a copy: the ids of the last entry that was written, and of the one that was being written after it. */
-  kept: Type.Record(Type.String(), Type.Array(Type.String())),
+  /** Of each copy, by its id: where it was last, and the last entry that was written, and the one that was being written after it. */
+  kept: Type.Record(Type.String(), Type.Object({ to: Type.String(), ids: Type.Array(Type.String()) })),
   /** Who took its place, in words; null: nobody. */
   superseded: Type.Union([Type.String(), Type.Null()]),
 });
@@ -67,10 +67,16 @@ export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean 
 
 /**
  * Keeps in mind what a copy may end with: once a snapshot has taken the place of that entry, nothing else tells whose it is.
+ * @param copy its id; @param to where it is
  * @param marks what it ends with, and what is about to be written
  */
-export function noteKept(folder: DataFolder, to: string, marks: readonly (LogMark | null)[]): void {
-  const ids = marks.flatMap((mark) => mark?.id ?? []);
+export function noteKept(
+  folder: DataFolder,
+  { copy, to }: { readonly copy: string; readonly to: string },
+  marks: readonly (LogMark | null)[],
+): void {
+  const kept = { to, ids: marks.flatMap((mark) => mark?.id ?? []) };
   const note = readRole(folder);
-  if (String(note.kept[to]) !== String(ids)) noteRole(folder, { ...note, kept: { ...note.kept, [to]: ids } });
+  if (JSON.stringify(note.kept[copy]) !== JSON.stringify(kept))
+    noteRole(folder, { ...note, kept: { ...note.kept, [copy]: kept } });
 }
