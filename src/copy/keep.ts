@@ -9,7 +9,7 @@ import { paced } from '../pace.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import type { CopyState } from '../store/copy-state.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { readRole } from '../store/role.ts';
+import { keptCopies } from '../store/role.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import { ownerOf } from './own-copy.ts';
 import type { Place } from './place.ts';
@@ -60,7 +60,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   /** A share that is not mounted looks like an empty folder. */
   async function opened(): Promise<Place> {
     const place = await options.open();
-    const isKept = Object.values(readRole(folder).kept).some((one) => one.to === place.text);
+    const isKept = [...keptCopies(folder).values()].some((one) => one.to === place.text);
     if (isKept && (await ownerOf(place)) === null)
       throw failed(
         `${to} is empty, although a copy was kept there. If it is a share or a disk, mount it. To begin a new copy there, run: wirewatch backup ${to}`,

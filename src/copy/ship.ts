@@ -12,7 +12,7 @@ import { placeOf } from '../log/log-reader.ts';
 import { listSegments } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { ensureRole, noteKept, PROMOTE, readRole } from '../store/role.ts';
+import { ensureRole, keptCopies, noteKept, PROMOTE, readRole } from '../store/role.ts';
 import { commitsIn, findLog, generationContent, generationIn, largeContent, lastIn } from './copied-log.ts';
 import { type Batch, batchesAfter, contentOf } from './local-log.ts';
 import {
@@ -137,7 +137,7 @@ export class Shipper {
       this.#end = await this.#findEnd();
       const { last } = this.#end;
       // Where a snapshot has taken the place of that entry, only the note tells whose it is.
-      const noted = readRole(this.#folder).kept[this.#copy]?.ids ?? [];
+      const noted = keptCopies(this.#folder).get(this.#copy)?.ids ?? [];
       const found = last === null ? 'known' : placeOf(log, last);
       if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? '')))
         throw await this.#otherWriter();

@@ -87,7 +87,7 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     });
   }
   // What was compared, and what this machine was to another copy.
-  for (const file of [folder.verified, folder.role])
+  for (const file of [folder.verified, folder.role, folder.copied])
     if (existsSync(file)) steps.push(moveAside(basename(file)));
   steps.push(() => {
     rmSync(from, { recursive: true, force: true });

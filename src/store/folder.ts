@@ -50,6 +50,8 @@ export interface DataFolder {
   readonly verified: string;
   /** Whether this machine writes the copy: see copy/role.ts. */
   readonly role: string;
+  /** What was written to copies: see role.ts. */
+  readonly copied: string;
   /** The address of the running appliance: see noted-address.ts. */
   readonly address: string;
 }
@@ -70,6 +72,7 @@ export function dataFolder(root: string): DataFolder {
     control: join(root, 'control.sock'),
     verified: join(root, 'verified.json'),
     role: join(root, 'role.json'),
+    copied: join(root, 'copied'),
     address: join(root, 'address'),
   };
 }

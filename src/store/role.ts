@@ -2,13 +2,14 @@
  * What this machine is to the copy: the one that writes it, a standby that follows it, or a writer whose place another
  * machine took. The configuration says what it begins as; a promotion changes it, and is noted in the data folder.
  */
-import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { isErrorCode, misconfigured } from '../refused.ts';
-import { type DataFolder, writeWhole } from './folder.ts';
+import { appearAs, type DataFolder, writeWhole } from './folder.ts';
 import type { LogMark } from './log-mark.ts';
 
 export const ROLES = ['writer', 'standby', 'superseded'] as const;
@@ -24,8 +25,6 @@ const RoleNote = Type.Object({
   promoted: Type.Boolean(),
   /** The version epoch that must begin before it ingests, since the old writer's end may be lost; null: none. */
   epoch_due: Type.Union([Type.Integer(), Type.Null()]),
-  /** Of each copy, by its id: where it was last, and the last entry that was written, and the one that was being written after it. */
-  kept: Type.Record(Type.String(), Type.Object({ to: Type.String(), ids: Type.Array(Type.String()) })),
   /** Who took its place, in words; null: nobody. */
   superseded: Type.Union([Type.String(), Type.Null()]),
 });
@@ -33,9 +32,13 @@ export type RoleNote = Static<typeof RoleNote>;
 
 /** As {@link readRole}; a note that is missing is made, so that the machine keeps its id. */
 export function ensureRole(folder: DataFolder): RoleNote {
-  const note = readRole(folder);
-  if (!existsSync(folder.role)) noteRole(folder, note);
-  return note;
+  if (!existsSync(folder.role)) {
+    const draft = `${folder.role}.${randomUUID()}`;
+    writeFileSync(draft, JSON.stringify(readRole(folder)), { flag: 'wx', mode: 0o600, flush: true });
+    // Another process may have been faster.
+    appearAs(folder.role, draft);
+  }
+  return readRole(folder);
 }
 
 /** The note in a data folder, or a new one where it is missing. @throws Refused `configuration` if it is damaged */
@@ -47,7 +50,7 @@ export function readRole(folder: DataFolder): RoleNote {
     if (!isErrorCode(error, 'ENOENT') && !(error instanceof SyntaxError)) throw error;
     if (isErrorCode(error, 'ENOENT')) {
       const machine = `${hostname()}-${randomBytes(4).toString('hex')}`;
-      return { machine, promoted: false, epoch_due: null, kept: {}, superseded: null };
+      return { machine, promoted: false, epoch_due: null, superseded: null };
     }
   }
   throw misconfigured(
@@ -65,8 +68,16 @@ export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean 
   return standby && !note.promoted ? 'standby' : 'writer';
 }
 
+const Kept = Type.Object({
+  /** Where the copy was. */
+  to: Type.String(),
+  /** The last entry that was written, and the one that was being written after it. */
+  ids: Type.Array(Type.String()),
+});
+
 /**
  * Keeps in mind what a copy may end with: once a snapshot has taken the place of that entry, nothing else tells whose it is.
+ * Each copy has a file, since several processes may write copies at once.
  * @param copy its id; @param to where it is
  * @param marks what it ends with, and what is about to be written
  */
@@ -75,8 +86,21 @@ export function noteKept(
   { copy, to }: { readonly copy: string; readonly to: string },
   marks: readonly (LogMark | null)[],
 ): void {
+  mkdirSync(folder.copied, { recursive: true, mode: 0o700 });
   const kept = { to, ids: marks.flatMap((mark) => mark?.id ?? []) };
-  const note = readRole(folder);
-  if (JSON.stringify(note.kept[copy]) !== JSON.stringify(kept))
-    noteRole(folder, { ...note, kept: { ...note.kept, [copy]: kept } });
+  writeWhole(join(folder.copied, `${copy}.json`), `${JSON.stringify(kept)}\n`);
+}
+
+/** What is noted of each copy, by its id; a damaged note is none. */
+export function keptCopies({ copied }: DataFolder): ReadonlyMap<string, Static<typeof Kept>> {
+  const kept = new Map<string, Static<typeof Kept>>();
+  for (const name of existsSync(copied) ? readdirSync(copied) : []) {
+    try {
+      const value: unknown = JSON.parse(readFileSync(join(copied, name), 'utf8'));
+      if (Value.Check(Kept, value)) kept.set(name.replace(/\.json$/, ''), value);
+    } catch {
+      // It is being replaced, or damaged.
+    }
+  }
+  return kept;
 }
