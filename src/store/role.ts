@@ -3,13 +3,13 @@
  * machine took. The configuration says what it begins as; a promotion changes it, and is noted in the data folder.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { isErrorCode, misconfigured } from '../refused.ts';
-import { appearAs, type DataFolder, writeWhole } from './folder.ts';
+import { appearAs, type DataFolder, syncFolder, writeWhole } from './folder.ts';
 import type { LogMark } from './log-mark.ts';
 
 export const ROLES = ['writer', 'standby', 'superseded'] as const;
@@ -88,13 +88,18 @@ export function noteKept(
 ): void {
   mkdirSync(folder.copied, { recursive: true, mode: 0o700 });
   const kept = { to, ids: marks.flatMap((mark) => mark?.id ?? []) };
-  writeWhole(join(folder.copied, `${copy}.json`), `${JSON.stringify(kept)}\n`);
+  // Another process may note the same copy now.
+  const draft = join(folder.copied, `.${randomUUID()}`);
+  writeFileSync(draft, `${JSON.stringify(kept)}\n`, { flag: 'wx', mode: 0o600, flush: true });
+  renameSync(draft, join(folder.copied, `${copy}.json`));
+  syncFolder(folder.copied);
 }
 
 /** What is noted of each copy, by its id; a damaged note is none. */
 export function keptCopies({ copied }: DataFolder): ReadonlyMap<string, Static<typeof Kept>> {
   const kept = new Map<string, Static<typeof Kept>>();
-  for (const name of existsSync(copied) ? readdirSync(copied) : []) {
+  const names = existsSync(copied) ? readdirSync(copied) : [];
+  for (const name of names.filter((one) => !one.startsWith('.'))) {
     try {
       const value: unknown = JSON.parse(readFileSync(join(copied, name), 'utf8'));
       if (Value.Check(Kept, value)) kept.set(name.replace(/\.json$/, ''), value);
