@@ -61,9 +61,12 @@ export const PARTS = Object.entries(CONTENTS).map(([title, topics]) => ({
 
 export const TOPICS: readonly Topic[] = PARTS.flatMap(({ topics }) => topics);
 
-/** Read when it is asked for: most commands start without the manual. */
+let texts: Readonly<Record<string, string>> | undefined;
+
+/** The texts are read when one is asked for first: most commands start without the manual. */
 export function markdownOf({ name }: Topic): string {
-  const text = manualTexts()[`${name}.md`];
+  texts ??= manualTexts();
+  const text = texts[`${name}.md`];
   if (text === undefined) throw new Error(`the manual has no text for ${name}`);
   return text;
 }
