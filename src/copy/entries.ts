@@ -9,6 +9,7 @@ import {
   isFrameIntact,
 } from '../log/frame.ts';
 import { requireBeginning } from '../log/log-reader.ts';
+import { checkCommit } from '../log/segment.ts';
 import { LogDamage } from '../store/log-errors.ts';
 
 export interface RawFrame {
@@ -77,12 +78,9 @@ export class EntryChain {
       return null;
     }
     const commit = parseCommit(decodeLines(packed).at(-1) ?? '');
-    const { entry, after, frames } = commit;
-    if (frames !== this.#frames || commit.checksum !== this.#checksum)
-      throw new LogDamage(`frames of entry ${entry} are missing`);
+    // A log may also begin with a snapshot.
+    checkCommit(commit, this.last ?? undefined, { frames: this.#frames, checksum: this.#checksum });
     if (this.last === null) requireBeginning(commit);
-    else if (this.last !== undefined && (entry !== this.last.entry + 1 || after !== this.last.id))
-      throw new LogDamage(`entry ${entry} does not follow entry ${this.last.entry}`);
     this.#frames = 0;
     this.#checksum = 0;
     this.last = commit;

@@ -6,11 +6,11 @@ import { randomBytes } from 'node:crypto';
 import { findAccess } from '../auth/spare-copy.ts';
 import { LogApplier } from '../log/apply-log.ts';
 import type { Commit } from '../log/format.ts';
-import { decodeLines, encodeFrame, unpackLines } from '../log/frame.ts';
+import { decodeLines, encodeFrame } from '../log/frame.ts';
 import { findTail, newestCommits } from '../log/log-reader.ts';
 import { LogWriter } from '../log/log-writer.ts';
 import { applyPending, type Recovered } from '../log/recover.ts';
-import { draftOf, replaceLog, tidyLog } from '../log/segment.ts';
+import { draftOf, linesPart, replaceLog, tidyLog } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
@@ -239,15 +239,7 @@ export class Follower {
   #applyFrame(applier: LogApplier, { packed, bytes }: RawFrame, commit: Commit | null): void {
     if (commit === null) {
       this.#log.appendFrame(bytes);
-      applier.apply({
-        kind: 'lines',
-        get lines() {
-          return decodeLines(packed);
-        },
-        get bytes() {
-          return unpackLines(packed);
-        },
-      });
+      applier.apply(linesPart(packed));
       return;
     }
     this.#log.adopt(bytes, commit);

@@ -89,19 +89,8 @@ export class LogWriter {
       checksum: this.#checksum,
     };
     this.#write(encodeFrame('commit', `${lines}${JSON.stringify({ commit })}\n`));
-    const path = this.#path ?? '';
-    try {
-      fsyncSync(this.#file ?? -1);
-    } catch (error) {
-      this.#failure = new LogFailure('sync', path, error);
-      throw this.#failure;
-    }
-    this.last = commit;
-    this.#isDirty = false;
-    this.#end = this.#offset;
-    this.#frames = 0;
-    this.#checksum = 0;
-    if (this.#end >= (this.#options.segmentBytes ?? SEGMENT_BYTES)) this.closeSegment();
+    this.sync();
+    if (this.#decided(commit)) this.closeSegment();
     return commit;
   }
 
@@ -111,15 +100,20 @@ export class LogWriter {
    */
   adopt(frame: Uint8Array, commit: Commit): void {
     this.#write(frame);
+    if (this.#decided(commit)) this.closeDurably();
+  }
+
+  /** @returns whether the segment is full */
+  #decided(commit: Commit): boolean {
     this.last = commit;
     this.#isDirty = false;
     this.#end = this.#offset;
     this.#frames = 0;
     this.#checksum = 0;
-    if (this.#end >= (this.#options.segmentBytes ?? SEGMENT_BYTES)) this.closeDurably();
+    return this.#end >= (this.#options.segmentBytes ?? SEGMENT_BYTES);
   }
 
-  /** Makes what was adopted durable. @throws LogFailure; then nothing can be appended any more */
+  /** Makes what was written durable. @throws LogFailure; then nothing can be appended any more */
   sync(): void {
     try {
       if (this.#file !== null) fsyncSync(this.#file);

@@ -7,7 +7,14 @@ import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
 import { syncFolder } from '../store/folder.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
-import { type Commit, LOG_FORMAT, parseCommit, parseHeader, type SegmentHeader } from './format.ts';
+import {
+  type Commit,
+  LOG_FORMAT,
+  type Mark,
+  parseCommit,
+  parseHeader,
+  type SegmentHeader,
+} from './format.ts';
 import {
   chainChecksum,
   decodeFrameHeader,
@@ -232,21 +239,12 @@ export class EntryReader {
     if (frame.kind === 'lines') {
       this.#frames += 1;
       this.#checksum = chainChecksum(this.#checksum, frame.checksum);
-      return {
-        kind: 'lines',
-        // Decompressed only when needed: to find the end of a log, its checksums are enough.
-        get lines() {
-          return decodeLines(packed);
-        },
-        get bytes() {
-          return unpackLines(packed);
-        },
-      };
+      return linesPart(packed);
     }
     if (frame.kind === 'header') throw new LogDamage(`${this.#path}: a second header`);
     const lines = decodeLines(packed);
     const commit = parseCommit(lines.pop() ?? '');
-    this.#checkCommit(commit, previous, { frames: this.#frames, checksum: this.#checksum });
+    checkCommit(commit, previous, { frames: this.#frames, checksum: this.#checksum }, `${this.#path}: `);
     this.#frames = 0;
     this.#checksum = 0;
     this.last = commit;
@@ -274,7 +272,7 @@ export class EntryReader {
     }
     if (last === null) return;
     const commit = parseCommit(decodeLines(last.frame.packed).at(-1) ?? '');
-    this.#checkCommit(commit, undefined, last);
+    checkCommit(commit, undefined, last, `${this.#path}: `);
     this.last = commit;
     this.end = last.frame.end;
   }
@@ -307,17 +305,38 @@ export class EntryReader {
       throw new LogDamage(`${path} contains another segment than its name says`);
     return header;
   }
+}
 
-  #checkCommit(
-    commit: Commit,
-    previous: Commit | null | undefined,
-    found: { readonly frames: number; readonly checksum: number },
-  ): void {
-    const { entry, after, frames, checksum } = commit;
-    if (frames !== found.frames || checksum !== found.checksum)
-      throw new LogDamage(`${this.#path}: frames of entry ${entry} are missing`);
-    if (previous === undefined) return;
-    if (entry !== (previous?.entry ?? 0) + 1 || after !== (previous?.id ?? null))
-      throw new LogDamage(`${this.#path}: entry ${entry} does not follow entry ${previous?.entry ?? 0}`);
-  }
+/**
+ * Checks an entry against its commit line, and that it follows the one before.
+ * @param previous null: it must be the first; undefined: any may come before it
+ * @param found the number of its frames, and their chained checksum
+ * @param where the beginning of an error
+ * @throws LogDamage
+ */
+export function checkCommit(
+  { entry, after, frames, checksum }: Commit,
+  previous: Mark | null | undefined,
+  found: { readonly frames: number; readonly checksum: number },
+  where = '',
+): void {
+  if (frames !== found.frames || checksum !== found.checksum)
+    throw new LogDamage(`${where}frames of entry ${entry} are missing`);
+  if (previous === undefined) return;
+  if (entry !== (previous?.entry ?? 0) + 1 || after !== (previous?.id ?? null))
+    throw new LogDamage(`${where}entry ${entry} does not follow entry ${previous?.entry ?? 0}`);
+}
+
+/** A frame of lines as a part of an entry: unpacked only when it is needed. */
+export function linesPart(packed: Buffer): EntryPart {
+  return {
+    kind: 'lines',
+    // To find the end of a log, checksums are enough.
+    get lines() {
+      return decodeLines(packed);
+    },
+    get bytes() {
+      return unpackLines(packed);
+    },
+  };
 }

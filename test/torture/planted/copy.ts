@@ -25,7 +25,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     '[constants.ZSTD_c_checksumFlag]: [-1-]{+0+}': 'a flipped bit in access.db of a copy is found',
   }),
   ...faultsIn('copy/entries.ts', 'entries', {
-    'if ([-frames !== this.#frames || commit.checksum !== this.#checksum-]{+false+})':
+    '[-checkCommit(commit, this.last ?? undefined, { frames: this.#frames, checksum: this.#checksum });-]':
       'an entry whose frames are missing is damage',
   }),
   ...faultsIn('copy/keep.ts', 'keep', {

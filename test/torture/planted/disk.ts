@@ -3,7 +3,8 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const DISK_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/log-writer.ts', 'durability', {
-    '[-fsyncSync(this.#file ?? -1);-]': 'an entry is durable before its transaction commits',
+    '[-if (this.#file !== null) fsyncSync(this.#file);-]':
+      'an entry is durable before its transaction commits',
     '[-syncFolder(folder);-]': 'the name of a new segment is synced',
     '[-syncFolder(dirname(folder));-]': "the name of a log's folder is synced",
   }),

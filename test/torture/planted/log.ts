@@ -22,7 +22,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/log-writer.ts', 'log-entries', {
     '[-if (this.#file !== null) ftruncateSync(this.#file, this.#end);-]':
       'rolled-back data is truncated from the log',
-    'throw this.#failure;\n    }\n    this.last = commit;\n    this.#isDirty = false;\n    [-this.#end = this.#offset;-]':
+    'this.last = commit;\n    this.#isDirty = false;\n    [-this.#end = this.#offset;-]':
       'the next entry is written after the last',
     '[-segment.program !== options.program-]{+false+}': 'another version of the program starts a new segment',
   }),
