@@ -86,7 +86,7 @@ export function noteKept(
   { copy, to }: { readonly copy: string; readonly to: string },
   marks: readonly (LogMark | null)[],
 ): void {
-  mkdirSync(folder.copied, { recursive: true, mode: 0o700 });
+  if (mkdirSync(folder.copied, { recursive: true, mode: 0o700 }) !== undefined) syncFolder(folder.root);
   const kept = { to, ids: marks.flatMap((mark) => mark?.id ?? []) };
   // Another process may note the same copy now.
   const draft = join(folder.copied, `.${randomUUID()}`);
