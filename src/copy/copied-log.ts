@@ -10,7 +10,7 @@ import { type Commit, parse, parseCommit } from '../log/format.ts';
 import { decodeLines, encodeFrame } from '../log/frame.ts';
 import { failed } from '../refused.ts';
 import { LogDamage } from '../store/log-errors.ts';
-import { framesOf, type RawFrame } from './entries.ts';
+import { EntryChain, framesOf, type RawFrame } from './entries.ts';
 import { FIRST_GENERATION, GENERATION, generationFolder, inOrder, LOG, type LogObject } from './names.ts';
 import type { Place } from './place.ts';
 
@@ -51,12 +51,13 @@ export async function findLog(place: Place): Promise<CopiedLog> {
     const objects = inOrder(await place.list(generationFolder(LOG, generation), ''));
     const last = objects.at(-1);
     if (last === undefined || last.last !== null) return { generation, changes, objects };
+    const content = await place.read(last.name);
     // Between the two calls the writer may have deleted it, since another generation is in use.
-    if (tries < TRIES_MAX && (await place.read(last.name)) === null) {
+    if (content === null && tries < TRIES_MAX) {
       tries += 1;
       continue;
     }
-    const next = await generationIn(place, last.name);
+    const next = await generationOf(last.name, content ?? missing(last.name));
     if (next === null) return { generation, changes, objects };
     changes.push(last.name);
     generation = next.generation;
@@ -65,7 +66,11 @@ export async function findLog(place: Place): Promise<CopiedLog> {
 
 /** @returns the generation that a part leads to; null: it has entries */
 export async function generationIn(place: Place, name: string): Promise<Generation | null> {
-  const pointer = await pointerIn(name, await contentOf(place, name));
+  return generationOf(name, await contentOf(place, name));
+}
+
+async function generationOf(name: string, content: Buffer): Promise<Generation | null> {
+  const pointer = await pointerIn(name, content);
   return pointer !== null && 'generation' in pointer ? pointer : null;
 }
 
@@ -81,6 +86,25 @@ export async function* framesIn(place: Place, name: string): AsyncGenerator<RawF
   const pointer = await pointerIn(name, content);
   if (pointer === null) yield* framesOf([content], name);
   else if ('large' in pointer) yield* framesOf(piecesOf(place, pointer.large), name);
+}
+
+/**
+ * All frames of a log, checked, with the commit line of the entry that a frame ends.
+ * @param onObject called before each object
+ * @throws Unreachable, LogDamage
+ */
+export async function* entriesIn(
+  place: Place,
+  objects: readonly LogObject[],
+  onObject: (done: number) => void = () => {},
+): AsyncGenerator<{ readonly frame: RawFrame; readonly commit: Commit | null }> {
+  const chain = new EntryChain(null);
+  for (const [done, { name, first }] of objects.entries()) {
+    onObject(done);
+    if ((chain.last?.entry ?? first - 1) !== first - 1)
+      throw new LogDamage(`the entries before ${name} are missing`);
+    for await (const frame of framesIn(place, name)) yield { frame, commit: chain.add(frame) };
+  }
 }
 
 /** The commit lines of an object, in order. @throws Unreachable, LogDamage */
@@ -104,9 +128,11 @@ async function* piecesOf(place: Place, names: readonly string[]): AsyncGenerator
 
 /** @throws LogDamage if it is missing */
 async function contentOf(place: Place, name: string): Promise<Buffer> {
-  const content = await place.read(name);
-  if (content === null) throw new LogDamage(`${name} is missing`);
-  return content;
+  return (await place.read(name)) ?? missing(name);
+}
+
+function missing(name: string): never {
+  throw new LogDamage(`${name} is missing`);
 }
 
 async function pointerIn(name: string, content: Buffer) {

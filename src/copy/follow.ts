@@ -20,7 +20,7 @@ import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { noteKept, PROMOTE } from '../store/role.ts';
 import { formatMs, type Now } from '../time.ts';
-import { findLog, framesIn, generationIn } from './copied-log.ts';
+import { entriesIn, findLog, framesIn, generationIn } from './copied-log.ts';
 import { EntryChain, type RawFrame } from './entries.ts';
 import { replaceAccess } from './follow-access.ts';
 import {
@@ -180,16 +180,13 @@ export class Follower {
       { folder: draftOf(folder.log), program, segmentBytes: Number.POSITIVE_INFINITY },
       { last: { entry: first - 1, id: '' }, segment: null },
     );
-    const chain = new EntryChain(null);
     let hasOwn = own === null || isBehind;
     try {
-      for (const { name } of objects)
-        for await (const frame of framesIn(place, name)) {
-          const commit = chain.add(frame);
-          if (commit === null) draft.appendFrame(frame.bytes);
-          else draft.adopt(frame.bytes, commit);
-          hasOwn ||= commit?.id === own?.id;
-        }
+      for await (const { frame, commit } of entriesIn(place, objects)) {
+        if (commit === null) draft.appendFrame(frame.bytes);
+        else draft.adopt(frame.bytes, commit);
+        hasOwn ||= commit?.id === own?.id;
+      }
       if (!hasOwn) throw this.#lacksOwn();
       draft.closeDurably();
     } catch (error) {

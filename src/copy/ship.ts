@@ -106,8 +106,10 @@ export class Shipper {
       throw failed(`${path} and its spare copy are damaged or missing. To see more: wirewatch verify`);
     const { state, content } = access;
     try {
-      ensureRole(this.#folder);
-      if (this.#change === null) this.#copy = await requireOwn(this.#place, this.#folder, state);
+      if (this.#change === null) {
+        ensureRole(this.#folder);
+        this.#copy = await requireOwn(this.#place, this.#folder, state);
+      }
       await this.#look();
       if (end !== null) while (!(await this.#shipLog(end)));
       if (this.#change !== state.change) this.#count(await writeAccess(this.#place, state, content));

@@ -7,11 +7,10 @@ import { LogWriter } from '../log/log-writer.ts';
 import { listSegments } from '../log/segment.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { type DataFolder, dataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
-import { isLogError, LogDamage } from '../store/log-errors.ts';
+import { isLogError } from '../store/log-errors.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { VERSION } from '../version.ts';
-import { findLog, framesIn } from './copied-log.ts';
-import { EntryChain, type RawFrame } from './entries.ts';
+import { entriesIn, findLog } from './copied-log.ts';
 import { openPlace } from './open-place.ts';
 import { ownerOf, readCopiedAccess, readCopiedSecret } from './own-copy.ts';
 import type { Place, PlaceSettings } from './place.ts';
@@ -68,17 +67,13 @@ export function ofCopy(place: Place): Source {
       writeWhole(stage.access, content);
       writeWhole(stage.secret, await readCopiedSecret(place));
       mkdirSync(stage.log, { mode: 0o700 });
-      let log: LogWriter | null = null;
-      await readEntries(place, onProgress, (frame, first, chain) => {
-        log ??= new LogWriter(
-          { folder: stage.log, program: VERSION },
-          { last: { entry: first - 1, id: '' }, segment: null },
-        );
-        const commit = chain.add(frame);
+      const { objects } = await findLog(place);
+      const last = { entry: (objects[0]?.first ?? 1) - 1, id: '' };
+      const log = new LogWriter({ folder: stage.log, program: VERSION }, { last, segment: null });
+      for await (const { frame, commit } of entriesIn(place, objects, progressOf(objects, onProgress)))
         if (commit === null) log.appendFrame(frame.bytes);
         else log.adopt(frame.bytes, commit);
-      });
-      (log as LogWriter | null)?.closeDurably();
+      log.closeDurably();
       return (await ownerOf(place))?.copy ?? null;
     },
     async verify(onProgress) {
@@ -86,30 +81,18 @@ export function ofCopy(place: Place): Source {
       let entries = 0;
       await noting(findings, () => readCopiedAccess(place));
       await noting(findings, () => readCopiedSecret(place));
-      await noting(findings, () =>
-        readEntries(place, onProgress, (frame, _, chain) => {
-          entries = chain.add(frame)?.entry ?? entries;
-        }),
-      );
+      await noting(findings, async () => {
+        const { objects } = await findLog(place);
+        for await (const { commit } of entriesIn(place, objects, progressOf(objects, onProgress)))
+          entries = commit?.entry ?? entries;
+      });
       return { entries, findings };
     },
   };
 }
 
-/** All frames of the log in a copy, in order. @throws Unreachable, LogDamage */
-async function readEntries(
-  place: Place,
-  onProgress: OnProgress,
-  use: (frame: RawFrame, first: number, chain: EntryChain) => void,
-): Promise<void> {
-  const { objects } = await findLog(place);
-  const chain = new EntryChain(null);
-  for (const [done, { name, first }] of objects.entries()) {
-    onProgress('reading the copy', done, objects.length);
-    if ((chain.last?.entry ?? first - 1) !== first - 1)
-      throw new LogDamage(`the entries before ${name} are missing`);
-    for await (const frame of framesIn(place, name)) use(frame, first, chain);
-  }
+function progressOf({ length }: readonly unknown[], onProgress: OnProgress): (done: number) => void {
+  return (done) => onProgress('reading the copy', done, length);
 }
 
 async function noting(findings: string[], work: () => Promise<unknown>): Promise<void> {

@@ -90,7 +90,7 @@ class Following {
         // Of this machine: the thread begins again, and recovers.
         if (isDamage(error)) throw error;
         // A place may come back as another one.
-        this.#forget();
+        this.#follower = null;
         waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
         const said = isLogError(error) ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
         send({ kind: 'following', state: this.#state(said.replace(/\.$/, '')) });
@@ -101,10 +101,7 @@ class Following {
   }
 
   async promote(by: object): Promise<void> {
-    await this.#alone(async (follower) => {
-      await follower.promote(by);
-      if (follower.isPromoted) this.#notePromotion();
-    });
+    await this.#alone((follower) => follower.promote(by));
     this.#parts.timer.wake();
   }
 
@@ -114,11 +111,11 @@ class Following {
     if (!readRole(this.#folder).promoted) await timer.sleep(ms);
   }
 
-  #alone<Result>(work: (follower: Follower) => Promise<Result>): Promise<Result> {
+  #alone(work: (follower: Follower) => Promise<void>): Promise<void> {
     const next = this.#turns.then(async () => {
       const follower = await this.#open();
       try {
-        return await work(follower);
+        await work(follower);
       } finally {
         this.#recovered = { ...this.#recovered, log: follower.log };
         if (follower.isPromoted) this.#notePromotion();
@@ -145,10 +142,6 @@ class Following {
       this.#recovered,
     );
     return this.#follower;
-  }
-
-  #forget(): void {
-    this.#follower = null;
   }
 
   #notePromotion(): void {
