@@ -3,15 +3,13 @@ import type { AccessReader } from './auth/access-reader.ts';
 import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
 import { type KeptCopy, keepCopy } from './copy/keep.ts';
-import { openPlace, placeSettings } from './copy/open-place.ts';
-import { tryPlace } from './copy/try-place.ts';
+import { openTried, placeSettings } from './copy/open-place.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Logger } from './logger.ts';
 import { misconfigured } from './refused.ts';
 import type { CopyState } from './store/copy-state.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
-import type { DataFolder } from './store/folder.ts';
-import { isThere } from './store/folder.ts';
+import { type DataFolder, isThere } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
 import { ensureRole, noteRole, type Role, readRole, roleOf } from './store/role.ts';
 import { MINUTE_MS } from './time.ts';
@@ -60,11 +58,7 @@ export function createApplianceCopy(
       if (role !== 'writer' || copy.to === '' || kept !== null) return;
       kept = keepCopy({
         to: copy.to,
-        async open() {
-          const place = await openPlace(copy.to, placeSettings(copy));
-          await tryPlace(place);
-          return place;
-        },
+        open: () => openTried(copy.to, placeSettings(copy)),
         folder,
         applied: () => readLogMark(reader.db()),
         accessChange: () => access.change(),

@@ -3,6 +3,7 @@ import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import { backUp } from '../copy/back-up.ts';
 import { placeSettings } from '../copy/open-place.ts';
+import { isBucket } from '../copy/place.ts';
 import { counted } from '../counted.ts';
 import { anyText, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
@@ -29,7 +30,7 @@ export const register = defineCommand({
         'usage',
         'there is no place for the copy. Name one (wirewatch backup FOLDER), or set [copy] to in the configuration.',
       );
-    const target = to.startsWith('s3://') ? to : path.resolve(to);
+    const target = isBucket(to) ? to : path.resolve(to);
     using progress = createProgress();
     const { entry, change, written } = await backUp({
       to: target,

@@ -1,5 +1,6 @@
 /** Completes the settings, and checks those that depend on each other: folders, TLS pairs, ports. No I/O. */
 import path from 'node:path';
+import { isBucket } from '../copy/place.ts';
 import { misconfigured, type Refused } from '../refused.ts';
 import { parseInstant } from '../time.ts';
 import { normalBaseUrl } from './format.ts';
@@ -42,7 +43,7 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
   const ownTls = tlsOf('admin');
   requireDifferentPorts(server, admin, raw);
   const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
-  const to = copy.to.startsWith('s3://') ? copy.to : pathOf('copy.to', copy.to);
+  const to = isBucket(copy.to) ? copy.to : pathOf('copy.to', copy.to);
   const data = path.resolve(dataFolder);
   requireSeparate('ingest.drop', drop, { data }, raw);
   requireSeparate('copy.to', to, { drop, data }, raw);

@@ -11,10 +11,9 @@ import { keepInPlace } from '../store/locks.ts';
 import { isLogError, LogDamage, LogFailure } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { requireOwner } from '../store/owner.ts';
-import { openPlace } from './open-place.ts';
-import { type PlaceSettings, Unreachable } from './place.ts';
+import { openTried } from './open-place.ts';
+import { isBucket, type PlaceSettings, Unreachable } from './place.ts';
 import { Shipper } from './ship.ts';
-import { tryPlace } from './try-place.ts';
 
 export interface BackUpOptions {
   /** A folder, absolute, or `s3://bucket/prefix`. */
@@ -47,8 +46,7 @@ export async function backUp(options: BackUpOptions): Promise<BackedUp> {
   requireInstallation(folder);
   requireOutside(folder, options);
   try {
-    const place = await openPlace(to, settings);
-    await tryPlace(place);
+    const place = await openTried(to, settings);
     const shipper = new Shipper(place, folder, (bytes) => onProgress('writing the copy', bytes, 0));
     const access = findAccess(folder);
     const end = endOf(folder);
@@ -83,7 +81,7 @@ function requireInstallation(folder: DataFolder): void {
 
 /** Not over a part of the installation, and not where ingest moves every file away. */
 function requireOutside({ root, log }: DataFolder, { to, drop }: BackUpOptions): void {
-  if (to.startsWith('s3://')) return;
+  if (isBucket(to)) return;
   const at = realPath(to);
   const within = (folder: string) => at === realPath(folder) || at.startsWith(realPath(folder) + sep);
   if (at !== realPath(root) && !within(log) && !within(drop)) return;

@@ -1,5 +1,6 @@
 /** Opens the place of a copy, whichever kind it is. */
-import type { Place, PlaceSettings } from './place.ts';
+import { isBucket, type Place, type PlaceSettings } from './place.ts';
+import { tryPlace } from './try-place.ts';
 
 /**
  * Nothing is asked of the place yet: tryPlace (try-place.ts) does that.
@@ -7,7 +8,7 @@ import type { Place, PlaceSettings } from './place.ts';
  * @throws Refused `failed`
  */
 export async function openPlace(to: string, settings: PlaceSettings): Promise<Place> {
-  if (!to.startsWith('s3://')) {
+  if (!isBucket(to)) {
     const { openFolderPlace } = await import('./folder-place.ts');
     return openFolderPlace(to);
   }
@@ -23,4 +24,11 @@ export function placeSettings(copy: {
 }): PlaceSettings {
   const orNull = (text: string) => (text === '' ? null : text);
   return { endpoint: orNull(copy.endpoint), region: copy.region, credentials: orNull(copy.credentials) };
+}
+
+/** Opens a place to write there. @throws Refused `failed` if it cannot do what a copy needs; Unreachable */
+export async function openTried(to: string, settings: PlaceSettings): Promise<Place> {
+  const place = await openPlace(to, settings);
+  await tryPlace(place);
+  return place;
 }

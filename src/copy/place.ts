@@ -26,6 +26,12 @@ export interface Place {
   delete(name: string): Promise<void>;
 }
 
+/** Whether a place is a bucket, and not a folder. */
+export const isBucket = (to: string) => to.startsWith('s3://');
+
+/** The folder of a place; null: it is a bucket, or none is set. */
+export const placeFolder = (to: string) => (to === '' || isBucket(to) ? null : to);
+
 /** The place cannot be reached now, or its answer is not known: trying again may help. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable';

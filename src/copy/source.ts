@@ -13,7 +13,7 @@ import { VERSION } from '../version.ts';
 import { entriesIn, findLog } from './copied-log.ts';
 import { openPlace } from './open-place.ts';
 import { ownerOf, readCopiedAccess, readCopiedSecret } from './own-copy.ts';
-import type { Place, PlaceSettings } from './place.ts';
+import { isBucket, type Place, type PlaceSettings } from './place.ts';
 
 type OnProgress = (what: string, done: number, total: number) => void;
 
@@ -42,7 +42,7 @@ export interface VerifiedSource {
  * @throws Refused `failed` if there is no copy, or it cannot be read
  */
 export async function openSource(given: string, settings: PlaceSettings): Promise<Source> {
-  const isFolder = !given.startsWith('s3://');
+  const isFolder = !isBucket(given);
   const text = isFolder ? resolve(given) : given;
   try {
     if (isFolder) {

@@ -1,5 +1,6 @@
 /** The disks that must not fill, and when one counts as getting full. */
 import { statfs } from 'node:fs/promises';
+import { placeFolder } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
 
 const GIB = 1024 ** 3;
@@ -34,8 +35,8 @@ export function diskFolders({
   readonly ingest: { readonly drop: string };
   readonly copy: { readonly to: string };
 }): DiskFolders {
-  const kept = !/^$|^s3:/.test(copy.to) && { copy: copy.to };
-  return { data: dataFolder, drop: ingest.drop, ...kept };
+  const kept = placeFolder(copy.to);
+  return { data: dataFolder, drop: ingest.drop, ...(kept !== null && { copy: kept }) };
 }
 
 /** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
 import { type Config, loadConfig } from '../config/load.ts';
 import { FLAGS, type SettingFlags } from '../config/schema.ts';
+import { placeFolder } from '../copy/place.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { appearAs } from '../store/folder.ts';
 import { firstCommands, restartSteps, startSteps } from './next-steps.ts';
@@ -69,10 +70,8 @@ function load(flags: SettingFlags, file: string, dataFolder: string): Config {
 function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effective: Config): UnitTerms {
   const { ingest, copy, log, photos, server, admin, preseed } = effective;
   const isOutside = (folder: string) => folder !== data && !folder.startsWith(`${data}${path.sep}`);
-  const others = new Set([
-    ...(/^$|^s3:/.test(copy.to) ? [] : [copy.to]),
-    ...(log.file === '' ? [] : [path.dirname(log.file)]),
-  ]);
+  const logs = log.file === '' ? null : path.dirname(log.file);
+  const others = new Set([placeFolder(copy.to), logs].filter((folder) => folder !== null));
   const secrets = preseed.keys.flatMap(({ source }) => (source.kind === 'secret_file' ? [source.file] : []));
   const needed = [ingest.drop].filter(isOutside);
   const optional = [...others].filter((folder) => folder !== ingest.drop && isOutside(folder));

@@ -32,7 +32,7 @@ export const ROOMS = listed({
   'version.ts': '',
   detection: 'bounded-map.ts seal.ts',
   limits: 'addresses.ts bounded-map.ts counted.ts pace.ts refused.ts store time.ts',
-  config: 'addresses.ts auth counted.ts detection nearest.ts operations refused.ts time-zone.ts time.ts',
+  config: 'addresses.ts auth copy counted.ts detection nearest.ts operations refused.ts time-zone.ts time.ts',
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
   auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
   windows: 'counted.ts detection store time.ts',
@@ -46,7 +46,7 @@ export const ROOMS = listed({
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
   copy: 'auth clock.ts ingest log pace.ts refused.ts store time.ts version.ts',
-  health: 'counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
+  health: 'copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
@@ -56,7 +56,7 @@ export const ROOMS = listed({
   manual: 'packed.ts',
   pull: 'counted.ts detection refused.ts store time.ts',
   samples: 'config',
-  setup: 'config refused.ts store',
+  setup: 'config copy refused.ts store',
   lab: `
     addresses.ts admin appliance.ts auth clock.ts config detection error-codes.ts generate http ingest
     limits log operations query refused.ts store time.ts windows`,
