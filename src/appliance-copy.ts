@@ -27,8 +27,8 @@ export type ApplianceCopy = ReturnType<typeof createApplianceCopy>;
 const SILENT_MS_MAX = 5 * MINUTE_MS;
 
 /**
+ * Call {@link requireRole} first.
  * @param stopIngest called once another machine has taken over
- * @throws Refused `configuration` if it had already, or if a standby has nothing to begin with
  */
 export function createApplianceCopy(
   { copy }: Config,
@@ -36,7 +36,7 @@ export function createApplianceCopy(
   log: Logger,
   stopIngest: () => void,
 ) {
-  let role = requireRole(folder, copy);
+  let role = roleOf(readRole(folder), copy);
   let kept: KeptCopy | null = null;
   let following: CopyState | null = null;
   let heardMs = now();
@@ -90,16 +90,18 @@ export function createApplianceCopy(
   };
 }
 
-function requireRole(folder: DataFolder, copy: Config['copy']): Role {
+/**
+ * Call it before anything is created in the folder.
+ * @throws Refused `configuration` if another machine has taken over, or if a standby has nothing to begin with
+ */
+export function requireRole(folder: DataFolder, { copy }: Pick<Config, 'copy'>): void {
   const note = ensureRole(folder);
   if (note.superseded !== null)
     throw misconfigured(
       `another machine took over from this one (${note.superseded}). Make this one its standby: set [copy] standby, and run wirewatch restore ${copy.to} --replace. To go on here instead, stop the other machine for good, delete ${folder.role}, and set [copy] to to a new place.`,
     );
-  const role = roleOf(note, copy);
-  if (role === 'standby' && !isThere(folder.access))
+  if (roleOf(note, copy) === 'standby' && !isThere(folder.access) && !isThere(folder.spare))
     throw misconfigured(
       `a standby begins with what the copy has. Run this first: wirewatch restore ${copy.to} --data ${folder.root}`,
     );
-  return role;
 }

@@ -6,7 +6,7 @@ import { openControlSocket } from './admin/control-socket.ts';
 import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { AskLab } from './admin/thread-messages.ts';
-import { createApplianceCopy } from './appliance-copy.ts';
+import { createApplianceCopy, requireRole } from './appliance-copy.ts';
 import {
   type ApplianceIngest,
   type ApplianceIngestOptions,
@@ -188,6 +188,7 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   rmSync(folder.address, { force: true });
   completeInterruptedRestore(folder, log);
   refuseForeignDatabases(folder);
+  requireRole(folder, config);
   return { folder, recovered: prepareAccess(options, folder.root) };
 }
 

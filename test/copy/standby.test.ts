@@ -1,6 +1,6 @@
 /** A standby beside a writer, as programs: it serves what the writer has, takes over, and the old writer follows it. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -69,8 +69,16 @@ async function until(what: string, isSo: () => Promise<boolean>): Promise<void> 
     assert.ok(performance.now() < endMs, `waited in vain for ${what}`);
 }
 
+test('a standby without what the copy has is refused, and creates nothing', () => {
+  rmSync(other.data, { recursive: true });
+  const { status, stderr } = other.cli(['serve', '--port', '0'], { anyStatus: true });
+  assert.equal(status, 78);
+  assert.match(stderr, /Run this first: wirewatch restore/);
+  assert.equal(existsSync(join(other.data, 'access.db')), false);
+});
+
 test('a standby begins with a restore of the copy, which changes nothing, and serves the same rows', async () => {
-  const { stdout } = other.cli(['restore', place, '--replace']);
+  const { stdout } = other.cli(['restore', place]);
   assert.match(stdout, /This machine is a standby/);
   standby = await other.serve();
   assert.equal(await roleOf(standby), 'standby');
