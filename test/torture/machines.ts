@@ -10,38 +10,22 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { addAccount } from '../../src/auth/accounts.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
-import { findAccess } from '../../src/auth/spare-copy.ts';
-import { Follower, newestPromotion } from '../../src/copy/follow.ts';
 import { restore } from '../../src/copy/restore.ts';
-import { Shipper, TakenOver } from '../../src/copy/ship.ts';
+import { TakenOver } from '../../src/copy/ship.ts';
 import { ofCopy } from '../../src/copy/source.ts';
-import { beginEpoch } from '../../src/copy/standby-thread.ts';
 import type { Prng } from '../../src/generate/prng.ts';
-import { compactNow } from '../../src/ingest/apply/remove-rows.ts';
-import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
-import { findTail } from '../../src/log/log-reader.ts';
-import { LogWriter } from '../../src/log/log-writer.ts';
-import { type Recovered, recoverDetections } from '../../src/log/recover.ts';
 import { Refused } from '../../src/refused.ts';
-import { writing } from '../../src/store/database.ts';
 import { DatabaseDamage } from '../../src/store/database-errors.ts';
-import { dataFolder } from '../../src/store/folder.ts';
-import { readLogMark } from '../../src/store/log-mark.ts';
-import { ensureRole, noteRole, readRole } from '../../src/store/role.ts';
+import { readRole } from '../../src/store/role.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
-import { batchOf } from '../support/history.ts';
-import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
+import { Client, idOf, Machine, type Row } from './machines/machine.ts';
 import type { Outcome, Part, PartOptions } from './part.ts';
 
 const HISTORIES = 300;
 const STEPS = 60;
-/** Small, so that segments close and are merged. */
-const SEGMENT_BYTES = 16 * 1024;
-const PROGRAM = 'torture';
 
 export const machines: Part = {
   name: 'machines',
@@ -73,155 +57,6 @@ async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Ou
 }
 
 class Killed extends Error {}
-
-interface Row {
-  readonly position: number;
-  readonly version: number;
-  readonly body: string;
-}
-
-/** What clients have read, wherever. */
-class Client {
-  readonly #bodies = new Map<string, string>();
-  /** By id: what it has now. */
-  readonly has = new Map<string, Row>();
-  cursor = 0;
-
-  read(rows: readonly Row[]): void {
-    for (const row of rows) {
-      const id = /^\{"id":"([^"]+)"/.exec(row.body)?.[1] ?? '';
-      for (const [what, key] of [
-        ['position', `p ${row.position}`],
-        ['version', `${id} ${row.version}`],
-      ] as const) {
-        const before = this.#bodies.get(key);
-        assert.ok(before === undefined || before === row.body, `two contents for one ${what}: ${key}`);
-        this.#bodies.set(key, row.body);
-      }
-      this.cursor = Math.max(this.cursor, row.position);
-      if (row.version > (this.has.get(id)?.version ?? 0)) this.has.set(id, row);
-    }
-  }
-}
-
-/** One of the two machines, with what its process has in memory. */
-class Machine {
-  readonly folder;
-  readonly place: MemoryPlace;
-  readonly #aheadMs: number;
-  #nowMs = Date.parse('2026-11-20T09:00:00Z');
-  #recovered: Recovered | null = null;
-  #writer: StreamWriter | null = null;
-  #shipper: Shipper | null = null;
-  /** As in its configuration. */
-  isStandby: boolean;
-  isTakenOver = false;
-
-  constructor(root: string, objects: Map<string, Buffer>, isStandby: boolean, aheadMs: number) {
-    this.folder = dataFolder(root);
-    this.place = memoryPlace(objects);
-    this.isStandby = isStandby;
-    this.#aheadMs = aheadMs;
-  }
-
-  readonly now = (): number => {
-    this.#nowMs += 1000;
-    return this.#nowMs + this.#aheadMs;
-  };
-
-  get isWriter(): boolean {
-    return !this.isTakenOver && (!this.isStandby || readRole(this.folder).promoted);
-  }
-
-  get db() {
-    return this.#open().db;
-  }
-
-  /** What a start does. */
-  async start(): Promise<void> {
-    const options = { folder: this.folder, program: PROGRAM, onProgress() {}, between: async () => {} };
-    ensureRole(this.folder);
-    const recovered = await recoverDetections(options);
-    recovered.log.close();
-    const log = { folder: this.folder.log, program: PROGRAM, segmentBytes: SEGMENT_BYTES };
-    this.#recovered = beginEpoch(
-      { ...recovered, log: new LogWriter(log, findTail(this.folder.log)) },
-      this.folder,
-    );
-  }
-
-  /** Without a word: what is in memory is gone. */
-  kill(): void {
-    this.#recovered?.log.close();
-    this.#recovered?.db.close();
-    this.#recovered = null;
-    this.#writer = null;
-    this.#shipper = null;
-  }
-
-  apply(ids: readonly number[], score: number): void {
-    const writer = this.#asWriter();
-    const applier = writer.begin();
-    applier.apply(
-      batchOf(
-        ids.map((article_id) => ({ content_type: 'text', row: { article_id, strength_score: score } })),
-      ),
-    );
-    writer.commit(applier, { kind: 'test' });
-  }
-
-  async compact(): Promise<void> {
-    const work = { between: async () => {}, tell() {} };
-    await compactNow(this.#asWriter(), { folder: this.folder, program: PROGRAM }, work);
-  }
-
-  changeAccess(name: string): void {
-    using access = openAccess(this.folder.root, { operation: { kind: 'test' } });
-    writing(access, () =>
-      addAccount(access, { id: name, name, daily_rows: null, print_metadata: false }, this.now()),
-    );
-  }
-
-  async ship(): Promise<void> {
-    this.#shipper ??= new Shipper(this.place, this.folder);
-    const access = findAccess(this.folder);
-    await this.#shipper.ship(access, readLogMark(this.db));
-  }
-
-  async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
-    const { machine } = readRole(this.folder);
-    const parts = { place: this.place, folder: this.folder, program: PROGRAM, now: this.now, machine };
-    const follower = new Follower({ ...parts, onDelivered() {} }, this.#open());
-    try {
-      await work(follower);
-    } finally {
-      if (this.#recovered !== null) {
-        this.#recovered = { ...this.#recovered, log: follower.log };
-        if (follower.isPromoted)
-          noteRole(this.folder, {
-            ...readRole(this.folder),
-            promoted: true,
-            epoch_due: newestPromotion(this.folder)?.epoch ?? 1,
-          });
-      }
-    }
-  }
-
-  rows(): Row[] {
-    return this.db.prepare<[], Row>('SELECT position, version, body FROM stream_row ORDER BY position').all();
-  }
-
-  #open(): Recovered {
-    assert.ok(this.#recovered);
-    return this.#recovered;
-  }
-
-  #asWriter(): StreamWriter {
-    const { db, log } = this.#open();
-    this.#writer ??= new StreamWriter({ db, log, folder: this.folder.log, now: this.now, onDelivered() {} });
-    return this.#writer;
-  }
-}
 
 /** What a machine is doing while it stands still within a call of the place. */
 interface Paused {
@@ -445,7 +280,7 @@ class Histories {
     const before = new Map(has);
     this.#client.read(writer.rows().filter(({ position }) => position > cursor));
     for (const row of newest(writer.rows()).values()) {
-      const id = /^\{"id":"([^"]+)"/.exec(row.body)?.[1] ?? '';
+      const id = idOf(row);
       const known = this.#client.has.get(id);
       assert.equal(
         known?.body,
@@ -458,5 +293,5 @@ class Histories {
 
 /** The newest version of each detection. */
 function newest(rows: readonly Row[]): Map<string, Row> {
-  return new Map(rows.map((row) => [/^\{"id":"([^"]+)"/.exec(row.body)?.[1] ?? '', row]));
+  return new Map(rows.map((row) => [idOf(row), row]));
 }
