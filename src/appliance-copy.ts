@@ -5,6 +5,7 @@ import type { Config } from './config/load.ts';
 import { type KeptCopy, keepCopy } from './copy/keep.ts';
 import { openTried, placeSettings } from './copy/open-place.ts';
 import type { Conditions } from './health/alert-conditions.ts';
+import type { Mark } from './log/format.ts';
 import type { Logger } from './logger.ts';
 import { misconfigured } from './refused.ts';
 import type { CopyState } from './store/copy-state.ts';
@@ -40,6 +41,8 @@ export function createApplianceCopy(
   let kept: KeptCopy | null = null;
   let following: CopyState | null = null;
   let heardMs = now();
+  /** The entry for which ingest waits. */
+  let proposed: { readonly entry: Mark; readonly decided: () => void } | null = null;
 
   function takenOver(by: string): void {
     role = 'superseded';
@@ -51,6 +54,12 @@ export function createApplianceCopy(
   }
 
   return {
+    /** Resolves once the copy has this entry: never, where another machine took over. */
+    decide: (entry: Mark): Promise<void> =>
+      new Promise((decided) => {
+        proposed = { entry, decided };
+        kept?.wake();
+      }),
     role: (): Role => role,
     state: (): CopyState | null => kept?.state() ?? following,
     /** Begins to write, if this machine is the writer and has a place. */
@@ -61,6 +70,12 @@ export function createApplianceCopy(
         open: () => openTried(copy.to, placeSettings(copy)),
         folder,
         applied: () => readLogMark(reader.db()),
+        proposed: () => proposed?.entry ?? null,
+        onCopied({ entry }) {
+          if (proposed === null || proposed.entry.entry > entry) return;
+          proposed.decided();
+          proposed = null;
+        },
         accessChange: () => access.change(),
         now,
         log: (level, msg, fields) => log[level](fields, msg),

@@ -9,7 +9,7 @@ import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
 import { INGEST_CONDITIONS } from './ingest/reporting.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
-import type { IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
+import type { Decide, IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
 import type { IngestSettings } from './ingest/threads/ingest-messages.ts';
 import { type Passing, superviseIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './logger.ts';
@@ -42,11 +42,12 @@ export interface IngestSurroundings {
   readonly recentDeliveries: BoundedMap<number, number>;
   readonly waiting: Pick<Waiting, 'changed'>;
   readonly metrics: Pick<Metrics, 'processed'> | null;
-  readonly standby: StandbyState;
+  readonly copy: CopyWork;
 }
 
-/** What a standby does. */
-export interface StandbyState {
+/** What the thread needs of the copy, and tells of it. */
+export interface CopyWork {
+  readonly decide: Decide;
   following(state: CopyState): void;
   promoted(): void;
 }
@@ -88,7 +89,7 @@ export function startApplianceIngest(
     if (isOfAccess(fault)) return isWriteLost(fault) ? null : interrupted(fault);
     return isDamage(fault) ? healing(fault) : null;
   };
-  const ingest = superviseIngest(settings, onEvent, passing, ingestThread);
+  const ingest = superviseIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
   const begun = Promise.race([ingest.ready.then(reader.open), recovering.promise]).then(() => {
@@ -103,7 +104,7 @@ export function startApplianceIngest(
 
 function receive(
   event: ReportedEvent,
-  { conditions, metrics, reader, recentDeliveries, standby, waiting }: IngestSurroundings,
+  { conditions, metrics, reader, recentDeliveries, copy, waiting }: IngestSurroundings,
   { log, onProgress }: ApplianceIngestOptions,
 ): void {
   switch (event.kind) {
@@ -125,10 +126,10 @@ function receive(
       );
       break;
     case 'following':
-      standby.following(event.state);
+      copy.following(event.state);
       break;
     case 'promoted':
-      standby.promoted();
+      copy.promoted();
       break;
     case 'processed':
       metrics?.processed(event.file);

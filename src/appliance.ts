@@ -112,7 +112,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const stores = openStores(config, folder, conditions, undo);
   const copy = createApplianceCopy(config, stores, log, () => void ingest.stop());
   undo.defer(copy.close);
-  const surroundings = { ...stores, metrics: counters.metrics, standby: copy };
+  const surroundings = { ...stores, metrics: counters.metrics, copy };
   const ingest = startApplianceIngest(options, surroundings, undo);
   await ingest.begun;
   const health = watchHealth(config, { ...stores, role: copy.role }, log);

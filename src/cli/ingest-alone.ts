@@ -3,13 +3,19 @@
  * request. A compaction runs without that thread, which does not start if the log is damaged.
  */
 import { ingestSettings } from '../appliance-ingest.ts';
+import { findAccess } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
+import { openTried, placeSettings } from '../copy/open-place.ts';
+import { refuseEmptied } from '../copy/own-copy.ts';
+import { Shipper } from '../copy/ship.ts';
 import { GaveWay, type IngestRequest, type RequestOutcome } from '../ingest/requests/requests.ts';
-import { startIngest } from '../ingest/threads/ingest-client.ts';
+import { type ReportedEvent, startIngest } from '../ingest/threads/ingest-client.ts';
 import { type Compacted, compactStopped, progressText } from '../log/compact.ts';
+import type { Mark } from '../log/format.ts';
 import { createLogger } from '../logger.ts';
-import { failed } from '../refused.ts';
+import { failed, reasonOf } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
+import type { DataFolder } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
 import { readSecret } from '../store/secret.ts';
 import { VERSION } from '../version.ts';
@@ -31,11 +37,18 @@ export async function ingestAlone(
   const log = createLogger({ level: 'warn' });
   const folder = folderOf(config);
   const settings = ingestSettings(config, readSecret(folder));
-  const ingest = startIngest({ ...settings, mode: 'alone' }, (event) => {
+  const onEvent = (event: ReportedEvent) => {
     if (event.kind === 'log') log[event.level](event.fields, event.msg);
     if (event.kind === 'progress') tell(event.file);
     if (event.kind === 'recovering') tell(`bringing detections.db up to date from the log: ${event.reason}`);
-  });
+  };
+  let undecided: unknown = null;
+  const decide = (entry: Mark) =>
+    shipOnce(config, folder, entry).catch((error) => {
+      undecided = error;
+      void ingest.stop();
+    });
+  const ingest = startIngest({ ...settings, mode: 'alone' }, onEvent, decide);
   let isGivingWay = false;
   const watch = setInterval(() => {
     if (isGivingWay || !isLocked(folder.serveLock)) return;
@@ -47,11 +60,21 @@ export async function ingestAlone(
     await ingest.stop();
     const fault = await ingest.ended;
     if (fault !== null) throw fault;
+    if (undecided !== null)
+      throw failed(
+        `the copy ${config.copy.to} could not be written, for which a change waits: ${reasonOf(undecided)}. It is made once Wirewatch runs and the copy can be written.`,
+      );
     if (outcome.ok) return outcome;
     throw isGivingWay ? new GaveWay() : failed(outcome.reason);
   } finally {
     clearInterval(watch);
   }
+}
+
+async function shipOnce({ copy }: Config, folder: DataFolder, end: Mark): Promise<void> {
+  const place = await openTried(copy.to, placeSettings(copy));
+  await refuseEmptied(place, folder);
+  await new Shipper(place, folder).ship(findAccess(folder), end);
 }
 
 /** @throws GaveWay if an appliance starts meanwhile; Refused */

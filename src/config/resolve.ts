@@ -54,6 +54,8 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
         `${to} lies in ${own}; choose a folder elsewhere, preferably on another disk`,
         raw,
       );
+  if (copy.wait && to === '')
+    throw refused('copy.wait', 'to wait for the copy needs [copy] to: where that is', raw);
   if (copy.standby && to === '')
     throw refused('copy.standby', 'a standby needs [copy] to: the copy that it follows', raw);
   return {

@@ -208,6 +208,11 @@ const Copy = section({
     description:
       'Where a copy of the installation is kept up to date: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',
   }),
+  wait: Type.Boolean({
+    default: false,
+    description:
+      'Whether a change is shown only once the copy has it: then nothing that a client saw is lost with the machine, and ingest waits where the copy cannot be written.',
+  }),
   standby: Type.Boolean({
     default: false,
     description:

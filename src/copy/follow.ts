@@ -14,6 +14,7 @@ import { draftOf, linesPart, replaceLog, tidyLog } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
+import { waitsForCopy } from '../store/copy-mode.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
@@ -120,8 +121,12 @@ export class Follower {
     throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
   }
 
-  /** Beyond all that were begun, or given to a machine whose end is lost. */
-  #nextEpoch(): number {
+  /**
+   * Beyond all that were begun, or given to a machine whose end is lost. Null: none, since whatever the old writer showed is
+   * in the copy.
+   */
+  #nextEpoch(): number | null {
+    if (waitsForCopy(this.#db)) return null;
     const given = newestPromotion(this.#options.folder)?.epoch ?? 0;
     return Math.max(given, epochTimes(this.#db).length) + 1;
   }
@@ -267,9 +272,17 @@ export class Follower {
 export function newestPromotion(
   { log }: Pick<DataFolder, 'log'>,
   segmentsMax = Number.POSITIVE_INFINITY,
-): { readonly machine: unknown; readonly epoch: number } | null {
+): { readonly machine: unknown; readonly epoch: number | null } | null {
   const search = { before: Number.POSITIVE_INFINITY, limit: 1, segmentsMax };
   const { commits } = newestCommits(log, search, ({ operation }) => operation.kind === PROMOTE);
   const operation = commits[0]?.operation;
-  return operation === undefined ? null : { machine: operation.machine, epoch: Number(operation.epoch) };
+  if (operation === undefined) return null;
+  const { machine, epoch } = operation;
+  return { machine, epoch: typeof epoch === 'number' ? epoch : null };
+}
+
+/** The version epoch that must begin after the last promotion in a log; null: none. */
+export function epochDue(folder: Pick<DataFolder, 'log'>): number | null {
+  const promotion = newestPromotion(folder);
+  return promotion === null ? 1 : promotion.epoch;
 }

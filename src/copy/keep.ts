@@ -6,12 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { findAccess } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
 import { paced } from '../pace.ts';
-import { failed, Refused, reasonOf } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import type { CopyState } from '../store/copy-state.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { keptCopies } from '../store/role.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
-import { ownerOf } from './own-copy.ts';
+import { WakeableTimer } from '../wakeable-timer.ts';
+import { refuseEmptied } from './own-copy.ts';
 import type { Place } from './place.ts';
 import { Shipper, TakenOver } from './ship.ts';
 
@@ -23,6 +23,10 @@ export interface KeepOptions {
   readonly folder: DataFolder;
   /** The last entry that detections.db has applied; null: none. @throws if the database cannot be read now */
   readonly applied: () => Mark | null;
+  /** The entry for which a transaction waits; null: none does. */
+  readonly proposed: () => Mark | null;
+  /** Called with the end of the log, once the copy has it. */
+  readonly onCopied: (end: Mark) => void;
   /** The number of the last change of access.db. */
   readonly accessChange: () => number;
   readonly now: Now;
@@ -35,6 +39,8 @@ export interface KeepOptions {
 
 export interface KeptCopy {
   state(): CopyState;
+  /** Looks at once whether there is something new. */
+  wake(): void;
   /** Ends with what is being written, or after a few seconds. */
   close(): Promise<void>;
 }
@@ -55,30 +61,27 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   let contactMs: number | null = null;
   let failure: string | null = null;
   let lookedMs = Number.NEGATIVE_INFINITY;
-  const closed = new AbortController();
-
-  /** A share that is not mounted looks like an empty folder. */
-  async function opened(): Promise<Place> {
-    const place = await options.open();
-    const isKept = [...keptCopies(folder).values()].some((one) => one.to === place.text);
-    if (isKept && (await ownerOf(place)) === null)
-      throw failed(
-        `${to} is empty, although a copy was kept there. If it is a share or a disk, mount it. To begin a new copy there, run: wirewatch backup ${to}`,
-      );
-    return place;
-  }
+  const timer = new WakeableTimer();
+  let isClosed = false;
 
   async function bringUpToDate(): Promise<void> {
-    const isNew = change !== options.accessChange() || copied?.id !== options.applied()?.id;
+    const proposed = options.proposed();
+    const isNew =
+      proposed !== null || change !== options.accessChange() || copied?.id !== options.applied()?.id;
     const isLooked = performance.now() - lookedMs < LOOK_EVERY_MS;
     if (!isNew && failure === null && isLooked) return;
     if (isNew) behindSinceMs ??= now();
     lookedMs = performance.now();
-    shipper ??= new Shipper(await opened(), folder);
+    if (shipper === null) {
+      const place = await options.open();
+      await refuseEmptied(place, folder);
+      shipper = new Shipper(place, folder);
+    }
     const access = findAccess(folder);
-    const end = options.applied();
+    const end = proposed ?? options.applied();
     await shipper.ship(access, end);
     copied = end;
+    if (end !== null) options.onCopied(end);
     change = access.kind === 'sound' ? access.state.change : null;
     contactMs = now();
     behindSinceMs = null;
@@ -92,7 +95,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
       failure = null;
     } catch (error) {
       if (error instanceof TakenOver) {
-        closed.abort();
+        isClosed = true;
         options.onAlert(null);
         options.onTakenOver(error.by);
         return false;
@@ -104,8 +107,10 @@ export function keepCopy(options: KeepOptions): KeptCopy {
       shipper = null;
       if (error instanceof Refused) behindSinceMs = Math.min(behindSinceMs ?? 0, now() - BEHIND_MS_MAX);
     }
+    const isWaiting = options.proposed() !== null && failure !== null;
     const isLate = behindSinceMs !== null && now() - behindSinceMs >= BEHIND_MS_MAX;
-    options.onAlert(isLate ? `${to}: ${failure ?? 'it is being written'}. ${sinceText()}` : null);
+    const detail = `${to}: ${failure ?? 'it is being written'}. ${sinceText()}`;
+    options.onAlert(isWaiting ? `${detail}. Ingest waits for it` : isLate ? detail : null);
     return failure === null;
   }
 
@@ -116,9 +121,10 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   }
 
   async function run(): Promise<void> {
-    for (let waitMs = SECOND_MS; !closed.signal.aborted; ) {
+    for (let waitMs = SECOND_MS; !isClosed; ) {
+      timer.begin();
       waitMs = (await turn()) ? SECOND_MS : Math.min(2 * waitMs, RETRY_MS_MAX);
-      await sleep(paced(waitMs), undefined, { signal: closed.signal, ref: false }).catch(() => {});
+      if (!isClosed) await timer.sleep(paced(waitMs));
     }
   }
   const running = run();
@@ -139,8 +145,10 @@ export function keepCopy(options: KeepOptions): KeptCopy {
         failure,
       };
     },
+    wake: () => timer.wake(),
     async close() {
-      closed.abort();
+      isClosed = true;
+      timer.wake();
       await Promise.race([running, sleep(CLOSE_MS, undefined, { ref: false })]);
     },
   };

@@ -10,6 +10,7 @@ import { failed, type Refused } from '../refused.ts';
 import { openContent } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
+import { keptCopies } from '../store/role.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { ACCESS, accessName, INSTALLATION, parseAccessName, SECRET } from './names.ts';
 import type { Place } from './place.ts';
@@ -50,6 +51,16 @@ export async function ownerOf(place: Place): Promise<{ installation: string; cop
       `its format has version ${value.version}, but this program supports ${FORMAT_VERSION}. Use the version of Wirewatch that wrote it`,
     );
   return value;
+}
+
+/** @throws Refused `failed` where a copy was kept and none is: a share that is not mounted looks like an empty folder */
+export async function refuseEmptied(place: Place, folder: DataFolder): Promise<void> {
+  const { text } = place;
+  const isKept = [...keptCopies(folder).values()].some(({ to }) => to === text);
+  if (isKept && (await ownerOf(place)) === null)
+    throw failed(
+      `${text} is empty, although a copy was kept there. If it is a share or a disk, mount it. To begin a new copy there, run: wirewatch backup ${text}`,
+    );
 }
 
 /** Gives an empty place to this installation. @returns the id of the copy. @throws Unreachable; Refused `failed` if it belongs to another one */

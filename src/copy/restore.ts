@@ -27,6 +27,7 @@ import {
   RESTORED_NAMES,
   stateFiles,
 } from '../store/complete-restore.ts';
+import { setWaitsForCopy, waitsForCopy } from '../store/copy-mode.ts';
 import { type Database, openContent, openDatabase } from '../store/database.ts';
 import { isDiskFull } from '../store/database-errors.ts';
 import {
@@ -350,7 +351,11 @@ async function makeDetections(
           replaced.given.announced_after,
         ),
       };
-      writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason });
+      // Its copy may be another one, or none.
+      const startAnew = () => {
+        if (waitsForCopy(db)) setWaitsForCopy(db, false);
+      };
+      writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason }, startAnew);
       for (const subscription of isLater ? removedSince(db, stage, state_of) : []) {
         const applier = writer.begin();
         applier.removeSubscription(subscription);

@@ -12,7 +12,7 @@ import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
 import { noteRole, readRole } from '../store/role.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
-import { Follower, newestPromotion } from './follow.ts';
+import { epochDue, Follower, newestPromotion } from './follow.ts';
 import { openPlace } from './open-place.ts';
 
 const RETRY_MS_MAX = MINUTE_MS;
@@ -147,7 +147,7 @@ class Following {
   #notePromotion(): void {
     const note = readRole(this.#folder);
     if (note.promoted) return;
-    noteRole(this.#folder, { ...note, promoted: true, epoch_due: newestPromotion(this.#folder)?.epoch ?? 1 });
+    noteRole(this.#folder, { ...note, promoted: true, epoch_due: epochDue(this.#folder) });
   }
 
   #state(failure: string | null): CopyState {

@@ -21,6 +21,7 @@ export const LOGGED_TABLES = [
   'window_look',
   'ingest_file',
   'version_epoch',
+  'copy_mode',
 ] as const;
 
 /**

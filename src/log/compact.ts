@@ -11,6 +11,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { counted } from '../counted.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
+import { waitsForCopy } from '../store/copy-mode.ts';
 import { type Database, integrityError, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -19,7 +20,7 @@ import { readLogMark } from '../store/log-mark.ts';
 import type { Mark } from './format.ts';
 import { newestCommits } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { recoverDetections } from './recover.ts';
+import { type Decisions, recoverDetections } from './recover.ts';
 import { type ScrubResult, scrub } from './scrub.ts';
 import { describeFindings, FINDING_KINDS } from './scrub-findings.ts';
 import { writeScrubRecord } from './scrub-record.ts';
@@ -102,6 +103,17 @@ export async function compact(options: CompactOptions): Promise<Compacted> {
   }
 }
 
+/** A snapshot of what is not decided could be undone by nothing. */
+const UNDECIDED: Decisions = {
+  areAwaited: waitsForCopy,
+  decide(_, db) {
+    if (waitsForCopy(db))
+      throw failed(
+        'the last entry of the log waits for the copy: start Wirewatch, and compact it while it runs.',
+      );
+  },
+};
+
 /** Compacts the log of a stopped installation, which may be too damaged for a start. @throws as {@link compact} */
 export async function compactStopped(options: CompactOptions): Promise<Compacted> {
   const { folder, program, between, onProgress } = options;
@@ -111,6 +123,7 @@ export async function compactStopped(options: CompactOptions): Promise<Compacted
       program,
       onProgress: (done, total) => onProgress('the log', done, total),
       between,
+      decisions: UNDECIDED,
     });
     log.close();
     closeDetections(db);

@@ -56,6 +56,17 @@ import {
 import { LogWriter } from './log-writer.ts';
 import { bytesOf, listSegments, tidyLog } from './segment.ts';
 
+/** Of a log in which an entry counts once the copy has it. */
+export interface Decisions {
+  /**
+   * Whether the last entry of the log may be undecided.
+   * @throws Refused `configuration` where the copy for which it waits is not configured
+   */
+  areAwaited(db: Database): boolean;
+  /** Returns once an entry is decided, at once where none is awaited. @throws when it will not be known soon */
+  decide(entry: Mark, db: Database): void;
+}
+
 export interface RecoverOptions {
   readonly folder: DataFolder;
   /** The version of this program. */
@@ -64,6 +75,8 @@ export interface RecoverOptions {
   readonly onReadable?: () => void;
   /** Called before work that may take long, with the reason. */
   readonly onBegin?: (reason: string) => void;
+  /** Left out: each entry of the log is decided. */
+  readonly decisions?: Decisions;
   /** In bytes of the log. */
   readonly onProgress: (done: number, total: number) => void;
   /** Called between entries: throws to interrupt the work. */
@@ -97,6 +110,8 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     let madeAnew = found.kind === 'unusable' ? found.reason : null;
     if (found.kind === 'usable') db = found.db;
     else refuseHopeless(folder, tail, found.reason);
+    // Refused before anything is shown.
+    if (db !== null) options.decisions?.areAwaited(db);
     if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable?.();
     if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);
     let applied = 0;
@@ -116,6 +131,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
       options.onBegin?.(madeAnew ?? '');
       applied = await rebuild(tail, options);
       db = openDetections(folder.detections);
+      applied += await applyRest(db, tail, options);
     }
     // A note that was made since the database can be read is for the next start.
     if (madeAnew !== null) rmSync(folder.damage, { force: true });
@@ -131,17 +147,19 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
 /** Applies the entries that the database lacks, after SQLite refused the commit of a decided entry. */
 export function applyPending(db: Database, folder: string): number {
   let applied = 0;
-  for (const { part } of applyEntries(db, folder)) if (part.kind === 'commit') applied += 1;
+  for (const { part } of applyEntries(db, folder, Number.POSITIVE_INFINITY))
+    if (part.kind === 'commit') applied += 1;
   return applied;
 }
 
-/** Applies the entries that the database lacks, and yields each part after that. */
-function* applyEntries(db: Database, folder: string): Generator<LocatedPart> {
+/** Applies the entries that the database lacks, up to one, and yields each part after that. */
+function* applyEntries(db: Database, folder: string, end: number): Generator<LocatedPart> {
   const applier = new LogApplier(db);
   try {
     for (const located of entriesAfter(folder, readLogMark(db))) {
       applier.apply(located.part);
       yield located;
+      if (located.part.kind === 'commit' && located.part.commit.entry >= end) break;
     }
     applier.commit();
   } finally {
@@ -229,7 +247,20 @@ async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Pro
     options.onBegin?.(
       `it lacks entries ${grouped((mark?.entry ?? 0) + 1)} to ${grouped(tail.last?.entry ?? 0)} of the log`,
     );
-  return apply(db, options);
+  const applied = await applyDecided(db, tail, options);
+  if (tail.last !== null && readLogMark(db)?.entry !== tail.last.entry) {
+    options.onReadable?.();
+    options.decisions?.decide(tail.last, db);
+  }
+  return applied + (await apply(db, options));
+}
+
+/** Leaves out the last entry, if it may be undecided. */
+async function applyDecided(db: Database, { last }: Tail, options: RecoverOptions): Promise<number> {
+  const { decisions } = options;
+  if (decisions === undefined) return apply(db, options);
+  const applied = await apply(db, options, (last?.entry ?? 0) - 1);
+  return decisions.areAwaited(db) ? applied : applied + (await apply(db, options));
 }
 
 /** Builds the database beside its place, and puts it there when it is complete. */
@@ -245,12 +276,12 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
     // of the time for small entries.
     db.pragma('journal_mode = PERSIST');
     db.pragma('synchronous = OFF');
-    applied = await apply(db, options).catch(async (error) => {
+    applied = await applyDecided(db, tail, options).catch(async (error) => {
       if (!isDiskFull(error) || !existsSync(path)) throw error;
       await requireWhole(tail, options);
       // No room for both files: the log is complete, so the old one is not needed.
       removeReplaced(folder, () => rmSync(path));
-      return apply(db, options);
+      return applyDecided(db, tail, options);
     });
     // Before the rename: the change goes through a rollback journal. If a kill left that beside the final database, nobody
     // without write permission could open it.
@@ -280,11 +311,17 @@ function isContradiction(error: unknown): error is Error {
   return error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
 }
 
-async function apply(db: Database, { folder, onProgress, between }: RecoverOptions): Promise<number> {
-  const total = bytesFrom(folder.log, readLogMark(db));
+async function apply(
+  db: Database,
+  { folder, onProgress, between }: RecoverOptions,
+  end = Number.POSITIVE_INFINITY,
+): Promise<number> {
+  const mark = readLogMark(db);
+  if ((mark?.entry ?? 0) >= end) return 0;
+  const total = bytesFrom(folder.log, mark);
   let applied = 0;
   let frames = 0;
-  for (const { part, bytes } of applyEntries(db, folder.log)) {
+  for (const { part, bytes } of applyEntries(db, folder.log, end)) {
     frames += 1;
     if (part.kind === 'commit') {
       applied += 1;

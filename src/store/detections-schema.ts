@@ -163,6 +163,12 @@ CREATE TABLE version_epoch (
   orphans TEXT NOT NULL CHECK (orphans IN ('to read', 'read', 'left'))
 ) STRICT;
 
+-- Whether a transaction becomes visible only once the copy has it; no row: it never did.
+CREATE TABLE copy_mode (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  waits INTEGER NOT NULL CHECK (waits IN (0, 1))
+) STRICT;
+
 ${CREATE_LOG_MARK}`;
 
 export const DETECTIONS_SCHEMA: Schema = { application_id: 0x77770011, sql: SQL, synchronous: 'NORMAL' };

@@ -6,8 +6,8 @@ import { type AddressInfo, Socket } from 'node:net';
 import { mock, test } from 'node:test';
 import { readBody } from '../../src/http/body.ts';
 import { createWaiting } from '../../src/http/waiting.ts';
-import { WakeableTimer } from '../../src/ingest/threads/wakeable-timer.ts';
 import { createUsageKeeper } from '../../src/limits/usage.ts';
+import { WakeableTimer } from '../../src/wakeable-timer.ts';
 
 /** Longer than any test: such a timer exists until it is cleared. */
 const LONG_MS = 3_600_000;

@@ -7,6 +7,7 @@ import { findAccess } from '../../src/auth/spare-copy.ts';
 import { type KeptCopy, keepCopy } from '../../src/copy/keep.ts';
 import { Unreachable } from '../../src/copy/place.ts';
 import { ofCopy } from '../../src/copy/source.ts';
+import type { Mark } from '../../src/log/format.ts';
 import { failed } from '../../src/refused.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { formatMs, MINUTE_MS } from '../../src/time.ts';
@@ -23,6 +24,9 @@ let turns: number;
 /** The alert "copy behind". */
 let alert: string | null;
 let said: string[];
+let proposed: Mark | null;
+/** The ends that the copy had. */
+let copied: number[];
 beforeEach(async () => {
   history = await createHistory();
   place = memoryPlace();
@@ -30,7 +34,7 @@ beforeEach(async () => {
   openAccess(history.folder.root, { create: true }).close();
   history.apply(rowsFrom(1, 1));
   nowMs = Date.parse('2026-11-20T09:00:00Z');
-  [turns, alert, said] = [0, null, []];
+  [turns, alert, said, proposed, copied] = [0, null, [], null, []];
 });
 afterEach(async () => {
   await kept?.close();
@@ -44,6 +48,8 @@ function keep(open: () => Promise<MemoryPlace> = async () => place): KeptCopy {
     open,
     folder,
     applied: () => readLogMark(history.db()),
+    proposed: () => proposed,
+    onCopied: (end) => void copied.push(end.entry),
     accessChange() {
       const found = findAccess(folder);
       return found.kind === 'sound' ? found.state.change : 0;
@@ -137,4 +143,21 @@ test('a place that had the copy and is empty is not filled: its disk may not be 
   await until('the alert', () => alert !== null);
   assert.match(alert ?? '', /is empty, although a copy was kept there/);
   assert.equal(place.objects.size, 0);
+});
+
+test('where a transaction waits for it, it is written at once, and a place that is away is an alert at once', async () => {
+  const copy = keep();
+  await upToDate(copy);
+  place.before = away;
+  history.apply(rowsFrom(10, 1));
+  proposed = readLogMark(history.db());
+  copy.wake();
+  await until('the alert', () => alert !== null);
+  assert.match(alert ?? '', /does not answer\. .*\. Ingest waits for it$/);
+  const end = proposed?.entry ?? 0;
+  assert.equal(copied.includes(end), false);
+  place.before = () => {};
+  await until('the entry to be copied', () => copied.includes(end));
+  proposed = null;
+  await until('the end of the alert', () => alert === null);
 });

@@ -54,6 +54,8 @@ export interface Starting {
   takeLog(): LogLine[];
   /** Waits for the first matching log line of the run. */
   logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
+  /** Resolves with the exit code, once it has ended. */
+  readonly ended: Promise<number | null>;
   /** SIGTERM; @returns the exit code */
   stop(): Promise<number | null>;
   /** SIGSTOP or SIGCONT. */
@@ -264,6 +266,7 @@ function startingOf(run: RunningProgram): Starting {
   };
   return {
     log: run.log(),
+    ended: run.ended,
     takeLog: run.takeLog,
     logged: (what, condition) => run.until(what, () => run.log().find(condition)),
     listening: run.url,

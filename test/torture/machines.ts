@@ -4,7 +4,8 @@
  * are a day apart. Clients read from both.
  *
  * Held in the end: a position and a version have one content, wherever they were read; both machines have the same
- * rows; and a client that read from either gets every later change behind its cursor.
+ * rows; and a client that read from either gets every later change behind its cursor. Where transactions wait for the copy,
+ * nothing that a client read is lost, and no epoch begins.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -75,6 +76,8 @@ class Histories {
   readonly #other: Machine;
   readonly #client = new Client();
   readonly #paused = new Map<Machine, Paused>();
+  /** Whether transactions wait for the copy. */
+  readonly #waiting: 'never' | 'always' | 'changes';
   #names = 0;
 
   constructor(root: string, prng: Prng, figures: Record<string, number>) {
@@ -83,6 +86,8 @@ class Histories {
     this.#figures = figures;
     this.#one = new Machine(join(root, 'one'), this.#objects, false, 0);
     this.#other = new Machine(join(root, 'other'), this.#objects, true, prng.pick([-DAY_MS, DAY_MS]));
+    this.#waiting = prng.pick(['never', 'always', 'changes'] as const);
+    for (const machine of [this.#one, this.#other]) machine.waits = this.#waiting === 'always';
   }
 
   async run(): Promise<void> {
@@ -91,7 +96,7 @@ class Histories {
     writeFileSync(folder.secret, randomBytes(32));
     openAccess(folder.root, { operation: { kind: 'test' }, create: true }).close();
     await this.#one.start();
-    this.#one.apply([1, 2, 3], 50);
+    await this.#one.apply([1, 2, 3], 50);
     await this.#one.ship();
     await this.#becomeStandby(this.#other);
     for (let step = 0; step < STEPS; step += 1) await this.#step();
@@ -107,13 +112,17 @@ class Histories {
       ? { return: () => this.#becomeStandby(machine) }
       : machine.isWriter
         ? {
-            apply: async () => this.#apply(machine),
+            apply: () => this.#within(machine, () => this.#apply(machine)),
             ship: () => this.#within(machine, () => machine.ship()),
             'ship all': () => this.#within(machine, () => machine.ship()),
             account: async () => machine.changeAccess(`account-${++this.#names}`),
-            compact: prng.unit() < 0.3 ? () => machine.compact() : async () => this.#apply(machine),
+            compact:
+              prng.unit() < 0.3
+                ? () => this.#within(machine, () => machine.compact())
+                : () => this.#within(machine, () => this.#apply(machine)),
             read: async () => this.#read(machine),
             kill: () => this.#kill(machine),
+            ...(this.#waiting === 'changes' && { 'change of mode': () => this.#changeMode(machine) }),
           }
         : {
             follow: () => this.#within(machine, () => machine.follow((follower) => follower.turn())),
@@ -136,9 +145,14 @@ class Histories {
     this.#figures[kind] = (this.#figures[kind] ?? 0) + 1;
   }
 
-  #apply(machine: Machine): void {
+  async #changeMode(machine: Machine): Promise<void> {
+    machine.waits = !machine.waits;
+    await this.#kill(machine);
+  }
+
+  async #apply(machine: Machine): Promise<void> {
     const ids = Array.from({ length: 1 + this.#prng.below(4) }, () => 1 + this.#prng.below(30));
-    machine.apply([...new Set(ids)], 20 + this.#prng.below(70));
+    await machine.apply([...new Set(ids)], 20 + this.#prng.below(70));
   }
 
   #read(machine: Machine): void {
@@ -147,7 +161,19 @@ class Histories {
 
   async #kill(machine: Machine): Promise<void> {
     machine.kill();
-    await machine.start();
+    machine.place.before = () => {};
+    try {
+      await machine.start();
+    } catch (error) {
+      if (!(error instanceof TakenOver)) throw error;
+      this.#takenOver(machine);
+    }
+  }
+
+  #takenOver(machine: Machine): void {
+    this.#note('taken over', 'taken over');
+    machine.kill();
+    machine.isTakenOver = true;
   }
 
   /** Work that calls the place, during which it may be away, or the machine is killed, or stands still. */
@@ -199,9 +225,7 @@ class Histories {
       if (machine.isWriter && readRole(machine.folder).epoch_due !== null) await this.#kill(machine);
     } catch (error) {
       if (error instanceof TakenOver) {
-        this.#note('taken over', 'taken over');
-        machine.kill();
-        machine.isTakenOver = true;
+        this.#takenOver(machine);
         return;
       }
       const isExpected =
@@ -256,7 +280,7 @@ class Histories {
     }
     const [writer] = writers();
     assert.ok(writer);
-    this.#apply(writer);
+    await this.#apply(writer);
     await writer.ship();
     const standby = writer === this.#one ? this.#other : this.#one;
     if (standby.isTakenOver) await this.#becomeStandby(standby);
@@ -278,6 +302,16 @@ class Histories {
     assert.deepEqual(contentOfDatabase(standby.db), contentOfDatabase(writer.db));
     const { cursor, has } = this.#client;
     const before = new Map(has);
+    if (this.#waiting === 'always') {
+      const epochs = writer.db.prepare('SELECT count(*) FROM version_epoch').pluck().get();
+      assert.equal(epochs, 0, 'an epoch began, though nothing was lost');
+      const positions = new Set(writer.rows().map(({ position }) => position));
+      assert.deepEqual(
+        [...this.#client.positions].filter((position) => !positions.has(position)),
+        [],
+        'a client saw what the writer lacks',
+      );
+    }
     this.#client.read(writer.rows().filter(({ position }) => position > cursor));
     for (const row of newest(writer.rows()).values()) {
       const id = idOf(row);

@@ -2,8 +2,9 @@
  * The transactions that change detections, windows and files: appended to the log, and durable there, before they are
  * committed to the database.
  *
- * Once its commit line is in the log, a transaction is decided. Where the database refuses the commit all the same (a
- * full disk), nothing else is written until the entry was applied from the log.
+ * Once its commit line is in the log, a transaction is decided; where transactions wait for the copy, once its entry is
+ * there. Where the database refuses the commit all the same (a full disk), or the thread ends while it waits, nothing else
+ * is written until the entry was applied from the log.
  *
  * A change is delivered when its commit is visible. That is later than anything the transaction itself could
  * write, so the time is taken after the commit, sent to the readers of this process at once, and written by the
@@ -14,7 +15,7 @@ import { DetectionRows } from '../../log/detection-rows.ts';
 import { type Effects, noteEffects } from '../../log/effects.ts';
 import type { Operation } from '../../log/format.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
-import { applyPending } from '../../log/recover.ts';
+import { applyPending, type Decisions } from '../../log/recover.ts';
 import { epochTimes, positionBeyond } from '../../log/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { setLogMark } from '../../store/log-mark.ts';
@@ -54,6 +55,8 @@ export interface StreamWriterOptions {
   readonly log: LogWriter;
   readonly folder: string;
   readonly now: Now;
+  /** Left out: an entry is decided once it is in the log. */
+  readonly decisions?: Pick<Decisions, 'decide'>;
   /** Called at once for each transaction that became visible. */
   readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
 }
@@ -121,7 +124,7 @@ export class StreamWriter {
    * @throws when it was rolled back, or is decided and not applied yet
    */
   commit(applier: Applier, operation: Operation, inTransaction: (added: Added) => void = () => {}): Added {
-    const { db, log, now, onDelivered } = this.#options;
+    const { db, log, now, decisions, onDelivered } = this.#options;
     let added: Added;
     const before = log.last;
     try {
@@ -130,6 +133,7 @@ export class StreamWriter {
       const lines = this.#effects.take();
       if (lines !== '' || log.isPending) {
         const entry = log.commit(lines, operation, now());
+        decisions?.decide(entry, db);
         setLogMark(db, entry);
       }
       db.exec('COMMIT');
@@ -170,10 +174,11 @@ export class StreamWriter {
     log.rollback();
   }
 
-  /** Applies from the log what the database refused. @throws while there is still no room */
+  /** Applies from the log what the database refused. @throws while there is still no room, or it is not decided */
   applyPending(): void {
     if (!this.#isBehind) return;
-    const { db, folder } = this.#options;
+    const { db, log, folder, decisions } = this.#options;
+    if (log.last !== null) decisions?.decide(log.last, db);
     try {
       applyPending(db, folder);
     } finally {

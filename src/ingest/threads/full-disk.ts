@@ -2,9 +2,9 @@
 
 import { plainError } from '../../drop/file-errors.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
+import type { WakeableTimer } from '../../wakeable-timer.ts';
 import type { Reporting } from '../reporting.ts';
 import { RETRY_MS } from './stuck-files.ts';
-import type { WakeableTimer } from './wakeable-timer.ts';
 
 export interface FullDisk extends Reporting {
   /** A stop wakes it. */

@@ -1,13 +1,18 @@
 /** The main thread's end of the ingest thread. */
 import type { Worker } from 'node:worker_threads';
+import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
 import { startWorker } from '../../packed.ts';
 import { nativeBinding } from '../../store/addon.ts';
 import { callsTo } from '../../thread-call.ts';
 import { type IngestRequest, type RequestOutcome, unserved } from '../requests/requests.ts';
+import { createDecidedEntry, endDecisions, noteDecided } from './decisions.ts';
 import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
 
-export type ReportedEvent = Exclude<IngestEvent, { kind: 'ready' | 'told' }>;
+export type ReportedEvent = Exclude<IngestEvent, { kind: 'ready' | 'told' | 'proposed' }>;
+
+/** Resolves once the copy has an entry, for which the thread stands still. */
+export type Decide = (entry: Mark) => Promise<void>;
 
 export type IngestClient = ReturnType<typeof startIngest>;
 
@@ -21,13 +26,17 @@ export function bootIngestThread(): Worker {
 export function startIngest(
   settings: IngestSettings,
   onEvent: (event: ReportedEvent) => void,
+  decide: Decide,
   worker: Worker = bootIngestThread(),
 ) {
+  const decided = createDecidedEntry();
   const ready = Promise.withResolvers<void>();
   const tells = new Map<number, (progress: string) => void>();
   let asked = 0;
   const thread = callsTo<IngestCalls, IngestEvent>(worker, 'the ingest thread', (event) => {
     if (event.kind === 'ready') ready.resolve();
+    else if (event.kind === 'proposed')
+      void decide(event.entry).then(() => noteDecided(decided, event.entry));
     else if (event.kind === 'told') tells.get(event.number)?.(event.progress);
     else onEvent(event);
   });
@@ -35,7 +44,7 @@ export function startIngest(
   void thread.ended.then((fault) =>
     ready.reject(fault ?? new Error('the ingest thread ended before it was ready')),
   );
-  thread.post('start', settings);
+  thread.post('start', { settings, decided });
   return {
     /** Resolves when both databases are open; rejects with Refused when they or the drop folder cannot be used. */
     ready: ready.promise,
@@ -69,6 +78,7 @@ export function startIngest(
     promote: (by: object) => thread.call('promote', by),
     /** Rolls back unfinished work and ends the thread. */
     async stop(): Promise<void> {
+      endDecisions(decided);
       thread.post('stop');
       await thread.ended;
     },

@@ -36,6 +36,7 @@ import { handleRequest } from '../requests/handle-requests.ts';
 import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
 import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
+import type { CopyDecisions } from './decisions.ts';
 import { type FullDisk, untilRoom, waitForRoom } from './full-disk.ts';
 import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
 import { StuckFiles } from './stuck-files.ts';
@@ -57,6 +58,7 @@ interface Asked {
 export interface IngesterOptions extends Omit<FullDisk, 'beforeRetry'> {
   readonly settings: IngestSettings;
   readonly send: (event: IngestEvent) => void;
+  readonly decisions: CopyDecisions;
   /** Aborted when the thread is to end. */
   readonly stopped: AbortSignal;
 }
@@ -85,7 +87,7 @@ export class Ingester {
   constructor(options: IngesterOptions, drop: DropFolder, { db, log: logWriter }: Recovered) {
     this.#options = options;
     this.#logWriter = logWriter;
-    const { settings, send, stopped, timer, log, setCondition } = options;
+    const { settings, send, decisions, stopped, timer, log, setCondition } = options;
     const { program } = settings;
     const folder = dataFolder(settings.data);
     const writer = new StreamWriter({
@@ -93,6 +95,7 @@ export class Ingester {
       log: logWriter,
       folder: folder.log,
       now,
+      decisions,
       onDelivered: (first_position, delivered_at) =>
         send({ kind: 'delivered', first_position, delivered_at }),
     });
@@ -162,6 +165,7 @@ export class Ingester {
     try {
       // A start with nothing to write would notice a full disk only with the first file.
       if (isServing) await untilRoom(() => requireRoom(folder));
+      await untilRoom(() => this.#options.decisions.begin(writer));
       await untilRoom(() => writer.flush());
       removeTemporary(this.#ingest, committedFiles(this.#ingest));
       await this.#loop();
@@ -174,7 +178,10 @@ export class Ingester {
     const { drop, writer, exports, access, log } = this.#ingest;
     await drop.close();
     await exports.close();
-    for (const work of [() => writer.flush(), () => closeDetections(writer.db)]) {
+    const { decisions } = this.#options;
+    // What waits for the copy could not be decided any more.
+    const flush = () => decisions.areAwaited(writer.db) || writer.flush();
+    for (const work of [flush, () => closeDetections(writer.db)]) {
       try {
         work();
       } catch (error) {

@@ -1,6 +1,7 @@
 /** What the ingest thread is started with, the calls that it serves, and its events. */
 
 import type { DropSettings } from '../../drop/readiness.ts';
+import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
 import type { CopyState } from '../../store/copy-state.ts';
 import type { HoldRules } from '../../windows/holding.ts';
@@ -9,6 +10,7 @@ import type { ReadingOrder } from '../reading/read-export.ts';
 import type { ReaderSettings } from '../reading/reader-thread.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
 import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
+import type { DecidedEntry } from './decisions.ts';
 
 export interface IngestSettings
   extends DropSettings,
@@ -31,6 +33,7 @@ export interface IngestSettings
 
 export interface CopySettings {
   readonly to: string;
+  readonly wait: boolean;
   readonly standby: boolean;
   readonly endpoint: string | null;
   readonly region: string;
@@ -38,9 +41,14 @@ export interface CopySettings {
   readonly machine: string;
 }
 
+export interface IngestStart {
+  readonly settings: IngestSettings;
+  readonly decided: DecidedEntry;
+}
+
 export interface IngestCalls {
   /** Until it comes, the thread has only loaded its code. */
-  start(settings: IngestSettings): void;
+  start(start: IngestStart): void;
   /** A cursor is one that the log never issued: see log/version-epoch.ts. */
   endLost(cursor: StreamPosition): void;
   /** Answered when it is done; `told` events with its number come before. */
@@ -71,6 +79,8 @@ export type IngestEvent =
   | { readonly kind: 'following'; readonly state: CopyState }
   /** A standby became the writer. */
   | { readonly kind: 'promoted' }
+  /** The copy must have this entry before the transaction becomes visible: the thread stands still until then. */
+  | { readonly kind: 'proposed'; readonly entry: Mark }
   /** A transaction became visible. */
   | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
   | { readonly kind: 'processed'; readonly file: ProcessedFile }

@@ -7,12 +7,14 @@ import { type Recovered, recoverDetections } from '../../log/recover.ts';
 import { closeDetections } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { dataFolder } from '../../store/folder.ts';
+import { readRole, roleOf } from '../../store/role.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
+import { WakeableTimer } from '../../wakeable-timer.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
+import { CopyDecisions } from './decisions.ts';
 import { waitForRoom } from './full-disk.ts';
 import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
-import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
-import { WakeableTimer } from './wakeable-timer.ts';
+import type { IngestCalls, IngestEvent, IngestSettings, IngestStart } from './ingest-messages.ts';
 
 /** What a standby does in this thread, before it ingests (copy/standby-thread.ts). */
 export interface Standby {
@@ -40,14 +42,20 @@ export function runIngester(port: MessagePort, standby: Standby): void {
   const stopped = new AbortController();
   let ingester: Ingester | null = null;
 
-  async function run(settings: IngestSettings): Promise<void> {
+  async function run({ settings, decided }: IngestStart): Promise<void> {
     const timer = new WakeableTimer();
     stopped.signal.addEventListener('abort', () => timer.wake());
     const check = () => {
       if (stopped.signal.aborted) throw new Stopping();
     };
     const reporting = reportingBy(send);
-    const options = { settings, send, timer, check, stopped: stopped.signal, ...reporting };
+    const decisions = new CopyDecisions({
+      shared: decided,
+      copy: settings.copy,
+      propose: (entry) => send({ kind: 'proposed', entry }),
+      stopping: () => new Stopping(),
+    });
+    const options = { settings, send, timer, check, decisions, stopped: stopped.signal, ...reporting };
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
       if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
@@ -102,14 +110,18 @@ export function runIngester(port: MessagePort, standby: Standby): void {
 
 /** Waits while the disk is full; clients can read meanwhile if the database was readable before. */
 async function recover(options: IngesterOptions): Promise<Recovered> {
-  const { settings, send, check, setCondition } = options;
+  const { settings, decisions, send, check, setCondition } = options;
+  const folder = dataFolder(settings.data);
+  const isStandby = settings.copy !== null && roleOf(readRole(folder), settings.copy) === 'standby';
   let isReadable = false;
   let shown = -1;
   for (;;) {
     try {
       const recovered = await recoverDetections({
-        folder: dataFolder(settings.data),
+        folder,
         program: settings.program,
+        // What a standby has came from the copy.
+        ...(!isStandby && { decisions }),
         onReadable: () => {
           isReadable = true;
           send({ kind: 'ready' });

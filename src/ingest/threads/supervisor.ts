@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
-import { type IngestClient, type ReportedEvent, startIngest } from './ingest-client.ts';
+import { type Decide, type IngestClient, type ReportedEvent, startIngest } from './ingest-client.ts';
 import type { IngestSettings } from './ingest-messages.ts';
 
 /** A fault after which the thread is started again. */
@@ -30,12 +30,13 @@ const CHECK_EVERY_MS = paced(SECOND_MS);
 export function superviseIngest(
   settings: IngestSettings,
   onEvent: (event: ReportedEvent) => void,
+  decide: Decide,
   passing: (fault: Error) => Passing | null,
   thread: Worker,
 ): IngestClient & { readonly interrupt: (fault: Error) => void } {
   let isStopping = false;
   let interruption: Error | null = null;
-  let current = startIngest(settings, onEvent, thread);
+  let current = startIngest(settings, onEvent, decide, thread);
   const { ready } = current;
 
   /** @returns the fault that ended the thread for good; null when it was asked to end */
@@ -54,7 +55,7 @@ export function superviseIngest(
         if (isStopping) return null;
       } while (!passes.isOver());
       interruption = null;
-      current = startIngest(settings, onEvent);
+      current = startIngest(settings, onEvent, decide);
       const { ended } = current;
       const works = current.ready.then(() => sleep(passes.worksMs, true, { ref: false }));
       if (await Promise.race([works.catch(() => false), ended.then(() => false)])) {

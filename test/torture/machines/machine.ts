@@ -3,11 +3,13 @@ import assert from 'node:assert/strict';
 import { addAccount } from '../../../src/auth/accounts.ts';
 import { openAccess } from '../../../src/auth/open-access.ts';
 import { findAccess } from '../../../src/auth/spare-copy.ts';
-import { Follower, newestPromotion } from '../../../src/copy/follow.ts';
+import { epochDue, Follower } from '../../../src/copy/follow.ts';
 import { Shipper } from '../../../src/copy/ship.ts';
 import { beginEpoch } from '../../../src/copy/standby-thread.ts';
 import { compactNow } from '../../../src/ingest/apply/remove-rows.ts';
 import { StreamWriter } from '../../../src/ingest/apply/stream-writer.ts';
+import { CopyDecisions, createDecidedEntry, noteDecided } from '../../../src/ingest/threads/decisions.ts';
+import type { Mark } from '../../../src/log/format.ts';
 import { findTail } from '../../../src/log/log-reader.ts';
 import { LogWriter } from '../../../src/log/log-writer.ts';
 import { type Recovered, recoverDetections } from '../../../src/log/recover.ts';
@@ -34,6 +36,7 @@ export class Client {
   /** By id: what it has now. */
   readonly has = new Map<string, Row>();
   cursor = 0;
+  readonly positions = new Set<number>();
 
   read(rows: readonly Row[]): void {
     for (const row of rows) {
@@ -46,11 +49,15 @@ export class Client {
         assert.ok(before === undefined || before === row.body, `two contents for one ${what}: ${key}`);
         this.#bodies.set(key, row.body);
       }
+      this.positions.add(row.position);
       this.cursor = Math.max(this.cursor, row.position);
       if (row.version > (this.has.get(id)?.version ?? 0)) this.has.set(id, row);
     }
   }
 }
+
+/** The copy must have an entry first. */
+class Undecided extends Error {}
 
 /** One of the two machines, with what its process has in memory. */
 export class Machine {
@@ -64,6 +71,11 @@ export class Machine {
   /** As in its configuration. */
   isStandby: boolean;
   isTakenOver = false;
+
+  /** As in its configuration: whether transactions wait for the copy. */
+  waits = false;
+  readonly #decided = createDecidedEntry();
+  #decisions = this.#newDecisions();
 
   constructor(root: string, objects: Map<string, Buffer>, isStandby: boolean, aheadMs: number) {
     this.folder = dataFolder(root);
@@ -85,17 +97,25 @@ export class Machine {
     return this.#open().db;
   }
 
-  /** What a start does. */
+  /** What a start does; where the last entry may be undecided, once the copy has it. */
   async start(): Promise<void> {
     const options = { folder: this.folder, program: PROGRAM, onProgress() {}, between: async () => {} };
     ensureRole(this.folder);
-    const recovered = await recoverDetections(options);
+    this.#decisions = this.#newDecisions();
+    const decisions = this.#decisions;
+    const recover = () => recoverDetections({ ...options, ...(this.isWriter && { decisions }) });
+    const recovered = await recover().catch(async (error) => {
+      if (!(error instanceof Undecided)) throw error;
+      await this.#shipTo(findTail(this.folder.log).last);
+      return recover();
+    });
     recovered.log.close();
     const log = { folder: this.folder.log, program: PROGRAM, segmentBytes: SEGMENT_BYTES };
     this.#recovered = beginEpoch(
       { ...recovered, log: new LogWriter(log, findTail(this.folder.log)) },
       this.folder,
     );
+    if (this.isWriter) await this.#transact((writer) => decisions.begin(writer));
   }
 
   /** Without a word: what is in memory is gone. */
@@ -107,19 +127,34 @@ export class Machine {
     this.#shipper = null;
   }
 
-  apply(ids: readonly number[], score: number): void {
+  async apply(ids: readonly number[], score: number): Promise<void> {
+    await this.#transact((writer) => {
+      const applier = writer.begin();
+      applier.apply(
+        batchOf(
+          ids.map((article_id) => ({ content_type: 'text', row: { article_id, strength_score: score } })),
+        ),
+      );
+      writer.commit(applier, { kind: 'test' });
+    });
+  }
+
+  /** Writes the copy where the program's thread stands still for it. */
+  async #transact(work: (writer: StreamWriter) => void): Promise<void> {
     const writer = this.#asWriter();
-    const applier = writer.begin();
-    applier.apply(
-      batchOf(
-        ids.map((article_id) => ({ content_type: 'text', row: { article_id, strength_score: score } })),
-      ),
-    );
-    writer.commit(applier, { kind: 'test' });
+    for (let attempt = work; ; attempt = () => writer.applyPending()) {
+      try {
+        return attempt(writer);
+      } catch (error) {
+        if (!(error instanceof Undecided)) throw error;
+        await this.#shipTo(this.#open().log.last);
+      }
+    }
   }
 
   async compact(): Promise<void> {
     const work = { between: async () => {}, tell() {} };
+    await this.#transact((writer) => writer.flush());
     await compactNow(this.#asWriter(), { folder: this.folder, program: PROGRAM }, work);
   }
 
@@ -131,9 +166,22 @@ export class Machine {
   }
 
   async ship(): Promise<void> {
+    await this.#shipTo(readLogMark(this.db));
+  }
+
+  async #shipTo(end: Mark | null): Promise<void> {
     this.#shipper ??= new Shipper(this.place, this.folder);
     const access = findAccess(this.folder);
-    await this.#shipper.ship(access, readLogMark(this.db));
+    await this.#shipper.ship(access, end);
+    if (end !== null) noteDecided(this.#decided, end);
+  }
+
+  #newDecisions(): CopyDecisions {
+    const undecided = () => {
+      throw new Undecided();
+    };
+    const copy = { wait: this.waits };
+    return new CopyDecisions({ shared: this.#decided, copy, propose: undecided, stopping: undecided });
   }
 
   async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
@@ -149,7 +197,7 @@ export class Machine {
           noteRole(this.folder, {
             ...readRole(this.folder),
             promoted: true,
-            epoch_due: newestPromotion(this.folder)?.epoch ?? 1,
+            epoch_due: epochDue(this.folder),
           });
       }
     }
@@ -166,7 +214,9 @@ export class Machine {
 
   #asWriter(): StreamWriter {
     const { db, log } = this.#open();
-    this.#writer ??= new StreamWriter({ db, log, folder: this.folder.log, now: this.now, onDelivered() {} });
+    const decisions = this.#decisions;
+    const parts = { db, log, folder: this.folder.log, now: this.now, onDelivered() {}, decisions };
+    this.#writer ??= new StreamWriter(parts);
     return this.#writer;
   }
 }

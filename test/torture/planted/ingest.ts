@@ -134,7 +134,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     '[-if (same === null && isWaiting()) return null;-]':
       'a backfill without a file does not fail while the file waits to be read again',
   }),
-  ...faultsIn('ingest/threads/wakeable-timer.ts', 'timers', {
+  ...faultsIn('wakeable-timer.ts', 'timers', {
     '[-, { signal: this.#waking.signal }-]': 'a sleep that is ended early leaves no timer',
   }),
 ];

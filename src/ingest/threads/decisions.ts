@@ -1,0 +1,87 @@
+/**
+ * Transactions that wait for the copy: the ingest thread stands still, with its transaction open, until the main thread has
+ * written the entry there. An entry of the log that the copy lacks is a proposal: it is neither applied nor shown.
+ */
+import type { Mark } from '../../log/format.ts';
+import type { Decisions } from '../../log/recover.ts';
+import { misconfigured } from '../../refused.ts';
+import { setWaitsForCopy, waitsForCopy } from '../../store/copy-mode.ts';
+import type { Database } from '../../store/database.ts';
+import type { StreamWriter } from '../apply/stream-writer.ts';
+
+/** Shared by both threads: the number of the last entry that the copy has, or {@link ENDED}. */
+export type DecidedEntry = BigInt64Array<SharedArrayBuffer>;
+
+/** The thread is to end: what is not decided stays a proposal. */
+const ENDED = -1n;
+
+export function createDecidedEntry(): DecidedEntry {
+  return new BigInt64Array(new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT));
+}
+
+export function noteDecided(shared: DecidedEntry, { entry }: Mark): void {
+  if (Atomics.load(shared, 0) !== ENDED) Atomics.store(shared, 0, BigInt(entry));
+  Atomics.notify(shared, 0);
+}
+
+export function endDecisions(shared: DecidedEntry): void {
+  Atomics.store(shared, 0, ENDED);
+  Atomics.notify(shared, 0);
+}
+
+export interface DecisionOptions {
+  readonly shared: DecidedEntry;
+  /** Of the section `[copy]`; null: no copy is kept. */
+  readonly copy: { readonly wait: boolean } | null;
+  /** Asks the main thread to write the copy up to this entry. */
+  readonly propose: (entry: Mark) => void;
+  /** Makes the error by which the thread ends. */
+  readonly stopping: () => Error;
+}
+
+export class CopyDecisions implements Decisions {
+  readonly #options: DecisionOptions;
+  /** Whether the log says that transactions wait; null: it was not read. */
+  #waits: boolean | null = null;
+
+  constructor(options: DecisionOptions) {
+    this.#options = options;
+  }
+
+  /** Whether transactions wait for the copy now. */
+  areAwaited(db: Database): boolean {
+    const waits = this.#waits ?? waitsForCopy(db);
+    if (waits && this.#options.copy === null)
+      throw misconfigured(
+        'transactions of this installation wait for its copy, but [copy] to is not set. Set it to where the copy is, or where a new one shall be; to stop waiting, also set [copy] wait = false and start Wirewatch once before you remove it.',
+      );
+    return waits;
+  }
+
+  /** Returns once the entry is decided. @throws the error of `stopping` when the thread is to end before */
+  decide(entry: Mark, db: Database): void {
+    if (!this.areAwaited(db)) return;
+    const { shared, propose, stopping } = this.#options;
+    for (let isProposed = false; ; isProposed = true) {
+      const last = Atomics.load(shared, 0);
+      if (last >= entry.entry) return;
+      if (last === ENDED) throw stopping();
+      if (!isProposed) propose(entry);
+      Atomics.wait(shared, 0, last);
+    }
+  }
+
+  /**
+   * Writes to the log what the configuration says now. To wait no more is itself a transaction that waits; to begin to
+   * wait need not be, since the copy has it before the first that does.
+   */
+  begin(writer: StreamWriter): void {
+    const wait = this.#options.copy?.wait === true;
+    this.#waits = waitsForCopy(writer.db);
+    if (this.#waits === wait) return;
+    // Where it may not be written, before it is.
+    this.areAwaited(writer.db);
+    writer.write({ kind: 'copy mode', wait }, () => setWaitsForCopy(writer.db, wait));
+    this.#waits = wait;
+  }
+}
