@@ -60,7 +60,7 @@ const LATER = {
   'proxy not trusted':
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   'copy behind':
-    'The detail states the cause. If the place cannot be reached, check its disk, its mount, or the service: Wirewatch tries again by itself, and nothing else stops. If it has another copy, set [copy] to to another place, or move that copy away.',
+    'The detail states the cause. If the place cannot be reached, check its disk, its mount, or the service: Wirewatch tries again by itself. Unless [copy] wait is set, nothing else stops. If it has another copy, set [copy] to to another place, or move that copy away.',
   'end of log lost':
     'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
   'removal incomplete':

@@ -5,7 +5,8 @@ export const PROMOTE_OPERATION = act('promote', {
   summary: 'make this standby the writer: it ingests from now on, and the old writer stops when it notices',
   help: `The standby reads what the copy has, and takes the next number in the log; whoever has that is the writer. The old writer
 finds the number taken: it stops ingest, and answers 503. What it ingested and had not copied is lost: versions go up
-by 1,000, positions continue a year ahead, and archived files without a record are read again.`,
+by 1,000, positions continue a year ahead, and archived files without a record are read again. With [copy] wait,
+nothing is lost, and both continue.`,
   examples: ['promote', 'promote --data /var/lib/wirewatch'],
   job: () => '',
   form: {

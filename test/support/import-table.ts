@@ -30,6 +30,7 @@ export const ROOMS = listed({
   'text-files.d.ts': '',
   'thread-call.ts': 'refused.ts',
   'version.ts': '',
+  'wakeable-timer.ts': '',
   detection: 'bounded-map.ts seal.ts',
   limits: 'addresses.ts bounded-map.ts counted.ts pace.ts refused.ts store time.ts',
   config: 'addresses.ts auth copy counted.ts detection nearest.ts operations refused.ts time-zone.ts time.ts',
@@ -41,11 +42,11 @@ export const ROOMS = listed({
   drop: 'detection exports refused.ts store time.ts windows',
   ingest: `
     auth clock.ts counted.ts detection drop exports log pace.ts packed.ts refused.ts store thread-call.ts
-    time.ts windows`,
+    time.ts wakeable-timer.ts windows`,
   query: `
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'auth clock.ts ingest log pace.ts refused.ts store time.ts version.ts',
+  copy: 'auth clock.ts ingest log pace.ts refused.ts store time.ts version.ts wakeable-timer.ts',
   health: 'copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
@@ -68,7 +69,7 @@ export const ROOMS = listed({
     auth bounded-map.ts clock.ts config detection drop health http ingest limits log logger.ts manual
     openapi operations pace.ts packed.ts query refused.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection operations time.ts',
-  'appliance-copy.ts': 'auth clock.ts config copy health logger.ts refused.ts store time.ts',
+  'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
   'appliance.ts': `
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest
     limits log logger.ts operations own-process.ts prepare-access.ts refused.ts store time.ts`,

@@ -76,4 +76,10 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
       'an entry is in the log before the database commits it',
     '[-setLogMark(db, entry);-]': 'a database names the last entry it has applied',
   }),
+  ...faultsIn('ingest/apply/stream-writer.ts', 'wait', {
+    '[-decisions?.decide(entry, db);-]': 'a transaction that waits for the copy is not shown before',
+  }),
+  ...faultsIn('log/recover.ts', 'wait', {
+    '[-options.decisions?.decide(tail.last, db);-]': 'a start shows nothing that the copy lacks',
+  }),
 ];
