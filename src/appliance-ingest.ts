@@ -20,6 +20,7 @@ import type { CopyState } from './store/copy-state.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import { dataFolder } from './store/folder.ts';
+import { LogDamage } from './store/log-errors.ts';
 import { readRole } from './store/role.ts';
 import { formatMs, HOUR_MS, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
@@ -87,6 +88,7 @@ export function startApplianceIngest(
   const interrupted = afterAccessErrors(access, conditions, log);
   const passing = (fault: Error) => {
     if (isOfAccess(fault)) return isWriteLost(fault) ? null : interrupted(fault);
+    if (fault instanceof LogDamage) return HEALED_BY_START;
     return isDamage(fault) ? healing(fault) : null;
   };
   const ingest = superviseIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
@@ -130,6 +132,9 @@ function receive(
       break;
     case 'promoted':
       copy.promoted();
+      break;
+    case 'healed':
+      conditions.set('log damaged', null);
       break;
     case 'processed':
       metrics?.processed(event.file);
@@ -182,6 +187,9 @@ function afterAccessErrors(access: AccessReader, conditions: Conditions, log: Lo
     },
   });
 }
+
+/** A start makes damaged parts of the log anew from the copy, if that has them. */
+const HEALED_BY_START: Passing = { isOver: () => true, onInterrupted() {}, worksMs: 0, onResumed() {} };
 
 /** A damaged detections.db is made anew from the log: at once, but not again and again on a disk that damages it. */
 function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {

@@ -43,6 +43,7 @@ import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder, noteDamage, removeAtStop } from './store/folder.ts';
 import { type InstallationKind, refuseForeignDatabases } from './store/installation.ts';
 import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
+import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
 import type { Role } from './store/role.ts';
@@ -140,7 +141,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const usage = keepUsage(counters, folder, log);
   undo.defer(usage.close);
   copy.write();
-  const scrubs = startVerifying(config, stores, log);
+  const scrubs = startVerifying(config, stores, log, ingest.interrupt);
   return {
     url: server.url,
     /** Runs an operation. */
@@ -243,14 +244,22 @@ function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'completed an interrupted restore');
 }
 
-function startVerifying(config: Config, { reader, conditions }: Stores, logger: Logger): Schedule {
+function startVerifying(
+  config: Config,
+  { reader, conditions }: Stores,
+  logger: Logger,
+  interrupt: (fault: Error) => void,
+): Schedule {
   return startScrubs({
     data: config.dataFolder,
     now,
     log: (level, msg, fields) => logger[level](fields, msg),
     ...config.verify,
     isReady: () => reader.isOpen() && !conditions.has('database damaged'),
-    onDamage: (what, detail) => conditions.set(`${what} damaged`, detail),
+    onDamage(what, detail) {
+      conditions.set(`${what} damaged`, detail);
+      if (what === 'log' && detail !== null && config.copy.to !== '') interrupt(new LogDamage(detail));
+    },
   });
 }
 

@@ -91,14 +91,15 @@ export async function* framesIn(place: Place, name: string): AsyncGenerator<RawF
 /**
  * All frames of a log, checked, with the commit line of the entry that a frame ends.
  * @param onObject called before each object
+ * @param chain what comes before the first object; left out: nothing
  * @throws Unreachable, LogDamage
  */
 export async function* entriesIn(
   place: Place,
   objects: readonly LogObject[],
   onObject: (done: number) => void = () => {},
+  chain = new EntryChain(null),
 ): AsyncGenerator<{ readonly frame: RawFrame; readonly commit: Commit | null }> {
-  const chain = new EntryChain(null);
   for (const [done, { name, first }] of objects.entries()) {
     onObject(done);
     if ((chain.last?.entry ?? first - 1) !== first - 1)

@@ -10,7 +10,7 @@ import { decodeLines, encodeFrame } from '../log/frame.ts';
 import { findTail, newestCommits } from '../log/log-reader.ts';
 import { LogWriter } from '../log/log-writer.ts';
 import { applyPending, type Recovered } from '../log/recover.ts';
-import { draftOf, linesPart, replaceLog, tidyLog } from '../log/segment.ts';
+import { linesPart, listSegments, replaceLog } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
@@ -21,9 +21,10 @@ import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { noteKept, PROMOTE } from '../store/role.ts';
 import { formatMs, type Now } from '../time.ts';
-import { entriesIn, findLog, framesIn, generationIn } from './copied-log.ts';
+import { findLog, framesIn, generationIn } from './copied-log.ts';
 import { EntryChain, type RawFrame } from './entries.ts';
 import { replaceAccess } from './follow-access.ts';
+import { draftSegment, hasEntry } from './local-segment.ts';
 import {
   beforeEntry,
   FIRST_GENERATION,
@@ -180,24 +181,11 @@ export class Follower {
       for (const object of objects.slice(Math.max(0, begin))) await this.#apply(object);
       return;
     }
-    tidyLog(folder.log);
-    const draft = new LogWriter(
-      { folder: draftOf(folder.log), program, segmentBytes: Number.POSITIVE_INFINITY },
-      { last: { entry: first - 1, id: '' }, segment: null },
-    );
-    let hasOwn = own === null || isBehind;
-    try {
-      for await (const { frame, commit } of entriesIn(place, objects)) {
-        if (commit === null) draft.appendFrame(frame.bytes);
-        else draft.adopt(frame.bytes, commit);
-        hasOwn ||= commit?.id === own?.id;
-      }
-      if (!hasOwn) throw this.#lacksOwn();
-      draft.closeDurably();
-    } catch (error) {
-      draft.close();
-      throw error;
-    }
+    // Segments that begin after it stay: they follow what takes the place of those before them.
+    const kept = listSegments(folder.log).find(({ firstEntry }) => !isBehind && firstEntry > first);
+    const last = (kept?.firstEntry ?? Number.POSITIVE_INFINITY) - 1;
+    if (own !== null && !isBehind && !(await hasEntry(place, objects, own))) throw this.#lacksOwn();
+    await draftSegment(place, objects, folder.log, { first, last });
     this.#log.closeSegment();
     replaceLog(folder.log, first);
     this.#log = new LogWriter({ folder: folder.log, program }, findTail(folder.log));

@@ -13,6 +13,7 @@ import { isLogError } from '../store/log-errors.ts';
 import { noteRole, readRole } from '../store/role.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
 import { epochDue, Follower, newestPromotion } from './follow.ts';
+import { healLog } from './local-segment.ts';
 import { openPlace } from './open-place.ts';
 
 const RETRY_MS_MAX = MINUTE_MS;
@@ -34,6 +35,10 @@ export function createStandby(): Standby {
         following = null;
       }
       return beginEpoch(recovered, folder);
+    },
+    async heal({ data, copy }) {
+      if (copy === null) return [];
+      return healLog(await openPlace(copy.to, copy), dataFolder(data));
     },
     async promote(by) {
       if (following === null) throw failed('this machine is the writer already.');

@@ -95,7 +95,7 @@ test('the defaults', () => {
       daily_rows: 1_000_000,
     },
     keys: { prefix: 'ww' },
-    copy: { to: '', standby: false, endpoint: '', region: 'us-east-1', credentials: '' },
+    copy: { to: '', wait: false, standby: false, endpoint: '', region: 'us-east-1', credentials: '' },
     verify: { every_hours: 24 },
     alerts: { command: [] },
     log: { level: 'info', file: '' },

@@ -182,6 +182,8 @@ class Histories {
     const at = prng.below(24);
     const how = prng.pick(['away', 'kill', 'pause', 'nothing'] as const);
     const gate = Promise.withResolvers<void>();
+    // The work may end for another reason before it waits there.
+    gate.promise.catch(() => {});
     const reached = Promise.withResolvers<void>();
     let calls = 0;
     machine.place.before = () => {

@@ -77,6 +77,8 @@ export type IngestEvent =
   | { readonly kind: 'told'; readonly number: number; readonly progress: string }
   /** A standby read the copy, or could not. */
   | { readonly kind: 'following'; readonly state: CopyState }
+  /** Damaged parts of the log were made anew from the copy. */
+  | { readonly kind: 'healed' }
   /** A standby became the writer. */
   | { readonly kind: 'promoted' }
   /** The copy must have this entry before the transaction becomes visible: the thread stands still until then. */

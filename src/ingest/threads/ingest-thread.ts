@@ -1,12 +1,17 @@
 /** The ingest thread: brings the database to the end of its log, then works until it is stopped. */
+import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../../clock.ts';
 import { DropFolder } from '../../drop/drop-folder.ts';
 import { type Recovered, recoverDetections } from '../../log/recover.ts';
+import { FINDING_KINDS } from '../../log/scrub-findings.ts';
+import { readScrubRecord } from '../../log/scrub-record.ts';
+import { Refused, reasonOf } from '../../refused.ts';
 import { closeDetections } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { dataFolder } from '../../store/folder.ts';
+import { LogDamage } from '../../store/log-errors.ts';
 import { readRole, roleOf } from '../../store/role.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { WakeableTimer } from '../../wakeable-timer.ts';
@@ -25,6 +30,8 @@ export interface Standby {
   prepare(parts: StandbyParts): Promise<Recovered>;
   /** @throws Refused `failed` with the reason */
   promote(by: object): Promise<void>;
+  /** Makes damaged parts of the log anew from the copy. @returns the files. @throws the reason why it cannot */
+  heal(settings: IngestSettings): Promise<readonly string[]>;
 }
 
 export interface StandbyParts {
@@ -63,7 +70,12 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       // Clients can read without it, and a standby does not need it.
       const prepare = () => drop.prepare(settings.mode === 'serve');
       if (!mayFollow) prepare();
-      let recovered = await recover(options);
+      if (isLogDamaged(settings)) await heal(options, standby);
+      let recovered = await recover(options).catch(async (error) => {
+        const isOfLog = error instanceof Refused && error.cause instanceof LogDamage;
+        if (!isOfLog || !(await heal(options, standby))) throw error;
+        return recover(options);
+      });
       if (mayFollow) send({ kind: 'ready' });
       try {
         recovered = await standby.prepare({ settings, recovered, send, timer, check });
@@ -106,6 +118,28 @@ export function runIngester(port: MessagePort, standby: Standby): void {
     promote: (by) => standby.promote(by),
     stop: () => stopped.abort(),
   });
+}
+
+/** Whether the last `wirewatch verify` found damage of the log. */
+function isLogDamaged({ data }: IngestSettings): boolean {
+  const found = readScrubRecord(dataFolder(data))?.findings ?? [];
+  return found.some(({ kind }) => FINDING_KINDS[kind].of === 'log');
+}
+
+/** @returns whether nothing of the log is damaged any more */
+async function heal({ settings, send, log }: IngesterOptions, standby: Standby): Promise<boolean> {
+  if (settings.copy === null) return false;
+  try {
+    const files = await standby.heal(settings);
+    // The next verify is due.
+    rmSync(dataFolder(settings.data).verified, { force: true });
+    log('warn', 'damaged parts of the log were made anew from the copy', { files });
+    send({ kind: 'healed' });
+    return true;
+  } catch (error) {
+    log('warn', 'the damaged log cannot be made anew from the copy', { reason: reasonOf(error) });
+    return false;
+  }
 }
 
 /** Waits while the disk is full; clients can read meanwhile if the database was readable before. */

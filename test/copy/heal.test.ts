@@ -1,0 +1,131 @@
+/** Damaged and missing parts of the log are made anew from the copy: with the same entries, or not at all. */
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, test } from 'node:test';
+import { findAccess } from '../../src/auth/spare-copy.ts';
+import { healLog } from '../../src/copy/local-segment.ts';
+import { Shipper } from '../../src/copy/ship.ts';
+import { entriesAfter } from '../../src/log/log-reader.ts';
+import { listSegments } from '../../src/log/segment.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { openAccess } from '../support/access.ts';
+import { createInstallation, putFile } from '../support/appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { createHistory, type History, rowsFrom } from '../support/history.ts';
+import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
+import { until } from '../support/until.ts';
+
+let history: History;
+let place: MemoryPlace;
+beforeEach(async () => {
+  history = await createHistory(600);
+  place = memoryPlace();
+  writeFileSync(history.folder.secret, randomBytes(32));
+  openAccess(history.folder.root, { create: true }).close();
+  for (let from = 0; from < 60; from += 10) history.apply(rowsFrom(from, 10));
+});
+afterEach(() => history.delete());
+
+/** Brings the copy up to date, and stops. @returns what the log has: commit lines, in order */
+async function shipped(): Promise<string[]> {
+  history.writer().flush();
+  const end = readLogMark(history.db());
+  await new Shipper(place, history.folder).ship(findAccess(history.folder), end);
+  history.stop();
+  return entries();
+}
+
+function entries(): string[] {
+  const ids: string[] = [];
+  for (const { part } of entriesAfter(history.folder.log, null)) {
+    // Unpacked, so that all of it is read.
+    void part.lines;
+    if (part.kind === 'commit') ids.push(part.commit.id);
+  }
+  return ids;
+}
+
+const segments = () => listSegments(history.folder.log).map(({ path }) => path);
+
+function damage(path: string, at: 'header' | 'middle' | 'end'): void {
+  const content = readFileSync(path);
+  const index = at === 'header' ? 20 : at === 'middle' ? content.length >> 1 : content.length - 3;
+  content[index] = (content[index] ?? 0) ^ 0xff;
+  writeFileSync(path, content);
+}
+
+const CASES: Readonly<Record<string, (paths: readonly string[]) => void>> = {
+  'the first segment is damaged': ([path = '']) => damage(path, 'middle'),
+  'a header is damaged': ([, path = '']) => damage(path, 'header'),
+  'the newest segment is damaged': (paths) => damage(paths.at(-1) ?? '', 'end'),
+  'several are damaged': (paths) => {
+    for (const path of paths) damage(path, 'middle');
+  },
+  'a segment in the middle is missing': ([, path = '']) => rmSync(path),
+  'the first segment is missing': ([path = '']) => rmSync(path),
+  'the newest segment is missing': (paths) => rmSync(paths.at(-1) ?? ''),
+  'a segment is cut off': ([, path = '']) => truncateSync(path, 100),
+  'all are missing': (paths) => {
+    for (const path of paths) rmSync(path);
+  },
+};
+
+for (const [name, spoil] of Object.entries(CASES))
+  for (const isCompacted of [false, true])
+    test(`${name}${isCompacted ? ', of a compacted log' : ''}: the log has its entries again`, async () => {
+      if (isCompacted) await history.compact();
+      for (let from = 100; from < 160; from += 10) history.apply(rowsFrom(from, 10));
+      const expected = await shipped();
+      assert.ok(segments().length >= 3);
+      spoil(segments());
+      const healed = await healLog(place, history.folder);
+      assert.ok(healed.length > 0);
+      assert.deepEqual(entries(), expected);
+      assert.deepEqual(await healLog(place, history.folder), [], 'nothing is damaged any more');
+      assert.equal((await history.restart()).madeAnew, null);
+    });
+
+test('an entry that the copy lacks is not given up', async () => {
+  await shipped();
+  await history.restart();
+  history.apply(rowsFrom(200, 10));
+  history.stop();
+  damage(segments()[1] ?? '', 'middle');
+  const before = readdirSync(history.folder.log).map((name) => readFileSync(join(history.folder.log, name)));
+  await assert.rejects(healLog(place, history.folder), /the copy lacks entry \d+, which this machine has/);
+  assert.deepEqual(
+    readdirSync(history.folder.log).map((name) => readFileSync(join(history.folder.log, name))),
+    before,
+  );
+});
+
+test('an appliance heals its log at the start, and while it runs once verify has found damage', async () => {
+  const to = `${history.folder.root}-copy`;
+  const one = createInstallation({ WIREWATCH_COPY_TO: to });
+  const log = join(one.data, 'log');
+  const isCopied = () => JSON.parse(one.cli(['status', '--json']).stdout).copy.entries_behind === 0;
+  try {
+    let serving = await one.serve();
+    putFile(one.drop, fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    await serving.logged('a file that is read', ({ msg }) => msg === 'file applied');
+    await until('the copy', isCopied);
+    await serving.stop();
+    const [path = ''] = listSegments(log).map((segment) => segment.path);
+    rmSync(join(one.data, 'detections.db'));
+    damage(path, 'middle');
+    serving = await one.serve();
+    await serving.logged('the log', ({ msg }) => /made anew from the copy$/.test(msg));
+    await until('the copy', isCopied);
+    damage(path, 'middle');
+    assert.equal(one.cli(['verify'], { anyStatus: true }).status, 1);
+    await serving.logged('the alert', ({ alert }) => alert === 'log damaged');
+    await until('the end of the alert', () => !one.cli(['alert', 'list']).stdout.includes('log damaged'));
+    assert.equal(one.cli(['verify']).status, 0);
+    await serving.stop();
+  } finally {
+    one.remove();
+    rmSync(to, { recursive: true, force: true });
+  }
+});
