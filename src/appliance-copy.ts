@@ -13,7 +13,7 @@ import type { DetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, isThere } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
 import { ensureRole, noteRole, type Role, readRole, roleOf } from './store/role.ts';
-import { MINUTE_MS } from './time.ts';
+import { HOUR_MS, MINUTE_MS } from './time.ts';
 
 export interface CopyParts {
   readonly folder: DataFolder;
@@ -32,7 +32,7 @@ const SILENT_MS_MAX = 5 * MINUTE_MS;
  * @param stopIngest called once another machine has taken over
  */
 export function createApplianceCopy(
-  { copy }: Config,
+  { copy, verify }: Config,
   { folder, access, reader, conditions }: CopyParts,
   log: Logger,
   stopIngest: () => void,
@@ -77,6 +77,7 @@ export function createApplianceCopy(
           proposed = null;
         },
         accessChange: () => access.change(),
+        verifyEveryMs: verify.every_hours * HOUR_MS,
         now,
         log: (level, msg, fields) => log[level](fields, msg),
         onAlert: (detail) => conditions.set('copy behind', detail),

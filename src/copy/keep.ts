@@ -29,6 +29,8 @@ export interface KeepOptions {
   readonly onCopied: (end: Mark) => void;
   /** The number of the last change of access.db. */
   readonly accessChange: () => number;
+  /** How often all of the copy is read, and what is damaged written anew; 0: never. */
+  readonly verifyEveryMs: number;
   readonly now: Now;
   readonly log: (level: 'info' | 'warn', msg: string, fields: Record<string, unknown>) => void;
   /** Called with the alert "copy behind"; detail null: no alert. */
@@ -61,6 +63,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   let contactMs: number | null = null;
   let failure: string | null = null;
   let lookedMs = Number.NEGATIVE_INFINITY;
+  let verifiedMs = performance.now();
   const timer = new WakeableTimer();
   let isClosed = false;
 
@@ -77,6 +80,9 @@ export function keepCopy(options: KeepOptions): KeptCopy {
       await refuseEmptied(place, folder);
       shipper = new Shipper(place, folder);
     }
+    void verify(shipper).catch((error) => {
+      options.log('warn', 'cannot verify the copy', { to, reason: reasonOf(error) });
+    });
     const access = findAccess(folder);
     const end = proposed ?? options.applied();
     await shipper.ship(access, end);
@@ -85,6 +91,21 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     change = access.kind === 'sound' ? access.state.change : null;
     contactMs = now();
     behindSinceMs = null;
+  }
+
+  /** Beside what is written: ingest may wait for that. */
+  async function verify(current: Shipper): Promise<void> {
+    if (options.verifyEveryMs === 0 || performance.now() - verifiedMs < options.verifyEveryMs) return;
+    verifiedMs = performance.now();
+    const found = await current.verify();
+    if (found.length === 0) return;
+    // An object may have gone since another one took its place.
+    const again = await current.verify();
+    if (!found.some((one) => again.includes(one))) return;
+    options.log('warn', 'the copy is damaged: it is written anew', { to, findings: again });
+    current.noteDamage();
+    lookedMs = Number.NEGATIVE_INFINITY;
+    timer.wake();
   }
 
   /** @returns whether the place could be written */

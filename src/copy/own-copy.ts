@@ -9,7 +9,7 @@ import { type AccessState, readAccessState } from '../auth/spare-copy.ts';
 import { failed, type Refused } from '../refused.ts';
 import { openContent } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { LogDamage } from '../store/log-errors.ts';
+import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { keptCopies } from '../store/role.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { ACCESS, accessName, INSTALLATION, parseAccessName, SECRET } from './names.ts';
@@ -139,13 +139,32 @@ function hasSameRows(one: Buffer, other: Buffer): boolean {
   return rows === others;
 }
 
+async function isAccessSound(place: Place): Promise<boolean> {
+  try {
+    await readCopiedAccess(place);
+    return true;
+  } catch (error) {
+    if (!isLogError(error)) throw error;
+    return false;
+  }
+}
+
 /**
  * Writes `access.db` to a copy that has an earlier state of it, and deletes old states.
  * @returns the bytes that were written
  * @throws Unreachable; Refused `failed` if the copy has a later state
  */
-export async function writeAccess(place: Place, { change }: AccessState, content: Buffer): Promise<number> {
+export async function writeAccess(
+  place: Place,
+  { change }: Pick<AccessState, 'change'>,
+  content: Buffer,
+): Promise<number> {
   const before = await copiedChange(place);
+  // What is damaged is written again.
+  if (before === change && !(await isAccessSound(place))) {
+    await place.delete(accessName(change));
+    return writeAccess(place, { change }, content);
+  }
   if (before > change) throw left(place, 'its accounts and keys are of a later state of this installation');
   let written = 0;
   if (before < change) {

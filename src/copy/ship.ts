@@ -28,6 +28,7 @@ import {
 } from './names.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
+import { ofCopy } from './source.ts';
 
 const PART_BYTES = 8 * 1024 * 1024;
 /** A closed segment with more parts than this becomes one object. */
@@ -68,6 +69,8 @@ export class Shipper {
   readonly #onWritten: (bytes: number) => void;
   /** Whether a generation is being written that is not in use yet. */
   #isDraft = false;
+  /** Whether objects of the copy are damaged. */
+  #isDamaged = false;
   /** The id of the copy. */
   #copy = '';
   /** Bytes that were written. */
@@ -92,6 +95,18 @@ export class Shipper {
   /** The last entry of the copy, as far as it is known. */
   get last(): Mark | null {
     return this.#end?.last ?? null;
+  }
+
+  /** Reads all of the copy. @returns what is wrong with it, in words */
+  async verify(): Promise<readonly string[]> {
+    return (await ofCopy(this.#place).verify(() => {})).findings;
+  }
+
+  /** The next {@link ship} writes all of it anew, and deletes the objects so far. */
+  noteDamage(): void {
+    this.#isDamaged = true;
+    this.#end = null;
+    this.#change = null;
   }
 
   /**
@@ -147,7 +162,7 @@ export class Shipper {
     const { first, last } = this.#end;
     const own = listSegments(log)[0]?.firstEntry ?? 1;
     // The log was compacted.
-    if (first !== null && own > first) return this.#beginGeneration(this.#end, end);
+    if (first !== null && (own > first || this.#isDamaged)) return this.#beginGeneration(this.#end, end);
     if (last !== null && last.entry >= end.entry) return true;
     return this.#shipAfter(last, end);
   }
@@ -271,6 +286,7 @@ export class Shipper {
     if (!(await this.#isNext(change, before, generationContent(generation, readRole(this.#folder).machine))))
       return false;
     this.#end = { ...made, changes: [...old.changes, change] };
+    this.#isDamaged = false;
     await this.#deleteBefore(generation, this.#end.changes);
     return true;
   }

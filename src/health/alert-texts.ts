@@ -16,7 +16,7 @@ const URGENT = {
   'database damaged':
     'Check the disk. The database is made anew without a restart, and no data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
-    'Write the log anew from the database (wirewatch compact): it checks the database first, and loses nothing that it has. If it refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost, and archived files are read again. Check the disk.',
+    'Where a copy is kept that has the newest entry, the log is made anew from it by itself. Otherwise write it anew from the database (wirewatch compact): that checks the database first, and loses nothing that it has. If it refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost, and archived files are read again. Check the disk.',
   'database not readable':
     'Check the disk and the permissions of the data folder. The detail states the cause.',
   'drop folder not readable':

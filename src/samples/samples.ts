@@ -1,8 +1,10 @@
 /** Sample files for the programs around Wirewatch: those of `config/`, bundled. */
 import certbotHook from '../../config/certbot-hook.sh' with { type: 'text' };
 import grafanaDashboard from '../../config/grafana-dashboard.json' with { type: 'json' };
+import keepalived from '../../config/keepalived.conf' with { type: 'text' };
 import logrotate from '../../config/logrotate.conf' with { type: 'text' };
 import nginx from '../../config/nginx.conf' with { type: 'text' };
+import nginxStandby from '../../config/nginx-standby.conf' with { type: 'text' };
 import prometheusRules from '../../config/prometheus-rules.yml' with { type: 'text' };
 import unit from '../../config/wirewatch.service' with { type: 'text' };
 import { annotatedConfig } from '../config/annotated.ts';
@@ -18,6 +20,16 @@ export const SAMPLES: readonly Sample[] = [
   { name: 'wirewatch.toml', title: 'every setting, with its default', text: annotatedConfig },
   { name: 'wirewatch.service', title: 'the systemd unit, as setup writes it', text: () => unit },
   { name: 'nginx.conf', title: 'nginx as a proxy in front, with TLS', text: () => nginx },
+  {
+    name: 'nginx-standby.conf',
+    title: 'nginx in front of a writer and its standbys',
+    text: () => nginxStandby,
+  },
+  {
+    name: 'keepalived.conf',
+    title: 'keepalived for a writer and a standby: moves the address, and promotes',
+    text: () => keepalived,
+  },
   {
     name: 'certbot-hook.sh',
     title: 'installs a renewed certificate for Wirewatch',

@@ -24,6 +24,7 @@ let turns: number;
 /** The alert "copy behind". */
 let alert: string | null;
 let said: string[];
+let verifyEveryMs: number;
 let proposed: Mark | null;
 /** The ends that the copy had. */
 let copied: number[];
@@ -35,6 +36,7 @@ beforeEach(async () => {
   history.apply(rowsFrom(1, 1));
   nowMs = Date.parse('2026-11-20T09:00:00Z');
   [turns, alert, said, proposed, copied] = [0, null, [], null, []];
+  verifyEveryMs = 0;
 });
 afterEach(async () => {
   await kept?.close();
@@ -54,6 +56,7 @@ function keep(open: () => Promise<MemoryPlace> = async () => place): KeptCopy {
       const found = findAccess(folder);
       return found.kind === 'sound' ? found.state.change : 0;
     },
+    verifyEveryMs,
     now: () => nowMs,
     log: (level, msg) => void said.push(`${level}: ${msg}`),
     onAlert(detail) {
@@ -160,4 +163,22 @@ test('where a transaction waits for it, it is written at once, and a place that 
   await until('the entry to be copied', () => copied.includes(end));
   proposed = null;
   await until('the end of the alert', () => alert === null);
+});
+
+test('damaged objects are found and written anew, in a new generation', async () => {
+  for (let from = 10; from < 60; from += 10) history.apply(rowsFrom(from, 10));
+  verifyEveryMs = 20;
+  const copy = keep();
+  await upToDate(copy);
+  history.apply(rowsFrom(100, 1));
+  await until('the entry to be copied', () => copy.state().entries_behind === 0);
+  const damaged = [...place.objects.keys()].filter((name) => /^(log|access)/.test(name));
+  const [first = '', access = ''] = [
+    damaged.find((name) => name.startsWith('log')),
+    damaged.find((name) => name.startsWith('access')),
+  ];
+  for (const name of [first, access]) place.objects.set(name, Buffer.from('damaged'));
+  await until('the new generation', () => !place.objects.has(first));
+  await until('a sound copy', async () => (await ofCopy(place).verify(() => {})).findings.length === 0);
+  assert.ok(said.includes('warn: the copy is damaged: it is written anew'));
 });

@@ -84,28 +84,32 @@ describe('metrics in rules and dashboard', () => {
 
 const withoutNginx = spawnSync('nginx', ['-v']).status !== 0 && 'nginx is not installed here';
 
-test('nginx accepts its file', { skip: withoutNginx || WITHOUT_OPENSSL }, () =>
-  inFolder(async (folder) => {
-    const { certificate, key } = makeCertificate(folder, 'served');
-    let listeners = 0;
-    const text = sample('nginx.conf')
-      // It opens what it listens on even to check its file.
-      .replace(/listen (?:\[::\]:)?\d+( ssl)?;/g, (_, ssl = '') => {
-        listeners += 1;
-        return `listen unix:${folder}/${listeners}.sock${ssl};`;
-      })
-      .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
-      .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${key};`);
-    const file = join(folder, 'nginx.conf');
-    const logs = `pid ${folder}/pid; error_log stderr;`;
-    writeFileSync(file, `${logs} events {} http { access_log off;\n${text}\n}`);
-    const { status, stderr } = spawnSync('nginx', ['-t', '-p', folder, '-c', file, '-e', 'stderr'], {
-      encoding: 'utf8',
-    });
-    assert.equal(status, 0, stderr);
-    assert.equal(listeners, 4);
-  }),
-);
+for (const [name, count] of [
+  ['nginx.conf', 4],
+  ['nginx-standby.conf', 4],
+] as const)
+  test(`nginx accepts ${name}`, { skip: withoutNginx || WITHOUT_OPENSSL }, () =>
+    inFolder(async (folder) => {
+      const { certificate, key } = makeCertificate(folder, 'served');
+      let listeners = 0;
+      const text = sample(name)
+        // It opens what it listens on even to check its file.
+        .replace(/listen (?:\[::\]:)?\d+( ssl)?;/g, (_, ssl = '') => {
+          listeners += 1;
+          return `listen unix:${folder}/${listeners}.sock${ssl};`;
+        })
+        .replace(/ssl_certificate .*;/, `ssl_certificate ${certificate};`)
+        .replace(/ssl_certificate_key .*;/, `ssl_certificate_key ${key};`);
+      const file = join(folder, name);
+      const logs = `pid ${folder}/pid; error_log stderr;`;
+      writeFileSync(file, `${logs} events {} http { access_log off;\n${text}\n}`);
+      const { status, stderr } = spawnSync('nginx', ['-t', '-p', folder, '-c', file, '-e', 'stderr'], {
+        encoding: 'utf8',
+      });
+      assert.equal(status, 0, stderr);
+      assert.equal(listeners, count);
+    }),
+  );
 
 test("certbot's hook installs both files for its own domain, and ignores others", () =>
   inFolder(async (folder) => {

@@ -46,7 +46,7 @@ export const ROOMS = listed({
   query: `
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'auth clock.ts ingest log pace.ts refused.ts store time.ts version.ts wakeable-timer.ts',
+  copy: 'auth clock.ts counted.ts ingest log pace.ts refused.ts store time.ts version.ts wakeable-timer.ts',
   health: 'copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
