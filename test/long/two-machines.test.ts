@@ -1,0 +1,148 @@
+/**
+ * A writer and a standby behind what sites put in front of them, configured as `wirewatch sample` says: nginx, which
+ * passes over a machine that is gone, and keepalived, which makes the standby the writer.
+ */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { programCommand } from '../support/command.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { until } from '../support/until.ts';
+
+let work: string;
+let one: Installation;
+let other: Installation;
+let writer: Serving;
+let standby: Serving;
+const started: ChildProcess[] = [];
+
+before(async () => {
+  work = mkdtempSync(join(tmpdir(), 'wirewatch-machines-'));
+  const settings = {
+    WIREWATCH_COPY_TO: join(work, 'copy'),
+    WIREWATCH_COPY_WAIT: 'true',
+    WIREWATCH_INGEST_DROP: join(work, 'drop'),
+    WIREWATCH_SERVER_BASE_URL: 'https://detections.example.org',
+  };
+  one = createInstallation(settings);
+  other = createInstallation({ ...settings, WIREWATCH_COPY_STANDBY: 'true' });
+  writer = await one.serve();
+  putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  await writer.logged('a file that is read', ({ msg }) => msg === 'file applied');
+  other.cli(['restore', join(work, 'copy'), '--replace']);
+  standby = await other.serve();
+});
+
+after(() => {
+  for (const child of started) child.kill('SIGTERM');
+  one.remove();
+  other.remove();
+  rmSync(work, { recursive: true, force: true });
+});
+
+const sample = (name: string) => one.cli(['sample', name]).stdout;
+const isMissing = (program: string, ...args: string[]) =>
+  spawnSync(program, args).error !== undefined && `${program} is not installed`;
+
+function begin(command: string, args: readonly string[]): ChildProcess {
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  started.push(child);
+  return child;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
+}
+
+const withoutNginx = isMissing('nginx', '-v');
+
+test('behind nginx both serve, and one that is gone is passed over', { skip: withoutNginx }, async () => {
+  const port = await freePort();
+  const [, server = ''] = sample('nginx-standby.conf').split(/(?=listen 443 ssl;)/);
+  const [upstream = ''] = sample('nginx-standby.conf').split('server {\n    listen 80;');
+  const text = `${upstream}server {\n${server}`
+    .replace(/listen 443 ssl;/, `listen 127.0.0.1:${port};`)
+    .replace(/ *listen \[::\]:443 ssl;\n/, '')
+    .replace(/ *ssl_.*\n/g, '')
+    .replace('192.0.2.11:8080', new URL(writer.url).host)
+    .replace('192.0.2.12:8080', new URL(standby.url).host);
+  assert.ok(!/server 192|listen .*443/.test(text), text);
+  const logs = `daemon off; pid ${work}/pid; error_log ${work}/error.log;`;
+  writeFileSync(join(work, 'nginx.conf'), `${logs} events {} http { access_log off;\n${text}\n}`);
+  begin('nginx', ['-p', work, '-c', join(work, 'nginx.conf'), '-e', 'stderr']);
+  const since = new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '');
+  const read = async () => {
+    const headers = { Authorization: `Bearer ${one.key}`, Host: 'detections.example.org' };
+    const url = `http://127.0.0.1:${port}/v1/detections/changes?since=${since}`;
+    const response = await fetch(url, { headers }).catch(() => null);
+    return response?.status === 200 ? ((await response.json()) as { data: unknown[] }).data.length : -1;
+  };
+  await until('nginx', async () => (await read()) === 1);
+  await standby.stop();
+  // Each is sent to one of the two by its key: one that is not known is refused there.
+  for (let key = 0; key < 20; key += 1) {
+    const headers = { Authorization: `Bearer ${key}`, Host: 'detections.example.org' };
+    const { status } = await fetch(`http://127.0.0.1:${port}/v1/detections/changes?since=${since}`, {
+      headers,
+    });
+    assert.equal(status, 401);
+  }
+  assert.equal(await read(), 1);
+  standby = await other.serve();
+});
+
+/** It sends to nobody. */
+const NETWORK = `
+  ip link set lo up && ip link add one type veth peer name two && ip link set two up
+  ip address add 192.0.2.1/24 dev one && ip link set one up`;
+const withoutKeepalived =
+  isMissing('keepalived', '--version') ||
+  (spawnSync('unshare', ['-n', 'sh', '-c', NETWORK]).status !== 0 && 'no network of its own is allowed here');
+
+test('keepalived makes the standby the writer once the writer is gone', {
+  skip: withoutKeepalived,
+}, async () => {
+  const { command, args } = programCommand(['promote', '--data', other.data], {});
+  const promote = join(work, 'promote.sh');
+  writeFileSync(promote, `#!/bin/sh\nexec ${[command, ...args].join(' ')} > ${work}/promoted 2>&1\n`, {
+    mode: 0o755,
+  });
+  const text = sample('keepalived.conf')
+    .replace('script_user wirewatch', 'script_user root')
+    .replace('interface eth0', 'interface one')
+    .replace(/script "\/bin\/sh .*"/, 'script "/bin/true"')
+    .replace(/notify_master ".*"/, `notify_master "${promote}"`);
+  const file = join(work, 'keepalived.conf');
+  writeFileSync(file, text, { mode: 0o600 });
+  await writer.kill();
+  const keepalived = `keepalived -f ${file} -p ${work}/k.pid -r ${work}/v.pid -c ${work}/c.pid`;
+  const script = `${NETWORK}
+    ${keepalived} -t > ${work}/checked 2>&1 && exec ${keepalived} --dont-fork --log-console`;
+  begin('unshare', ['-n', 'sh', '-c', script]);
+  await until(`the promotion, see ${work}/checked`, async () => {
+    const health = (await (await standby.get('/v1/health')).json()) as { role: string };
+    return health.role === 'writer';
+  });
+  assert.ok(existsSync(join(work, 'promoted')));
+});
+
+test("keepalived's question has the right answers", { skip: isMissing('curl', '--version') }, async () => {
+  const [, question = ''] = /script "\/bin\/sh -c '(.*)'"/.exec(sample('keepalived.conf')) ?? [];
+  const ask = (url: string) => spawnSync('sh', ['-c', question.replace('http://127.0.0.1:8080', url)]).status;
+  assert.notEqual(question, '');
+  assert.equal(ask(standby.url), 0);
+  writer = await one.serve();
+  await until('the takeover', () => ask(writer.url) === 1);
+  await writer.stop();
+  assert.equal(ask(writer.url), 1);
+});
