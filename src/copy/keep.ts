@@ -83,12 +83,12 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     void verify(shipper).catch((error) => {
       options.log('warn', 'cannot verify the copy', { to, reason: reasonOf(error) });
     });
-    const access = findAccess(folder);
+    const access = change === options.accessChange() ? null : findAccess(folder);
     const end = proposed ?? options.applied();
     await shipper.ship(access, end);
     copied = end;
     if (end !== null) options.onCopied(end);
-    change = access.kind === 'sound' ? access.state.change : null;
+    if (access?.kind === 'sound') change = access.state.change;
     contactMs = now();
     behindSinceMs = null;
   }

@@ -6,7 +6,7 @@
  * again, by a machine that did not see it. Whatever is found there is read, and must be in the log of this machine.
  */
 import { randomBytes } from 'node:crypto';
-import type { FoundCopy } from '../auth/spare-copy.ts';
+import { type FoundCopy, findAccess } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
 import { placeOf } from '../log/log-reader.ts';
 import { listSegments } from '../log/segment.ts';
@@ -110,25 +110,27 @@ export class Shipper {
   }
 
   /**
-   * @param access the state of access.db, found before `end` was: a removal that it no longer has open is in the log
+   * @param given the state of access.db, found before `end` was: a removal that it no longer has open is in the log; null:
+   *   it did not change since the last call
    * @param end the last entry to write, which the database has applied; null: there is none
    * @throws Unreachable; Refused `failed` if the copy is not an earlier state of this installation; LogDamage if the log of
    *   this machine, or the end of the copy, is damaged
    */
-  async ship(access: FoundCopy, end: Mark | null): Promise<void> {
+  async ship(given: FoundCopy | null, end: Mark | null): Promise<void> {
     const { access: path } = this.#folder;
-    if (access.kind !== 'sound')
+    const access = given === null && this.#change === null ? findAccess(this.#folder) : given;
+    if (access !== null && access.kind !== 'sound')
       throw failed(`${path} and its spare copy are damaged or missing. To see more: wirewatch verify`);
-    const { state, content } = access;
     try {
-      if (this.#change === null) {
+      if (access !== null && this.#change === null) {
         ensureRole(this.#folder);
-        this.#copy = await requireOwn(this.#place, this.#folder, state);
+        this.#copy = await requireOwn(this.#place, this.#folder, access.state);
       }
       await this.#look();
       if (end !== null) while (!(await this.#shipLog(end)));
-      if (this.#change !== state.change) this.#count(await writeAccess(this.#place, state, content));
-      this.#change = state.change;
+      if (access === null || this.#change === access.state.change) return;
+      this.#count(await writeAccess(this.#place, access.state, access.content));
+      this.#change = access.state.change;
     } catch (error) {
       this.#end = null;
       this.#change = null;

@@ -5,7 +5,7 @@
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only page`, `period`, `light`, `fair`, `stall`, `follow`, `console`, `start` | only this part |
+ * | `--only page`, `period`, `light`, `fair`, `stall`, `follow`, `console`, `copy`, `start` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
@@ -18,6 +18,7 @@ import { parseArgs } from 'node:util';
 import { against, withBuilt } from './against.ts';
 import { type Bench, type Figure, figureTable, periodOf, type Row, SUBSCRIPTIONS } from './common.ts';
 import { consoles } from './consoles.ts';
+import { copies } from './copies.ts';
 import { fairness } from './fairness.ts';
 import { following } from './following.ts';
 import { growth } from './growth.ts';
@@ -63,6 +64,7 @@ async function main(): Promise<void> {
     const subscriptions = ['--subscriptions', SUBSCRIPTIONS.join(',')];
     const exports = ['--out', join(folder, 'exports'), '--export', 'newswire', '--rows', `${rows}`];
     command('generate', ...exports, ...subscriptions);
+    if (values.only === 'copy') return keep('copy', 'without a copy', await copies(bench));
     const ingested = await ingest(bench);
     const appliance = await startAppliance(bench.data);
     try {

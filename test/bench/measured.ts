@@ -25,6 +25,8 @@ export interface MeasuredGroup {
 export interface MeasuredGroups {
   /** Against the minimum cost of each path. */
   readonly limits?: MeasuredGroup;
+  /** With a copy and a standby. */
+  readonly copy?: MeasuredGroup;
   /** Against an earlier version. */
   readonly earlier?: MeasuredGroup;
   /** With millions of rows. */

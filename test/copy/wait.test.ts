@@ -58,13 +58,15 @@ async function rowsOf({ url }: Serving): Promise<Body[]> {
   return ((await response.json()) as { data: Body[] }).data;
 }
 
-/** What its log says of waiting, the newest first. */
-function copyModes({ data }: Installation) {
-  const { log } = dataFolder(data);
-  const all = { before: Number.POSITIVE_INFINITY, limit: 9, segmentsMax: 9 };
-  const { commits } = newestCommits(log, all, ({ operation }) => operation.kind === 'copy mode');
-  return commits.map(({ operation }) => operation.wait);
+/** The newest entries of its log: what they did. */
+function operationsIn({ data }: Installation) {
+  const all = { before: Number.POSITIVE_INFINITY, limit: 99, segmentsMax: 9 };
+  return newestCommits(dataFolder(data).log, all, () => true).commits.map(({ operation }) => operation);
 }
+
+/** What its log says of waiting, the newest first. */
+const copyModes = (installation: Installation) =>
+  operationsIn(installation).flatMap(({ kind, wait }) => (kind === 'copy mode' ? [wait] : []));
 
 const alerts = () => one.cli(['alert', 'list']).stdout;
 
@@ -78,6 +80,7 @@ test('while the copy is away ingest waits with an alert, reads go on, and a kill
   const rows = await rowsOf(writer);
   renameSync(place, `${place}-away`);
   drop();
+  await until('the proposal', () => operationsIn(one)[0]?.kind === 'file');
   await until('the alert', async () => /copy behind[\s\S]*Ingest waits for it/.test(alerts()));
   assert.deepEqual(await rowsOf(writer), rows);
   await writer.kill();

@@ -10,6 +10,13 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, before, generationContent(generation, readRole(this.#folder).machine))))':
       'an old generation goes only once another takes its place',
   }),
+  ...faultsIn('copy/local-segment.ts', 'heal', {
+    '[-!(await hasEntry(place, objects, mark))-]{+false+}':
+      'a damaged log is made anew only from a copy with its newest entry',
+  }),
+  ...faultsIn('copy/keep.ts', 'keep', {
+    '[-current.noteDamage();-]': 'a damaged copy is written anew',
+  }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
     '{+this.#count(await writeAccess(this.#place, state, content));\n      +}if (end !== null) while':
       'access.db of a copy is not newer than its log',
