@@ -1,5 +1,5 @@
 /** Reproducible random choices. */
-import { createPrng, type Prng, seedKey } from '../../src/generate/prng.ts';
+import { createPrng, type Prng, seedKey } from '../../src/tools/generate/prng.ts';
 
 /**
  * @param purpose makes the choices of two uses of one seed independent
