@@ -260,11 +260,14 @@ function seededKey(prefix: string, seed: string): string {
   return createKey(prefix, bytes).key;
 }
 
-/** Files of a lab are complete when they appear, so they need no quiet time. */
+/**
+ * Files of a lab are complete when they appear, so they need no quiet time. Nor does it look for them more often than an
+ * installation: each operation has the folder scanned, and files of its user are announced by the file system.
+ */
 function labConfig(config: Config, drop: string): Config {
   return {
     ...config,
-    ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 },
+    ingest: { ...config.ingest, drop, quiet_ms: 0 },
     // Whatever the environment sets: a lab writes to its own folder only.
     photos: { folder: join(config.dataFolder, 'photos') },
     copy: { ...config.copy, to: '' },
