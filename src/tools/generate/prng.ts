@@ -1,36 +1,37 @@
 /**
- * A pseudo-random number generator that is seeded by coordinates.
+ * Pseudo-random numbers that are seeded by coordinates.
  *
  * A sample file must be the same on every machine, and each row must be independent of the rows before it. So every story,
- * article and detection reseeds the generator with its own coordinates, instead of drawing from one long sequence.
+ * article and detection begins a sequence of its own, instead of drawing from one long one.
  */
 import { createHash } from 'node:crypto';
 
-/** Two 32-bit words derived from a seed. */
-export type SeedKey = readonly [number, number];
+export type Prng = ReturnType<typeof createPrng>;
+export type Draws = ReturnType<typeof createDraws>;
 
-/** @param purpose separates two uses of one seed */
-export function seedKey(seed: string, purpose: string): SeedKey {
+/**
+ * @returns gives the generator of a purpose, at the start of the sequence of two coordinates. What it gave for that
+ *   purpose before is then there, too
+ */
+export function createDraws(seed: string) {
+  const prngs = new Map<string, Prng>();
+  return (purpose: string, first: number, second: number): Prng => {
+    let prng = prngs.get(purpose);
+    if (prng === undefined) {
+      prng = createPrng(seed, purpose);
+      prngs.set(purpose, prng);
+    }
+    prng.begin(first, second);
+    return prng;
+  };
+}
+
+/** Chris Doty-Humphrey's sfc32: 128 bits of state; passes PractRand. */
+function createPrng(seed: string, purpose: string) {
   const digest = createHash('sha256')
     .update(JSON.stringify([seed, purpose]))
     .digest();
-  return [digest.readUInt32LE(0), digest.readUInt32LE(4)];
-}
-
-/** One 32-bit number from a key and two coordinates, for a choice that needs a single draw. */
-export function hash32(key: SeedKey, first: number, second: number): number {
-  let h = key[0] ^ Math.imul(first, 0x9e3779b1);
-  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b) ^ key[1];
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35) ^ Math.imul(second, 0x27d4eb2f);
-  h = Math.imul(h ^ (h >>> 16), 0x7feb352d);
-  h = Math.imul(h ^ (h >>> 15), 0x846ca68b);
-  return (h ^ (h >>> 16)) >>> 0;
-}
-
-export type Prng = ReturnType<typeof createPrng>;
-
-/** Chris Doty-Humphrey's sfc32: 128 bits of state; passes PractRand. */
-export function createPrng() {
+  const key = [digest.readUInt32LE(0), digest.readUInt32LE(4)] as const;
   let a = 0;
   let b = 0;
   let c = 0;
@@ -47,7 +48,7 @@ export function createPrng() {
   }
 
   /** Starts the sequence of these coordinates. */
-  function reseed(key: SeedKey, first: number, second: number): void {
+  function begin(first: number, second: number): void {
     a = key[0] ^ Math.imul(second, 0x9e3779b1);
     b = key[1];
     c = first | 0;
@@ -70,5 +71,5 @@ export function createPrng() {
     return choice;
   }
 
-  return { reseed, uint32, unit, below, chance, pick };
+  return { begin, uint32, unit, below, chance, pick };
 }

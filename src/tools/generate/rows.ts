@@ -15,15 +15,15 @@ import {
 } from '../../detection/content-type.ts';
 import type { ExportRow } from '../../detection/fields.ts';
 import { formatSeconds, SECOND_MS, WINDOW_MS } from '../../time.ts';
-import { createPrng, hash32, type Prng, type SeedKey, seedKey } from './prng.ts';
-import { headline, type Language, type Publisher, publishers, SITES, slug } from './words.ts';
+import { createDraws, type Draws, type Prng } from './prng.ts';
+import { headline, type Language, type Publisher, publishersOf, SITES, slug } from './words.ts';
 
 /** An export may omit these two; the checked row has them always. */
 type Columns = Omit<ExportRow, 'first_detected_estimated' | 'article_print'> & {
   first_detected_estimated: boolean | null;
   article_print: boolean | null;
 };
-export type SampleRow = ReturnType<ReturnType<typeof createRowMaker>>;
+export type SampleRow = ReturnType<typeof rowOf>;
 
 /** A subscription with rows, and its content types. */
 export type SampleSubscription = { id: number; contentTypes: readonly ContentType[] };
@@ -50,7 +50,7 @@ export const LATEST_START_MS = Date.UTC(2100, 0, 1);
 const WINDOW_SECONDS = WINDOW_MS / SECOND_MS;
 /** How many windows a report goes back at most in one step. If that window is a repetition itself, it goes on. */
 const REPEAT_DISTANCE_MAX = 24;
-const REPEATED_SHARE = 0.1 * 2 ** 32;
+const REPEATED_SHARE = 0.1;
 /** What changes when a detection is reported again; `steady`: nothing. */
 const FATES = 'steady steady steady score score score publisher headline corrected earlier'.split(' ');
 /** A block of slots has one language and a few items, each of which is found for half a day. */
@@ -91,145 +91,123 @@ export function* exportRows(options: RowsOptions): Generator<SampleRow, void, un
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
   const watching = options.subscriptions.filter(({ contentTypes }) => contentTypes.includes(contentType));
   if (watching.length === 0) return;
-  const rowOf = createRowMaker(
-    seed,
-    contentType,
-    watching.map(({ id }) => id),
-  );
+  const draw = createDraws(`${contentType} ${seed}`);
+  const ids = watching.map(({ id }) => id);
   const firstWindow = options.windowStartMs / WINDOW_MS;
   for (let window = 0; window < windows; window += 1) {
     const slots = Math.floor((rows * (window + 1)) / windows) - Math.floor((rows * window) / windows);
-    for (let slot = 0; slot < slots; slot += 1) yield rowOf(firstWindow + window, slot);
+    for (let slot = 0; slot < slots; slot += 1)
+      yield rowOf(draw, contentType, ids, firstWindow + window, slot);
   }
 }
 
-/** @param subscriptionIds at least one */
-function createRowMaker(seed: string, contentType: ContentType, subscriptionIds: readonly number[]) {
-  const prng = createPrng();
-  const key = (purpose: string) => seedKey(seed, `${contentType} ${purpose}`);
-  const originOf = createOriginFinder(key('repeat'), key('repeat distance'));
-  const factsOf = createFactsMaker(prng, contentType, key('detection'), key('item of slot'));
-  const sourceOf = createSourceMaker(prng, contentType, key('item'), key('item age'));
-  const articleOf = createArticleMaker(prng, contentType, key('article'));
-  const [reportKey, foundKey, languageKey] = [key('report'), key('found'), key('language')];
-  const foundAt = (window: number, slot: number) =>
-    window * WINDOW_SECONDS + (hash32(foundKey, window, slot) % WINDOW_SECONDS);
-
-  return (window: number, slot: number) => {
-    const origin = originOf(window, slot);
-    const isNew = origin === window;
-    const { articleSlot, item, fate, ...facts } = factsOf(origin, slot);
-    const block = Math.floor(slot / BLOCK_SLOTS);
-    const language = LANGUAGES[hash32(languageKey, block, 0) % LANGUAGES.length] ?? 'en';
-    const source = sourceOf(origin, block * BLOCK_ITEMS + item, language);
-    const article = articleOf(origin, articleSlot, language, foundAt(origin, articleSlot));
-    const home = (source.home + Math.floor(facts.away * subscriptionIds.length)) % subscriptionIds.length;
-    const score =
-      fate === 'score'
-        ? laterScore(facts.score, facts.drift, phase(window - origin), contentType)
-        : facts.score;
-    const matched = Math.round((source.sentences * score) / 100);
-    const foundSeconds = foundAt(origin, slot);
-    const endSeconds = (window + 1) * WINDOW_SECONDS;
-    // These draws belong to this report; all before are the same in every report of the detection.
-    prng.reseed(reportKey, window, slot);
-    const scoredSeconds = isNew
-      ? foundSeconds + prng.below(endSeconds - foundSeconds)
-      : endSeconds - 1 - prng.below(WINDOW_SECONDS);
-    return {
-      subscription_id: subscriptionIds[home] ?? 0,
-      source_internal_id: source.id,
-      article_id: article.id,
-      first_detected_at: formatSeconds(
-        foundSeconds - (fate === 'earlier' && !isNew ? facts.earlierSeconds : 0),
-      ),
-      last_scored_at: formatSeconds(scoredSeconds),
-      strength_score: score,
-      first_detected_estimated: facts.estimated < 2 ? true : facts.estimated < 30 ? false : null,
-      exported_at: prng.chance(0.05) ? null : formatSeconds(endSeconds + 2 + (window % 7)),
-      ...source.columns,
-      ...(contentType === 'text' && {
-        strength_matched_sentences: source.isCounted ? matched : null,
-        strength_article_sentences: facts.sentences > 55 ? null : facts.sentences + matched,
-      }),
-      ...article.columns,
-      // Some facts are added or corrected after the first report.
-      ...(fate === 'publisher' && isNew && { article_publisher_id: null, article_publisher_name: null }),
-      ...(fate === 'headline' && isNew && { article_headline: null, article_published_at: null }),
-      ...(fate === 'corrected' && !isNew && { article_headline: article.corrected }),
-    } satisfies Partial<Columns>;
-  };
+/**
+ * The row of a slot of a window. What is drawn for the origin is the same in every report of the detection; what is drawn
+ * for the window belongs to this report.
+ */
+function rowOf(
+  draw: Draws,
+  contentType: ContentType,
+  subscriptionIds: readonly number[],
+  window: number,
+  slot: number,
+) {
+  const origin = originOf(draw, window, slot);
+  const isNew = origin === window;
+  const facts = draw('detection', origin, slot);
+  // An odd slot may have a second item in its neighbour's article. It must be another item: otherwise two slots of one
+  // window would be the same detection.
+  const isSecond = slot % 2 === 1 && facts.chance(0.15);
+  const articleSlot = isSecond ? slot - 1 : slot;
+  const block = Math.floor(slot / BLOCK_SLOTS);
+  const item = skewed(draw('item of slot', origin, articleSlot), BLOCK_ITEMS) + (isSecond ? 1 : 0);
+  const language = draw('language', block, 0).pick(LANGUAGES);
+  const source = sourceOf(draw, contentType, origin, block * BLOCK_ITEMS + (item % BLOCK_ITEMS), language);
+  const article = articleOf(draw, contentType, origin, articleSlot, language);
+  // Most detections of an item are for one subscription.
+  const away = facts.chance(0.15) ? facts.below(subscriptionIds.length) : 0;
+  const fate = facts.pick(FATES);
+  const estimated = facts.below(100);
+  const otherSentences = 2 + facts.below(60);
+  const earlierSeconds = 30 + facts.below(900);
+  const firstScore = drawScore(facts, contentType);
+  const foundSeconds = foundAt(draw, origin, slot);
+  const endSeconds = (window + 1) * WINDOW_SECONDS;
+  const report = draw('report', window, slot);
+  const scoredSeconds = isNew
+    ? foundSeconds + report.below(endSeconds - foundSeconds)
+    : endSeconds - 1 - report.below(WINDOW_SECONDS);
+  const isExportedAt = !report.chance(0.05);
+  const score = fate === 'score' && !isNew ? drawScore(report, contentType) : firstScore;
+  const matched = Math.round((source.sentences * score) / 100);
+  return {
+    subscription_id: subscriptionIds[(source.home + away) % subscriptionIds.length] ?? 0,
+    source_internal_id: source.id,
+    article_id: article.id,
+    first_detected_at: formatSeconds(foundSeconds - (fate === 'earlier' && !isNew ? earlierSeconds : 0)),
+    last_scored_at: formatSeconds(scoredSeconds),
+    strength_score: score,
+    first_detected_estimated: estimated < 2 ? true : estimated < 30 ? false : null,
+    exported_at: isExportedAt ? formatSeconds(endSeconds + 2 + (window % 7)) : null,
+    ...source.columns,
+    ...(contentType === 'text' && {
+      strength_matched_sentences: source.isCounted ? matched : null,
+      strength_article_sentences: otherSentences > 55 ? null : otherSentences + matched,
+    }),
+    ...article.columns,
+    // Some facts are added or corrected after the first report.
+    ...(fate === 'publisher' && isNew && { article_publisher_id: null, article_publisher_name: null }),
+    ...(fate === 'headline' && isNew && { article_headline: null, article_published_at: null }),
+    ...(fate === 'corrected' && !isNew && { article_headline: article.corrected }),
+  } satisfies Partial<Columns>;
 }
 
 /** The window in which the detection of a slot was new: the window itself, or an earlier one. */
-function createOriginFinder(repeatKey: SeedKey, distanceKey: SeedKey) {
-  const isRepeated = (window: number, slot: number) => hash32(repeatKey, window, slot) < REPEATED_SHARE;
-  return (window: number, slot: number) => {
-    if (!isRepeated(window, slot)) return window;
-    let origin = window - 1 - skewed(hash32(distanceKey, window, slot), REPEAT_DISTANCE_MAX);
-    while (isRepeated(origin, slot)) origin -= 1;
-    return origin;
-  };
+function originOf(draw: Draws, window: number, slot: number): number {
+  const isRepeated = (at: number) => draw('repeat', at, slot).chance(REPEATED_SHARE);
+  if (!isRepeated(window)) return window;
+  let origin = window - 1 - skewed(draw('repeat distance', window, slot), REPEAT_DISTANCE_MAX);
+  while (isRepeated(origin)) origin -= 1;
+  return origin;
 }
 
-/** What every report of a detection has in common, besides its item and article. */
-function createFactsMaker(prng: Prng, contentType: ContentType, detectionKey: SeedKey, itemKey: SeedKey) {
-  return (origin: number, slot: number) => {
-    prng.reseed(detectionKey, origin, slot);
-    // An odd slot may have a second item in its neighbour's article. It must be another item: otherwise two slots of one
-    // window would be the same detection.
-    const isSecond = slot % 2 === 1 && prng.chance(0.15);
-    const articleSlot = isSecond ? slot - 1 : slot;
-    const item = skewed(hash32(itemKey, origin, articleSlot), BLOCK_ITEMS) + (isSecond ? 1 : 0);
-    return {
-      articleSlot,
-      /** Its number in the block. */
-      item: item % BLOCK_ITEMS,
-      /** How far from the subscription of the item, in [0, 1). */
-      away: prng.chance(0.15) ? prng.unit() : 0,
-      fate: prng.pick(FATES),
-      score: drawScore(prng, contentType),
-      drift: prng.unit(),
-      estimated: prng.below(100),
-      sentences: 2 + prng.below(60),
-      earlierSeconds: 30 + prng.below(900),
-    };
-  };
+/** When the article of a slot was first found, epoch seconds. */
+function foundAt(draw: Draws, window: number, slot: number): number {
+  return window * WINDOW_SECONDS + draw('found', window, slot).below(WINDOW_SECONDS);
 }
 
-/** The agency's own items: wire stories and photos, so drawn that all rows with an item agree. */
-function createSourceMaker(prng: Prng, contentType: ContentType, itemKey: SeedKey, ageKey: SeedKey) {
+/**
+ * One of the agency's own items, a wire story or photo, so drawn that all rows with an item agree.
+ * @param window in which it is found; it was published before
+ */
+function sourceOf(draw: Draws, contentType: ContentType, window: number, number: number, language: Language) {
   const isText = contentType === 'text';
-  /** @param window in which it is found; it was published before */
-  return (window: number, number: number, language: Language) => {
-    const published = window - 1 - skewed(hash32(ageKey, window, number), ITEM_AGE_WINDOWS_MAX);
-    prng.reseed(itemKey, published, number);
-    const publishedAt = formatSeconds(published * WINDOW_SECONDS + prng.below(WINDOW_SECONDS));
-    const id = numberedId(published, itemKey[0] + number);
-    const sentences = 3 + prng.below(prng.chance(0.1) ? 120 : 40);
-    const isCounted = prng.chance(0.9);
-    const hex = () => prng.uint32().toString(16).padStart(8, '0');
-    const columns = {
-      source_id: sourceId(prng, isText ? 'story' : 'photo', id, publishedAt),
-      source_published_at: prng.chance(0.04) ? null : publishedAt,
-      ...(isText
-        ? {
-            source_language: prng.chance(0.03) ? null : language,
-            source_syndicated: prng.chance(0.1) ? null : prng.chance(0.3),
-            source_sentences: isCounted ? sentences : null,
-          }
-        : {
-            source_image_url: prng.chance(0.65)
-              ? null
-              : `https://photos.${SAMPLE_HOST}/full/${id}.jpg?signature=${hex()}${hex()}`,
-            source_origin_url: prng.chance(0.2)
-              ? null
-              : `https://archive.${SAMPLE_HOST}/desk-${1 + prng.below(9)}/${slug(prng)}/${id}?size=full&v=2`,
-          }),
-    };
-    // `home` selects the subscription of most of its detections.
-    return { id, home: prng.uint32(), sentences, isCounted, columns };
+  const published = window - 1 - skewed(draw('item age', window, number), ITEM_AGE_WINDOWS_MAX);
+  const prng = draw('item', published, number);
+  const publishedAt = formatSeconds(published * WINDOW_SECONDS + prng.below(WINDOW_SECONDS));
+  const id = numberedId(draw, 'item', published, number);
+  const sentences = 3 + prng.below(prng.chance(0.1) ? 120 : 40);
+  const isCounted = prng.chance(0.9);
+  const columns = {
+    source_id: sourceId(prng, isText ? 'story' : 'photo', id, publishedAt),
+    source_published_at: prng.chance(0.04) ? null : publishedAt,
+    ...(isText
+      ? {
+          source_language: prng.chance(0.03) ? null : language,
+          source_syndicated: prng.chance(0.1) ? null : prng.chance(0.3),
+          source_sentences: isCounted ? sentences : null,
+        }
+      : {
+          source_image_url: prng.chance(0.65)
+            ? null
+            : `https://photos.${SAMPLE_HOST}/full/${id}.jpg?signature=${prng.uint32().toString(16)}`,
+          source_origin_url: prng.chance(0.2)
+            ? null
+            : `https://archive.${SAMPLE_HOST}/desk-${1 + prng.below(9)}/${slug(prng)}/${id}?size=full&v=2`,
+        }),
   };
+  // `home` selects the subscription of most of its detections.
+  return { id, home: prng.uint32(), sentences, isCounted, columns };
 }
 
 function sourceId(prng: Prng, kind: string, id: number, publishedAt: string): string | null {
@@ -240,42 +218,33 @@ function sourceId(prng: Prng, kind: string, id: number, publishedAt: string): st
   return `SNA${day}_${prng.below(100_000)}/${slug(prng)}`;
 }
 
-/** The publishers' articles in which items are found. */
-function createArticleMaker(prng: Prng, contentType: ContentType, articleKey: SeedKey) {
-  const isText = contentType === 'text';
-  const byLanguage = Map.groupBy(publishers(), ({ language }) => language);
-  /** @param foundSeconds when it was first found; it was published before */
-  return (window: number, slot: number, language: Language, foundSeconds: number) => {
-    prng.reseed(articleKey, window, slot);
-    const id = numberedId(window, articleKey[0] + slot);
-    const publisher = prng.chance(0.12) ? null : prng.pick(byLanguage.get(language) ?? []);
-    const print = isText && publisher?.print === true;
-    const { url, domain, host } = addressOf(prng, publisher, print, id);
-    const title = headline(prng, language);
-    const ageSeconds = prng.below(prng.chance(0.9) ? 5_400 : 400_000);
-    const columns = {
-      article_url: url,
-      article_domain: domain,
-      article_published_at: prng.chance(0.3) ? null : formatSeconds(foundSeconds - ageSeconds),
-      article_headline: prng.chance(0.85) ? title : null,
-      article_publisher_id: publisher?.id ?? null,
-      // Some names have spaces around them, as in real databases.
-      article_publisher_name:
-        publisher === null || prng.chance(0.02)
-          ? null
-          : prng.chance(0.03)
-            ? ` ${publisher.name}  `
-            : publisher.name,
-      ...(isText
-        ? { article_print: !print && prng.chance(0.2) ? null : print }
-        : {
-            article_image_url: prng.chance(0.15)
-              ? null
-              : `https://${host}/media/${id}/${slug(prng)}.webp?crop=16:9`,
-          }),
-    };
-    return { id, columns, corrected: `${headline(prng, language)} (${1 + prng.below(99)})` };
+/** A publisher's article in which items are found; it was published before it was found. */
+function articleOf(draw: Draws, contentType: ContentType, window: number, slot: number, language: Language) {
+  const prng = draw('article', window, slot);
+  const id = numberedId(draw, 'article', window, slot);
+  const publisher = prng.chance(0.12) ? null : prng.pick(publishersOf(language));
+  const print = contentType === 'text' && publisher?.print === true;
+  const { url, domain, host } = addressOf(prng, publisher, print, id);
+  const title = headline(prng, language);
+  const publishedSeconds = foundAt(draw, window, slot) - prng.below(prng.chance(0.9) ? 5_400 : 400_000);
+  // Some names have spaces around them, as in real databases.
+  const name = prng.chance(0.03) ? ` ${publisher?.name}  ` : publisher?.name;
+  const columns = {
+    article_url: url,
+    article_domain: domain,
+    article_published_at: prng.chance(0.3) ? null : formatSeconds(publishedSeconds),
+    article_headline: prng.chance(0.85) ? title : null,
+    article_publisher_id: publisher?.id ?? null,
+    article_publisher_name: publisher === null || prng.chance(0.02) ? null : (name ?? null),
+    ...(contentType === 'text'
+      ? { article_print: !print && prng.chance(0.2) ? null : print }
+      : {
+          article_image_url: prng.chance(0.15)
+            ? null
+            : `https://${host}/media/${id}/${slug(prng)}.webp?crop=16:9`,
+        }),
   };
+  return { id, columns, corrected: `${headline(prng, language)} (${1 + prng.below(99)})` };
 }
 
 function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: number) {
@@ -302,43 +271,19 @@ function pathOf(prng: Prng, print: boolean, id: number): string {
   return kind < 6 ? `/straße-ça-va/日本/${id}${query}` : `/news/${slug(prng)},${id}/${query}`;
 }
 
-/** How often a score has changed after that many windows: 0 when new, at most 3. */
-function phase(distance: number): number {
-  return distance === 0 ? 0 : distance < 3 ? 1 : distance < 10 ? 2 : 3;
-}
-
-export function drawScore(prng: Prng, contentType: ContentType): number {
+function drawScore(prng: Prng, contentType: ContentType): number {
   const kind = prng.below(100);
   if (kind < 10) return prng.pick((kind < 6 ? EXACT : CLOSE)[contentType]);
-  const score = prng.unit() * TYPE_RULES[contentType].score_max;
-  return rounded(score, kind < 30 ? 1 : kind < 80 ? 10 : 1000);
+  const steps = kind < 30 ? 1 : kind < 80 ? 10 : 1000;
+  return Math.round(prng.unit() * TYPE_RULES[contentType].score_max * steps) / steps;
 }
 
-/**
- * The score after it has changed `phase` times (0 to 3): another one each time, within the range.
- * @param drift of the detection, in [0, 1)
- */
-export function laterScore(
-  firstScore: number,
-  drift: number,
-  phase: number,
-  contentType: ContentType,
-): number {
-  const change = phase === 0 ? 0 : 1 + 2.5 * drift + 4 * phase;
-  // Towards the middle and beyond, so that no end of the range swallows the change.
-  return rounded(firstScore + (firstScore < TYPE_RULES[contentType].score_max / 2 ? change : -change), 1000);
-}
-
-function rounded(score: number, steps: number): number {
-  return Math.round(score * steps) / steps;
-}
-
-function numberedId(window: number, number: number): number {
-  return window * ROWS_MAX + (number % ROWS_MAX);
+/** Grows with the windows; the seed decides where the numbers of a window begin. */
+function numberedId(draw: Draws, purpose: string, window: number, number: number): number {
+  return window * ROWS_MAX + ((draw(`${purpose} ids`, 0, 0).below(ROWS_MAX) + number) % ROWS_MAX);
 }
 
 /** From 0 to `count` - 1, mostly low: most matches concern the few latest and biggest items. */
-function skewed(hash: number, count: number): number {
-  const unit = hash / 2 ** 32;
-  return Math.floor(unit * unit * count);
+function skewed(prng: Prng, count: number): number {
+  return Math.floor(prng.unit() ** 2 * count);
 }

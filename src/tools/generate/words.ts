@@ -108,10 +108,15 @@ export function slug(prng: Prng): string {
 }
 
 /** Made on first use: every start of the program would otherwise wait for them. */
-let made: readonly Publisher[] | undefined;
+let made: ReadonlyMap<string, readonly Publisher[]> | undefined;
+
+export function publishersOf(language: Language): readonly Publisher[] {
+  made ??= Map.groupBy(publishers(), (publisher) => publisher.language);
+  return made.get(language) ?? [];
+}
 
 export function publishers(): readonly Publisher[] {
-  made ??= Object.entries(LANGUAGES)
+  return Object.entries(LANGUAGES)
     .flatMap(([language, { joint, names, suffixes }]) => {
       const [firsts = [], seconds = []] = names;
       const all = firsts.flatMap((first) => seconds.map((second) => first + joint + second));
@@ -123,5 +128,4 @@ export function publishers(): readonly Publisher[] {
       const id = index % 50 === 49 ? 999_999_999_999_999 - index : 1000 + index * 37;
       return { ...one, id, domain, asciiDomain: domainToASCII(domain), print: index % 7 === 3 };
     });
-  return made;
 }

@@ -5,7 +5,7 @@
 import { PROBLEMS } from '../../error-codes.ts';
 import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../../operations/lab-members.ts';
 import { failed, Refused } from '../../refused.ts';
-import { createPrng, seedKey } from '../generate/prng.ts';
+import { createDraws, type Prng } from '../generate/prng.ts';
 
 export interface Fault {
   /** The value of `X-Wirewatch-Lab`. */
@@ -27,12 +27,12 @@ const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 
 const EFFECTS = Object.keys(LAB_MEMBERS['fault add']).filter((name) => !NO_EFFECTS.includes(name));
 
 export class Faults {
-  readonly #prng = createPrng();
+  readonly #prng: Prng;
   #armed: Armed[] = [];
   #added = 0;
 
   constructor(seed: string) {
-    this.#prng.reseed(seedKey(seed, 'lab faults'), 0, 0);
+    this.#prng = createDraws(seed)('lab faults', 0, 0);
   }
 
   /** @throws Refused `invalid_request` for members that contradict each other */

@@ -3,16 +3,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { getDomain } from 'tldts';
 import { EXPORT_NAMES, type ExportName } from '../../../src/detection/content-type.ts';
-import {
-  drawScore,
-  exportRows,
-  laterScore,
-  type SampleRow,
-  type SampleSubscription,
-} from '../../../src/tools/generate/rows.ts';
+import { exportRows, type SampleRow, type SampleSubscription } from '../../../src/tools/generate/rows.ts';
 import { publishers, SITES } from '../../../src/tools/generate/words.ts';
 import { BOTH, COLUMNS, COMMON, keyOf, rowsOf, START_MS, WINDOW_MS } from '../../support/sample-rows.ts';
-import { seededPrng } from '../../support/seeded-prng.ts';
 
 function shared<T>(one: Set<T>, other: Set<T>): T[] {
   return [...one].filter((value) => other.has(value));
@@ -263,17 +256,4 @@ test('rows only belong to subscriptions with the content type', () => {
     );
   assert.deepEqual([...ids('newswire')], [1]);
   assert.deepEqual([...ids('imagewire')], [2]);
-});
-
-test('a later score always differs, and is in range', () => {
-  const prng = seededPrng('x', 'scores');
-  for (const contentType of ['text', 'image'] as const) {
-    for (let draw = 0; draw < 2000; draw += 1) {
-      const first = drawScore(prng, contentType);
-      const drift = prng.unit();
-      const scores = [0, 1, 2, 3].map((phase) => laterScore(first, drift, phase, contentType));
-      assert.equal(new Set(scores).size, 4);
-      for (const score of scores) assert.ok(score >= 0 && score <= (contentType === 'text' ? 100 : 99));
-    }
-  }
 });
