@@ -31,7 +31,7 @@ import {
   parseDuration,
   parseLabTime,
 } from '../../operations/lab-members.ts';
-import { type Members, readMembers, type ValuesOf } from '../../operations/member.ts';
+import { readMembers, type ValuesOf } from '../../operations/member.ts';
 import { readStreamHead } from '../../query/as-of.ts';
 import { parseChangesParameters } from '../../query/changes-parameters.ts';
 import { positionBefore } from '../../query/delivery.ts';
@@ -48,15 +48,10 @@ import { Report } from './report.ts';
 
 const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE last_position <= @before';
 
-type Act = (values: object, operation: AskLab['operation']) => unknown;
-
-/** An operation that is given members. They have come through threads. */
-function reads<Own extends Members>(
-  members: Own,
-  act: (values: ValuesOf<Own>, operation: AskLab['operation']) => unknown,
-): Act {
-  return (values, operation) => act(readMembers(members, values), operation);
-}
+type Given = typeof LAB_MEMBERS;
+type Acts = {
+  readonly [Name in LabName]: (values: ValuesOf<Given[Name]>, operation: AskLab['operation']) => unknown;
+};
 
 const ASKER = { way: 'api', by: { actor: 'test' }, mayAct: true } as const;
 const NOT_HERE =
@@ -119,14 +114,19 @@ export class Lab implements LabJoined {
 
   /** Does an operation. @throws Refused if it cannot be done */
   async run({ name, values, operation }: AskLab): Promise<unknown> {
-    const act = this.#acts[name];
-    if (isRead(name, values)) return act(values, operation);
+    if (isRead(name, values)) return this.#act(name, values, operation);
     // One after the other: a drop must not replace a file that waits.
-    const done = this.#last.then(() => act(values, operation));
+    const done = this.#last.then(() => this.#act(name, values, operation));
     this.#last = done.catch(() => {});
     const result = await done;
     this.requests.did(name, values, result);
     return result;
+  }
+
+  /** @param values have come through threads */
+  #act<Name extends LabName>(name: Name, values: object, operation: AskLab['operation']): unknown {
+    const read = readMembers<Given[Name]>(LAB_MEMBERS[name], values);
+    return this.#acts[name](read, operation);
   }
 
   clock() {
@@ -161,8 +161,8 @@ export class Lab implements LabJoined {
     return this.#running().ingest.rested();
   }
 
-  readonly #acts: Readonly<Record<LabName, Act>> = {
-    clock: reads(LAB_MEMBERS.clock, async (given) => {
+  readonly #acts: Acts = {
+    clock: async (given) => {
       const [when, ...more] = Object.values(given);
       if (when === undefined) return this.clock();
       if (more.length > 0)
@@ -175,12 +175,12 @@ export class Lab implements LabJoined {
       await this.rested();
       this.onMoved();
       return this.clock();
-    }),
-    drop: reads(LAB_MEMBERS.drop, (body) => this.feed.drop(body)),
-    late: reads(LAB_MEMBERS.late, (body) => this.feed.late(body)),
-    correct: reads(LAB_MEMBERS.correct, ({ id, score }) => this.feed.score(id, score)),
-    rescore: reads(LAB_MEMBERS.rescore, ({ id }) => this.feed.score(id)),
-    gap: reads(LAB_MEMBERS.gap, async ({ export: name, status, window }, operation) => {
+    },
+    drop: (body) => this.feed.drop(body),
+    late: (body) => this.feed.late(body),
+    correct: ({ id, score }) => this.feed.score(id, score),
+    rescore: ({ id }) => this.feed.score(id),
+    gap: async ({ export: name, status, window }, operation) => {
       const wanted = window === undefined ? null : parseLabTime(window);
       if (status === 'failed') {
         const start = await this.feed.fail(name, wanted);
@@ -189,15 +189,15 @@ export class Lab implements LabJoined {
       const window_start = wanted ?? this.feed.missable(name);
       await this.#ask(operation, { kind: 'gap', export: name, window_start, status });
       return { export: name, window_start: formatMs(window_start), status };
-    }),
-    'remove-subscription': reads(LAB_MEMBERS['remove-subscription'], async ({ subscription }, operation) => {
+    },
+    'remove-subscription': async ({ subscription }, operation) => {
       this.feed.requireSubscription(subscription);
       await this.#ask(operation, { kind: 'remove', subscriptions: [subscription] }, (db) =>
         removeSubscription(db, subscription),
       );
       this.feed.endSubscription(subscription);
       return { subscription };
-    }),
+    },
     restore: async () => {
       const { detections, ingest } = this.#running();
       const { position: head } = readStreamHead(detections());
@@ -205,28 +205,25 @@ export class Lab implements LabJoined {
       await ingest.rested();
       return { versions_raised_by: 1000 };
     },
-    allowance: reads(LAB_MEMBERS.allowance, ({ used }, operation) => {
+    allowance: ({ used }, operation) => {
       const { dailyRows } = this.#running();
       const account = this.#withAccess(operation, (db) => getAccount(db, SAMPLE_ACCOUNT.id));
       const allowance = account.daily_rows ?? this.dailyRows;
       const id = accountUsageId(account);
       dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
       return { used: used ?? allowance, daily_rows: allowance };
-    }),
-    duplicate: reads(LAB_MEMBERS.duplicate, ({ times = 1 }) =>
-      this.#addFault({ endpoint: 'listChanges', duplicate: true, times }),
-    ),
-    'empty-page': reads(LAB_MEMBERS['empty-page'], ({ times = 1, endpoint = 'listChanges' }) =>
+    },
+    duplicate: ({ times = 1 }) => this.#addFault({ endpoint: 'listChanges', duplicate: true, times }),
+    'empty-page': ({ times = 1, endpoint = 'listChanges' }) =>
       this.#addFault({ endpoint, empty_page: true, times }),
-    ),
-    'fault add': reads(LAB_MEMBERS['fault add'], (spec) => this.#addFault(spec)),
+    'fault add': (spec) => this.#addFault(spec),
     'fault list': () => this.faults.list(),
-    'fault clear': reads(LAB_MEMBERS['fault clear'], ({ id }) => this.faults.remove(id ?? null)),
-    report: reads(LAB_MEMBERS.report, ({ after = 0, clear = false }) => {
+    'fault clear': ({ id }) => this.faults.remove(id ?? null),
+    report: ({ after = 0, clear = false }) => {
       const report = this.#report(after);
       if (clear) this.requests.clear();
       return report;
-    }),
+    },
   };
 
   #addFault(spec: FaultSpec) {

@@ -79,7 +79,7 @@ async function readStream(
 
 const fiveMinutesAgo = () => `since=${new Date(Date.now() - 300_000).toISOString()}`;
 
-test('keys and calls work, exports keep arriving, and the next start begins from scratch', async () => {
+test('keys and calls work, exports keep arriving, a commands of a lab work, and the next start begins from scratch', async () => {
   await inFolder(async (folder) => {
     const data = join(folder, 'demo');
     let oldKey = '';
@@ -133,6 +133,14 @@ test('keys and calls work, exports keep arriving, and the next start begins from
       assert.equal(await made.ended, 0, made.stderr());
       const { key: ownKey } = JSON.parse(made.stdout());
       assert.ok((await readStream(url, ownKey, fiveMinutesAgo())).rows.length > 0);
+
+      const moved = runProgram(['lab', 'clock', '+1h', '--data', data]);
+      assert.equal(await moved.ended, 0, moved.stderr());
+      const aheadMs = Date.parse(JSON.parse(moved.stdout()).now) - Date.now();
+      assert.ok(Math.abs(aheadMs - 3_600_000) < 60_000, `${aheadMs} ms ahead`);
+      const exam = runProgram(['lab', 'exam', '--data', data, '--patience', '1', '--json']);
+      assert.equal(await exam.ended, 1, 'no client was there');
+      assert.deepEqual([JSON.parse(exam.stdout()).passed, JSON.parse(exam.stdout()).requests], [false, 0]);
     });
     await demonstrate(data, async ({ url, keys }) => {
       const old = await fetch(`${url}${CHANGES}?${fiveMinutesAgo()}`, {
