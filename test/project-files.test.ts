@@ -19,8 +19,9 @@ test('a test is in the folder of its subject, with a unique name', () => {
   const rooms = new Set([...sources.map(({ name }) => roomOf(name)), ...TEST_FOLDERS]);
   const names = new Map<string, string>();
   for (const name of projectFiles().filter((file) => file.endsWith('.test.ts'))) {
-    const [, folder = '', ...rest] = name.split('/');
-    assert.ok(rest.length === 0 || rooms.has(folder), `${name}: src/${folder} does not exist`);
+    const within = name.replace('test/', '');
+    const folder = roomOf(within);
+    assert.ok(folder === within || rooms.has(folder), `${name}: src/${folder} does not exist`);
     const short = path.posix.basename(name);
     assert.ok(!names.has(short), `${name} and ${names.get(short)} have the same name`);
     names.set(short, name);

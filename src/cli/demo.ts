@@ -5,14 +5,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { createKey, parseKey } from '../auth/key.ts';
-import { type KeySubscription, subscriptionsText } from '../auth/keys.ts';
+import { subscriptionsText } from '../auth/keys.ts';
+import { now } from '../clock.ts';
 import { OTHER_ADDRESS } from '../config/listening.ts';
-import { SAMPLE_SUBSCRIPTIONS } from '../generate/rows.ts';
-import { newestEndedWindow } from '../lab/feed.ts';
 import { paced } from '../pace.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
-import { formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
+import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
+import { SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
+import { newestEndedWindow } from '../tools/lab/feed.ts';
 import { defineCommand } from './command.ts';
 import { type LabKey, startLab } from './lab.ts';
 import { commonOptions, SETTING_OPTIONS } from './options.ts';
@@ -27,16 +28,17 @@ const ROWS_A_DROP = 4;
 const SCORES = 99;
 
 const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
-const KEYS: readonly { readonly name: string; readonly subscriptions: readonly KeySubscription[] }[] = [
-  {
-    name: 'demo: everything',
-    subscriptions: [
-      { id: FIRST.id, content_types: null },
-      { id: SECOND.id, content_types: null },
-    ],
-  },
-  { name: 'demo: overseas stories', subscriptions: [{ id: SECOND.id, content_types: ['text'] }] },
-];
+const EVERYTHING = {
+  name: 'demo: everything',
+  subscriptions: [
+    { id: FIRST.id, content_types: null },
+    { id: SECOND.id, content_types: null },
+  ],
+};
+const OVERSEAS = {
+  name: 'demo: overseas stories',
+  subscriptions: [{ id: SECOND.id, content_types: ['text' as const] }],
+};
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
@@ -62,14 +64,16 @@ function advisedForNpm(error: unknown): unknown {
 
 async function demonstrate(command: Command, json: boolean): Promise<void> {
   const stopping = new AbortController();
-  let keys: readonly LabKey[] = [];
   let link = '';
   const beganMs = Date.now();
   const started = await startLab(command, 'demo', {
     seed: SEED,
     keys(prefix) {
-      keys = KEYS.map((own) => ({ ...own, key: createKey(prefix).key, expires_at: null }));
-      return keys;
+      const terms = () => ({ key: createKey(prefix).key, expires_at: null });
+      return [
+        { ...EVERYTHING, ...terms() },
+        { ...OVERSEAS, ...terms() },
+      ];
     },
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
     async onListening({ appliance, config }) {
@@ -79,7 +83,7 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
     onStop: () => stopping.abort(),
   });
   if (started === null) return;
-  const { serving, lab, ended } = started;
+  const { serving, lab, keys, ended } = started;
   const { signal } = stopping;
   const introduced = async () => {
     await lab.feed.writePhotos();
@@ -123,11 +127,12 @@ For another link, run: wirewatch console --data ${data}
  * @returns drops the windows that have ended, then a few more rows of the newest; two of them get another score
  */
 function createDrops({ appliance }: Serving): () => Promise<void> {
-  let droppedMs = newestEndedWindow(Date.now());
+  let droppedMs = newestEndedWindow(now());
   let score = 0;
   return async () => {
-    const newestMs = newestEndedWindow(Date.now());
-    // Several, if the machine slept.
+    const newestMs = newestEndedWindow(now());
+    // Several, if the machine slept or the clock was moved.
+    droppedMs = Math.max(droppedMs, newestMs - DAY_MS);
     for (; droppedMs < newestMs; droppedMs += WINDOW_MS) {
       const age = `${newestMs - droppedMs - WINDOW_MS}ms`;
       await operateHere(appliance, 'lab-drop', { rows: ROWS_A_WINDOW, age });

@@ -14,13 +14,17 @@ import {
   type ExportName,
 } from '../detection/content-type.ts';
 import { FORMS } from '../exports/file-name.ts';
+import { choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { Refused } from '../refused.ts';
+import { table } from '../text-layout.ts';
+import { formatMs, WINDOW_MS } from '../time.ts';
 import {
   refuseTaken,
   type SampleFile,
   sampleFilePath,
   type WrittenFile,
   writeExportFile,
-} from '../generate/files.ts';
+} from '../tools/generate/files.ts';
 import {
   EARLIEST_START_MS,
   exportRows,
@@ -29,11 +33,7 @@ import {
   type RowsOptions,
   SAMPLE_SUBSCRIPTIONS,
   type SampleSubscription,
-} from '../generate/rows.ts';
-import { choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
-import { Refused } from '../refused.ts';
-import { table } from '../text-layout.ts';
-import { formatMs, WINDOW_MS } from '../time.ts';
+} from '../tools/generate/rows.ts';
 import { defineCommand } from './command.ts';
 import { readPath } from './options.ts';
 import { createProgress } from './output.ts';

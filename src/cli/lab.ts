@@ -12,11 +12,7 @@ import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
-import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../generate/rows.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import type { Feed } from '../lab/feed.ts';
-import { Lab } from '../lab/lab.ts';
-import { playScenario, readScenario } from '../lab/scenario.ts';
 import { nearest } from '../nearest.ts';
 import { parseDuration, parseLabTime } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
@@ -25,6 +21,10 @@ import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { DAY_MS, formatMs } from '../time.ts';
+import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
+import type { Feed } from '../tools/lab/feed.ts';
+import { Lab } from '../tools/lab/lab.ts';
+import { playScenario, readScenario } from '../tools/lab/scenario.ts';
 import { defineCommand } from './command.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { LAB_DATA, registerExam } from './lab-exam.ts';
@@ -109,14 +109,12 @@ async function start(command: Command, options: LabStart): Promise<null> {
   };
   // Left by an earlier lab, it would announce this one too early.
   removeReadyFile();
-  // Before any thread starts, which inherits the clock.
-  beginMovableClock(options.clock ?? Date.now());
-  let key = options.key ?? '';
   const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
   const started = await startLab(command, 'lab', {
     seed,
+    clockMs: options.clock,
     keys(prefix) {
-      key ||= seededKey(prefix, seed);
+      const key = options.key ?? seededKey(prefix, seed);
       const expires_at = key_expires === undefined ? null : now() + key_expires;
       return [{ key, name: 'lab', subscriptions, expires_at }];
     },
@@ -125,14 +123,14 @@ async function start(command: Command, options: LabStart): Promise<null> {
     onStop: removeReadyFile,
   });
   if (started === null) return null;
-  const { serving, lab, ended } = started;
+  const { serving, lab, keys, ended } = started;
   serving.showLog();
   lab.onMoved = playScenario(
     steps,
     ({ path, given }) => operateHere(serving.appliance, path, given),
     (step, err) => serving.log.error({ err, step }, 'a step of the scenario failed'),
   );
-  await introduce(command, serving, key, options);
+  await introduce(command, serving, keys[0].key, options);
   await lab.feed.writePhotos();
   await ended;
   return null;
@@ -148,8 +146,6 @@ async function introduce(
   const folder = dataFolder(config.dataFolder);
   const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
   const shown = { url, key, now: formatMs(now()), console: link, pid: process.pid, data: folder.root };
-  // For the exam.
-  writeWhole(join(folder.root, LAB_KEY_FILE), `${key}\n`);
   if (key_file !== undefined) writeWhole(key_file, `${key}\n`);
   if (ready_file !== undefined) writeWhole(ready_file, `${JSON.stringify(shown)}\n`);
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
@@ -193,9 +189,18 @@ export interface LabKey extends Pick<NewKey, 'name' | 'subscriptions' | 'expires
   readonly key: string;
 }
 
+type LabKeys = readonly [LabKey, ...LabKey[]];
+
+interface Made {
+  readonly lab: Lab;
+  readonly keys: LabKeys;
+}
+
 interface LabOptions {
   readonly seed: string;
-  readonly keys: (prefix: string) => readonly LabKey[];
+  /** What the clock shows at the start; default: the time. */
+  readonly clockMs?: number | undefined;
+  readonly keys: (prefix: string) => LabKeys;
   /** The drop folder, in that data folder; default: the configured one. */
   readonly drop?: (root: string) => string;
   /** Drops the files that it begins with, while it starts. */
@@ -212,9 +217,19 @@ interface LabOptions {
 export async function startLab(
   command: Command,
   kind: LabKind,
-  { seed, keys, drop, fill, onListening = async () => {}, onStop }: LabOptions,
+  {
+    seed,
+    clockMs = Date.now(),
+    keys: makeKeys,
+    drop,
+    fill,
+    onListening = async () => {},
+    onStop,
+  }: LabOptions,
 ) {
-  let lab: Lab | null = null;
+  // Before any thread starts, which inherits the clock.
+  beginMovableClock(clockMs);
+  let made: Made | null = null;
   let filled = Promise.resolve();
   const serving = await serveAppliance(command, kind, {
     ingestThread: bootIngestThread(),
@@ -222,15 +237,19 @@ export async function startLab(
     async prepare(settings) {
       const config = labConfig(settings, drop?.(settings.dataFolder) ?? settings.ingest.drop);
       await beginAnew(config.dataFolder, kind);
-      prepareAccess(config, kind, keys(config.keys.prefix));
-      lab = new Lab(seed, config, kind);
+      const keys = makeKeys(config.keys.prefix);
+      prepareAccess(config, kind, keys);
+      // For the exam.
+      writeWhole(join(config.dataFolder, LAB_KEY_FILE), `${keys[0].key}\n`);
+      const lab = new Lab(seed, config, kind);
+      made = { lab, keys };
       mkdirSync(config.ingest.drop, { recursive: true });
       filled = lab.fill(fill);
       return config;
     },
-    intervene: (parts) => begun(lab).join(parts),
+    intervene: (parts) => prepared(made).lab.join(parts),
   });
-  const running = begun(lab);
+  const { lab, keys } = prepared(made);
   let isStopping = false;
   const ended = untilSignal(serving, () => {
     isStopping = true;
@@ -239,9 +258,9 @@ export async function startLab(
   const ready = async () => {
     await onListening(serving);
     await Promise.all([serving.appliance.readable, filled]);
-    await running.rested();
+    await lab.rested();
     // A stop ends the wait, too.
-    return isStopping ? undefined : { serving, lab: running, ended };
+    return isStopping ? undefined : { serving, lab, keys, ended };
   };
   const failed = (error: unknown) => {
     // What a stop leaves undone is no failure.
@@ -260,11 +279,14 @@ function seededKey(prefix: string, seed: string): string {
   return createKey(prefix, bytes).key;
 }
 
-/** Files of a lab are complete when they appear, so they need no quiet time. */
+/**
+ * Files of a lab are complete when they appear, so they need no quiet time. Nor does it look for them more often than an
+ * installation: each operation has the folder scanned, and files of its user are announced by the file system.
+ */
 function labConfig(config: Config, drop: string): Config {
   return {
     ...config,
-    ingest: { ...config.ingest, drop, quiet_ms: 0, rescan_seconds: 1 },
+    ingest: { ...config.ingest, drop, quiet_ms: 0 },
     // Whatever the environment sets: a lab writes to its own folder only.
     photos: { folder: join(config.dataFolder, 'photos') },
     copy: { ...config.copy, to: '' },
@@ -314,7 +336,7 @@ function prepareAccess(config: Config, kind: LabKind, keys: readonly LabKey[]): 
   });
 }
 
-function begun(lab: Lab | null): Lab {
-  if (lab === null) throw new Error('the lab was not prepared');
-  return lab;
+function prepared(made: Made | null): Made {
+  if (made === null) throw new Error('the lab was not prepared');
+  return made;
 }

@@ -2,7 +2,9 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
 import { PROBLEMS } from '../error-codes.ts';
-import { OPERATIONS, type Operation, type Parameter, type Response, UNROUTED } from './operations.ts';
+import { pascalCase } from '../http/description.ts';
+import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../query/common-parameters.ts';
+import { OPERATIONS, type Operation, type Parameter, UNROUTED } from './operations.ts';
 import { SCHEMAS } from './schemas.ts';
 
 type Json = Record<string, unknown>;
@@ -37,17 +39,17 @@ export function openApiDocument(): Json {
     responses: share(
       'responses',
       OPERATIONS.flatMap(({ responses }) =>
-        Object.values(responses).map((one) => ({ name: one.name, part: printedResponse(one) })),
+        Object.values(responses).map(({ name, ...part }) => ({ name, part })),
       ),
     ),
     parameters: share(
       'parameters',
       OPERATIONS.flatMap(({ parameters }) =>
-        parameters.map((one) => ({ name: one.component, part: printedParameter(one) })),
+        parameters.map((one) => ({ name: componentOf(one), part: printedParameter(one) })),
       ),
     ),
   };
-  return {
+  return shortened({
     openapi: '3.1.1',
     info: {
       title: 'Detection Reporting API',
@@ -67,13 +69,13 @@ export function openApiDocument(): Json {
     components: {
       parameters: shared.parameters.components,
       responses: shared.responses.components,
-      schemas: Object.fromEntries(
-        Object.entries(SCHEMAS).map(([name, schema]) => [name, printedSchema(schema)]),
-      ),
+      schemas: SCHEMAS,
       securitySchemes: securitySchemes(),
     },
-    'x-unrouted': mapped(UNROUTED, printedResponse),
-  };
+    'x-unrouted': Object.fromEntries(
+      Object.entries(UNROUTED).map(([status, { name: _, ...response }]) => [status, response]),
+    ),
+  });
 }
 
 /** A part, and the name of its component: generators of clients use it for a type. */
@@ -137,20 +139,31 @@ function printedOperation(operation: Operation, shared: SharedParts): Json {
     ...(body && {
       requestBody: {
         required: true,
-        content: { [body.contentType]: { schema: printedSchema(body.schema), example: body.example } },
+        content: { [body.contentType]: { schema: body.schema, example: body.example } },
       },
     }),
-    responses: mapped(responses, (response) => shared.responses.refer(printedResponse(response))),
+    responses: Object.fromEntries(
+      Object.entries(responses).map(([status, { name: _, ...part }]) => [
+        status,
+        shared.responses.refer(part),
+      ]),
+    ),
   };
 }
 
+/** The name of its component, which no schema has: generators make a type of either, and schemas are named `Band`, too. */
+function componentOf({ name }: Parameter): string {
+  const isFilter = Object.hasOwn(STREAM_PARAMETERS, name) || Object.hasOwn(FILTER_PARAMETERS, name);
+  return `${pascalCase(name)}${isFilter ? 'Filter' : ''}`;
+}
+
 /** A list is repeated, `a=1&a=2`, or one text, `a=1,2`. No style describes both, so the schema does. */
-function printedParameter({ component: _, schema, description, ...parameter }: Parameter): Json {
-  if (schema.type !== 'array') return { ...parameter, description, schema: printedSchema(schema) };
+function printedParameter({ schema, description, ...parameter }: Parameter): Json {
+  if (schema.type !== 'array') return { ...parameter, description, schema };
   return {
     ...parameter,
     description: `${description} Repeat the parameter or separate values with commas.`,
-    schema: { anyOf: [printedSchema(schema), commaList(schema.items)] },
+    schema: { anyOf: [schema, commaList(schema.items)] },
     style: 'form',
     explode: true,
   };
@@ -159,25 +172,6 @@ function printedParameter({ component: _, schema, description, ...parameter }: P
 function commaList(items: TSchema): Json {
   const item = items.type === 'integer' ? '[1-9][0-9]*' : '[^,]+';
   return { type: 'string', pattern: `^${item}(,${item})*$`, description: 'A comma-separated list.' };
-}
-
-function printedResponse({ description, headers, content }: Response): Json {
-  return {
-    description,
-    headers: mapped(headers, ({ schema, ...rest }) => ({ ...rest, schema: printedSchema(schema) })),
-    ...(content && { content: mapped(content, printedMedia) }),
-  };
-}
-
-function printedMedia({ schema, examples }: NonNullable<Response['content']>[string]): Json {
-  return {
-    schema: printedSchema(schema),
-    ...(Object.keys(examples).length > 0 && { examples: mapped(examples, (value) => ({ value })) }),
-  };
-}
-
-function mapped<Value>(members: Readonly<Record<string, Value>>, print: (value: Value) => Json): Json {
-  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, print(value)]));
 }
 
 function securitySchemes(): Json {
@@ -207,26 +201,20 @@ function securitySchemes(): Json {
 }
 
 /**
- * A schema without what only the tests need (`$id`, closed objects), in the short forms of JSON Schema: `enum` for a
- * choice of words, a list of types for a nullable value.
+ * The document without what only the tests need of its schemas (`$id`, closed objects), and with the short forms of JSON
+ * Schema: `enum` for a choice of words, a list of types for a nullable value.
  */
-function printedSchema(schema: TSchema): Json {
-  return shortened(JSON.parse(JSON.stringify(schema)));
+function shortened(part: Json): Json {
+  const { $id: _id, additionalProperties: _closed, anyOf, ...shown } = part;
+  const short = Object.fromEntries(
+    Object.entries(shown).map(([name, value]) => [name, shortenedValue(value)]),
+  );
+  return Array.isArray(anyOf) ? { ...short, ...shortChoice(anyOf.filter(isJson).map(shortened)) } : short;
 }
 
-function shortened(schema: Json): Json {
-  const { $id: _id, additionalProperties: _closed, ...shown } = schema;
-  if (isJson(shown.items)) shown.items = shortened(shown.items);
-  if (isJson(shown.properties))
-    shown.properties = Object.fromEntries(
-      Object.entries(shown.properties).map(([name, member]) => [
-        name,
-        isJson(member) ? shortened(member) : member,
-      ]),
-    );
-  if (!Array.isArray(shown.anyOf)) return shown;
-  const { anyOf, ...rest } = shown;
-  return { ...rest, ...shortChoice(anyOf.filter(isJson).map(shortened)) };
+function shortenedValue(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(shortenedValue);
+  return isJson(value) ? shortened(value) : value;
 }
 
 function shortChoice(choices: Json[]): Json {

@@ -13,7 +13,7 @@ import {
   text,
 } from '../http/description.ts';
 import { ENDPOINTS } from '../http/endpoints/all.ts';
-import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../query/common-parameters.ts';
+import { type Problem, renderProblem } from '../http/problem.ts';
 
 export interface Response {
   /** The name of its component if several endpoints have it, else empty. */
@@ -22,9 +22,12 @@ export interface Response {
   readonly headers: Headers;
   /** Absent: no body. */
   readonly content?: Readonly<
-    Record<string, { schema: TSchema; examples: Readonly<Record<string, unknown>> }>
+    Record<string, { schema: TSchema; examples?: Readonly<Record<string, { value: unknown }>> }>
   >;
 }
+
+const REQUEST_ID = '5f3a9c1e-7b2d-4e8f-9a60-1c2d3e4f5a6b';
+const EXAMPLE_URL = 'https://api.example';
 
 /** When the rate-limit headers are sent. */
 type RateHeaders = 'always' | 'once verified' | 'never';
@@ -111,11 +114,11 @@ function success(
   rate: RateHeaders,
   common: Headers,
 ): Response {
-  const bytes = { schema: Type.String({ contentMediaType: 'image/*' }), examples: {} };
+  const bytes = { schema: Type.String({ contentMediaType: 'image/*' }) };
   const content =
     schema === undefined
       ? Object.fromEntries(files.map((type) => [type, bytes]))
-      : { 'application/json': { schema: ref(schema), examples } };
+      : { 'application/json': { schema: ref(schema), examples: values(examples) } };
   const hasBody = Object.keys(content).length > 0;
   return {
     name: hasBody ? '' : 'NotModified',
@@ -131,31 +134,41 @@ function success(
   };
 }
 
-/** @param codes of one status; @param headers in addition to those of every problem */
-function problem(codes: readonly ProblemCode[], rate: RateHeaders, headers: Headers = {}): Response {
+/**
+ * @param codes of one status
+ * @param headers in addition to those of every problem
+ * @param own what the example says otherwise
+ */
+function problem(
+  codes: readonly ProblemCode[],
+  rate: RateHeaders,
+  headers: Headers = {},
+  own: Partial<Problem> = {},
+): Response {
+  const example = (code: ProblemCode) =>
+    JSON.parse(renderProblem({ code, detail: PROBLEMS[code].example, ...own }, REQUEST_ID, EXAMPLE_URL));
+  const examples = values(Object.fromEntries(codes.map((code) => [code, example(code)])));
   return {
     name: codes.map(pascalCase).join('Or'),
     description: codes.map((code) => PROBLEMS[code].title).join('; '),
     headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
-    content: problemContent(codes.map((code) => [code, problemExample(code)])),
+    content: { [PROBLEM_CONTENT_TYPE]: { schema: ref('Problem'), examples } },
   };
 }
 
 /** Request line and headers over 32 KiB, with the code of a 400. */
-function headTooLarge(headers: Headers = {}): Response {
+function headTooLarge(headers?: Headers): Response {
   const detail = 'The request line and headers are too large.';
   return {
+    ...problem(['invalid_request'], 'never', headers, { status: 431, detail }),
     name: 'RequestHeaderFieldsTooLarge',
     description: 'Request line and headers too large',
-    headers: { ...commonHeaders('no-store'), ...headers },
-    content: problemContent([
-      ['invalid_request', { ...problemExample('invalid_request'), status: 431, detail }],
-    ]),
   };
 }
 
-function problemContent(examples: readonly (readonly [ProblemCode, object])[]) {
-  return { [PROBLEM_CONTENT_TYPE]: { schema: ref('Problem'), examples: Object.fromEntries(examples) } };
+/** Examples, as the document has them. */
+function values(examples: Readonly<Record<string, unknown>>): Record<string, { value: unknown }> {
+  return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
 
 function commonHeaders(cacheControl: string): Headers {
@@ -175,20 +188,7 @@ function rateHeaders(rate: RateHeaders): Headers {
   return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
 }
 
-function problemExample(code: ProblemCode) {
-  const { status, title, example: detail } = PROBLEMS[code];
-  return {
-    type: `https://api.example/errors/${code}`,
-    title,
-    status,
-    detail,
-    request_id: '5f3a9c1e-7b2d-4e8f-9a60-1c2d3e4f5a6b',
-  };
-}
-
 export interface Parameter {
-  /** Name as a component, which no schema has: of generators, either makes a type. */
-  readonly component: string;
   readonly name: string;
   readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
@@ -244,7 +244,6 @@ function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoi
     required: boolean,
     { description, schema, example }: Pick<Parameter, 'description' | 'schema' | 'example'>,
   ): Parameter => ({
-    component: `${pascalCase(name)}${isFilter(name) ? 'Filter' : ''}`,
     name,
     in: where,
     required,
@@ -259,11 +258,6 @@ function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoi
       parameter(name, 'header', false, { ...one, schema: Type.String() }),
     ),
   ];
-}
-
-/** Schemas have such names too, as `Band`. */
-function isFilter(name: string): boolean {
-  return Object.hasOwn(STREAM_PARAMETERS, name) || Object.hasOwn(FILTER_PARAMETERS, name);
 }
 
 /** A component that a schema names, by its address in the document. */

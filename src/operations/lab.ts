@@ -1,6 +1,6 @@
 /**
  * What can be asked of a running lab: its clock, its feed, its faults and its report. The lab does it in the main thread,
- * which sends the answers (lab/lab.ts); a scenario plays the same operations.
+ * which sends the answers (tools/lab/lab.ts); a scenario plays the same operations.
  */
 import { LAB_MEMBERS, type LabName } from './lab-members.ts';
 import type { Members } from './member.ts';

@@ -27,7 +27,7 @@ const CHANGES: readonly [file: string, find: string, replace: string][] = [
     "  video: { export: 'videowire', match_type: 'frame_fingerprint', id_letter: 'v', score_max: 10, has_own_address: false },\n  image: {",
   ],
   ['detection/band.ts', '  image: {', "  video: { lowest: 'low', thresholds: [5] },\n  image: {"],
-  ['lab/feed.ts', 'imagewire: 180', 'imagewire: 180, videowire: 0'],
+  ['tools/lab/feed.ts', 'imagewire: 180', 'imagewire: 180, videowire: 0'],
 ];
 
 test('a third content type is one more line in each table of src/detection', async () => {

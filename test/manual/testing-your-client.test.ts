@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
-import { RULES } from '../../src/lab/exam-grades.ts';
+import { RULES } from '../../src/tools/lab/exam-grades.ts';
 import { type Lab, startLab } from '../support/lab.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';

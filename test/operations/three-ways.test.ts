@@ -124,7 +124,7 @@ describe('every operation', () => {
 
   test('has a sample', () => {
     const names = [...samplesOf('', '').keys()].sort();
-    // Those of a lab have tests of their own (test/lab).
+    // Those of a lab have tests of their own (test/tools/lab).
     const own = OPERATIONS.filter((operation) => !isOfLab(operation));
     assert.deepEqual(own.map(({ name }) => name).sort(), names);
   });

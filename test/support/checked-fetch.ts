@@ -93,7 +93,7 @@ export function checkResponse(response: ReceivedResponse): void {
   const value: unknown = JSON.parse(body);
   checkSchema(what, media.schema, value);
   if (contentType === PROBLEM_CONTENT_TYPE) {
-    checkProblem(what, value, { status, headers, codes: Object.keys(media.examples) });
+    checkProblem(what, value, { status, headers, codes: Object.keys(media.examples ?? {}) });
   } else checkDetections(what, path, new URLSearchParams(query).has('fields'), value);
 }
 

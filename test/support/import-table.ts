@@ -7,7 +7,8 @@ function listed(table: Readonly<Record<string, string>>): Readonly<Record<string
 }
 
 /**
- * The folders of src, each with the others that it may import; a file directly in src/ counts as a folder. The test
+ * The folders of src, each with the others that it may import; a file directly in src/ counts as a folder, and so does
+ * a folder in tools/. The test
  * fails for any other import, and for listed ones that are unused.
  */
 export const ROOMS = listed({
@@ -53,14 +54,14 @@ export const ROOMS = listed({
   operations: `
     auth config counted.ts detection drop error-codes.ts health ingest limits log nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time.ts version.ts windows`,
-  generate: 'detection exports refused.ts time.ts',
+  'tools/generate': 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
-  pull: 'counted.ts detection refused.ts store time.ts',
+  'tools/pull': 'counted.ts detection refused.ts store time.ts',
   samples: 'config',
   setup: 'config copy refused.ts store',
-  lab: `
-    addresses.ts admin appliance.ts auth clock.ts config detection error-codes.ts generate http ingest
-    limits log operations query refused.ts store time.ts windows`,
+  'tools/lab': `
+    addresses.ts admin appliance.ts auth clock.ts config detection error-codes.ts http ingest limits log
+    operations query refused.ts store time.ts tools/generate windows`,
   openapi: 'auth detection error-codes.ts http query',
   http: `
     addresses.ts auth clock.ts config counted.ts detection error-codes.ts health limits logger.ts pace.ts
@@ -77,9 +78,9 @@ export const ROOMS = listed({
     admin auth bounded-map.ts config copy health http ingest logger.ts operations pace.ts seal.ts store
     time.ts version.ts`,
   cli: `
-    appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports generate
-    health ingest lab log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts
-    pull refused.ts samples setup store text-layout.ts time.ts version.ts windows`,
+    appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports health
+    ingest log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts refused.ts
+    samples setup store text-layout.ts time.ts tools/generate tools/lab tools/pull version.ts windows`,
   'prepare-access.ts': 'auth clock.ts config logger.ts store',
   'launch.ts': 'setup',
   'debug-variables.ts': 'packed.ts',
@@ -91,8 +92,8 @@ export const ROOMS = listed({
 /** The only files, or folders (with a trailing slash), that import each dependency. */
 export const DOORS = listed({
   '@sinclair/typebox': `
-    admin/ config/ console/ copy/ http/ limits/ log/ openapi/ operations/ pull/ query/
-    store/role.ts`,
+    admin/ config/ console/ copy/ http/ limits/ log/ openapi/ operations/ query/ store/role.ts
+    tools/pull/`,
   aws4fetch: 'copy/s3-place.ts',
   'better-sqlite3': 'store/addon.ts store/database.ts',
   chokidar: 'drop/drop-folder.ts',

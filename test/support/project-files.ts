@@ -38,7 +38,7 @@ export function importsOf(text: string): string[] {
 }
 
 export function roomOf(name: string): string {
-  return name.split('/')[0] ?? name;
+  return /^(?:tools\/)?[^/]+/.exec(name)?.[0] ?? name;
 }
 
 /** The files that git tracks or would add; without git, all files except generated ones. */

@@ -6,7 +6,7 @@ import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { parse } from 'csv-parse/sync';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import { exportRows, type SampleRow, type SampleSubscription } from '../../src/generate/rows.ts';
+import { exportRows, type SampleRow, type SampleSubscription } from '../../src/tools/generate/rows.ts';
 import { words } from './words.ts';
 
 export const WINDOW_MS = 600_000;

@@ -19,13 +19,13 @@ import { addAccount } from '../../src/auth/accounts.ts';
 import { addKey, revokeKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { restore } from '../../src/copy/restore.ts';
-import type { Prng } from '../../src/generate/prng.ts';
 import { scrub } from '../../src/log/scrub.ts';
 import { describeFindings } from '../../src/log/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
+import type { Prng } from '../../src/tools/generate/prng.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { damageRandomly } from '../support/damage.ts';
 import {

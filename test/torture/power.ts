@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Prng } from '../../src/generate/prng.ts';
+import type { Prng } from '../../src/tools/generate/prng.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type IoEvent, readRecord } from './io/record.ts';
 import type { Outcome, Part, PartOptions } from './part.ts';

@@ -1,7 +1,7 @@
 /** Damages files in different ways, each at a random place. */
 import { randomBytes } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
-import type { Prng } from '../../../src/generate/prng.ts';
+import type { Prng } from '../../../src/tools/generate/prng.ts';
 
 /** Files by their paths. */
 export type Files = ReadonlyMap<string, Buffer>;

@@ -3,8 +3,8 @@
  * matches the OpenAPI document in status, headers and body, and contains no secret.
  */
 import assert from 'node:assert/strict';
-import type { Prng } from '../../../src/generate/prng.ts';
 import { SCHEMAS } from '../../../src/openapi/schemas.ts';
+import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { checkBody, checkResponse } from '../../support/checked-fetch.ts';
 import { parseResponses, type RawResponse, sendBytes } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';

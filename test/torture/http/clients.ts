@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Prng } from '../../../src/generate/prng.ts';
+import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { parseResponses } from '../../support/raw-http.ts';
 import { readMetrics } from '../metrics.ts';
 import type { Secrets } from './secrets.ts';

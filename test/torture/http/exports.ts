@@ -4,7 +4,7 @@ import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, w
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Form } from '../../../src/exports/file-name.ts';
-import type { Prng } from '../../../src/generate/prng.ts';
+import type { Prng } from '../../../src/tools/generate/prng.ts';
 import type { Appliance } from '../../support/appliance.ts';
 import { csv, fileName, ndjson, newRow, nextWindowMs } from '../../support/export-files.ts';
 

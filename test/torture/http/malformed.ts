@@ -1,5 +1,5 @@
 /** Malformed requests: violations of HTTP, and good requests with random bytes changed. */
-import type { Prng } from '../../../src/generate/prng.ts';
+import type { Prng } from '../../../src/tools/generate/prng.ts';
 import type { FuzzFacts } from './requests.ts';
 
 type Breakage = (facts: FuzzFacts) => string;

@@ -1,6 +1,7 @@
 /** Generates valid and invalid requests from the OpenAPI document and a list of odd values. */
-import type { Prng } from '../../../src/generate/prng.ts';
+
 import { OPERATIONS } from '../../../src/openapi/operations.ts';
+import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { words } from '../../support/words.ts';
 
 export interface FuzzRequest {

@@ -1,7 +1,7 @@
 /** Writes a disk as a power cut may leave it into a folder. */
 import { linkSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Prng } from '../../../src/generate/prng.ts';
+import type { Prng } from '../../../src/tools/generate/prng.ts';
 import type { Truncated, Written } from '../io/record.ts';
 import { type Disk, DiskFile, type DiskFolder, type Node, setName, withEarlier } from './disk.ts';
 

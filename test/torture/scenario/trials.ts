@@ -1,7 +1,7 @@
 /** Repeats stages of the scenario many times, in parallel, each time with one call killed or failed. */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { Prng } from '../../../src/generate/prng.ts';
+import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
 import { type Call, type Counted, ERROR_NAMES, type Injection } from '../io/inject.ts';
 import type { Outcome, PartOptions } from '../part.ts';

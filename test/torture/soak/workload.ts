@@ -1,8 +1,8 @@
 /** Normal operation in rounds: each does the same work, and deletes most of its data at the end. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Prng } from '../../../src/generate/prng.ts';
 import { formatMs } from '../../../src/time.ts';
+import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { type Appliance, createKey, type Detection } from '../../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
 

@@ -1,0 +1,170 @@
+/**
+ * Writes sample export files with the names and formats of the drop folder.
+ *
+ * A file has a name that ends in `.part`, which Wirewatch ignores, until it is complete. So it can be written into a drop
+ * folder in use.
+ */
+import { createWriteStream } from 'node:fs';
+import { lstat, mkdir, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { PassThrough, type Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { constants, createGzip, createZstdCompress } from 'node:zlib';
+import { type ExportName, perExport } from '../../detection/content-type.ts';
+import { EXPORT_COLUMNS } from '../../exports/columns.ts';
+import type { Form } from '../../exports/file-name.ts';
+import { failed, Refused } from '../../refused.ts';
+import { formatMs, formatWindowStart } from '../../time.ts';
+
+export type SampleFile = {
+  exportName: ExportName;
+  /** Of its window, epoch milliseconds; or the label of a backfill. */
+  part: number | string;
+  form: Form;
+  /** Whether NDJSON ends with a line that gives the number of rows; CSV has none. */
+  trailer?: boolean;
+};
+
+/** In the API's names; a backfill has no window. */
+export type WrittenFile = { file: string; export: ExportName; window_start: string | null; rows: number };
+
+export type WriteOptions = {
+  /** Called now and then with the number of rows written so far. */
+  onRows?: (rows: number) => void;
+  /** Aborts; the part that was written is removed. */
+  signal?: AbortSignal;
+};
+
+/** The columns of an export, in the order in which every sample row has them. */
+export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = perExport((exportName) =>
+  EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map(({ name }) => name),
+);
+
+/** Far more than the longest line, which has some kilobytes. */
+const CHUNK_BYTES = 256 * 1024;
+const TRAILER_BYTES = 256;
+
+/**
+ * Writes one file, and creates the folder if it is missing.
+ * @param content its rows, with their columns in the order of the format
+ * @throws Refused `failed` if the file exists or cannot be written, or the signal was aborted; no part of it remains
+ */
+export async function writeExportFile(
+  folder: string,
+  sample: SampleFile,
+  content: Iterable<object>,
+  { onRows = () => {}, signal }: WriteOptions = {},
+): Promise<WrittenFile> {
+  const file = sampleFilePath(folder, sample);
+  let rows = 0;
+  const count = (written: number) => {
+    rows = written;
+    onRows(written);
+  };
+  try {
+    await mkdir(folder, { recursive: true });
+    await refuseTaken(file);
+    // Two concurrent runs must not write to the same file: the first to finish gets the name.
+    const unfinished = `${file}.${process.pid}.part`;
+    try {
+      const target = createWriteStream(unfinished);
+      await pipeline(chunks(sample, content, count), packer(sample.form), target, signal ? { signal } : {});
+      await refuseTaken(file);
+      await rename(unfinished, file);
+    } catch (error) {
+      await rm(unfinished, { force: true }).catch(() => {});
+      throw error;
+    }
+  } catch (error) {
+    throw refusal(error, file);
+  }
+  const { exportName, part } = sample;
+  return { file, export: exportName, window_start: typeof part === 'number' ? formatMs(part) : null, rows };
+}
+
+/** The path of the complete file. */
+export function sampleFilePath(folder: string, { exportName, part, form }: SampleFile): string {
+  const middle = typeof part === 'string' ? `backfill-${part}` : formatWindowStart(part);
+  return path.join(folder, `${exportName}.${middle}.${form}`);
+}
+
+/** @throws Refused `failed` if the file exists */
+export async function refuseTaken(file: string): Promise<void> {
+  const taken = await lstat(file).then(
+    () => true,
+    (error: unknown) => {
+      if (isSystemError(error) && error.code === 'ENOENT') return false;
+      throw refusal(error, file);
+    },
+  );
+  if (!taken) return;
+  throw failed(
+    `${file} already exists, and is not overwritten. Move it away, or choose another --out, --start or --backfill.`,
+  );
+}
+
+/**
+ * The file's bytes in chunks: one is in memory at a time, and the next is made when the disk is ready. Each line is
+ * encoded alone: in a joined text, one line in Greek would make every character take two bytes.
+ */
+function* chunks(
+  sample: SampleFile,
+  content: Iterable<object>,
+  onRows: (rows: number) => void,
+): Generator<Buffer, void, undefined> {
+  const isCsv = sample.form.startsWith('csv');
+  const toLine = (row: object) => (isCsv ? csvRecord(Object.values(row)) : `${JSON.stringify(row)}\n`);
+  let chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+  let bytes = isCsv ? chunk.write(csvRecord(COLUMNS[sample.exportName])) : 0;
+  let rows = 0;
+  for (const row of content) {
+    const line = toLine(row);
+    // A UTF-16 unit has at most three bytes in UTF-8.
+    if (bytes + line.length * 3 > CHUNK_BYTES - TRAILER_BYTES) {
+      yield chunk.subarray(0, bytes);
+      onRows(rows);
+      chunk = Buffer.allocUnsafe(CHUNK_BYTES);
+      bytes = 0;
+    }
+    bytes += chunk.write(line, bytes);
+    rows += 1;
+  }
+  if (sample.trailer === true && !isCsv)
+    bytes += chunk.write(`${JSON.stringify({ end_of_export: true, rows })}\n`, bytes);
+  if (bytes > 0) yield chunk.subarray(0, bytes);
+  onRows(rows);
+}
+
+/** RFC 4180. */
+function csvRecord(values: readonly unknown[]): string {
+  const fields = values.map((value) => {
+    const text = value === null ? '' : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  });
+  return `${fields.join(',')}\r\n`;
+}
+
+/** Neither compression writes a time or a name: equal rows give equal bytes. */
+function packer(form: Form): Transform {
+  if (form.endsWith('.gz')) return createGzip({ level: 3, chunkSize: CHUNK_BYTES });
+  if (!form.endsWith('.zst')) return new PassThrough({ highWaterMark: CHUNK_BYTES });
+  const params = { [constants.ZSTD_c_compressionLevel]: 3, [constants.ZSTD_c_checksumFlag]: 1 };
+  return createZstdCompress({ params, chunkSize: CHUNK_BYTES });
+}
+
+/** An error of the system as a refusal; any other error unchanged. */
+function refusal(error: unknown, file: string): unknown {
+  if (error instanceof Error && error.name === 'AbortError') {
+    return failed(`stopped while writing ${file}; the incomplete file was removed`);
+  }
+  if (!isSystemError(error)) return error;
+  return new Refused(
+    'failed',
+    `cannot write ${file}: ${error.message}. Check that the folder is writable and the disk has free space, then run the command again.`,
+    { cause: error },
+  );
+}
+
+function isSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && 'code' in error && 'syscall' in error;
+}

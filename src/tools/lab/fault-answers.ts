@@ -1,0 +1,131 @@
+/**
+ * Sends answers that a fault changes: late, slowly, in part, corrupted, or not at all. Each has the fault's id in a
+ * header. Every answer of a lab has the date of its clock.
+ */
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { now } from '../../clock.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import { sendAnswer, writeHead } from '../../http/reply.ts';
+import type { Answer } from '../../http/routes.ts';
+import { parseDuration } from '../../operations/lab-members.ts';
+import type { Fault } from './faults.ts';
+import type { RequestRecord } from './report.ts';
+
+const TAMPERED = 'X-Wirewatch-Lab';
+/** How often a second a slow body is continued. */
+const PIECES_A_SECOND = 10;
+/** How many bytes of a corrupted body become 0xFF, which is invalid in UTF-8 and breaks any compression. */
+const CORRUPTED_BYTES = 8;
+const REASONS: Readonly<Record<number, string>> = { 502: 'Bad Gateway', 504: 'Gateway Time-out' };
+
+/** Sends an answer with the effect of its fault; never rejects. */
+export async function sendTampered(
+  exchange: Exchange,
+  plain: Answer,
+  closing: boolean,
+  fault: Fault | null,
+): Promise<void> {
+  const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
+  if (fault !== null) headers.push(TAMPERED, fault.id);
+  const answer = { ...plain, headers };
+  const delayMs = delayOf(fault);
+  // Without a reference: a delay must not keep the lab from ending.
+  if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
+  try {
+    if (fault === null || !touchesBody(fault) || exchange.response.destroyed)
+      await sendAnswer(exchange, answer, closing);
+    else await sendBody(exchange, answer, closing, fault);
+  } catch {
+    // Only the client could be told; its connection is cut.
+    exchange.response.destroy();
+  }
+}
+
+/** Milliseconds. */
+export function delayOf(fault: Fault | null): number {
+  return parseDuration(fault?.spec.delay ?? '0ms') ?? 0;
+}
+
+/** Answers like an nginx whose upstream fails (502) or is too slow (504). */
+export function sendAsProxy(response: ServerResponse, { id, spec }: Fault, record: RequestRecord): void {
+  const status = spec.status ?? 502;
+  const title = `${status} ${REASONS[status]}`;
+  const body = `<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>${title}</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n`;
+  record.status = status;
+  record.retry_after = spec.retry_after ?? null;
+  if (response.destroyed) return;
+  response.writeHead(status, [
+    ...['Server', 'nginx', 'Date', new Date(now()).toUTCString()],
+    ...['Content-Type', 'text/html', 'Content-Length', `${body.length}`],
+    ...(spec.retry_after === undefined ? [] : ['Retry-After', `${spec.retry_after}`]),
+    ...[TAMPERED, id],
+  ]);
+  response.end(body);
+}
+
+/** @param isReset with RST instead of an orderly end */
+export function cutConnection(socket: Socket, isReset = false): void {
+  if (isReset) socket.resetAndDestroy();
+  else socket.destroy();
+}
+
+function touchesBody({ spec }: Fault): boolean {
+  const { slow, cut_after, truncate, corrupt } = spec;
+  return slow !== undefined || cut_after !== undefined || truncate !== undefined || corrupt === true;
+}
+
+async function sendBody(
+  exchange: Exchange,
+  answer: Answer,
+  closing: boolean,
+  { spec }: Fault,
+): Promise<void> {
+  const { response } = exchange;
+  const whole = await bytesOf(answer.body);
+  const body = whole.subarray(0, spec.truncate ?? whole.length);
+  if (spec.corrupt === true) corrupt(body);
+  writeHead(exchange, { ...answer, body: [body] }, closing);
+  const cut = spec.cut_after === undefined ? null : Math.min(spec.cut_after, body.length);
+  const piece = Math.max(1, Math.ceil((spec.slow ?? Number.MAX_SAFE_INTEGER) / PIECES_A_SECOND));
+  const end = cut ?? body.length;
+  response.flushHeaders();
+  for (let at = 0; at < end && !response.destroyed; at += piece) {
+    await written(response, body.subarray(at, Math.min(at + piece, end)));
+    if (spec.slow !== undefined) await sleep(1000 / PIECES_A_SECOND);
+  }
+  if (cut === null) response.end();
+  // In a later turn: what was written must reach the client first.
+  else setImmediate(() => cutConnection(response.req.socket, spec.reset));
+}
+
+/** @returns a copy, which may be changed */
+async function bytesOf(body: Answer['body']): Promise<Buffer> {
+  if (typeof body === 'string') return Buffer.from(body);
+  if (!('handle' in body)) return Buffer.concat(body);
+  try {
+    const bytes = Buffer.alloc(body.bytes);
+    await body.handle.read(bytes, 0, body.bytes, body.start);
+    return bytes;
+  } finally {
+    await body.handle.close();
+  }
+}
+
+function corrupt(body: Buffer): void {
+  const middle = Math.max(0, (body.length - CORRUPTED_BYTES) >> 1);
+  body.fill(0xff, middle, middle + CORRUPTED_BYTES);
+}
+
+/** Resolves when the system has the bytes, or the client is gone. */
+function written(response: ServerResponse, bytes: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = () => {
+      response.off('close', finish);
+      resolve();
+    };
+    response.once('close', finish);
+    response.write(bytes, finish);
+  });
+}

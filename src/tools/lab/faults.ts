@@ -1,0 +1,107 @@
+/**
+ * The faults of a lab, and which of them applies to a request: one at most, the first that was added. Chance follows the
+ * seed, so the same requests meet the same faults.
+ */
+import { PROBLEMS } from '../../error-codes.ts';
+import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../../operations/lab-members.ts';
+import { failed, Refused } from '../../refused.ts';
+import { createDraws, type Prng } from '../generate/prng.ts';
+
+export interface Fault {
+  /** The value of `X-Wirewatch-Lab`. */
+  readonly id: string;
+  readonly spec: FaultSpec;
+}
+
+interface Armed extends Fault {
+  fired: number;
+  /** Requests to its endpoint since it was added. */
+  seen: number;
+  /** Null: no limit. */
+  left: number | null;
+}
+
+const FAULTS_MAX = 1000;
+/** Members that choose the requests, or belong to another member. Every other member has an effect. */
+const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 'pages'];
+const EFFECTS = Object.keys(LAB_MEMBERS['fault add']).filter((name) => !NO_EFFECTS.includes(name));
+
+export class Faults {
+  readonly #prng: Prng;
+  #armed: Armed[] = [];
+  #added = 0;
+
+  constructor(seed: string) {
+    this.#prng = createDraws(seed)('lab faults', 0, 0);
+  }
+
+  /** @throws Refused `invalid_request` for members that contradict each other */
+  add(spec: FaultSpec): Fault {
+    check(spec);
+    if (this.#armed.length >= FAULTS_MAX)
+      throw failed(`there are ${FAULTS_MAX} faults; remove some with: wirewatch lab fault clear`);
+    this.#added += 1;
+    const left = spec.times ?? (spec.probability === undefined ? 1 : null);
+    const fault = { id: `f${this.#added}`, spec, fired: 0, seen: 0, left };
+    this.#armed.push(fault);
+    return fault;
+  }
+
+  /** @returns the fault of a request to an endpoint; null: none */
+  next(endpoint: string): Fault | null {
+    for (const fault of this.#armed) {
+      const { spec, left } = fault;
+      if (left === 0 || (spec.endpoint !== undefined && spec.endpoint !== endpoint)) continue;
+      fault.seen += 1;
+      if (fault.seen <= (spec.after ?? 0)) continue;
+      if (spec.probability !== undefined && !this.#prng.chance(spec.probability)) continue;
+      fault.fired += 1;
+      if (left !== null) fault.left = left - 1;
+      return fault;
+    }
+    return null;
+  }
+
+  /** Undoes {@link next} for a fault that could not be applied. */
+  giveBack({ id }: Fault): void {
+    const fault = this.#armed.find((one) => one.id === id);
+    if (fault === undefined) return;
+    fault.fired -= 1;
+    if (fault.left !== null) fault.left += 1;
+  }
+
+  /** @param id null: all. @returns what was removed, as in the list. @throws Refused `not_found` */
+  remove(id: string | null) {
+    const removed = this.list().filter((fault) => id === null || fault.id === id);
+    if (id !== null && removed.length === 0)
+      throw new Refused('not_found', `there is no fault ${id}. List them with: wirewatch lab fault list`);
+    this.#armed = id === null ? [] : this.#armed.filter((fault) => fault.id !== id);
+    return removed;
+  }
+
+  list() {
+    return this.#armed.map(({ id, spec, fired, seen, left }) => ({ id, ...spec, fired, seen, left }));
+  }
+}
+
+/** The error code of a fault; null for the answer of a proxy, and for a fault that is not an error. */
+export function codeOf({ status, code }: FaultSpec): string | null {
+  if (code !== undefined) return code;
+  const named = Object.entries(PROBLEMS).find(([, problem]) => problem.status === status);
+  return named?.[0] ?? null;
+}
+
+function check(spec: FaultSpec): void {
+  const { status, code, retry_after } = spec;
+  const wrong = (detail: string) => new Refused('invalid_request', detail);
+  if (!Object.entries(spec).some(([name, value]) => EFFECTS.includes(name) && value !== false))
+    throw wrong(`a fault needs an effect: expected at least one of ${EFFECTS.join(', ')}`);
+  if (status !== undefined && code !== undefined && STATUS_OF_CODE.get(code) !== status)
+    throw wrong(`code: ${code} belongs to the status ${STATUS_OF_CODE.get(code)}, not to ${status}`);
+  if (spec.pages !== undefined && spec.duplicate !== true)
+    throw wrong('pages: says how far duplicate goes back; add duplicate');
+  if (retry_after !== undefined && codeOf(spec) === null && (status ?? 0) < 500)
+    throw wrong('retry_after: needs a status such as 429 or 503');
+  if (retry_after !== undefined && code === 'daily_allowance')
+    throw wrong('retry_after: daily_allowance waits until 00:00 UTC; leave it out');
+}

@@ -1,0 +1,250 @@
+/**
+ * The export files of a lab: a month or a day of detections at its start, and the files of later operations. All of them go
+ * through the drop folder. Detections follow the seed: they are drawn for fixed windows, those of the n-th drop for the
+ * n-th window, and only their times follow the clock.
+ */
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import type { LabParts } from '../../appliance.ts';
+import { now } from '../../clock.ts';
+import type { Config } from '../../config/load.ts';
+import { EXPORT_NAMES, type ExportName, streamParts, TYPE_RULES } from '../../detection/content-type.ts';
+import { columnOf, FIELDS } from '../../detection/fields.ts';
+import { streamOfId } from '../../detection/id.ts';
+import { type LabValues, parseDuration } from '../../operations/lab-members.ts';
+import { readOneDetection } from '../../query/detection-text.ts';
+import { failed, Refused } from '../../refused.ts';
+import { DAY_MS, formatMs, parseInstant, SECOND_MS, WINDOW_MS } from '../../time.ts';
+import { findWindow, listWindows } from '../../windows/ledger.ts';
+import { overdueBeforeMs } from '../../windows/window-states.ts';
+import { COLUMNS, writeExportFile } from '../generate/files.ts';
+import { samplePhoto } from '../generate/photo.ts';
+import {
+  exportRows,
+  SAMPLE_SUBSCRIPTIONS,
+  type SampleRow,
+  type SampleSubscription,
+} from '../generate/rows.ts';
+
+/** The window of the first drop; the month lies before it. */
+const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
+const HISTORY_WINDOWS = 30 * 144;
+/** A story every two hours, and a photo every four. More would delay the start. */
+const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 360, imagewire: 180 };
+/** The order in which Wirewatch reads files that wait together. In another order, the stream would depend on timing. */
+const READING_ORDER = EXPORT_NAMES.toSorted();
+const ROWS_DEFAULT = 10;
+/** Drawn for each new row: about one row in ten repeats an older detection. */
+const DRAWN_PER_ROW = 2;
+const DRAWN_MIN = 20;
+const WINDOWS_BACK_MAX = 90 * 144;
+const MARK = 'lab';
+const TIMES = [...new Set(Object.values(COLUMNS).flat())].filter((column) => column.endsWith('_at'));
+
+interface Dropped {
+  readonly file: string;
+  readonly export: ExportName;
+  /** Null for a backfill. */
+  readonly window_start: string | null;
+  readonly ids: readonly string[];
+}
+
+export class Feed {
+  readonly #seed: string;
+  readonly #config: Config;
+  readonly #parts: () => LabParts;
+  /** Rows whose photos are not written yet. */
+  #unpictured: SampleRow[] = [];
+  #subscriptions: readonly SampleSubscription[] = SAMPLE_SUBSCRIPTIONS;
+  #drops = 0;
+  #backfills = 0;
+
+  /** @param parts of the appliance; throws before it has any */
+  constructor(seed: string, config: Config, parts: () => LabParts) {
+    this.#seed = seed;
+    this.#config = config;
+    this.#parts = parts;
+  }
+
+  /** Drops the newest window and those of the day before it. @param rows over both files of a window together */
+  async dropDay(rows: number): Promise<void> {
+    const newestMs = newestEndedWindow(now());
+    for (let at = newestMs; at > newestMs - DAY_MS; at -= WINDOW_MS) await this.#dropNew(at, { rows });
+  }
+
+  /** Drops the newest window and the month before it. */
+  async dropMonth(): Promise<void> {
+    const newestMs = newestEndedWindow(now());
+    await this.#dropNew(newestMs, {});
+    for (const exportName of READING_ORDER) {
+      const windowStartMs = FIRST_WINDOW_MS - HISTORY_WINDOWS * WINDOW_MS;
+      const drawn = { ...this.#drawing(exportName, windowStartMs), rows: HISTORY_ROWS[exportName] };
+      const rows = [...exportRows({ ...drawn, windows: HISTORY_WINDOWS })];
+      await this.#write(exportName, `${MARK}-month`, moved(rows, newestMs - FIRST_WINDOW_MS));
+      if (exportName === 'imagewire') this.#unpictured.push(...rows);
+    }
+  }
+
+  async drop({ age = '0s', ...wanted }: LabValues['drop']): Promise<{ files: Dropped[] }> {
+    return this.#read(await this.#dropNew(newestEndedWindow(now() - (parseDuration(age) ?? 0)), wanted));
+  }
+
+  /** Fills the oldest missing window; without one, the newest unknown window of that age or older. */
+  async late({ age = '2h', ...wanted }: LabValues['late']): Promise<{ files: Dropped[] }> {
+    const db = this.#parts().detections();
+    const filter = { export: wanted.export ?? null, status: 'missing', limit: WINDOWS_BACK_MAX } as const;
+    const missing = listWindows(db, filter).at(-1);
+    if (missing !== undefined)
+      return this.#read(await this.#dropNew(missing.window_start, { ...wanted, export: missing.export }));
+    const from = newestEndedWindow(now() - (parseDuration(age) ?? 0));
+    return this.#read(await this.#dropNew(this.#unknownWindow(wanted.export ?? 'newswire', from), wanted));
+  }
+
+  /** Writes the photos of all rows since the last call. Those of the month may come after the start. */
+  async writePhotos(): Promise<void> {
+    const { folder } = this.#config.photos;
+    await mkdir(folder, { recursive: true });
+    for (const id of new Set(this.#unpictured.splice(0).map((row) => row.source_internal_id))) {
+      const path = join(folder, `${id}.png`);
+      if (!existsSync(path)) await writeFile(path, samplePhoto(id));
+    }
+  }
+
+  /** @param score undefined: the present score */
+  async score(id: string, score?: number): Promise<Dropped> {
+    const [content_type, exportName] = exportOfId(id);
+    if (content_type === 'image' && (score ?? 0) > 99)
+      throw new Refused('invalid_request', `score: expected 0 to 99 for an image, found ${score}`);
+    const body = readOneDetection(this.#parts().detections(), {
+      id,
+      streams: [streamOfId(id)],
+      projection: null,
+      baseUrl: Buffer.from(''),
+    });
+    if (body === null) throw new Refused('not_found', `there is no detection ${id}`);
+    const row = rowOf(JSON.parse(body), exportName);
+    const scoredMs = Math.max(now(), (parseInstant(String(row.last_scored_at)) ?? 0) + SECOND_MS);
+    row.last_scored_at = formatMs(scoredMs);
+    row.exported_at = row.last_scored_at;
+    if (score !== undefined) row.strength_score = score;
+    this.#backfills += 1;
+    const file = await this.#write(exportName, `${MARK}-${this.#backfills}-${scoredMs}`, [row]);
+    await this.#parts().ingest.rested();
+    return { file, export: exportName, window_start: null, ids: [id] };
+  }
+
+  /** @throws Refused `invalid_request` for a subscription that is unknown or removed */
+  requireSubscription(subscription: number): void {
+    const known = this.#subscriptions.map(({ id }) => id);
+    if (known.includes(subscription)) return;
+    const expected =
+      known.length === 0 ? 'all are removed; restart the lab' : `expected ${known.join(' or ')}`;
+    throw new Refused('invalid_request', `subscription: ${expected}, found ${subscription}`);
+  }
+
+  /** Draws no more detections for it. */
+  endSubscription(subscription: number): void {
+    this.#subscriptions = this.#subscriptions.filter(({ id }) => id !== subscription);
+  }
+
+  /** Drops an invalid file. @returns the start of its window, epoch milliseconds */
+  async fail(exportName: ExportName, windowMs: number | null): Promise<number> {
+    const startMs = windowMs ?? this.#unknownWindow(exportName, newestEndedWindow(now()));
+    await this.#write(exportName, startMs, [{ this_is: 'not an export row' }]);
+    await this.#parts().ingest.rested();
+    return startMs;
+  }
+
+  /** The newest unknown window that is overdue; epoch milliseconds. */
+  missable(exportName: ExportName): number {
+    return this.#unknownWindow(exportName, overdueBeforeMs(now()) - WINDOW_MS);
+  }
+
+  #unknownWindow(exportName: ExportName, fromMs: number): number {
+    const db = this.#parts().detections();
+    for (let at = fromMs; at > fromMs - WINDOWS_BACK_MAX * WINDOW_MS; at -= WINDOW_MS)
+      if (findWindow(db, exportName, at) === undefined) return at;
+    throw failed(`no window of ${exportName} in the last 90 days is free for this`);
+  }
+
+  async #dropNew(windowMs: number, wanted: Omit<LabValues['drop'], 'age'>): Promise<Dropped[]> {
+    const { rows = ROWS_DEFAULT, export: only, subscription } = wanted;
+    if (subscription !== undefined) this.requireSubscription(subscription);
+    const exports = READING_ORDER.filter((name) => only === undefined || name === only);
+    const drawnMs = FIRST_WINDOW_MS + this.#drops * WINDOW_MS;
+    this.#drops += 1;
+    const dropped: Dropped[] = [];
+    for (const [index, exportName] of exports.entries()) {
+      const count = Math.floor((rows + index) / exports.length);
+      const drawing = this.#drawing(exportName, drawnMs, subscription);
+      const drawn = exportRows({ ...drawing, rows: DRAWN_MIN + count * DRAWN_PER_ROW });
+      const fresh = [...drawn].filter((row) => (parseInstant(row.first_detected_at) ?? 0) >= drawnMs);
+      const own = moved(fresh.slice(0, count), windowMs - drawnMs);
+      const file = await this.#write(exportName, windowMs, own);
+      if (exportName === 'imagewire') this.#unpictured.push(...own);
+      dropped.unshift({ file, export: exportName, window_start: formatMs(windowMs), ids: own.map(idOf) });
+    }
+    return dropped;
+  }
+
+  #drawing(exportName: ExportName, windowStartMs: number, subscription?: number) {
+    const subscriptions = this.#subscriptions.filter(({ id }) => id === (subscription ?? id));
+    return { seed: this.#seed, exportName, windowStartMs, subscriptions };
+  }
+
+  async #read(files: Dropped[]): Promise<{ files: Dropped[] }> {
+    await this.writePhotos();
+    await this.#parts().ingest.rested();
+    return { files };
+  }
+
+  /** With a trailer: without it, Wirewatch would wait for the rows of an empty file. @returns the name of the file */
+  async #write(exportName: ExportName, part: number | string, rows: Iterable<object>): Promise<string> {
+    const sample = { exportName, part, form: 'ndjson', trailer: true } as const;
+    return basename((await writeExportFile(this.#config.ingest.drop, sample, rows)).file);
+  }
+}
+
+/** The start of the window that ended last, epoch milliseconds. */
+export function newestEndedWindow(nowMs: number): number {
+  return Math.floor(nowMs / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
+}
+
+/** Moves all times of rows. The addresses of photos are left to the appliance, which serves and signs them. */
+function moved(rows: readonly SampleRow[], byMs: number): SampleRow[] {
+  return rows.map((row) => {
+    const own: Record<string, unknown> & SampleRow = { ...row };
+    for (const name of TIMES) {
+      const value = own[name];
+      const ms = typeof value === 'string' ? parseInstant(value) : null;
+      if (ms !== null) own[name] = formatMs(ms + byMs);
+    }
+    if ('source_image_url' in own) own.source_image_url = null;
+    return own;
+  });
+}
+
+function idOf(row: SampleRow): string {
+  const type = 'source_image_url' in row ? 'i' : 't';
+  return `${type}.${row.subscription_id}.${row.source_internal_id}.${row.article_id}`;
+}
+
+function exportOfId(id: string) {
+  const { content_type } = streamParts(streamOfId(id));
+  return [content_type, TYPE_RULES[content_type].export] as const;
+}
+
+/** The export row of a detection. */
+function rowOf(detection: object, exportName: ExportName): Record<string, unknown> {
+  const columns = COLUMNS[exportName].map((column) => {
+    const path = FIELDS.find((field) => columnOf(field.path) === column)?.path.split('.') ?? [];
+    const value = path.reduce<unknown>(
+      (at, name) => (typeof at === 'object' && at !== null ? Reflect.get(at, name) : null),
+      detection,
+    );
+    // An address that the appliance signed itself, here without its host.
+    return [column, column === 'source_image_url' && String(value).startsWith('/') ? null : value];
+  });
+  return Object.fromEntries(columns);
+}

@@ -1,0 +1,209 @@
+/**
+ * The part of a lab in one request of a client: records it, and applies its fault. A fault that is an error throws what
+ * the real cause throws, at the same step of the pipeline, so body, headers and log line come from the same code.
+ */
+import type { IncomingMessage } from 'node:http';
+import { unavailable } from '../../auth/access-reader.ts';
+import { type Credential, notValid, SUSPENDED } from '../../auth/authorize.ts';
+import { CLIENT_NOT_VALID } from '../../auth/client-credentials.ts';
+import { isLikeToken } from '../../auth/token.ts';
+import { now } from '../../clock.ts';
+import { noDetection } from '../../http/endpoints/detection.ts';
+import { invalidClient, oauthError, tooLarge, tooManyTokens } from '../../http/endpoints/token.ts';
+import type { Exchange, Intervention } from '../../http/exchange.ts';
+import { nextLink } from '../../http/next-link.ts';
+import { rateLimited } from '../../http/pipeline.ts';
+import { type Answer, type Route, splitTarget, unroutedProblem } from '../../http/routes.ts';
+import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
+import { Refused } from '../../refused.ts';
+import { cutConnection, delayOf, sendAsProxy, sendTampered } from './fault-answers.ts';
+import { codeOf, type Fault, type Faults } from './faults.ts';
+import type { Report, RequestRecord } from './report.ts';
+
+export interface Begun {
+  readonly request: IncomingMessage;
+  readonly exchange: Exchange;
+  /** Null for a path or method that does not exist: such a request has no fault. */
+  readonly route: Route | null;
+  /** Null if `route` is. */
+  readonly endpoint: string | null;
+  readonly fault: Fault | null;
+  readonly record: RequestRecord;
+  readonly baseUrl: string;
+}
+
+/** Errors of the step that checks the credential. */
+const AT_CREDENTIAL = ['unauthorized', 'forbidden', 'unavailable', 'method_not_allowed'];
+const TOKEN_RETRY_SECONDS = 60;
+const CAUSE = 'a fault of the lab';
+
+/** The real errors by their code; any other code is an internal error. @param allowance rows a day of the account */
+const ERRORS: Readonly<Record<string, (begun: Begun, allowance: number) => Error>> = {
+  unauthorized: ({ request: { headers } }) =>
+    notValid(isLikeToken((headers.authorization ?? '').replace(/^bearer +/i, ''))),
+  forbidden: () => new Refused('forbidden', SUSPENDED),
+  unavailable: () => unavailable(new Error(CAUSE)),
+  method_not_allowed: (begun) =>
+    new Refused('method_not_allowed', unroutedProblem({ kind: 'no_method', allow: allowOf(begun) }).detail),
+  not_found: ({ endpoint }) =>
+    endpoint === 'getDetection'
+      ? noDetection()
+      : new Refused('not_found', unroutedProblem({ kind: 'no_path' }).detail),
+  content_too_large: tooLarge,
+  rate_limited: ({ exchange, fault }) => {
+    const wait = fault?.spec.retry_after;
+    if (exchange.rate === null) return tooManyTokens(wait ?? TOKEN_RETRY_SECONDS, 'from this address');
+    const reset_seconds = wait ?? exchange.rate.reset_seconds;
+    exchange.rate = { ...exchange.rate, allowed: false, remaining: 0, reset_seconds };
+    return rateLimited(exchange.rate);
+  },
+  daily_allowance: (_, allowance) => {
+    const nowMs = now();
+    return allowanceUsed({ by: 'account', allowance, used: allowance, until_ms: nextDayMs(nowMs) }, nowMs);
+  },
+  invalid_request: () => new Refused('invalid_request', 'The request is not valid.'),
+};
+
+const refusedClient = ({ headers }: IncomingMessage) =>
+  invalidClient(CLIENT_NOT_VALID, headers.authorization);
+const SCOPE_WRONG = 'scope: must be a space-separated subset of the scopes of the key';
+
+/** The errors that the token endpoint answers in OAuth's own form. */
+const TOKEN_ERRORS: Readonly<Record<string, (request: IncomingMessage) => Answer>> = {
+  unauthorized: refusedClient,
+  invalid_client: refusedClient,
+  invalid_scope: () => oauthError('invalid_scope', SCOPE_WRONG),
+  unsupported_grant_type: () =>
+    oauthError('unsupported_grant_type', 'grant_type: must be client_credentials'),
+};
+
+/** What a request needs of its lab. */
+interface Lab {
+  readonly faults: Pick<Faults, 'giveBack'>;
+  readonly requests: Pick<Report, 'finish'>;
+  readonly dailyRows: number;
+  /** The cursor at which a walk begins that gave none. */
+  startCursor(query: string): string;
+}
+
+export class LabRequest implements Intervention {
+  readonly isTaken: boolean;
+  readonly #begun: Begun;
+  readonly #lab: Lab;
+  /** The error code of the fault; null if it has none. */
+  readonly #code: string | null;
+  /** The page that the endpoint answered with. */
+  #page: { data: unknown[] } | null = null;
+  #isApplied = false;
+
+  constructor(begun: Begun, lab: Lab) {
+    const { request, exchange, fault, record } = begun;
+    const { response } = exchange;
+    const { status, close, reset, cut_after } = fault?.spec ?? {};
+    this.#begun = begun;
+    this.#lab = lab;
+    this.#code = fault === null ? null : codeOf(fault.spec);
+    response.once('close', () => lab.requests.finish(record, response.writableFinished));
+    const isProxy = status === 502 || status === 504;
+    this.isTaken = isProxy || close === true || (reset === true && cut_after === undefined);
+    if (fault === null || !this.isTaken) return;
+    record.fault = fault.id;
+    const act = () => (isProxy ? sendAsProxy(response, fault, record) : cutConnection(request.socket, reset));
+    const delayMs = delayOf(fault);
+    if (delayMs === 0) act();
+    else setTimeout(act, delayMs).unref();
+  }
+
+  atCredential(): void {
+    if (this.#code !== null && AT_CREDENTIAL.includes(this.#code)) this.#raise(null);
+  }
+
+  atEndpoint(credential: Credential | null): void {
+    const isOfAnswer = this.#isOfHealth() || this.#tokenError() !== undefined;
+    if (this.#code !== null && !isOfAnswer) this.#raise(credential);
+  }
+
+  answered(answer: Answer): Answer {
+    const { fault, endpoint, request } = this.#begun;
+    if (endpoint === 'listChanges' || endpoint === 'listDetections') this.#notePage(answer);
+    let replaced = this.#tokenError()?.(request) ?? null;
+    if (this.#isOfHealth()) replaced = degradedHealth(answer);
+    else if (this.#code === null && fault?.spec.empty_page === true) replaced = this.#emptyPage(answer);
+    this.#isApplied ||= replaced !== null;
+    return replaced ?? answer;
+  }
+
+  send(answer: Answer, closing: boolean): Promise<void> {
+    const { exchange, record, fault: met } = this.#begun;
+    const fault = met !== null && this.#wasApplied(met, answer) ? met : null;
+    if (met !== null && fault === null) this.#lab.faults.giveBack(met);
+    record.key_id = exchange.key_id ?? answer.key_id ?? exchange.claimed_key_id;
+    record.status = answer.status;
+    record.code = answer.code ?? null;
+    record.fault = fault?.id ?? null;
+    const headers = [...(answer.headers ?? [])];
+    const wait = fault?.spec.retry_after;
+    if (wait !== undefined && exchange.rate?.allowed !== false && !headers.includes('Retry-After'))
+      headers.push('Retry-After', `${wait}`);
+    if (fault !== null && record.code === 'method_not_allowed') headers.push('Allow', allowOf(this.#begun));
+    if (fault?.id === 'prefer') headers.push('Preference-Applied', `code=${answer.status}`);
+    const at = headers.indexOf('Retry-After');
+    record.retry_after = at < 0 ? null : Number(headers[at + 1]);
+    return sendTampered(exchange, { ...answer, headers }, closing, fault);
+  }
+
+  #raise(credential: Credential | null): never {
+    this.#isApplied = true;
+    const allowance = credential?.account.daily_rows ?? this.#lab.dailyRows;
+    throw ERRORS[this.#code ?? '']?.(this.#begun, allowance) ?? new Error(CAUSE);
+  }
+
+  #tokenError() {
+    return this.#begun.endpoint === 'createToken' ? TOKEN_ERRORS[this.#code ?? ''] : undefined;
+  }
+
+  /** Health reports this error in its body (GET /v1/health). */
+  #isOfHealth(): boolean {
+    return this.#begun.endpoint === 'getHealth' && this.#code === 'unavailable';
+  }
+
+  /** An error counts if its step was reached, any other fault if there is an answer that it can change. */
+  #wasApplied({ spec }: Fault, answer: Answer): boolean {
+    if (this.#isApplied) return true;
+    if (this.#code !== null || spec.empty_page === true) return false;
+    return spec.duplicate !== true || answer.status === 200;
+  }
+
+  #notePage({ status, body }: Answer): void {
+    if (status !== 200 || (typeof body === 'object' && 'handle' in body)) return;
+    const page = JSON.parse(typeof body === 'string' ? body : Buffer.concat(body).toString('utf8'));
+    const { next_cursor: cursor_given, has_more, as_of } = page;
+    Object.assign(this.#begun.record, { rows: page.data.length, cursor_given, has_more, as_of });
+    this.#page = page;
+  }
+
+  /** @returns null if the answer is no page, or if there is no cursor at which its request begins */
+  #emptyPage(answer: Answer): Answer | null {
+    const { record, endpoint, request, exchange, baseUrl } = this.#begun;
+    const { query } = splitTarget(request.url ?? '');
+    const cursor =
+      endpoint === 'listChanges' ? this.#lab.startCursor(query) : (record.parameters.cursor ?? null);
+    if (this.#page === null || cursor === null) return null;
+    const page = { ...this.#page, data: [], next_cursor: cursor, has_more: true };
+    Object.assign(record, { rows: 0, cursor_given: cursor, has_more: true });
+    const headers = nextLink(baseUrl, exchange.path, query, cursor);
+    return { ...answer, body: JSON.stringify(page), headers };
+  }
+}
+
+function degradedHealth(answer: Answer): Answer | null {
+  if (typeof answer.body !== 'string') return null;
+  const { alerts, ...health } = JSON.parse(answer.body);
+  const more = { ...alerts, open: alerts.open + 1, page_worthy: alerts.page_worthy + 1 };
+  return { ...answer, status: 503, body: JSON.stringify({ ...health, status: 'degraded', alerts: more }) };
+}
+
+/** The value of `Allow`. */
+function allowOf({ route }: Begun): string {
+  return `${route?.method}${route?.head !== undefined ? ', HEAD' : ''}`;
+}

@@ -1,0 +1,326 @@
+/**
+ * A lab: a real appliance with a clock, a feed and answers that tests set while clients use it. It takes part in each
+ * request as `Interventions`; everything else goes the ordinary way, as export files, requests to the ingest
+ * thread and counts of the allowance.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { normalAddress } from '../../addresses.ts';
+import type { LabState } from '../../admin/console/api.ts';
+import { isForeign, isHostAccepted } from '../../admin/host-header.ts';
+import { answerRequest, OPERATIONS_PATH } from '../../admin/operation-requests.ts';
+import type { Operations } from '../../admin/thread-client.ts';
+import { type AskLab, problem } from '../../admin/thread-messages.ts';
+import type { LabJoined, LabParts } from '../../appliance.ts';
+import { getAccount } from '../../auth/accounts.ts';
+import { noteOperation } from '../../auth/audit.ts';
+import { openAccess } from '../../auth/open-access.ts';
+import { removeSubscription } from '../../auth/removal.ts';
+import { moveClock, now } from '../../clock.ts';
+import { isLoopback } from '../../config/listening.ts';
+import type { Config } from '../../config/load.ts';
+import type { Exchange } from '../../http/exchange.ts';
+import type { Route } from '../../http/routes.ts';
+import type { IngestRequest } from '../../ingest/requests/requests.ts';
+import { accountUsageId } from '../../limits/daily-rows.ts';
+import { epochAt } from '../../log/version-epoch.ts';
+import {
+  type FaultSpec,
+  LAB_MEMBERS,
+  type LabName,
+  parseDuration,
+  parseLabTime,
+} from '../../operations/lab-members.ts';
+import { readMembers, type ValuesOf } from '../../operations/member.ts';
+import { readStreamHead } from '../../query/as-of.ts';
+import { parseChangesParameters } from '../../query/changes-parameters.ts';
+import { positionBefore } from '../../query/delivery.ts';
+import { createStreamCursors } from '../../query/stream-cursor.ts';
+import { failed, Refused } from '../../refused.ts';
+import { type Database, writing } from '../../store/database.ts';
+import type { InstallationKind } from '../../store/installation.ts';
+import { formatMs } from '../../time.ts';
+import { SAMPLE_ACCOUNT } from '../generate/rows.ts';
+import { type Fault, Faults } from './faults.ts';
+import { Feed } from './feed.ts';
+import { LabRequest } from './lab-request.ts';
+import { Report } from './report.ts';
+
+const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE last_position <= @before';
+
+type Given = typeof LAB_MEMBERS;
+type Acts = {
+  readonly [Name in LabName]: (values: ValuesOf<Given[Name]>, operation: AskLab['operation']) => unknown;
+};
+
+const ASKER = { way: 'api', by: { actor: 'test' }, mayAct: true } as const;
+const NOT_HERE =
+  'A lab answers operations to its own machine only: ask on its loopback address, or localhost, and not from a page of another origin.';
+
+/** How far ahead of the head the cursor is that proves that the end of the log is lost: soon after it. */
+const LOST_POSITIONS = 1_000_000;
+
+export class Lab implements LabJoined {
+  readonly feed: Feed;
+  readonly faults: Faults;
+  readonly #seed: string;
+  readonly #config: Config;
+  readonly #kind: InstallationKind;
+  readonly requests = new Report();
+  readonly #startedAt = formatMs(now());
+  #parts: LabParts | null = null;
+  /** Resolves when the last operation is done. */
+  #last: Promise<unknown> = Promise.resolve();
+  /** Called after the clock was moved. */
+  onMoved: () => void = () => {};
+
+  constructor(seed: string, config: Config, kind: InstallationKind) {
+    this.#seed = seed;
+    this.#config = config;
+    this.#kind = kind;
+    this.faults = new Faults(seed);
+    this.feed = new Feed(seed, config, () => this.#running());
+  }
+
+  /** @param parts of the appliance, whose server calls the returned hooks */
+  join(parts: LabParts): LabJoined {
+    this.#parts = parts;
+    return this;
+  }
+
+  control(request: IncomingMessage, response: ServerResponse): boolean {
+    // A demonstration may have an export of its user.
+    if (this.#kind !== 'lab' || !(request.url ?? '').startsWith(OPERATIONS_PATH)) return false;
+    response.on('error', () => {});
+    answerControl(request, response, this.#running().operations()).catch(() => response.destroy());
+    return true;
+  }
+
+  begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): LabRequest {
+    const endpoint = route?.id ?? null;
+    const record = this.requests.begin(request, endpoint);
+    const found =
+      endpoint === null ? null : (preferred(request.headers.prefer) ?? this.faults.next(endpoint));
+    const fault = found === null ? null : this.#redirected(found, request);
+    return new LabRequest({ request, exchange, route, endpoint, fault, record, baseUrl }, this);
+  }
+
+  /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
+  fill(drop: (feed: Feed) => Promise<void>): Promise<void> {
+    const filled = nextTurn().then(() => drop(this.feed));
+    this.#last = filled.catch(() => {});
+    return filled;
+  }
+
+  /** Does an operation. @throws Refused if it cannot be done */
+  async run({ name, values, operation }: AskLab): Promise<unknown> {
+    if (isRead(name, values)) return this.#act(name, values, operation);
+    // One after the other: a drop must not replace a file that waits.
+    const done = this.#last.then(() => this.#act(name, values, operation));
+    this.#last = done.catch(() => {});
+    const result = await done;
+    this.requests.did(name, values, result);
+    return result;
+  }
+
+  /** @param values have come through threads */
+  #act<Name extends LabName>(name: Name, values: object, operation: AskLab['operation']): unknown {
+    const read = readMembers<Given[Name]>(LAB_MEMBERS[name], values);
+    return this.#acts[name](read, operation);
+  }
+
+  clock() {
+    return { now: new Date(now()).toISOString() };
+  }
+
+  /** Rows a day of an account without an allowance of its own. */
+  get dailyRows(): number {
+    return this.#config.limits.daily_rows;
+  }
+
+  #report(after: number) {
+    const head = {
+      seed: this.#seed,
+      started_at: this.#startedAt,
+      ...this.clock(),
+      real_now: new Date().toISOString(),
+    };
+    return { ...head, faults: this.faults.list(), ...this.requests.read(after) };
+  }
+
+  readonly shown = (): LabState => {
+    const faults = this.faults
+      .list()
+      .map(({ id, fired, seen, left, ...members }) => ({ id, members, fired, seen, left }));
+    const times = { now: formatMs(now()), real_now: formatMs(Date.now()) };
+    return { ...times, seed: this.#seed, faults, fired: this.requests.fired() };
+  };
+
+  /** Resolves when every dropped file is processed. */
+  rested(): Promise<void> {
+    return this.#running().ingest.rested();
+  }
+
+  readonly #acts: Acts = {
+    clock: async (given) => {
+      const [when, ...more] = Object.values(given);
+      if (when === undefined) return this.clock();
+      if (more.length > 0)
+        throw new Refused('invalid_request', 'clock: expected only one of when, advance and to');
+      const byMs = parseDuration(when) ?? (parseLabTime(when) ?? 0) - now();
+      if (parseLabTime(formatMs(now() + byMs)) === null)
+        throw new Refused('invalid_request', 'advance: expected to stay between 2001 and 2099');
+      moveClock(byMs);
+      this.#running().waiting.changed();
+      await this.rested();
+      this.onMoved();
+      return this.clock();
+    },
+    drop: (body) => this.feed.drop(body),
+    late: (body) => this.feed.late(body),
+    correct: ({ id, score }) => this.feed.score(id, score),
+    rescore: ({ id }) => this.feed.score(id),
+    gap: async ({ export: name, status, window }, operation) => {
+      const wanted = window === undefined ? null : parseLabTime(window);
+      if (status === 'failed') {
+        const start = await this.feed.fail(name, wanted);
+        return { export: name, window_start: formatMs(start), status };
+      }
+      const window_start = wanted ?? this.feed.missable(name);
+      await this.#ask(operation, { kind: 'gap', export: name, window_start, status });
+      return { export: name, window_start: formatMs(window_start), status };
+    },
+    'remove-subscription': async ({ subscription }, operation) => {
+      this.feed.requireSubscription(subscription);
+      await this.#ask(operation, { kind: 'remove', subscriptions: [subscription] }, (db) =>
+        removeSubscription(db, subscription),
+      );
+      this.feed.endSubscription(subscription);
+      return { subscription };
+    },
+    restore: async () => {
+      const { detections, ingest } = this.#running();
+      const { position: head } = readStreamHead(detections());
+      ingest.endLost({ position: head + LOST_POSITIONS, epoch: epochAt(detections(), head) });
+      await ingest.rested();
+      return { versions_raised_by: 1000 };
+    },
+    allowance: ({ used }, operation) => {
+      const { dailyRows } = this.#running();
+      const account = this.#withAccess(operation, (db) => getAccount(db, SAMPLE_ACCOUNT.id));
+      const allowance = account.daily_rows ?? this.dailyRows;
+      const id = accountUsageId(account);
+      dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
+      return { used: used ?? allowance, daily_rows: allowance };
+    },
+    duplicate: ({ times = 1 }) => this.#addFault({ endpoint: 'listChanges', duplicate: true, times }),
+    'empty-page': ({ times = 1, endpoint = 'listChanges' }) =>
+      this.#addFault({ endpoint, empty_page: true, times }),
+    'fault add': (spec) => this.#addFault(spec),
+    'fault list': () => this.faults.list(),
+    'fault clear': ({ id }) => this.faults.remove(id ?? null),
+    report: ({ after = 0, clear = false }) => {
+      const report = this.#report(after);
+      if (clear) this.requests.clear();
+      return report;
+    },
+  };
+
+  #addFault(spec: FaultSpec) {
+    const { id } = this.faults.add(spec);
+    return { id, ...spec };
+  }
+
+  /** For a duplicate: changes the request into that for the page before. @returns null if there is none */
+  #redirected(fault: Fault, request: { url?: string | undefined }): Fault | null {
+    const [path = '', query = ''] = (request.url ?? '').split('?');
+    if (fault.spec.duplicate !== true) return fault;
+    const parameters = new URLSearchParams(query);
+    const before = this.requests.pageBefore(parameters.get('cursor') ?? '', fault.spec.pages);
+    if (before === null) {
+      this.faults.giveBack(fault);
+      return null;
+    }
+    for (const name of ['cursor', 'since', ...(fault.spec.pages === undefined ? [] : ['limit'])]) {
+      parameters.delete(name);
+      if (before[name] !== undefined) parameters.set(name, before[name]);
+    }
+    request.url = `${path}?${parameters}`;
+    return fault;
+  }
+
+  /** The cursor at which the page of a request for changes begins. @param query as sent */
+  startCursor(query: string): string {
+    const { secret, detections, recentDeliveries } = this.#running();
+    const cursors = createStreamCursors(secret);
+    const { start, epoch } = parseChangesParameters(query, now(), cursors.decode);
+    if (start.kind === 'after') return cursors.encode({ position: start.position, epoch });
+    const db = detections();
+    const before = positionBefore(db, start.since_ms, recentDeliveries) ?? readStreamHead(db).position;
+    // Not any position: an unknown one would prove that the end of the log is lost.
+    const known = db.prepare<unknown[], { position: number | null }>(SELECT_KNOWN).get({ before });
+    const position = known?.position ?? 0;
+    return cursors.encode({ position, epoch: epochAt(db, position) });
+  }
+
+  /** Sends a request to the ingest thread. @param first in the transaction that notes it; @throws Refused if it fails */
+  async #ask(
+    operation: AskLab['operation'],
+    request: IngestRequest,
+    first: (access: Database) => unknown = () => {},
+  ): Promise<void> {
+    this.#withAccess(operation, (db) =>
+      writing(db, () => {
+        first(db);
+        noteOperation(db, request);
+      }),
+    );
+    const outcome = await this.#running().ingest.ask(request, () => {});
+    if (!outcome.ok) throw failed(outcome.reason);
+    await this.rested();
+  }
+
+  #withAccess<Result>(operation: AskLab['operation'], use: (db: Database) => Result): Result {
+    using db = openAccess(this.#config.dataFolder, { kind: this.#kind, operation });
+    return use(db);
+  }
+
+  #running(): LabParts {
+    if (this.#parts === null) throw failed('the lab is starting. Try again in a moment.');
+    return this.#parts;
+  }
+}
+
+/** Whether it changes nothing that the report should name, and so need not wait for other operations. */
+function isRead(name: LabName, values: object): boolean {
+  const isShown = name === 'clock' && Object.keys(values).length === 0;
+  return isShown || name === 'report' || name === 'fault list' || name === 'fault clear';
+}
+
+/**
+ * Answers operations on the port of the API, without a session: to this machine only, under a host name that the public
+ * DNS cannot have (a web page could have its own name resolve to this machine), and to no page of another origin.
+ */
+async function answerControl(
+  request: IncomingMessage,
+  response: ServerResponse,
+  operations: Operations,
+): Promise<void> {
+  const { socket, headers } = request;
+  const isLocal = isLoopback(normalAddress(socket.remoteAddress ?? '') ?? '');
+  const isAccepted = isLocal && isHostAccepted(headers.host, []) && !isForeign(request);
+  if (isAccepted) return answerRequest(request, response, operations, ASKER);
+  const { status, body } = problem(403, NOT_HERE, 'forbidden');
+  response.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(body);
+}
+
+/** `Prefer: code=503`: a fault for this request alone. Unknown preferences are ignored (RFC 7240, section 2). */
+function preferred(header: string | string[] | undefined): Fault | null {
+  const [, value = ''] = /(?:^|,)\s*code\s*=\s*"?(\w+)"?\s*(?:[;,]|$)/i.exec(String(header ?? '')) ?? [];
+  const spec = /^\d{3}$/.test(value) ? { status: Number(value) } : { code: value };
+  try {
+    return { id: 'prefer', spec: readMembers(LAB_MEMBERS['fault add'], spec) };
+  } catch {
+    return null;
+  }
+}

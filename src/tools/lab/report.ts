@@ -1,0 +1,164 @@
+/** The report of a lab: the newest requests of clients, with the faults that they met, and the newest operations. */
+import type { IncomingMessage } from 'node:http';
+import { now } from '../../clock.ts';
+import { splitTarget } from '../../http/routes.ts';
+
+export interface RequestRecord {
+  /** From 1, in the order of arrival. */
+  readonly number: number;
+  /** Time of arrival, by the lab's clock and by the machine's. */
+  readonly at: string;
+  readonly real_at: string;
+  /** Number of the connection, from 1. */
+  readonly connection: number;
+  readonly method: string;
+  readonly path: string;
+  /** operationId; null for a path or method that does not exist. */
+  readonly endpoint: string | null;
+  /** As sent. Several values of one name are joined with commas. */
+  readonly parameters: Readonly<Record<string, string>>;
+  readonly user_agent: string | null;
+  readonly prefer: string | null;
+  key_id: string | null;
+  /** Id of the fault that it met. */
+  fault: string | null;
+  /** Null before the answer, and if the connection ended without one. */
+  status: number | null;
+  /** Null for a good answer. */
+  code: string | null;
+  retry_after: number | null;
+  /** Of a page, before a fault changed it. */
+  rows: number | null;
+  cursor_given: string | null;
+  has_more: boolean | null;
+  as_of: string | null;
+  /** Whether the whole answer was written before the connection ended; null: not yet known. */
+  complete: boolean | null;
+  finished_at: string | null;
+  real_finished_at: string | null;
+}
+
+/** An operation that changed the lab. */
+export interface ActionRecord {
+  readonly at: string;
+  readonly real_at: string;
+  readonly action: string;
+  readonly body: unknown;
+  readonly result: unknown;
+}
+
+const REQUESTS_MAX = 20_000;
+const ACTIONS_MAX = 2_000;
+const FIRED_MAX = 100;
+
+export class Report {
+  #requests: RequestRecord[] = [];
+  #actions: ActionRecord[] = [];
+  #count = 0;
+  #connections = new WeakMap<object, number>();
+  #connectionCount = 0;
+
+  begin(request: IncomingMessage, endpoint: string | null): RequestRecord {
+    const { path, query } = splitTarget(request.url ?? '');
+    const { 'user-agent': userAgent, prefer } = request.headers;
+    this.#count += 1;
+    const record: RequestRecord = {
+      number: this.#count,
+      ...times(),
+      connection: this.#connectionOf(request.socket),
+      method: request.method ?? '',
+      path,
+      endpoint,
+      parameters: parametersOf(query),
+      user_agent: userAgent ?? null,
+      prefer: prefer === undefined ? null : String(prefer),
+      key_id: null,
+      fault: null,
+      status: null,
+      code: null,
+      retry_after: null,
+      rows: null,
+      cursor_given: null,
+      has_more: null,
+      as_of: null,
+      complete: null,
+      finished_at: null,
+      real_finished_at: null,
+    };
+    this.#requests.push(record);
+    if (this.#requests.length > REQUESTS_MAX) this.#requests.shift();
+    return record;
+  }
+
+  finish(record: RequestRecord, isComplete: boolean): void {
+    const { at: finished_at, real_at: real_finished_at } = times();
+    Object.assign(record, { complete: isComplete, finished_at, real_finished_at });
+  }
+
+  did(action: string, body: unknown, result: unknown): void {
+    this.#actions.push({ ...times(), action, body, result });
+    if (this.#actions.length > ACTIONS_MAX) this.#actions.shift();
+  }
+
+  /**
+   * Finds the request for changes whose page led to a cursor, past empty pages.
+   * @param pages how many pages with rows to go back; undefined: one
+   * @returns its parameters, with `pages` limited to that page; null: there is none
+   */
+  pageBefore(cursor: string, pages = 1): Readonly<Record<string, string>> | null {
+    let wanted = cursor;
+    let left = pages;
+    for (const { endpoint, cursor_given, rows, parameters } of this.#requests.toReversed()) {
+      if (endpoint !== 'listChanges' || cursor_given !== wanted) continue;
+      if ((rows ?? 0) > 0) left -= 1;
+      if (left === 0) return pages === 1 ? parameters : { ...parameters, limit: `${rows}` };
+      if (parameters.cursor === undefined) return null;
+      wanted = parameters.cursor;
+    }
+    return null;
+  }
+
+  /** @param after only requests with greater numbers */
+  read(after: number) {
+    return {
+      actions: this.#actions,
+      requests_total: this.#count,
+      requests: this.#requests.filter(({ number }) => number > after),
+    };
+  }
+
+  /** The newest requests that met a fault, newest first, for the console. */
+  fired() {
+    const fired = [];
+    for (const { number, at, fault, endpoint, status, user_agent } of this.#requests.toReversed()) {
+      if (fault !== null) fired.push({ number, at, fault, endpoint, status, user_agent });
+      if (fired.length === FIRED_MAX) break;
+    }
+    return fired;
+  }
+
+  /** Numbers continue. */
+  clear(): void {
+    this.#requests = [];
+    this.#actions = [];
+  }
+
+  #connectionOf(socket: object): number {
+    const known = this.#connections.get(socket);
+    if (known !== undefined) return known;
+    this.#connectionCount += 1;
+    this.#connections.set(socket, this.#connectionCount);
+    return this.#connectionCount;
+  }
+}
+
+function times(): { at: string; real_at: string } {
+  return { at: new Date(now()).toISOString(), real_at: new Date().toISOString() };
+}
+
+function parametersOf(query: string): Readonly<Record<string, string>> {
+  const parameters: Record<string, string> = Object.create(null);
+  for (const [name, value] of new URLSearchParams(query))
+    parameters[name] = Object.hasOwn(parameters, name) ? `${parameters[name]},${value}` : value;
+  return parameters;
+}

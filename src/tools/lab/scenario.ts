@@ -1,0 +1,99 @@
+/** A scenario: operations with their times, played by the clock of a lab. */
+import { readFileSync } from 'node:fs';
+import { now } from '../../clock.ts';
+import { parseToml } from '../../config/file.ts';
+import { LAB } from '../../operations/lab.ts';
+import { parseDuration } from '../../operations/lab-members.ts';
+import { readMembers } from '../../operations/member.ts';
+import { pathOf } from '../../operations/operation.ts';
+import { operationAt } from '../../operations/table.ts';
+import { Refused, reasonOf } from '../../refused.ts';
+
+export interface Step {
+  /** Milliseconds of the lab's clock from the start. */
+  readonly atMs: number;
+  /** Of its operation, as it stands in an address: `lab-drop`. */
+  readonly path: string;
+  /** Its members, as JSON. */
+  readonly given: unknown;
+}
+
+const EXPECTED = '{"steps": [{"at": "10m", "drop": {"rows": 5}}, …]}, as JSON or TOML';
+const TIMER_MAX_MS = 2 ** 31 - 1;
+/** A lab's own operations are steps under their names in a lab, `fault add` under `faults`. */
+const LAB_STEPS: ReadonlyMap<string, string> = new Map(
+  LAB.filter(({ kind }) => kind === 'act').map((operation) => {
+    const path = pathOf(operation);
+    return [path === 'lab-fault-add' ? 'faults' : path.slice('lab-'.length), path];
+  }),
+);
+
+/** @throws Refused `usage` with the step that is wrong */
+export function readScenario(file: string): Step[] {
+  let script: unknown;
+  try {
+    const text = readFileSync(file, 'utf8');
+    script = file.endsWith('.toml') ? parseToml(text) : JSON.parse(text);
+  } catch (error) {
+    throw new Refused(
+      'usage',
+      `cannot read the scenario ${file}: ${reasonOf(error, file)}. Expected ${EXPECTED}`,
+    );
+  }
+  const steps = typeof script === 'object' && script !== null && 'steps' in script ? script.steps : null;
+  if (!Array.isArray(steps)) throw new Refused('usage', `${file}: expected ${EXPECTED}`);
+  return steps
+    .map((step: unknown, index) => readStep(step, `${file}, step ${index + 1}`))
+    .sort((one, other) => one.atMs - other.atMs);
+}
+
+function readStep(step: unknown, place: string): Step {
+  const { at, ...operations } = Object(step);
+  const atMs = typeof at === 'string' ? parseDuration(at) : null;
+  const [name = '', ...more] = Object.keys(operations);
+  if (atMs === null || atMs < 0)
+    throw new Refused('usage', `${place}: at: expected a duration from the start, such as 90s or 10m`);
+  const operation = operationAt(LAB_STEPS.get(name) ?? name);
+  if (operation === null || more.length > 0)
+    throw new Refused(
+      'usage',
+      `${place}: expected at and one of ${[...LAB_STEPS.keys()].join(', ')}, or another operation such as window-reset`,
+    );
+  try {
+    readMembers(operation.members, operations[name]);
+    return { atMs, path: pathOf(operation), given: operations[name] };
+  } catch (error) {
+    throw new Refused('usage', `${place}: ${reasonOf(error)}`);
+  }
+}
+
+/**
+ * Plays the steps, each when it is due. Steps that are due together run in order; one that fails does not stop the next.
+ * @returns a function to call after the clock was moved
+ */
+export function playScenario(
+  steps: readonly Step[],
+  run: (step: Step) => Promise<unknown>,
+  onFailure: (step: Step, error: unknown) => void,
+): () => void {
+  const startMs = now();
+  const left = [...steps];
+  let isRunning = false;
+  let timer: NodeJS.Timeout | undefined;
+  const play = async () => {
+    if (isRunning) return;
+    isRunning = true;
+    clearTimeout(timer);
+    for (let next = left[0]; next !== undefined && next.atMs <= now() - startMs; next = left[0]) {
+      left.shift();
+      const step = next;
+      await run(step).catch((error: unknown) => onFailure(step, error));
+    }
+    isRunning = false;
+    const [next] = left;
+    if (next !== undefined)
+      timer = setTimeout(() => void play(), Math.min(next.atMs - (now() - startMs), TIMER_MAX_MS)).unref();
+  };
+  void play();
+  return () => void play();
+}

@@ -1,0 +1,284 @@
+/**
+ * A client's own copy of the detections. Rows and position are stored together, so no crash separates them.
+ *
+ * A copy is an SQLite database, whose tables other programs may read, or NDJSON, to which each version is appended as a
+ * line. A file beside the lines stores the position and the length of the copy at that position. What a crash left
+ * after that length is cut off before pull continues, so no line is there twice.
+ */
+import {
+  closeSync,
+  createReadStream,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
+import type { Readable } from 'node:stream';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
+import { counted, grouped } from '../../counted.ts';
+import { failed, isErrorCode, Refused } from '../../refused.ts';
+import { type Database, openDatabase, writing } from '../../store/database.ts';
+import { isDamage } from '../../store/database-errors.ts';
+import { writeWhole } from '../../store/folder.ts';
+import { takeLock } from '../../store/locks.ts';
+import { UnknownSchema } from '../../store/schema.ts';
+import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
+
+/** A period of one stream; both days are included. */
+const Step = Type.Object({
+  subscription_id: Type.Integer(),
+  content_type: ContentType,
+  from: Type.String(),
+  to: Type.String(),
+});
+export type Step = Static<typeof Step>;
+
+/** Where a copy continues. */
+export const Position = Type.Object({
+  /** Of the change stream; null before its first page. */
+  cursor: TextOrNull,
+  /** The rest of a full copy: its periods, the current one first, and the cursor of that period's next page. */
+  walk: Type.Union([Type.Object({ steps: Type.Array(Step), cursor: TextOrNull }), Type.Null()]),
+  /**
+   * A full copy: the streams whose periods it has, or will have after `walk`, such as `7001 text`. Null: it began
+   * otherwise.
+   */
+  streams: Type.Union([Type.Array(Type.String()), Type.Null()]),
+  /** The time at which the change stream is to begin, while there is no cursor. Null: now. */
+  since: TextOrNull,
+});
+export type Position = Static<typeof Position>;
+/** Of a new copy. */
+export const START: Position = { cursor: null, walk: null, streams: null, since: null };
+
+/** The file that detections are copied into. */
+export interface Copy extends Disposable {
+  position(): Position;
+  /** Stores the rows of a page and the position after it, or neither. @returns how many rows were new or newer */
+  store(rows: readonly Detection[], position: Position): number;
+  /** Detections; null if the form of the copy does not tell. */
+  count(): number | null;
+  /** Every row before the cursor, maybe some after it. A copy of lines may return a detection several times. */
+  rows(): AsyncIterable<Detection>;
+}
+
+/** The JSON of a detection without `event`, which belongs to the stream. */
+export function bodyOf({ event: _, ...detection }: Detection): string {
+  return JSON.stringify(detection);
+}
+
+/** @param place in the copy, for the message; @throws Refused `failed` for text that is not a detection */
+export function readDetection(text: string, place: string): Detection {
+  const row = parseJson(text);
+  if (Value.Check(Detection, row)) return row;
+  const expected = 'expected a detection as the service returns it, with id and version';
+  throw failed(`${place}: ${expected}`);
+}
+
+const SQL = `
+CREATE TABLE detections (id TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
+
+-- One row: the cursor, null before the first page of the stream; the rest of the position as JSON.
+CREATE TABLE state (cursor TEXT, notes TEXT NOT NULL) STRICT;
+INSERT INTO state (cursor, notes) VALUES (NULL, '{"walk":null,"streams":null,"since":null}');
+`;
+/** SQLite's number for a copy. */
+const SCHEMA = { application_id: 0x77770014, sql: SQL, synchronous: 'FULL' } as const;
+
+/** The stream and the periods deliver a detection in any order, maybe repeatedly: the higher version stays. */
+const UPSERT_DETECTION = `
+  INSERT INTO detections (id, version, body) VALUES (?, ?, ?)
+  ON CONFLICT (id) DO UPDATE SET version = excluded.version, body = excluded.body
+  WHERE excluded.version > detections.version`;
+const COUNT_DETECTIONS = 'SELECT count(*) FROM detections';
+const SELECT_ROWS = 'SELECT id, body FROM detections WHERE id > ? ORDER BY id LIMIT ?';
+const SELECT_STATE = 'SELECT cursor, notes FROM state';
+const SET_STATE = 'UPDATE state SET cursor = ?, notes = ?';
+
+interface Row {
+  readonly id: string;
+  readonly body: string;
+}
+
+/** Rows of one read transaction: a long one would keep the WAL of a pull that follows from being reset. */
+const BATCH_ROWS = 1000;
+
+/** @param isRead opens it for reading only, maybe while a pull updates it; @throws Refused `failed` for another file */
+export function openSqliteCopy(path: string, isRead: boolean): Copy {
+  const access = <Result>(work: () => Result): Result => {
+    try {
+      return work();
+    } catch (error) {
+      throw refusedIn(path, isRead, error);
+    }
+  };
+  const db = access(() => (isRead ? openDatabase(path, 'inspect') : openOwn(path)));
+  const position = () => access(() => positionIn(db, path));
+  try {
+    position();
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+  return {
+    position,
+    store: (rows, { cursor, ...notes }) =>
+      access(() =>
+        writing(db, () => {
+          const upsert = db.prepare(UPSERT_DETECTION);
+          const stored = rows.filter((row) => upsert.run(row.id, row.version, bodyOf(row)).changes > 0);
+          db.prepare(SET_STATE).run(cursor, JSON.stringify(notes));
+          return stored.length;
+        }),
+      ),
+    count: () => access(() => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0),
+    async *rows() {
+      for (let after = ''; ; ) {
+        const rows = access(() => db.prepare<[string, number], Row>(SELECT_ROWS).all(after, BATCH_ROWS));
+        for (const { id, body } of rows) yield readDetection(body, `${path}, ${id}`);
+        if (rows.length < BATCH_ROWS) return;
+        after = rows.at(-1)?.id ?? '';
+      }
+    },
+    [Symbol.dispose]: () => void db.close(),
+  };
+}
+
+function openOwn(path: string): Database {
+  if (existsSync(`${path}.place`))
+    throw new Refused('usage', `${path} is a copy of lines. Name its format with --format, or another file.`);
+  // SQLite would join it to the new database.
+  if (!existsSync(path) && existsSync(`${path}-wal`)) {
+    const next = `Delete ${path}-wal and ${path}-shm to start a new copy, or name another file with --into.`;
+    throw failed(`${path} is missing, but ${path}-wal is still there. ${next}`);
+  }
+  return openDatabase(path, 'write', SCHEMA);
+}
+
+/** Errors of SQLite that the file causes, in words for its owner: it is no database of an appliance, with backups. */
+function refusedIn(path: string, isRead: boolean, error: unknown): unknown {
+  const refused = (detail: string) => new Refused('failed', `${path} ${detail}`, { cause: error });
+  const another = 'Name another file with --into';
+  if (error instanceof UnknownSchema)
+    return refused(`was created by another version of Wirewatch. ${another} to start a new copy.`);
+  const isUnusable = error instanceof Refused && error.code === 'configuration';
+  // A new one: SQLite could not create its write-ahead log.
+  if (isUnusable && !existsSync(path))
+    return refused(
+      `cannot be a database on this file system. ${another} on a local disk, or --format ndjson.`,
+    );
+  if (isUnusable || isErrorCode(error, 'SQLITE_NOTADB', 'SQLITE_ERROR')) {
+    const lines =
+      'To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson';
+    return refused(`was not made by pull. ${isRead ? lines : `${another}.`}`);
+  }
+  if (!isDamage(error)) return error;
+  return refused(`is damaged. ${another}, or delete it with its -wal and -shm to start again.`);
+}
+
+function positionIn(db: Database, path: string): Position {
+  const row = db.prepare<[], { cursor: string | null; notes: string }>(SELECT_STATE).get();
+  return checkPosition(Position, { ...Object(parseJson(row?.notes ?? '')), cursor: row?.cursor }, path);
+}
+
+/** @param path for the message; @throws Refused `failed` for a value that is not a position */
+export function checkPosition<Schema extends TSchema>(
+  schema: Schema,
+  value: unknown,
+  path: string,
+): Static<Schema> {
+  if (Value.Check(schema, value)) return value;
+  const found = `${path} does not contain the position of a copy.`;
+  throw failed(`${found} Name another file with --into to start a new copy.`);
+}
+
+/** Splits at line feeds alone: JSON may contain U+2028 and U+2029, where node:readline splits, too. */
+async function* readLines(input: Readable): AsyncIterable<string> {
+  let rest = '';
+  for await (const text of input.setEncoding('utf8')) {
+    const lines = `${rest}${text}`.split('\n');
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+  yield rest;
+}
+
+/** The content of the file beside the copy. */
+const Noted = Type.Object({ ...Position.properties, bytes: Type.Integer({ minimum: 0 }) });
+type Noted = Static<typeof Noted>;
+
+/**
+ * @param isRead opens it for reading only, maybe while a pull appends to it; it may be the copy of another client
+ * @throws Refused `failed` if another pull is at work on it, or it is not a copy of lines
+ */
+export function openLines(path: string, isRead: boolean): Copy {
+  const own = isRead ? null : openForAppending(path);
+  let noted = readPlace(path);
+  return {
+    position: () => noted,
+    store: (rows, position) => {
+      const text = rows.map((row) => `${bodyOf(row)}\n`).join('');
+      // Unlike writeSync, writeFileSync throws if a full disk takes only a part.
+      if (own !== null && text !== '') writeFileSync(own.file, text, { flush: true });
+      noted = { ...position, bytes: noted.bytes + Buffer.byteLength(text) };
+      writePlace(path, noted);
+      return rows.length;
+    },
+    count: () => null,
+    async *rows() {
+      const bytes = existsSync(placeOf(path)) ? noted.bytes : Number.POSITIVE_INFINITY;
+      let number = 0;
+      // A stream of no bytes would have an end before its start, which is an error.
+      for await (const text of bytes === 0 ? [] : readLines(createReadStream(path, { end: bytes - 1 }))) {
+        number += 1;
+        if (text.trim() !== '') yield readDetection(text, `${path}, line ${number}`);
+      }
+    },
+    [Symbol.dispose]: () => own?.open.dispose(),
+  };
+}
+
+/** Checks that a file is a copy of lines before it changes anything. */
+function openForAppending(path: string) {
+  // Of two processes that append, each would cut off the lines of the other.
+  const release = takeLock(`${path}.lock`);
+  if (release === null)
+    throw failed(`another pull is at work on ${path}. Stop it first, or name another file.`);
+  using opening = new DisposableStack();
+  opening.defer(release);
+  const file = openSync(path, 'a', 0o600);
+  opening.defer(() => closeSync(file));
+  const noted = readPlace(path);
+  const wrong = wrongIn(path, fstatSync(file).size, noted);
+  if (wrong !== null) throw failed(`${wrong}, or name another file with --into.`);
+  // First: it marks the file as a copy, whatever a crash leaves in it.
+  if (!existsSync(placeOf(path))) writePlace(path, noted);
+  ftruncateSync(file, noted.bytes);
+  return { file, open: opening.move() };
+}
+
+function wrongIn(path: string, size: number, { bytes }: Noted): string | null {
+  const place = placeOf(path);
+  if (size < bytes)
+    return `${path} has ${counted(size, 'byte')}, but according to ${place} it had ${grouped(bytes)}: lines are missing. Remove both files to start again`;
+  if (size > 0 && !existsSync(place))
+    return `${path} already exists, but is not a copy of lines. Check --format`;
+  return null;
+}
+
+export function placeOf(path: string): string {
+  return `${path}.place`;
+}
+
+function readPlace(path: string): Noted {
+  const place = placeOf(path);
+  if (!existsSync(place)) return { ...START, bytes: 0 };
+  return checkPosition(Noted, parseJson(readFileSync(place, 'utf8')), place);
+}
+
+function writePlace(path: string, noted: Noted): void {
+  writeWhole(placeOf(path), JSON.stringify(noted));
+}

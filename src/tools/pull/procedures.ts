@@ -1,0 +1,182 @@
+/**
+ * The procedures of the manual's client guide: the gap-free full copy, month by month back to `data_starts`, and
+ * incremental loading.
+ *
+ * A full copy begins the change stream at the `as_of` of its first page, before it reads on, and later continues from
+ * the cursor of that request. A cursor never expires, so the copy may take longer than the 31 days of a `since`. It
+ * reads one stream at a time, so that a whole month fits into one request.
+ */
+import { counted } from '../../counted.ts';
+import { CONTENT_TYPES } from '../../detection/content-type.ts';
+import { DAY_MS, formatMs, MINUTE_MS, utcDay } from '../../time.ts';
+import { type Api, ChangesPage, LIMIT, Me, PeriodPage } from './api.ts';
+import type { Copy, Position, Step } from './copy.ts';
+
+export const CHANGES = '/v1/detections/changes';
+export const PERIOD = '/v1/detections';
+
+/** `since` goes back 31 days; a day is reserved for waits before the stream begins. */
+const SINCE_AGE_MS_MAX = 30 * DAY_MS;
+
+/** What a run needs before it reads rows. */
+export interface Start {
+  readonly me: Me;
+  /** The server's clock when it answered, epoch milliseconds. */
+  readonly dateMs: number;
+  /** Start of the change stream if the copy has no cursor. */
+  readonly since: string;
+}
+
+export interface Work {
+  readonly api: Api;
+  readonly copy: Copy;
+  readonly start: Start;
+  /** Called for each page: a name for progress, its rows, and how many of them were new to the copy. */
+  readonly onPage: (what: string, rows: number, stored: number) => void;
+}
+
+/** Asks what the key reads now. */
+export type Ask = () => Promise<Start>;
+
+/** @param since when the change stream begins, if the copy has no cursor; null: now, by the server's clock */
+export function createAsk(api: Api, since: string | null): Ask {
+  return async () => {
+    const { body: me, dateMs } = await api.get('/v1/me', Me);
+    return { me, dateMs, since: since ?? new Date(dateMs).toISOString() };
+  };
+}
+
+/** Reads the periods that a full copy lacks. The key may change meanwhile. @returns how to continue */
+export async function walkPeriods(begun: Work, ask: Ask): Promise<Work> {
+  for (let work = begun; ; work = { ...work, start: await ask() }) {
+    planWalk(work);
+    const { cursor, streams, walk } = work.copy.position();
+    if (cursor === null && streams) await beginFull(work);
+    if (walk === null) return work;
+    await finishWalk(work);
+  }
+}
+
+/** Begins the change stream of a full copy. @throws Refused for streams that the service refuses */
+async function beginFull({ api, copy, start, onPage }: Work): Promise<void> {
+  const { dateMs } = start;
+  const steps = stepsOf(start);
+  // The periods contain everything delivered before `as_of`. If no window finished in the last month, they contain
+  // everything delivered until a minute before the server's clock.
+  const times = [dateMs - MINUTE_MS];
+  for (const type of CONTENT_TYPES) {
+    const first = steps.find(({ content_type }) => content_type === type);
+    if (first === undefined) continue;
+    const { body } = await api.get(PERIOD, PeriodPage, { ...queryOf(first), limit: 1 });
+    const asOfMs = Date.parse(body.as_of ?? '');
+    if (asOfMs > dateMs - SINCE_AGE_MS_MAX) times.push(asOfMs);
+  }
+  const since = formatMs(Math.min(...times));
+  const { data, next_cursor } = (await api.get(CHANGES, ChangesPage, { since, limit: 1 })).body;
+  const stored = copy.store(data, { ...copy.position(), cursor: next_cursor });
+  onPage('change stream', data.length, stored);
+}
+
+/**
+ * Plans the periods that a full copy lacks: of all streams at first, later of those that are new to the key or came back
+ * (client guide: When the subscriptions of your key change). The cursor has passed what is in them.
+ *
+ * A stream that the key can no longer read is left out, since the service would refuse it, and forgotten: if it comes
+ * back, all of its periods are read again.
+ */
+function planWalk({ copy, start }: Work): void {
+  const position = copy.position();
+  const { streams, walk } = position;
+  const read = readStreams(start).map(streamName);
+  const known = streams ?? read;
+  const left = walk?.steps.filter((step) => read.includes(streamName(step))) ?? [];
+  const steps = [...left, ...stepsOf(start).filter((step) => !known.includes(streamName(step)))];
+  const cursor = left[0] === walk?.steps[0] ? (walk?.cursor ?? null) : null;
+  const next: Position = {
+    ...position,
+    walk: steps.length > 0 ? { steps, cursor } : null,
+    streams: streams && read,
+  };
+  if (JSON.stringify(next) !== JSON.stringify(position)) copy.store([], next);
+}
+
+/** Reads the planned periods. */
+async function finishWalk({ api, copy, onPage }: Work): Promise<void> {
+  const { steps = [], cursor = null } = copy.position().walk ?? {};
+  for (const [index, step] of steps.entries()) {
+    const query = { ...queryOf(step), cursor: index === 0 ? cursor : null };
+    for await (const { body } of api.pages(PERIOD, PeriodPage, query)) {
+      const { data, next_cursor, has_more } = body;
+      const left = steps.slice(has_more ? index : index + 1);
+      const walk = left.length > 0 ? { steps: left, cursor: has_more ? next_cursor : null } : null;
+      const stored = copy.store(data, { ...copy.position(), walk });
+      onPage(`${shownStep(step)}, ${counted(left.length, 'period')} left`, data.length, stored);
+    }
+  }
+}
+
+/**
+ * Reads the change stream until it is caught up; rows and cursor are stored together, page by page.
+ * @param waitSeconds how long the service may wait for the next change
+ * @returns whether the service waits for changes, so that the caller need not
+ */
+export async function catchUp({ api, copy, start, onPage }: Work, waitSeconds: number): Promise<boolean> {
+  const { cursor } = copy.position();
+  const query = { ...(cursor === null ? { since: start.since } : { cursor }), limit: LIMIT };
+  let isWaitedFor = false;
+  for await (const { body, hasWaited } of api.pages(CHANGES, ChangesPage, query, waitSeconds)) {
+    const { data, next_cursor } = body;
+    // A caught-up copy asks often; it writes only if something is new.
+    const isNew = data.length > 0 || next_cursor !== copy.position().cursor;
+    const stored = isNew ? copy.store(data, { ...copy.position(), cursor: next_cursor }) : 0;
+    onPage('change stream', data.length, stored);
+    // An answer with rows did not wait, but the next one may.
+    isWaitedFor = hasWaited || (data.length > 0 && waitSeconds > 0);
+  }
+  return isWaitedFor;
+}
+
+/** The periods of a full copy, stream by stream, each from the current month back. */
+export function stepsOf(start: Start): Step[] {
+  return readStreams(start).flatMap(({ oldest, ...stream }) =>
+    oldest === undefined
+      ? []
+      : monthsBack(utcDay(start.dateMs), oldest).map((month) => ({ ...stream, ...month })),
+  );
+}
+
+/** The streams that the key reads. `oldest`: the day on which records begin; undefined if there are none. */
+function readStreams({ me }: Start) {
+  return me.subscriptions.flatMap(({ id: subscription_id, content_types, data_starts }) =>
+    CONTENT_TYPES.filter((type) => content_types.includes(type)).map((content_type) => {
+      const oldest = data_starts[content_type]?.slice(0, 10);
+      return { subscription_id, content_type, oldest };
+    }),
+  );
+}
+
+function streamName({
+  subscription_id,
+  content_type,
+}: Pick<Step, 'subscription_id' | 'content_type'>): string {
+  return `${subscription_id} ${content_type}`;
+}
+
+/** Months as `YYYY-MM-DD` in UTC, newest first. @param newest a day @param oldest the day on which records begin */
+function monthsBack(newest: string, oldest: string): { from: string; to: string }[] {
+  const months = [];
+  for (let to = newest; to >= oldest; ) {
+    const first = `${to.slice(0, 8)}01`;
+    months.push({ from: first < oldest ? oldest : first, to });
+    to = utcDay(Date.parse(first) - DAY_MS);
+  }
+  return months;
+}
+
+export function queryOf(step: Step) {
+  return { ...step, time_zone: 'UTC', limit: LIMIT };
+}
+
+export function shownStep({ subscription_id, content_type, from, to }: Step): string {
+  return `${subscription_id} ${content_type}, ${from} to ${to}`;
+}

@@ -1,0 +1,204 @@
+/** How the lab's exam grades a client: rule by rule, with handwritten reports (contract: Client procedures, Retry). */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Evidence, gradeClient, RULES, type RuleName } from '../../../src/tools/lab/exam-grades.ts';
+import type { RequestRecord } from '../../../src/tools/lab/report.ts';
+
+interface Short extends Partial<RequestRecord> {
+  /** Seconds since the previous request. */
+  readonly wait?: number;
+  readonly cursor?: string;
+}
+
+/** Requests for changes. By default, each succeeds with a last page; they start with `since`, then c1, c2 and so on. */
+function requestsOf(...short: Short[]): RequestRecord[] {
+  let ms = Date.UTC(2026, 0, 1);
+  return short.map(({ wait = 0, cursor, ...own }, index) => {
+    ms += wait * 1000;
+    const at = new Date(ms).toISOString();
+    return {
+      ...{ number: index + 1, at, real_at: at, connection: 1, method: 'GET', path: '/v1/detections/changes' },
+      ...{ endpoint: 'listChanges', user_agent: null, prefer: null, key_id: null, fault: null, code: null },
+      ...{
+        status: 200,
+        retry_after: null,
+        rows: 1,
+        cursor_given: `c${index + 1}`,
+        has_more: false,
+        as_of: null,
+      },
+      ...{ complete: true, finished_at: at, real_finished_at: at },
+      parameters: cursor === undefined ? { since: 'T' } : { cursor },
+      ...own,
+    };
+  });
+}
+
+const failure = (status: number, retry_after: number | null = null): Short => ({
+  status,
+  retry_after,
+  rows: null,
+  cursor_given: null,
+  has_more: null,
+});
+
+function outcomes(requests: RequestRecord[], more: Partial<Evidence> = {}): Record<string, string> {
+  const evidence: Evidence = {
+    ...{
+      requests,
+      moments: [],
+      damaging: new Set(),
+      unauthorizedAfter: 1000,
+      gapAfter: 1000,
+      unfinished: null,
+    },
+    ...{
+      isRestarted: true,
+      hasCopy: true,
+      copy: { versions: new Map(), expected: new Map() },
+      atKills: new Set(),
+    },
+    lower: { id: 't.1.1.1', delivered: 2, stored: 3, copied: 3 },
+    ...more,
+  };
+  const findings = gradeClient(evidence);
+  assert.deepEqual(
+    findings.map(({ rule }) => rule),
+    Object.keys(RULES),
+  );
+  const others = findings.filter(({ rule, outcome }) => outcome !== 'passed' && rule !== 'notices_gaps');
+  return Object.fromEntries(others.map(({ rule, outcome }) => [rule, outcome]));
+}
+
+/** @param rule the only violated rule; null: none */
+function assertGrade(rule: RuleName | null, requests: RequestRecord[], more?: Partial<Evidence>): void {
+  assert.deepEqual(outcomes(requests, more), rule === null ? {} : { [rule]: 'failed' });
+}
+
+test('Retry-After is a lower bound', () => {
+  const waiting = (wait: number) => requestsOf(failure(429, 3), { wait });
+  assertGrade(null, waiting(3));
+  assertGrade(null, waiting(60));
+  assertGrade('waits_as_told', waiting(2.9));
+  assertGrade(null, waiting(0), { moments: [{ kind: 'killed', after: 1, code: null }] });
+});
+
+test('waits grow with consecutive errors', () => {
+  const waiting = (...waits: number[]) =>
+    requestsOf(
+      failure(503),
+      ...waits.map((wait, at) => ({ wait, ...(at < waits.length - 1 ? failure(500) : {}) })),
+    );
+  assertGrade(null, waiting(1, 2, 4));
+  assertGrade(null, waiting(1, 1.1, 2));
+  assertGrade(null, waiting(1));
+  assertGrade('doubles_waits', waiting(1, 1, 1));
+  assertGrade('doubles_waits', waiting(0.1));
+});
+
+test('the next cursor is that of the last complete page', () => {
+  assertGrade(null, requestsOf({}, { cursor: 'c1' }, { cursor: 'c2' }));
+  assertGrade('keeps_cursor', requestsOf({}, {}));
+  assertGrade('keeps_cursor', requestsOf({}, { cursor: 'c1' }, { cursor: 'c1' }));
+  assertGrade(null, requestsOf({}, { cursor: 'c1', rows: 0 }, { cursor: 'c1' }));
+  const damaging = { damaging: new Set(['f1']) };
+  assertGrade(null, requestsOf({}, { cursor: 'c1', fault: 'f1' }, { cursor: 'c1' }), damaging);
+  assertGrade('keeps_cursor', requestsOf({}, { cursor: 'c1', fault: 'f1' }, { cursor: 'c2' }), damaging);
+  assertGrade('keeps_cursor', requestsOf({}, { cursor: 'c1', complete: false }, { cursor: 'c2' }));
+});
+
+test('a kill may lose the page in progress, and no more; a normal end loses nothing', () => {
+  const requests = (cursor?: string) =>
+    requestsOf({}, { cursor: 'c1' }, cursor === undefined ? {} : { cursor });
+  const killed = { moments: [{ kind: 'killed', after: 2, code: null }] as const };
+  const ended = { moments: [{ kind: 'ended', after: 2, code: 0 }] as const };
+  assertGrade(null, requests('c1'), killed);
+  assertGrade(null, requests('c2'), killed);
+  assertGrade('keeps_cursor', requests(), killed);
+  assertGrade(null, requests('c2'), ended);
+  assertGrade('keeps_cursor', requests('c1'), ended);
+});
+
+test('requests with other filters form other chains', () => {
+  const other = { parameters: { since: 'T', content_type: 'text' } };
+  assertGrade(null, requestsOf({}, other, { cursor: 'c1' }));
+});
+
+test('has_more is followed at once', () => {
+  assertGrade(null, requestsOf({ has_more: true }, { cursor: 'c1' }));
+  assertGrade('follows_has_more', requestsOf({ has_more: true }, { cursor: 'c1', wait: 3600 }));
+  const ended = { moments: [{ kind: 'ended', after: 1, code: 0 }] as const };
+  assertGrade('follows_has_more', requestsOf({ has_more: true }, { cursor: 'c1' }), ended);
+  assertGrade('follows_has_more', requestsOf({ has_more: true }), ended);
+});
+
+test('401 is repeated at most once, with a new token', () => {
+  const token: Short = { endpoint: 'createToken', method: 'POST', cursor_given: null };
+  assertGrade(null, requestsOf(failure(401)));
+  assertGrade('handles_401', requestsOf(failure(401), failure(401)));
+  assertGrade(null, requestsOf(failure(401), token, {}));
+  assertGrade(null, requestsOf(failure(401), token, failure(401)));
+  assertGrade('handles_401', requestsOf(failure(401), token, failure(401), token, failure(401)));
+  assertGrade('handles_401', requestsOf(failure(401), { ...token, ...failure(401) }, failure(401)));
+});
+
+test('a client must survive every error but 401', () => {
+  const ended = { moments: [{ kind: 'ended', after: 1, code: 1 }] as const };
+  assertGrade('retries', requestsOf(failure(503)), ended);
+  assertGrade(null, requestsOf(failure(401)), { ...ended, unauthorizedAfter: 0 });
+});
+
+test('the copy has every detection in its latest version', () => {
+  const copy = (...versions: [string, number][]) => ({
+    copy: {
+      versions: new Map(versions),
+      expected: new Map([
+        ['a', 2],
+        ['b', 1],
+      ] as const),
+    },
+  });
+  assertGrade(null, requestsOf({}), copy(['a', 2], ['b', 1], ['other', 1]));
+  assertGrade('right_copy', requestsOf({}), copy(['a', 1], ['b', 1]));
+  assertGrade('right_copy', requestsOf({}), copy(['a', 2]));
+  assertGrade('rows_with_cursor', requestsOf({}), { ...copy(['a', 2]), atKills: new Set(['b', 'filtered']) });
+  const lower = { id: 'a', delivered: 2, stored: 3 };
+  assertGrade('keeps_versions', requestsOf({}), { lower: { ...lower, copied: 2 } });
+  assertGrade('keeps_versions', requestsOf({}), { lower: { ...lower, copied: null } });
+  assertGrade(null, requestsOf({}), { lower: { ...lower, copied: 4 } });
+});
+
+test('unobserved requirements are reported', () => {
+  const none = {
+    hasCopy: false,
+    copy: null,
+    lower: null,
+    isRestarted: false,
+    unauthorizedAfter: null,
+    gapAfter: null,
+  };
+  assert.deepEqual(outcomes(requestsOf({}), { ...none, unfinished: 'the act: it did not ask' }), {
+    ...{ finishes: 'failed', rows_with_cursor: 'not_tested', keeps_versions: 'not_tested' },
+    ...{ handles_401: 'not_tested', right_copy: 'not_tested' },
+  });
+  const gaps = (requests: RequestRecord[], gapAfter: number | null) =>
+    gradeClient({
+      ...{ requests, moments: [], damaging: new Set(), unauthorizedAfter: null, gapAfter, unfinished: null },
+      ...{ isRestarted: true, hasCopy: false, copy: null, atKills: new Set(), lower: null },
+    }).find(({ rule }) => rule === 'notices_gaps')?.outcome;
+  assert.equal(gaps(requestsOf({}, { endpoint: 'getMe' }), 1), 'passed');
+  assert.equal(gaps(requestsOf({ endpoint: 'getMe' }, {}), 1), 'advice');
+  assert.equal(gaps(requestsOf({ endpoint: 'getMe' }), null), 'not_tested');
+});
+
+test('a copy that was not read has its reason', () => {
+  const reason = (hasCopy: boolean) =>
+    gradeClient(
+      Object.assign(new Evidence(), { hasCopy, isRestarted: true, unfinished: '401: it did not ask' }),
+    )
+      .filter(({ rule }) => ['rows_with_cursor', 'keeps_versions', 'right_copy'].includes(rule))
+      .map(({ detail }) => detail);
+  const [ended, none] = ['the exam ended before', /^the exam cannot read the copy: .*--copy$/];
+  assert.deepEqual(reason(true), [ended, ended, ended]);
+  for (const detail of reason(false)) assert.match(detail, none);
+});

@@ -1,0 +1,194 @@
+/** How a lab is controlled: by commands, by HTTP from the same machine, and by a scenario. */
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ENDPOINTS } from '../../../src/http/endpoints/all.ts';
+import { ENDPOINT_IDS } from '../../../src/operations/lab-members.ts';
+import { createInstallation } from '../../support/appliance.ts';
+import { CHANGES, type Lab, SINCE_SPRING, SPRING, withLab } from '../../support/lab.ts';
+import { example } from '../../support/manual.ts';
+import { inFolder, runProgram } from '../../support/program.ts';
+
+async function command(
+  lab: Lab,
+  ...args: string[]
+): Promise<{ code: number | null; text: string; stderr: string }> {
+  const run = runProgram(['lab', ...args, '--data', lab.data]);
+  const code = await run.ended;
+  return { code, text: run.stdout(), stderr: run.stderr() };
+}
+
+test('the commands are clients of the running lab', async () => {
+  await inFolder((folder) =>
+    withLab(folder, ['--clock', SPRING], async (lab) => {
+      const moved = await command(lab, 'clock', '+26h', '--json');
+      assert.equal(moved.code, 0, moved.stderr);
+      assert.ok(JSON.parse(moved.text).now.startsWith('2026-03-30T02:'));
+      assert.ok(
+        JSON.parse((await command(lab, 'clock', '2026-04-01T00:00Z')).text).now.startsWith('2026-04-01T00:'),
+      );
+      assert.ok(JSON.parse((await command(lab, 'clock', '-1h')).text).now.startsWith('2026-03-31T23:'));
+      const dropped = JSON.parse((await command(lab, 'drop', '--rows', '2', '--age', '3d')).text);
+      const [{ ids }] = dropped.files;
+      const corrected = await command(lab, 'correct', ids[0], '--score', '12');
+      assert.equal(corrected.code, 0, corrected.stderr);
+      assert.equal((await lab.read(`/v1/detections/${ids[0]}`)).strength.score, 12);
+      const gap = JSON.parse((await command(lab, 'gap', 'imagewire', '--status', 'failed')).text);
+      assert.equal(gap.status, 'failed');
+      assert.equal(JSON.parse((await command(lab, 'allowance', '--used')).text).used, 1_000_000);
+      const args = '--status 429 --retry-after 7 --endpoint getMe --times 3'.split(' ');
+      assert.equal(JSON.parse((await command(lab, 'fault', 'add', ...args)).text).id, 'f1');
+      assert.equal((await lab.get('/v1/me')).headers.get('retry-after'), '7');
+      assert.equal(JSON.parse((await command(lab, 'fault', 'list')).text)[0].fired, 1);
+      const [{ id, fired, left }] = JSON.parse((await command(lab, 'fault', 'clear', 'f1')).text);
+      assert.deepEqual([id, fired, left], ['f1', 1, 2]);
+      assert.deepEqual(JSON.parse((await command(lab, 'fault', 'clear')).text), []);
+      assert.equal((await lab.get('/v1/me')).status, 200);
+      const report = JSON.parse((await command(lab, 'report')).text);
+      assert.deepEqual(
+        report.requests.map(({ status, fault }: { status: number; fault: string | null }) => [status, fault]),
+        [
+          [200, null],
+          [429, 'f1'],
+          [200, null],
+        ],
+      );
+      const wrong = await command(lab, 'correct', ids[0], '--score', 'ten');
+      assert.equal(wrong.code, 2);
+      assert.match(
+        wrong.stderr,
+        /'ten' is not a valid --score <number>\. Expected a score: 0 to 100 for text, 0 to 99 for an image/,
+      );
+      const typed = await command(lab, 'dorp');
+      assert.equal(typed.code, 2);
+      assert.match(typed.stderr, /unknown command "lab dorp"\. Did you mean drop\?/);
+      const nobody = runProgram(['lab', 'drop', '--data', join(folder, 'none')]);
+      assert.equal(await nobody.ended, 1);
+      assert.match(nobody.stderr(), /no lab runs in .*none\. Start one with: wirewatch lab/);
+    }),
+  );
+});
+
+test('the lab accepts only local requests with its own Host, and explains refusals', async () => {
+  await inFolder((folder) =>
+    withLab(folder, ['--clock', SPRING], async (lab) => {
+      const asked = (headers: Readonly<Record<string, string>>) =>
+        new Promise<number>((resolve, reject) => {
+          request(`${lab.url}/operations/lab-clock`, { method: 'POST', headers }, (response) => {
+            response.resume();
+            resolve(response.statusCode ?? 0);
+          })
+            .on('error', reject)
+            .end();
+        });
+      assert.equal(await asked({ host: 'localhost:8080' }), 200);
+      assert.equal(await asked({ host: 'attacker.example' }), 403);
+      assert.equal(await asked({ origin: 'https://attacker.example' }), 403);
+      const post = async (name: string, body: string, type = 'application/json') => {
+        const response = await fetch(`${lab.url}/operations/lab-${name}`, {
+          method: 'POST',
+          body,
+          headers: { 'content-type': type },
+        });
+        return [response.status, (await lab.json(response)).detail];
+      };
+      assert.deepEqual(await post('drop', '{}', 'text/plain'), [
+        400,
+        'Content-Type: expected application/json',
+      ]);
+      assert.deepEqual(await post('drop', '{"rowz": 1}'), [400, 'rowz: unknown; did you mean rows?']);
+      for (const name of ['constructor', '__proto__'])
+        assert.deepEqual(await post('restore', `{"${name}": 1}`), [
+          400,
+          `${name}: unknown; expected no members`,
+        ]);
+      assert.deepEqual(await post('drop', '{"rows": "many"}'), [
+        400,
+        'rows: expected a whole number from 0 to 10,000, found "many"',
+      ]);
+      assert.equal((await post('clock', '{"advance": "1h", "when": "1h"}'))[0], 400);
+      assert.equal((await post('clock', '{"advance": "40000d"}'))[0], 400);
+      assert.equal((await post('correct', '{"id": "t.7001.1.1", "score": 1}'))[0], 404);
+      assert.equal(
+        (await post('gap', '{"export": "newswire", "status": "missing", "window": "2026-03-28T23:50Z"}'))[0],
+        409,
+      );
+      assert.equal((await post('nothing', '{}'))[0], 404);
+      assert.deepEqual(await post('report', '{"after": "soon"}'), [
+        400,
+        'after: expected a whole number from 0 to 9,007,199,254,740,991, found "soon"',
+      ]);
+      assert.equal((await post('fault-clear', '{"id": "f9"}'))[0], 404);
+      assert.equal((await fetch(`${lab.url}/operations/lab-clock`)).status, 405);
+      assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself must require a key');
+    }),
+  );
+});
+
+test('other operations work on a running lab, and a lab operation on no other installation', async () => {
+  await inFolder((folder) =>
+    withLab(folder, ['--clock', SPRING], async (lab) => {
+      const operate = async (...args: string[]) => {
+        const run = runProgram([...args, '--data', lab.data, '--json']);
+        assert.equal(await run.ended, 0, run.stderr());
+        return JSON.parse(run.stdout());
+      };
+      // So that the window that ended last is free.
+      await lab.control('clock', { advance: '10m' });
+      const { window_start } = await lab.control('gap', { export: 'newswire', status: 'failed' });
+      const { files } = await lab.control('drop', { rows: 2, export: 'newswire' });
+      assert.equal(files[0].window_start, window_start);
+      const isServed = async () => (await lab.get(`/v1/detections/${files[0].ids[0]}`)).status;
+      assert.equal(await isServed(), 404, 'its file is held');
+      assert.equal((await operate('window', 'reset', 'newswire', window_start)).status, 'done');
+      assert.equal(await isServed(), 200);
+      const trail = await operate('audit');
+      assert.equal(trail.at(-1).command, 'window reset');
+    }),
+  );
+  const installation = createInstallation();
+  try {
+    const serving = await installation.serve();
+    const { status, stderr } = installation.cli(['lab', 'drop'], { anyStatus: true });
+    assert.equal(status, 1);
+    assert.match(stderr, /this is not a lab\. Start one with: wirewatch lab/);
+    await serving.stop();
+  } finally {
+    installation.remove();
+  }
+});
+
+test('the ids of endpoints are those of the API', () => {
+  assert.deepEqual([...ENDPOINT_IDS].sort(), ENDPOINTS.map(({ id }) => id).sort());
+});
+
+test('a scenario runs its steps by the clock of the lab', async () => {
+  await inFolder(async (folder) => {
+    const script = join(folder, 'script.json');
+    writeFileSync(script, example('testing-your-client', 'scenario'));
+    await withLab(folder, ['--clock', SPRING, '--scenario', script], async (lab) => {
+      const actions = async () =>
+        (await lab.control('report')).actions.map(({ action }: { action: string }) => action);
+      for (let done: string[] = []; done.length < 1; ) done = await actions();
+      assert.deepEqual(await actions(), ['drop']);
+      assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 200);
+      await lab.control('clock', { advance: '121m' });
+      for (let done: string[] = []; done.length < 3; ) done = await actions();
+      assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 503);
+      const help = await command(lab, '--help');
+      assert.match(help.text, /--scenario [\s\S]*"wirewatch manual\s+testing-your-client"/);
+    });
+    writeFileSync(join(folder, 'wrong.toml'), '[[steps]]\nat = "1h"\ndrop = { rowz = 1 }\n');
+    const wrong = runProgram([
+      'lab',
+      '--data',
+      join(folder, 'other'),
+      '--scenario',
+      join(folder, 'wrong.toml'),
+    ]);
+    assert.equal(await wrong.ended, 2);
+    assert.match(wrong.stderr(), /wrong\.toml, step 1: rowz: unknown; did you mean rows\?/);
+  });
+});

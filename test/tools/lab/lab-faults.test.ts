@@ -1,0 +1,373 @@
+/** The faults of `wirewatch lab`: every response that a client must handle, on demand. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { checkResponse } from '../../support/checked-fetch.ts';
+import { CHANGES, type Lab, SINCE_SPRING, startLab } from '../../support/lab.ts';
+import { inFolder } from '../../support/program.ts';
+
+const START = `${CHANGES}?${SINCE_SPRING}`;
+
+let folder = '';
+let lab: Lab;
+let health = '';
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'wirewatch-lab-'));
+  lab = await startLab(folder, ['--clock', '2026-03-29T00:05Z']);
+  health = await (await fetch(`${lab.url}/v1/health`)).text();
+});
+
+after(async () => {
+  await lab.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+beforeEach(async () => {
+  await lab.control('fault-clear');
+  await lab.control('report', { clear: true });
+  // Another minute: these tests are not about the request limit.
+  await lab.control('clock', { advance: '61s' });
+});
+
+async function fault(spec: object): Promise<string> {
+  return (await lab.control('fault-add', spec)).id;
+}
+
+/** Sends a request, and checks the response against the OpenAPI document. */
+async function checked(target: string, init: RequestInit = {}) {
+  const headers = { authorization: `Bearer ${lab.key}` };
+  const response = await fetch(`${lab.url}${target}`, { headers, ...init });
+  const body = await response.text();
+  const method = init.method ?? 'GET';
+  checkResponse({ method, target, status: response.status, headers: response.headers, body });
+  return { status: response.status, headers: response.headers, body: JSON.parse(body) };
+}
+
+/** Sends a request on an agent's connection. @returns the received bytes of the body, and how it ended */
+function received(agent?: Agent): Promise<{ bytes: Buffer; end: string; length: number; isReused: boolean }> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const done = (end: string) =>
+      resolve({ bytes: Buffer.concat(chunks), end, length, isReused: sent.reusedSocket });
+    const sent = request(
+      `${lab.url}/v1/me`,
+      { headers: { authorization: `Bearer ${lab.key}` }, ...(agent && { agent }) },
+      (response) => {
+        length = Number(response.headers['content-length']);
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () => done('end'));
+        response.on('error', (error: NodeJS.ErrnoException) => done(error.code ?? error.message));
+      },
+    );
+    sent.on('error', (error: NodeJS.ErrnoException) => done(error.code ?? error.message));
+    sent.end();
+  });
+}
+
+describe('errors of the contract, with their real body and headers', () => {
+  const cases: readonly [object, string, { status: number; code: string; retry?: string; rate: boolean }][] =
+    [
+      [{ status: 400 }, START, { status: 400, code: 'invalid_request', rate: true }],
+      [{ status: 401 }, START, { status: 401, code: 'unauthorized', rate: false }],
+      [{ status: 403 }, START, { status: 403, code: 'forbidden', rate: false }],
+      [{ status: 404 }, '/v1/detections/t.7001.1.1', { status: 404, code: 'not_found', rate: true }],
+      [{ status: 429, retry_after: 7 }, START, { status: 429, code: 'rate_limited', retry: '7', rate: true }],
+      [
+        { code: 'daily_allowance' },
+        START,
+        { status: 429, code: 'daily_allowance', retry: 'midnight', rate: true },
+      ],
+      [{ status: 500 }, START, { status: 500, code: 'internal', rate: true }],
+      [{ status: 500, retry_after: 3 }, START, { status: 500, code: 'internal', retry: '3', rate: true }],
+      [{ status: 503 }, '/v1/me', { status: 503, code: 'unavailable', rate: false }],
+    ];
+  for (const [spec, target, expected] of cases) {
+    test(JSON.stringify(spec), async () => {
+      // The detection exists; only the fault hides it.
+      const { data } = await lab.read(`${START}&limit=1`);
+      const asked = expected.status === 404 ? `/v1/detections/${data[0].id}` : target;
+      const id = await fault(spec);
+      const { status, headers, body } = await checked(asked);
+      assert.equal(status, expected.status);
+      assert.equal(headers.get('x-wirewatch-lab'), id);
+      assert.match(body.type, new RegExp(`/errors/${expected.code}$`));
+      assert.equal(body.request_id, headers.get('x-request-id'));
+      assert.equal(headers.has('ratelimit-limit'), expected.rate);
+      assert.equal(headers.get('www-authenticate'), expected.status === 401 ? 'Bearer' : null);
+      const wait = headers.get('retry-after');
+      if (expected.retry === 'midnight') {
+        const { now } = await lab.control('clock');
+        const left = (86_400_000 - (Date.parse(now) % 86_400_000)) / 1000;
+        assert.ok(Math.abs(Number(wait) - left) < 120, `${wait} seconds to midnight, ${left} left`);
+      } else assert.equal(wait, expected.retry ?? null);
+      const next = await checked(asked);
+      assert.equal(next.status, 200, 'once');
+      assert.equal(next.headers.has('x-wirewatch-lab'), false);
+    });
+  }
+
+  test('an exceeded rate is in its headers', async () => {
+    await fault({ status: 429, retry_after: 9 });
+    const { headers } = await checked('/v1/me');
+    assert.equal(headers.get('ratelimit-remaining'), '0');
+    assert.equal(headers.get('ratelimit-reset'), '9');
+  });
+
+  test('405 names the methods; 413, and the errors of tokens', async () => {
+    await fault({ status: 405 });
+    const refused = await lab.get('/v1/me');
+    assert.deepEqual([refused.status, refused.headers.get('allow')], [405, 'GET']);
+    const form = { method: 'POST', body: new URLSearchParams({ grant_type: 'client_credentials' }) };
+    const asked = async (spec: object, headers: Readonly<Record<string, string>> = {}) => {
+      await fault({ endpoint: 'createToken', ...spec });
+      const answer = await checked('/oauth/token', { ...form, headers });
+      return [
+        answer.status,
+        answer.body.error ?? answer.body.type.split('/').at(-1),
+        answer.headers.get('www-authenticate'),
+      ];
+    };
+    assert.deepEqual(await asked({ status: 413 }), [413, 'content_too_large', null]);
+    assert.deepEqual(await asked({ status: 401 }), [401, 'invalid_client', null]);
+    const basic = { authorization: `Basic ${Buffer.from('a:b').toString('base64')}` };
+    assert.deepEqual(await asked({ status: 401 }, basic), [401, 'invalid_client', 'Basic realm="svc-data"']);
+    assert.deepEqual(await asked({ status: 400 }), [400, 'invalid_request', null]);
+    assert.deepEqual(await asked({ code: 'invalid_scope' }), [400, 'invalid_scope', null]);
+    assert.deepEqual(await asked({ code: 'unsupported_grant_type' }), [400, 'unsupported_grant_type', null]);
+    assert.deepEqual(await asked({ status: 429 }), [429, 'rate_limited', null]);
+    assert.deepEqual(await asked({ status: 500 }), [500, 'internal', null]);
+    assert.deepEqual(await asked({ status: 503 }), [503, 'unavailable', null]);
+  });
+
+  test('degraded health has its own form', async () => {
+    await fault({ status: 503, endpoint: 'getHealth' });
+    const { status, body } = await checked('/v1/health', { headers: {} });
+    assert.equal(status, 503);
+    const { alerts, ...rest } = JSON.parse(health);
+    const more = { ...alerts, open: alerts.open + 1, page_worthy: alerts.page_worthy + 1 };
+    assert.deepEqual(body, { ...rest, status: 'degraded', alerts: more });
+  });
+
+  test("502 and 504 look like a proxy's", async () => {
+    for (const status of [502, 504]) {
+      const id = await fault({ status });
+      const response = await lab.get('/v1/me');
+      assert.equal(response.status, status);
+      assert.equal(response.headers.get('content-type'), 'text/html');
+      assert.equal(response.headers.get('x-request-id'), null);
+      assert.equal(response.headers.get('x-wirewatch-lab'), id);
+      assert.match(await response.text(), new RegExp(`<h1>${status} `));
+    }
+  });
+});
+
+describe('which requests', () => {
+  const statuses = async (count: number, target = '/v1/me') => {
+    const found: number[] = [];
+    for (let at = 0; at < count; at += 1) found.push((await lab.get(target)).status);
+    return found;
+  };
+
+  test('by endpoint, count and order', async () => {
+    await fault({ status: 503, endpoint: 'listChanges' });
+    await fault({ status: 429, endpoint: 'getMe', times: 2 });
+    await fault({ status: 500, endpoint: 'getMe', after: 1 });
+    assert.deepEqual(await statuses(5), [429, 429, 200, 500, 200]);
+    assert.deepEqual(await statuses(2, START), [503, 200]);
+  });
+
+  test('by probability, from the seed', async () => {
+    await fault({ status: 500, probability: 0.5 });
+    const found = await statuses(40);
+    const failed = found.filter((status) => status === 500).length;
+    assert.ok(failed > 5 && failed < 35, `${failed} of 40`);
+    await lab.control('fault-clear');
+    await fault({ status: 500, probability: 0 });
+    assert.deepEqual(await statuses(3), [200, 200, 200]);
+  });
+
+  test('one request, by its Prefer header', async () => {
+    const response = await lab.get('/v1/me', { prefer: 'code=503' });
+    assert.equal(response.status, 503);
+    assert.equal(response.headers.get('x-wirewatch-lab'), 'prefer');
+    assert.equal(response.headers.get('preference-applied'), 'code=503');
+    const daily = await lab.get(START, { prefer: 'respond-async, code=daily_allowance' });
+    assert.equal(daily.status, 429);
+    assert.equal((await lab.get('/v1/me', { prefer: 'code=299' })).status, 200);
+    assert.equal((await lab.get('/v1/me')).status, 200);
+  });
+
+  test('a request that is refused anyway leaves the fault for the next', async () => {
+    await fault({ status: 500 });
+    assert.equal(
+      (await fetch(`${lab.url}/v1/me`, { headers: { authorization: 'Bearer nobody' } })).status,
+      401,
+    );
+    assert.deepEqual(await statuses(2), [500, 200]);
+  });
+});
+
+describe('what happens to the body and the connection', () => {
+  test('a delay, and a slow body', async () => {
+    const id = await fault({ delay: '300ms' });
+    const beganMs = performance.now();
+    const late = await lab.get('/v1/me');
+    assert.ok(performance.now() - beganMs >= 290);
+    assert.equal(late.headers.get('x-wirewatch-lab'), id);
+    const bytes = (await (await lab.get('/v1/me')).text()).length;
+    await fault({ slow: bytes * 2 });
+    const slowMs = performance.now();
+    const slow = await lab.get('/v1/me');
+    const headMs = performance.now();
+    assert.equal((await slow.text()).length, bytes);
+    assert.ok(performance.now() - slowMs >= 390, 'half a second, minus the last pause');
+    assert.ok(performance.now() - headMs >= 100, 'the head must be sent immediately');
+  });
+
+  test('a lab ends at once, even during a delay', () =>
+    inFolder(async (own) => {
+      const other = await startLab(own);
+      const cuts = [];
+      for (const spec of [{ delay: '1d' }, { delay: '1d', close: true }]) {
+        await other.control('fault-add', spec);
+        cuts.push(assert.rejects(other.get('/v1/me')));
+        for (let left = 1; left > 0; ) [{ left }] = (await other.control('fault-list')).slice(-1);
+      }
+      await other.stop();
+      await Promise.all(cuts);
+    }));
+
+  test('cut, reset, truncated, corrupted', async () => {
+    const whole = await received();
+    assert.deepEqual([whole.end, whole.bytes.length], ['end', whole.length]);
+    await fault({ cut_after: 50 });
+    const cut = await received();
+    assert.deepEqual(
+      [cut.bytes.toString(), cut.length],
+      [whole.bytes.subarray(0, 50).toString(), whole.length],
+    );
+    assert.equal(cut.end, 'ECONNRESET');
+    await fault({ cut_after: 50, reset: true });
+    assert.equal((await received()).end, 'ECONNRESET');
+    await fault({ truncate: 30 });
+    const truncated = await received();
+    assert.deepEqual([truncated.end, truncated.length], ['end', 30]);
+    assert.deepEqual(truncated.bytes, whole.bytes.subarray(0, 30));
+    await fault({ corrupt: true });
+    const corrupted = await received();
+    assert.deepEqual([corrupted.end, corrupted.length], ['end', whole.length]);
+    assert.notDeepEqual(corrupted.bytes, whole.bytes);
+    assert.equal(corrupted.bytes.filter((byte) => byte === 0xff).length, 8);
+    await fault({ reset: true });
+    const reset = await received();
+    assert.deepEqual([reset.bytes.length, reset.end], [0, 'ECONNRESET']);
+  });
+
+  test('a keep-alive connection is closed when the next request arrives', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    assert.equal((await received(agent)).end, 'end');
+    await fault({ close: true });
+    const closed = await received(agent);
+    assert.deepEqual([closed.end, closed.isReused], ['ECONNRESET', true]);
+    assert.equal((await received(agent)).end, 'end');
+    agent.destroy();
+  });
+
+  test('a compressed response is tampered with as it is sent', async () => {
+    const [plain, packed] = await Promise.all([
+      lab.get(START),
+      lab.get(START, { 'accept-encoding': 'gzip' }),
+    ]);
+    assert.deepEqual(await packed.json(), await plain.json());
+    await fault({ corrupt: true });
+    const broken = await lab.get(START, { 'accept-encoding': 'gzip' });
+    await assert.rejects(broken.text());
+  });
+});
+
+describe('pages', () => {
+  test('an empty page has has_more, and its cursor repeats the position', async () => {
+    const whole = await lab.read(`${START}&limit=5`);
+    await lab.control('empty-page', { times: 2 });
+    const first = await checked(`${START}&limit=5`);
+    assert.deepEqual([first.body.data, first.body.has_more], [[], true]);
+    assert.ok(first.headers.get('link')?.includes(first.body.next_cursor));
+    const second = await checked(`${CHANGES}?cursor=${first.body.next_cursor}&limit=5`);
+    assert.deepEqual([second.body.data, second.body.has_more], [[], true]);
+    assert.deepEqual(
+      (await lab.read(`${CHANGES}?cursor=${second.body.next_cursor}&limit=5`)).data,
+      whole.data,
+    );
+  });
+
+  test('a page is delivered twice', async () => {
+    await lab.control('duplicate');
+    const first = await checked(`${START}&limit=5`);
+    assert.equal(first.headers.has('x-wirewatch-lab'), false, 'there is no earlier page to repeat');
+    const again = await checked(`${CHANGES}?cursor=${first.body.next_cursor}&limit=5`);
+    assert.ok(again.headers.has('x-wirewatch-lab'));
+    assert.deepEqual(again.body, first.body);
+    const next = await checked(`${CHANGES}?cursor=${again.body.next_cursor}&limit=5`);
+    assert.notDeepEqual(next.body.data, first.body.data);
+    assert.equal(next.headers.has('x-wirewatch-lab'), false);
+  });
+});
+
+test('the report has every request, with its faults', async () => {
+  await fault({ status: 429, retry_after: 7, endpoint: 'listChanges' });
+  await lab.get(`${START}&limit=5`, { 'user-agent': 'poller/1' });
+  const page = await lab.read(`${START}&limit=5&content_type=text`);
+  await lab.get(`${CHANGES}?cursor=${page.next_cursor}`);
+  await lab.get('/v1/nothing');
+  const { faults, requests, seed, now } = await lab.control('report');
+  assert.equal(seed, '1');
+  assert.ok(Date.parse(now) >= Date.parse(requests[0].at));
+  assert.deepEqual([faults.length, faults[0].fired, faults[0].left], [1, 1, 0]);
+  const [refused, read, next, nowhere] = requests;
+  assert.equal(requests.length, 4);
+  assert.deepEqual(
+    [refused.endpoint, refused.status, refused.code, refused.retry_after, refused.fault, refused.user_agent],
+    ['listChanges', 429, 'rate_limited', 7, faults[0].id, 'poller/1'],
+  );
+  assert.deepEqual(
+    [read.parameters, read.rows, read.cursor_given, read.has_more, read.as_of, read.complete, read.key_id],
+    [
+      { since: '2026-03-28T23:59:00Z', limit: '5', content_type: 'text' },
+      5,
+      page.next_cursor,
+      true,
+      page.as_of,
+      true,
+      lab.key.split('_')[2],
+    ],
+  );
+  assert.equal(next.parameters.cursor, page.next_cursor);
+  assert.deepEqual([nowhere.endpoint, nowhere.path, nowhere.status], [null, '/v1/nothing', 404]);
+  assert.ok(Date.parse(read.at) > 0 && Date.parse(read.real_at) > 0 && read.finished_at >= read.at);
+  const later = await lab.control('report', { after: read.number });
+  assert.equal(later.requests.length, 2);
+});
+
+test('invalid faults are refused', async () => {
+  const refused = async (spec: object) => {
+    const response = await fetch(`${lab.url}/operations/lab-fault-add`, {
+      method: 'POST',
+      body: JSON.stringify(spec),
+      headers: { 'content-type': 'application/json' },
+    });
+    assert.equal(response.status, 400, JSON.stringify(spec));
+    return (await lab.json(response)).detail;
+  };
+  assert.match(await refused({}), /needs an effect: expected at least one of status, code, delay/);
+  assert.match(await refused({ status: 418 }), /^status: expected one of 400, 401/);
+  assert.match(await refused({ status: 500, code: 'rate_limited' }), /belongs to the status 429, not to 500/);
+  assert.match(await refused({ code: 'daily_allowance', retry_after: 5 }), /waits until 00:00 UTC/);
+  assert.match(await refused({ status: 503, pages: 2 }), /^pages: says how far duplicate goes back/);
+  assert.match(await refused({ delay: 'soon' }), /^delay: expected a duration such as 500ms/);
+  assert.match(await refused({ status: 500, endpoint: 'getEverything' }), /^endpoint: expected one of/);
+});

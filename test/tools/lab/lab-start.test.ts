@@ -1,0 +1,106 @@
+/** How a lab starts: the seed determines its detections and key, and no other lab may use its folder. */
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { follow, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
+import { inFolder, runProgram } from '../../support/program.ts';
+
+test('a seed gives the same month of detections and the same key at any time', async () => {
+  const seen: { ids: string[]; key: string }[] = [];
+  for (const [seed, clock] of [
+    ['7', SPRING],
+    ['7', '2027-10-01T12:34Z'],
+    ['8', SPRING],
+  ] as const) {
+    await inFolder(async (folder) => {
+      const keyFile = join(folder, 'key.txt');
+      await withLab(folder, ['--seed', seed, '--clock', clock, '--key-file', keyFile], async (lab) => {
+        assert.equal(readFileSync(keyFile, 'utf8').trim(), lab.key);
+        const { now } = await lab.control('clock');
+        const aheadMs = Date.parse(now) - Date.parse(clock);
+        assert.ok(aheadMs >= 0 && aheadMs < 300_000, `the clock shows ${now}`);
+        const { rows, as_of } = await follow(
+          lab,
+          `since=${new Date(Date.parse(clock) - 1000).toISOString()}`,
+        );
+        assert.ok(Date.parse(clock) - Date.parse(as_of) < 600_000 + 300_000, as_of);
+        const me = await lab.read('/v1/me');
+        assert.deepEqual(
+          me.subscriptions.map((one: { id: number; content_types: string[] }) => [one.id, one.content_types]),
+          [
+            [7001, ['text', 'image']],
+            [7002, ['text', 'image']],
+          ],
+        );
+        const starts = me.subscriptions.map((one: { data_starts: { text: string } }) => one.data_starts.text);
+        const daysAgo = (Date.parse(clock) - Math.min(...starts.map(Date.parse))) / 86_400_000;
+        assert.ok(daysAgo > 28 && daysAgo < 32, `data start ${daysAgo} days ago`);
+        assert.deepEqual(me.data_gaps, { text: [], image: [] });
+        assert.equal((await lab.read('/v1/health')).status, 'ok');
+        assert.doesNotMatch(lab.run.stderr(), /backfill-lab-month/, 'the initial month must not be logged');
+        seen.push({ ids: rows.map(({ id, version }) => `${id} ${version}`), key: lab.key });
+      });
+    });
+  }
+  const [first, second, third] = seen;
+  assert.ok(first !== undefined && first.ids.length > 500);
+  assert.deepEqual(second, first);
+  assert.notDeepEqual(third?.ids, first.ids);
+  assert.notEqual(third?.key, first.key);
+});
+
+test('a key can be set; an invalid one is refused', async () => {
+  await inFolder(async (folder) => {
+    const generated = runProgram(['key', 'generate', '--name', 'ci', '--json']);
+    await generated.ended;
+    const { key } = JSON.parse(generated.stdout());
+    await withLab(folder, ['--key', key], async (lab) => {
+      assert.equal(lab.key, key);
+      assert.equal((await lab.get('/v1/me')).status, 200);
+    });
+    assert.ok(!existsSync(join(folder, 'ready.json')), 'the lab must delete its ready file');
+    const wrong = runProgram(['lab', '--data', join(folder, 'other'), '--key', `${key}a`]);
+    assert.equal(await wrong.ended, 2);
+    assert.match(wrong.stderr(), /Expected a whole API key/);
+  });
+});
+
+test('a lab recreates its own folder, which no other command opens; nor does a lab open another', async () => {
+  await inFolder(async (folder) => {
+    const before = await startLab(folder, ['--clock', SPRING]);
+    const month = await follow(before, SINCE_SPRING);
+    await before.control('drop', { rows: 5 });
+    const twice = runProgram(['lab', '--data', before.data, '--port', '0']);
+    assert.equal(await twice.ended, 1);
+    assert.match(twice.stderr(), /already using the data folder/);
+    assert.equal((await before.get('/v1/me')).status, 200, 'the running lab must not be disturbed');
+    await before.stop();
+    for (const args of [['serve', '--port', '0'], ['status'], ['key', 'list'], ['audit'], ['verify']]) {
+      const run = runProgram([...args, '--data', before.data]);
+      assert.equal(await run.ended, 78, args.join(' '));
+      assert.match(run.stderr(), /belongs to "wirewatch lab"/);
+    }
+    const demo = runProgram(['demo', '--data', before.data, '--port', '0']);
+    assert.equal(await demo.ended, 78);
+    assert.match(demo.stderr(), /not a folder of "wirewatch demo", which would delete what is in it/);
+    const other = join(folder, 'installation');
+    assert.equal(await runProgram(['account', 'add', 'acme', '--name', 'Acme', '--data', other]).ended, 0);
+    const filled = join(folder, 'filled');
+    mkdirSync(filled);
+    writeFileSync(join(filled, 'thesis.txt'), 'the only copy');
+    writeFileSync(join(filled, 'wirewatch-lab.json'), '{}');
+    for (const data of [other, filled]) {
+      const run = runProgram(['lab', '--data', data, '--port', '0']);
+      assert.equal(await run.ended, 78);
+      assert.match(run.stderr(), /is not empty and not a folder of "wirewatch lab"/);
+    }
+    assert.equal(readFileSync(join(filled, 'thesis.txt'), 'utf8'), 'the only copy');
+    await withLab(folder, ['--clock', SPRING], async (lab) => {
+      const { rows } = await follow(lab, SINCE_SPRING);
+      assert.equal(rows.length, month.rows.length);
+      const drops = await lab.control('report');
+      assert.deepEqual(drops.actions, [], 'no state of the earlier lab may remain');
+    });
+  });
+});

@@ -1,0 +1,283 @@
+/** `wirewatch pull --compare`: it accepts every good copy, and detects every bad one (contract: Client procedures). */
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, test } from 'node:test';
+import { openApiDocument } from '../../../src/openapi/document.ts';
+import { DAY_MS, formatMs } from '../../../src/time.ts';
+import { createApi } from '../../../src/tools/pull/api.ts';
+import { compareCopy } from '../../../src/tools/pull/compare.ts';
+import { type Copy, START } from '../../../src/tools/pull/copy.ts';
+import { sharedAppliance } from '../../support/appliance.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
+import { words } from '../../support/manual.ts';
+import { memoryInUse } from '../../support/memory.ts';
+import { inFolder, runProgram } from '../../support/program.ts';
+import { withService } from '../../support/pull.ts';
+
+// Separators of lines and paragraphs, which end no line of NDJSON.
+const headlines = ['Mills\u2028 A', 'Mills\u2029 A', ...Array.from({ length: 28 }, () => 'Mills')];
+const texts = headlines.map((article_headline) => newRow({ article_headline }));
+const image = newRow({ source_internal_id: 601 });
+
+const appliance = await sharedAppliance();
+await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
+await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([image]));
+
+interface Compared {
+  readonly equal: boolean;
+  readonly detections: number;
+  readonly changed_since: number;
+  readonly differences: {
+    id: string;
+    kind: string;
+    copy_version: number | null;
+    service_version: number | null;
+  }[];
+}
+
+function argsIn(folder: string, ...more: string[]): string[] {
+  const keyFile = join(folder, 'key');
+  writeFileSync(keyFile, appliance.key);
+  return ['pull', '--base-url', appliance.serving().url, '--key-file', keyFile, ...more];
+}
+
+async function run(args: string[]) {
+  const program = runProgram(args);
+  return { code: await program.ended, stderr: program.stderr(), stdout: program.stdout() };
+}
+
+async function fullCopy(folder: string): Promise<string> {
+  const into = join(folder, 'copy.db');
+  const { code, stderr } = await run(argsIn(folder, '--into', into, '--full'));
+  assert.equal(code, 0, stderr);
+  return into;
+}
+
+async function compared(folder: string, into: string, ...more: string[]): Promise<Compared> {
+  const { code, stderr, stdout } = await run(argsIn(folder, '--into', into, '--compare', '--json', ...more));
+  assert.equal(stderr, '');
+  const found: Compared = JSON.parse(stdout);
+  assert.equal(code, found.equal ? 0 : 1);
+  return found;
+}
+
+/** Rescores a row with a later time: no visible member changes, except for `changes`. */
+async function scoredAgain(row: Row, changes: Row = {}): Promise<void> {
+  const windowMs = nextWindowMs();
+  const again = { ...row, last_scored_at: formatMs(windowMs), exported_at: formatMs(windowMs), ...changes };
+  await appliance.dropped(fileName('newswire', windowMs), ndjson([again]));
+}
+
+const at = (index: number): Row => texts[index] ?? {};
+
+function bodyIn(into: string, id: string): Record<string, unknown> {
+  const db = new DatabaseSync(into);
+  const row = db.prepare('SELECT body FROM detections WHERE id = ?').get(id);
+  db.close();
+  return JSON.parse(String(row?.body));
+}
+
+function edit(path: string, sql: string): void {
+  const db = new DatabaseSync(path);
+  db.exec(sql);
+  db.close();
+}
+
+test('the guide and the OpenAPI document say which members change in place', () => {
+  for (const text of [words('client-guide'), JSON.stringify(openApiDocument())])
+    assert.match(
+      text.replace(/[\s`]+/g, ' '),
+      /last_scored_at and exported_at.*(updated|brought up to date) in place/,
+    );
+});
+
+test('the memory of a comparison does not grow with the copy', () =>
+  withService([], [], async ([, , baseUrl = '']) => {
+    let growth = 0;
+    async function* rows() {
+      const before = memoryInUse().heap;
+      for (let row = 0; row < 30_000; row += 1)
+        yield { id: `t.7001.1.${row}`, version: 1, first_detected_at: formatMs(DAY_MS) };
+      growth = memoryInUse().heap - before;
+    }
+    const copy: Copy = {
+      position: () => ({ ...START, cursor: 'c' }),
+      rows,
+      count: () => null,
+      store: () => 0,
+      [Symbol.dispose]: () => {},
+    };
+    const api = createApi({ baseUrl, key: 'x', onWait: () => {}, signal: new AbortController().signal });
+    const start = { me: { subscriptions: [] }, dateMs: 0, since: formatMs(0) };
+    const { detections } = await compareCopy({ api, copy, start, onPage: () => {} });
+    assert.equal(detections, 30_000);
+    assert.ok(growth < 2_000_000, `${growth} bytes`);
+  }));
+
+describe('pull --compare', () => {
+  test('finds a copy equal after a rescore in place', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const id = idOf(at(0));
+      await scoredAgain(at(0));
+      assert.equal((await run(argsIn(folder, '--into', into))).code, 0);
+      const [copied, served] = [bodyIn(into, id), await appliance.detection(id)];
+      assert.equal(copied.version, served?.version);
+      assert.notEqual(
+        copied.last_scored_at,
+        served?.last_scored_at,
+        'a naive comparison must find differences',
+      );
+      assert.notEqual(copied.exported_at, served?.exported_at);
+      const all = texts.length + 1;
+      assert.deepEqual(await compared(folder, into), {
+        into,
+        equal: true,
+        detections: all,
+        changed_since: 0,
+        differences: [],
+      });
+      const { stdout } = await run(argsIn(folder, '--into', into, '--compare'));
+      assert.equal(stdout, `The copy ${into} matches the service: ${all} detections compared.\n`);
+    }));
+
+  test('accepts separators of lines within a text, in either format', () =>
+    inFolder(async (folder) => {
+      for (const format of ['sqlite', 'ndjson']) {
+        const into = join(folder, `copy.${format}`);
+        assert.equal((await run(argsIn(folder, '--into', into, '--format', format, '--full'))).code, 0);
+        for (const headline of ['Mills\u2028 A', 'Mills\u2029 A'])
+          assert.ok(readFileSync(into, 'utf8').includes(headline), `${format} must have the line separators`);
+        assert.equal((await compared(folder, into, '--format', format)).equal, true, format);
+      }
+    }));
+
+  test('finds a copy equal after the appliance was moved to another address', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const id = idOf(image, 'imagewire');
+      await appliance.restart({ WIREWATCH_SERVER_BASE_URL: 'https://moved.example/ww' });
+      try {
+        const [copied, served] = [bodyIn(into, id), await appliance.detection(id)];
+        assert.notDeepEqual(copied.source, served?.source);
+        assert.equal((await compared(folder, into)).equal, true);
+      } finally {
+        await appliance.restart();
+      }
+    }));
+
+  test('finds missing and extra detections, other versions and other content', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const [missing, older, other, foreign] = [idOf(at(1)), idOf(at(2)), idOf(at(3)), 't.7001.9.9'];
+      const changed = { ...bodyIn(into, other), article: { id: 5 } };
+      edit(
+        into,
+        `DELETE FROM detections WHERE id = '${missing}';
+         UPDATE detections SET version = 7, body = json_set(body, '$.version', 7) WHERE id = '${older}';
+         UPDATE detections SET body = '${JSON.stringify(changed)}' WHERE id = '${other}';
+         INSERT INTO detections SELECT '${foreign}', 1, json_set(body, '$.id', '${foreign}')
+           FROM detections WHERE id = '${other}'`,
+      );
+      const { equal, detections, differences } = await compared(folder, into);
+      assert.deepEqual([equal, detections], [false, texts.length + 1]);
+      const byKind = new Map(differences.map((difference) => [difference.kind, difference]));
+      assert.equal(differences.length, 4);
+      const of = (kind: string) => {
+        const { id, copy_version, service_version } = byKind.get(kind) ?? {};
+        return [id, copy_version, service_version];
+      };
+      assert.deepEqual(of('not in the copy'), [missing, null, 1]);
+      assert.deepEqual(of('other version'), [older, 7, 1]);
+      assert.deepEqual(of('other content'), [other, 1, 1]);
+      assert.deepEqual(of('not in the service'), [foreign, 1, null]);
+      const { code, stdout } = await run(argsIn(folder, '--into', into, '--compare'));
+      assert.equal(code, 1);
+      assert.match(stdout, /other content +1 +1$/m);
+      assert.match(
+        stdout,
+        /^The copy .*copy\.db differs from the service: 4 differences in 31 detections\.$/m,
+      );
+    }));
+
+  test('ignores changes since the copy was last updated', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      await scoredAgain(at(4), { strength_score: 99 });
+      const early = await compared(folder, into);
+      assert.deepEqual([early.equal, early.changed_since, early.differences], [true, 1, []]);
+      assert.equal((await run(argsIn(folder, '--into', into))).code, 0);
+      const late = await compared(folder, into);
+      assert.deepEqual([late.equal, late.changed_since], [true, 0]);
+    }));
+
+  test('a detection in the future is in no period, and no difference', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const [id, ahead] = [idOf(at(5)), formatMs(Date.now() + DAY_MS)];
+      edit(
+        into,
+        `INSERT INTO detections SELECT 't.7001.1.77', 1, json_set(body, '$.first_detected_at', '${ahead}', '$.id', 't.7001.1.77')
+         FROM detections WHERE id = '${id}'`,
+      );
+      assert.equal((await compared(folder, into)).equal, true);
+    }));
+
+  test('accepts lines of another client: the highest version of each, members in any order, with --since', () =>
+    inFolder(async (folder) => {
+      const since = new Date().toISOString();
+      await scoredAgain(at(6), { strength_score: 12 });
+      const into = await fullCopy(folder);
+      const upToDate = new Date().toISOString();
+      const db = new DatabaseSync(into);
+      const bodies = db.prepare('SELECT body FROM detections').all();
+      db.close();
+      const current = bodies.map(({ body }) => Object.entries(JSON.parse(String(body))).reverse());
+      const first = [['version', 1], ...(current[0] ?? []).filter(([name]) => name !== 'version')];
+      const lines = [...current, first].map((members) => `${JSON.stringify(Object.fromEntries(members))}\n`);
+      const mine = join(folder, 'mine.ndjson');
+      writeFileSync(mine, lines.join(''));
+      assert.equal((await compared(folder, mine, '--format', 'ndjson')).equal, true);
+      assert.ok(!existsSync(`${mine}.place`) && !existsSync(`${mine}.lock`), 'no file may be created');
+      writeFileSync(mine, lines.filter((line) => !line.includes(idOf(at(6)))).join(''));
+      const later = await compared(folder, mine, '--format', 'ndjson', '--since', upToDate);
+      assert.equal(later.equal, false);
+      const left = await compared(folder, mine, '--format', 'ndjson', '--since', since);
+      assert.deepEqual([left.equal, left.changed_since], [true, 1]);
+      writeFileSync(mine, `${lines[0]}{"id":"t.7001.1.1"}\n`);
+      const { code, stderr } = await run(argsIn(folder, '--into', mine, '--compare', '--format', 'ndjson'));
+      assert.deepEqual([code, /mine\.ndjson, line 2: expected a detection/.test(stderr)], [1, true], stderr);
+    }));
+
+  test('accepts a copy of lines with half a line at its end, as after a crash', () =>
+    inFolder(async (folder) => {
+      const into = join(folder, 'copy.ndjson');
+      const format = ['--format', 'ndjson'];
+      assert.equal((await run(argsIn(folder, '--into', into, '--full', ...format))).code, 0);
+      writeFileSync(into, '{"id":"t.70', { flag: 'a' });
+      assert.equal((await compared(folder, into, ...format)).equal, true);
+    }));
+
+  test('refuses an incomplete copy, and conflicting options', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      const notes = join(folder, 'notes.txt');
+      writeFileSync(notes, 'my notes');
+      const half = await fullCopy(folder);
+      edit(half, 'UPDATE state SET cursor = NULL');
+      for (const [code, message, ...args] of [
+        [1, /there is no copy .*--full/, '--into', join(folder, 'none.db')],
+        [1, /was not made by pull.*--format ndjson/, '--into', notes],
+        [1, /is not complete yet.*without --compare/, '--into', half],
+        [2, /--compare' cannot be used with option '--full'/, '--into', into, '--full'],
+        [2, /--compare' cannot be used with option '--follow'/, '--into', into, '--follow'],
+      ] as const) {
+        const refused = await run(argsIn(folder, '--compare', ...args));
+        assert.equal(refused.code, code, refused.stderr);
+        assert.match(refused.stderr, message);
+        assert.ok(!existsSync(join(folder, 'none.db')));
+      }
+    }));
+});
