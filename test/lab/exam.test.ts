@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { openApiDocument } from '../../src/openapi/document.ts';
-import { programCommand } from '../support/command.ts';
+import { programCommand, runBeside } from '../support/command.ts';
 import { type Lab, startLab, withLab } from '../support/lab.ts';
 import { example } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
@@ -284,9 +284,18 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       );
       assert.deepEqual(await lab.control('fault-list'), []);
       const client = writeClient(folder, CLIENT);
-      const run = runProgram(['lab', 'exam', '--data', lab.data, '--client', client, '--copy', 'echo rows']);
-      assert.equal(await run.ended, 1);
-      assert.match(run.stderr(), /--copy: line 1: expected one detection a line/);
+      const run = await runBeside([
+        'lab',
+        'exam',
+        '--data',
+        lab.data,
+        '--client',
+        client,
+        '--copy',
+        'echo rows',
+      ]);
+      assert.equal(run.status, 1);
+      assert.match(run.stderr, /--copy: line 1: expected one detection a line/);
     }));
 });
 
@@ -294,8 +303,8 @@ test('the exam needs a running lab', async () => {
   await inFolder(async (folder) => {
     const lab = await startLab(folder);
     await lab.stop();
-    const run = runProgram(['lab', 'exam', '--data', lab.data]);
-    assert.equal(await run.ended, 1);
-    assert.match(run.stderr(), /no lab runs in/);
+    const run = await runBeside(['lab', 'exam', '--data', lab.data]);
+    assert.equal(run.status, 1);
+    assert.match(run.stderr, /no lab runs in/);
   });
 });

@@ -120,7 +120,7 @@ function choose(all: readonly Case[], { share, seed }: PartOptions): Case[] {
   const kinds = ranks(places, ({ of }) => of.item.kind);
   const first = ranks(
     kinds.filter(({ rank }) => rank === 0).map(({ of }) => of),
-    ({ of }) => of.item.injection.name,
+    ({ of }) => of.item.injection.name ?? '',
   ).sort((one, other) => one.rank - other.rank);
   const rest = kinds.filter(({ rank }) => rank > 0);
   return [...first, ...rest].slice(0, Math.ceil(all.length * share)).map(({ of }) => of.of.item);
