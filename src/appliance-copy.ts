@@ -41,6 +41,7 @@ export function createApplianceCopy(
   let kept: KeptCopy | null = null;
   let following: CopyState | null = null;
   let heardMs = now();
+  const writing = Promise.withResolvers<void>();
   /** The entry for which ingest waits. */
   let proposed: { readonly entry: Mark; readonly decided: () => void } | null = null;
 
@@ -61,6 +62,8 @@ export function createApplianceCopy(
         kept?.wake();
       }),
     role: (): Role => role,
+    /** Resolves once a standby has become the writer. */
+    writing: (): Promise<void> => writing.promise,
     state: (): CopyState | null => kept?.state() ?? following,
     /** Begins to write, if this machine is the writer and has a place. */
     write(): void {
@@ -97,6 +100,7 @@ export function createApplianceCopy(
     promoted(): void {
       if (role === 'writer') return;
       role = 'writer';
+      writing.resolve();
       following = null;
       conditions.set('copy behind', null);
       log.warn({ to: copy.to }, 'this machine is the writer now: it was promoted');

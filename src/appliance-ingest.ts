@@ -51,6 +51,8 @@ export interface CopyWork {
   readonly decide: Decide;
   following(state: CopyState): void;
   promoted(): void;
+  /** Resolves after {@link promoted}. */
+  writing(): Promise<void>;
 }
 
 export type ApplianceIngest = ReturnType<typeof startApplianceIngest>;
@@ -101,7 +103,11 @@ export function startApplianceIngest(
   void ingest.ended.then(() => {
     reading = null;
   });
-  return { ...ingest, begun, reading: () => reading };
+  const promote = async (by: object): Promise<void> => {
+    await ingest.promote(by);
+    await surroundings.copy.writing();
+  };
+  return { ...ingest, promote, begun, reading: () => reading };
 }
 
 function receive(

@@ -6,6 +6,7 @@ import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { runBeside } from '../support/command.ts';
 import { fileName, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { metricsOfManual } from '../support/manual.ts';
@@ -276,10 +277,10 @@ test('a port in use is exit code 1, with a hint', async () => {
     const settings = { WIREWATCH_ADMIN_PORT: port };
     const first = runProgram(['serve', '--data', `${root}/a`, '--port', '0'], settings);
     await first.url();
-    const second = runProgram(['serve', '--data', `${root}/b`, '--port', '0'], settings);
-    assert.equal(await second.ended, 1);
+    const second = await runBeside(['serve', '--data', `${root}/b`, '--port', '0'], settings);
+    assert.equal(second.status, 1);
     assert.match(
-      second.stderr(),
+      second.stderr,
       /the administration cannot listen on 127\.0\.0\.1, port \d+: .*\[admin\] host and port/,
     );
     first.kill('SIGTERM');

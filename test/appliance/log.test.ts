@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSyn
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { createInstallation, TEST_SETTINGS } from '../support/appliance.ts';
+import { runBeside } from '../support/command.ts';
 import { type Line, linesOf, serve, serving, source } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
@@ -63,9 +64,9 @@ describe('in a log file', () => {
       writeFileSync(path.join(drop, name), 'x');
       const run = serve(folder, file);
       const line = await lineIn(run, file, 'file refused');
-      const status = runProgram(['ingest', 'status', '--json', '--data', data]);
-      assert.equal(await status.ended, 0, status.stderr());
-      for (const shown of [readFileSync(file, 'utf8'), status.stdout()]) {
+      const status = await runBeside(['ingest', 'status', '--json', '--data', data]);
+      assert.equal(status.status, 0, status.stderr);
+      for (const shown of [readFileSync(file, 'utf8'), status.stdout]) {
         assert.doesNotMatch(shown, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
         assert.ok(shown.includes('evil\\u009b2J\\u0085\\u007f\\u202e\\u001b[2J'), shown);
       }

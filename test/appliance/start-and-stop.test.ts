@@ -12,7 +12,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS } from '../../src/time.ts';
 import { type Appliance, createInstallation, startAppliance } from '../support/appliance.ts';
-import { programCommand } from '../support/command.ts';
+import { programCommand, runBeside } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { inFolder, type LogLine, type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
@@ -214,10 +214,10 @@ test('a port or folder in use is exit code 1, with a hint', async () => {
   await serving(async () => {
     await inFolder(async (folder) => {
       const { port } = new URL(url);
-      const second = runProgram(['serve', '--data', join(folder, 'data'), '--port', port]);
-      assert.equal(await second.ended, 1);
+      const second = await runBeside(['serve', '--data', join(folder, 'data'), '--port', port]);
+      assert.equal(second.status, 1);
       const message = `cannot listen on 127\\.0\\.0\\.1, port ${port}: another program is using this address.*--port`;
-      assert.match(second.stderr(), new RegExp(message));
+      assert.match(second.stderr, new RegExp(message));
       const third = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
       await third.url();
       third.kill('SIGTERM');

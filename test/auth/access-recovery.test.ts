@@ -10,7 +10,7 @@ import { after, before, describe, test } from 'node:test';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createInstallation, createKey, type Installation, type Serving } from '../support/appliance.ts';
-import { runProgram } from '../support/program.ts';
+import { runBeside } from '../support/command.ts';
 import { until } from '../support/until.ts';
 
 const REPLACED = 'access.db could not be used: its spare copy took its place';
@@ -117,9 +117,9 @@ describe('a start finds', () => {
     const paths = [path(), path('-spare')];
     const sound = paths.map((one) => readFileSync(one));
     for (const one of paths) writeFileSync(one, 'no database '.repeat(5000));
-    const run = runProgram(['serve', '--port', '0', '--data', installation.data]);
-    assert.equal(await run.ended, 78);
-    assert.match(run.stderr(), /access\.db cannot be used: .*wirewatch restore BACKUP --replace/);
+    const run = await runBeside(['serve', '--port', '0', '--data', installation.data]);
+    assert.equal(run.status, 78);
+    assert.match(run.stderr, /access\.db cannot be used: .*wirewatch restore BACKUP --replace/);
     for (const [index, one] of paths.entries()) writeFileSync(one, sound[index] ?? '');
     await (await installation.serve()).stop();
   });

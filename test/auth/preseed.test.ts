@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { runBeside } from '../support/command.ts';
 import {
   ACCOUNT,
   command,
@@ -155,10 +156,10 @@ describe('a start', () => {
       return lineOf(running, DIFFERS)?.differences;
     };
     assert.equal(await start(), undefined);
-    const rotate = runProgram(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
-    assert.equal(await rotate.ended, 0, rotate.stderr());
+    const rotate = await runBeside(['key', 'rotate', 'abcdefghij23', '--data', other, '--config', file]);
+    assert.equal(rotate.status, 0, rotate.stderr);
     assert.match(
-      rotate.stdout(),
+      rotate.stdout,
       /still has an entry for abcdefghij23\. It does not restore the old key; remove it\.\n$/,
     );
     await json('key', 'set', 'abcdefghij23', '--expires', 'none', '--data', other);

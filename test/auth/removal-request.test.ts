@@ -98,11 +98,17 @@ describe('interrupted', () => {
     }
   });
 
-  for (const [what, lose] of [
-    ['killed before access.db has the commit', (path: string) => cpSync(`${path}-before`, path)],
-    ['access.db is made again from its log', () => {}],
+  for (const [what, subject, lose] of [
+    [
+      'killed before access.db has the commit',
+      'subscription',
+      (path: string) => cpSync(`${path}-before`, path),
+    ],
+    ['access.db is made again from its log', 'subscription', () => {}],
+    ['access.db is made again from its log', 'account', () => {}],
     [
       'a backup is restored on a new machine',
+      'account',
       (_: string, { cli, data }: Installation) => {
         const backup = `${data}-backup`;
         cli(['backup', backup]);
@@ -112,38 +118,37 @@ describe('interrupted', () => {
       },
     ],
   ] as const)
-    for (const subject of ['subscription', 'account'] as const)
-      test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
-        const installation = createInstallation();
-        try {
-          await ingest(
-            installation,
-            [7001, 7002].map((id) => newRow({ subscription_id: id })),
-          );
-          const path = join(installation.data, 'access.db');
-          cpSync(path, `${path}-before`);
-          beginRemoval(installation.data, subject === 'account' ? 'agency' : 7001);
-          for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
-          lose(path, installation);
+    test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
+      const installation = createInstallation();
+      try {
+        await ingest(
+          installation,
+          [7001, 7002].map((id) => newRow({ subscription_id: id })),
+        );
+        const path = join(installation.data, 'access.db');
+        cpSync(path, `${path}-before`);
+        beginRemoval(installation.data, subject === 'account' ? 'agency' : 7001);
+        for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+        lose(path, installation);
 
-          installation.cli(['account', 'add', 'rival', '--name', 'Rival']);
-          const add = ['subscription', 'add', '7001', '--account', 'rival'];
-          assert.match(
-            installation.cli(add, { anyStatus: true }).stderr,
-            /7001 was removed.*still being deleted/,
-          );
-          const id = subject === 'account' ? 'agency' : '7001';
-          const { stdout } = installation.cli([subject, 'remove', id, '--yes']);
-          assert.match(stdout, /had already been removed/);
-          const left = subject === 'account' ? 0 : 1;
-          reading(join(installation.data, 'detections.db'), (db) =>
-            assert.equal(countOf(db, 'detection'), left),
-          );
-          installation.cli(add);
-        } finally {
-          installation.remove();
-        }
-      });
+        installation.cli(['account', 'add', 'rival', '--name', 'Rival']);
+        const add = ['subscription', 'add', '7001', '--account', 'rival'];
+        assert.match(
+          installation.cli(add, { anyStatus: true }).stderr,
+          /7001 was removed.*still being deleted/,
+        );
+        const id = subject === 'account' ? 'agency' : '7001';
+        const { stdout } = installation.cli([subject, 'remove', id, '--yes']);
+        assert.match(stdout, /had already been removed/);
+        const left = subject === 'account' ? 0 : 1;
+        reading(join(installation.data, 'detections.db'), (db) =>
+          assert.equal(countOf(db, 'detection'), left),
+        );
+        installation.cli(add);
+      } finally {
+        installation.remove();
+      }
+    });
 
   test('a removal whose request is lost is completed by the next start', async () => {
     const installation = createInstallation();

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { test } from 'node:test';
-import { runToEnd } from '../support/command.ts';
+import { runAlone } from '../support/command.ts';
 import { cleanEnv } from '../support/scripts.ts';
 
-const wirewatch = (...args: string[]) => runToEnd(args);
+const wirewatch = (...args: string[]) => runAlone(args);
 
 const root = path.join(import.meta.dirname, '..', '..');
 

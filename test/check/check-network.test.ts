@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { check } from '../support/check.ts';
+import { runBeside } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 test('a private key that everybody can read is reported with a fix', { skip: WITHOUT_OPENSSL }, () =>
@@ -63,17 +64,17 @@ test('settings that a running Wirewatch does not use yet are named, without secr
         ['warn', 'others than configured: ingest.quiet_ms, alerts.command'],
       );
       assert.match(changed?.what_to_do ?? '', /^Restart Wirewatch/);
-      const status = runProgram(['status', '--json', '--data', data]);
-      assert.equal(await status.ended, 0, status.stderr());
-      assert.ok(!status.stdout().includes('token-of-a-pager'));
-      assert.deepEqual(JSON.parse(status.stdout()).settings.changed, [
+      const status = await runBeside(['status', '--json', '--data', data]);
+      assert.equal(status.status, 0, status.stderr);
+      assert.ok(!status.stdout.includes('token-of-a-pager'));
+      assert.deepEqual(JSON.parse(status.stdout).settings.changed, [
         { name: 'ingest.quiet_ms', running: 500, configured: 77 },
         { name: 'alerts.command', running: null, configured: null },
       ]);
       write('[ingest]\nquiet = 1\n');
-      const shown = runProgram(['status', '--data', data]);
-      assert.equal(await shown.ended, 0);
-      assert.match(shown.stdout(), /^settings .*quiet: unknown setting.*\n/m);
+      const shown = await runBeside(['status', '--data', data]);
+      assert.equal(shown.status, 0);
+      assert.match(shown.stdout, /^settings .*quiet: unknown setting.*\n/m);
     } finally {
       running.kill('SIGTERM');
       await running.ended;

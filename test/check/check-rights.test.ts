@@ -1,24 +1,19 @@
 /** `wirewatch check`: configured accounts and permissions. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { AS_OTHER, OTHER_ID } from '../support/another-user.ts';
+import { AS_OTHER, canBeRunByAnother, OTHER_ID } from '../support/another-user.ts';
 import { check, checked, command, snapshot, startAndStop } from '../support/check.ts';
-import { programCommand } from '../support/command.ts';
+import { runBeside } from '../support/command.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
 const isRoot = process.getuid?.() === 0;
 
-const WITHOUT_ANOTHER_USER = isRoot && !canBeRunByAnother() ? 'it cannot be run as another user here' : false;
-
-/** Whether that user can read the program. */
-function canBeRunByAnother(): boolean {
-  if (process.env.WIREWATCH_PROGRAM !== undefined) return false;
-  const { command, args } = programCommand(['version']);
-  return spawnSync('setpriv', [...AS_OTHER, command, ...args]).status === 0;
-}
+const WITHOUT_ANOTHER_USER =
+  isRoot && (process.env.WIREWATCH_PROGRAM !== undefined || !canBeRunByAnother())
+    ? 'it cannot be run as another user here'
+    : false;
 
 function asAnother(args: readonly string[]): RunningProgram {
   const through = (program: string, own: readonly string[]): [string, readonly string[]] =>
@@ -59,9 +54,9 @@ test('configured accounts that a start would refuse are found; the check changes
     const wrong = await preseedFinding(`${account}${subscription}${keyOf('other')}`);
     assert.deepEqual([wrong.code, wrong.status], [1, 'bad']);
     assert.match(wrong.detail, /keys\[0\]\.account: account other does not exist/);
-    const run = runProgram(['serve', '--data', data, '--config', file]);
-    assert.equal(await run.ended, 78);
-    assert.ok(run.stderr().includes(wrong.detail), 'the start must report the same');
+    const run = await runBeside(['serve', '--data', data, '--config', file]);
+    assert.equal(run.status, 78);
+    assert.ok(run.stderr.includes(wrong.detail), 'the start must report the same');
 
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
     const before = snapshot(data);

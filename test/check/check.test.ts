@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import { check, command, snapshot, startAndStop } from '../support/check.ts';
+import { runBeside } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 async function takePort(): Promise<{ port: string; close: () => void }> {
@@ -188,9 +189,9 @@ test('a drop folder in which something else has the name of a Wirewatch folder i
 
 test('text output: a line for each finding, its hint below, a count at the end', () =>
   inFolder(async (folder) => {
-    const run = runProgram(['check', '--data', join(folder, 'data'), '--port', '0']);
-    assert.equal(await run.ended, 0);
-    assert.match(run.stdout(), /^ok {4}configuration {2,}no configuration file/m);
-    assert.match(run.stdout(), /^warn {2}data folder .*\n +-> The first start/m);
-    assert.match(run.stdout(), /\n0 bad, \d+ warnings?, \d+ OK\.\n$/);
+    const run = await runBeside(['check', '--data', join(folder, 'data'), '--port', '0']);
+    assert.equal(run.status, 0);
+    assert.match(run.stdout, /^ok {4}configuration {2,}no configuration file/m);
+    assert.match(run.stdout, /^warn {2}data folder .*\n +-> The first start/m);
+    assert.match(run.stdout, /\n0 bad, \d+ warnings?, \d+ OK\.\n$/);
   }));

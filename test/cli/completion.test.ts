@@ -5,17 +5,17 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { SHELLS } from '../../src/cli/completion.ts';
-import { programCommand } from '../support/command.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { programCommand, runBeside } from '../support/command.ts';
+import { inFolder } from '../support/program.ts';
 
 const has = (shell: string) => spawnSync(shell, ['--version']).status === 0;
 const scripts = new Map<string, string>();
 
 before(async () => {
   for (const shell of SHELLS) {
-    const program = runProgram(['completion', shell]);
-    assert.equal(await program.ended, 0, program.stderr());
-    scripts.set(shell, program.stdout());
+    const program = await runBeside(['completion', shell]);
+    assert.equal(program.status, 0, program.stderr);
+    scripts.set(shell, program.stdout);
   }
 });
 
@@ -87,7 +87,7 @@ for (const shell of SHELLS) {
 }
 
 test('another shell is wrong usage', async () => {
-  const program = runProgram(['completion', 'tcsh']);
-  assert.equal(await program.ended, 2);
-  assert.match(program.stderr(), /'tcsh' is not a valid <shell>\. Expected one of bash, zsh, fish\./);
+  const program = await runBeside(['completion', 'tcsh']);
+  assert.equal(program.status, 2);
+  assert.match(program.stderr, /'tcsh' is not a valid <shell>\. Expected one of bash, zsh, fish\./);
 });

@@ -7,12 +7,12 @@ import { describe, test } from 'node:test';
 import { listeningUrl } from '../../src/config/listening.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { runBeside } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 async function healthcheck(args: readonly string[], settings: Readonly<Record<string, string>> = {}) {
-  const run = runProgram(['healthcheck', ...args], settings);
-  const code = await run.ended;
-  return { code, stdout: run.stdout(), stderr: run.stderr() };
+  const { status, stdout, stderr } = await runBeside(['healthcheck', ...args], settings);
+  return { code: status, stdout, stderr };
 }
 
 /** Runs `use` with a server that always sends this response. */
@@ -161,8 +161,8 @@ test('an installation that has never served is not running, whoever has its port
   inFolder((folder) =>
     answering(health(200, 0), async (url) => {
       const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
-      const added = runProgram(['account', 'add', 'agency', '--name', 'Agency', '--data', folder]);
-      assert.equal(await added.ended, 0);
+      const added = await runBeside(['account', 'add', 'agency', '--name', 'Agency', '--data', folder]);
+      assert.equal(added.status, 0);
       const { code, stderr } = await healthcheck(['--data', folder], settings);
       assert.equal(code, 1);
       assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);

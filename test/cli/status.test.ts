@@ -7,9 +7,9 @@ import { statusText } from '../../src/operations/status-views.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { NOTHING_READ } from '../../src/windows/reach.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import { programCommand } from '../support/command.ts';
+import { programCommand, runBeside } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder } from '../support/program.ts';
 import { onTerminal, terminalMissing } from '../support/terminal.ts';
 import { until } from '../support/until.ts';
 
@@ -102,13 +102,13 @@ test('--watch updates it on a terminal', { skip: terminalMissing }, async () => 
 
 test('--watch needs a terminal; a folder without an installation is exit code 78', () =>
   inFolder(async (folder) => {
-    const watching = runProgram(['status', '--watch', '--data', appliance.data]);
-    assert.equal(await watching.ended, 2);
-    assert.match(watching.stderr(), /--watch needs a terminal/);
-    const none = runProgram(['status', '--data', folder]);
-    assert.equal(await none.ended, 78);
-    assert.match(none.stderr(), /there is no installation in .*--data/);
-    assert.equal(none.stdout(), '');
+    const watching = await runBeside(['status', '--watch', '--data', appliance.data]);
+    assert.equal(watching.status, 2);
+    assert.match(watching.stderr, /--watch needs a terminal/);
+    const none = await runBeside(['status', '--data', folder]);
+    assert.equal(none.status, 78);
+    assert.match(none.stderr, /there is no installation in .*--data/);
+    assert.equal(none.stdout, '');
   }));
 
 const NOTHING = { enabled: true, ...NOTHING_READ };

@@ -1,7 +1,6 @@
 /** `wirewatch verify` and `compact`, and the scrub of a running appliance. */
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -9,7 +8,7 @@ import { listSegments } from '../../src/log/segment.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
-import { programCommand } from '../support/command.ts';
+import { runToEnd } from '../support/command.ts';
 import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { until } from '../support/until.ts';
@@ -35,10 +34,7 @@ async function drop(serving: Serving, rows: number): Promise<void> {
 }
 
 const cli = (...args: string[]) => installation.cli(args, { anyStatus: true });
-const run = (...args: string[]) => {
-  const { command, args: all, options } = programCommand(args);
-  return spawnSync(command, all, options).status;
-};
+const run = (...args: string[]) => runToEnd(args).status;
 const changed = (sql: string) => {
   const db = openDatabase(join(installation.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   db.exec(sql);

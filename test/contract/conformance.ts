@@ -226,7 +226,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'its 429 is rate_limited only | me | its own 429 is only for the request rate',
   ]),
   ...rules('GET /v1/schema/detection', [
-    'any valid credential, any scope | schema | any valid credential can read it, with any scope',
+    'any valid credential, any scope | every-credential | the detection endpoints require detections:read; me and schema accept any scope',
     'schema_version alone, v1 | schema | schema_version is the only parameter, and v1 its only value',
     'ETag and Cache-Control: no-cache | schema | the response has a strong ETag, no-cache, and the common headers',
     'If-None-Match: 304 without a body | schema | If-None-Match with the current ETag is 304, with its headers and without a body',

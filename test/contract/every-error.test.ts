@@ -14,6 +14,7 @@ import {
   sharedWithDetections,
   withServer,
 } from '../support/every-endpoint.ts';
+import { words } from '../support/words.ts';
 
 const server = await sharedWithDetections();
 const key = server.makeKey().key;
@@ -53,15 +54,8 @@ test('400: a cursor that this endpoint did not issue', async () => {
 });
 
 test('400: a malformed detection id; 404: an unknown one', async () => {
-  for (const id of [
-    'x',
-    't.1.1',
-    'T.1.1.1',
-    't.01.1.1',
-    't.1.1.1.1',
-    't.1.1.-1',
-    `t.1.1.${'1'.repeat(16)}`,
-  ]) {
+  const malformed = words('x t.1.1 T.1.1.1 t.01.1.1 t.1.1.1.1 t.1.1.-1 a%2Fb % %ff %63hanges t.7001.1.1%0a');
+  for (const id of [...malformed, `t.1.1.${'1'.repeat(16)}`]) {
     const response = await server.get(`/v1/detections/${id}`, key);
     await assertProblem(response, [400, 'invalid_request', 'Invalid request'], 4, id);
   }

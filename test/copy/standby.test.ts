@@ -119,14 +119,17 @@ test('what changes something is refused there, with where to do it; so it is whi
 
 test('promoted while the writer stands still, it ingests; the writer then finds its place taken, and answers 503', async () => {
   writer.pause('SIGSTOP');
-  const { stdout } = other.cli(['promote']);
-  assert.match(stdout, /This machine is the writer now/);
-  assert.equal(await roleOf(standby), 'writer');
-  const before = await rowsOf(standby);
-  drop();
-  await until('a file that is read', async () => (await rowsOf(standby)) !== before);
-  other.cli(['account', 'add', 'third', '--name', 'Third']);
-  writer.pause('SIGCONT');
+  try {
+    const { stdout } = other.cli(['promote']);
+    assert.match(stdout, /This machine is the writer now/);
+    assert.equal(await roleOf(standby), 'writer');
+    const before = await rowsOf(standby);
+    drop();
+    await until('a file that is read', async () => (await rowsOf(standby)) !== before);
+    other.cli(['account', 'add', 'third', '--name', 'Third']);
+  } finally {
+    writer.pause('SIGCONT');
+  }
   await until('the takeover', async () => (await roleOf(writer)) === 'superseded');
   assert.equal(await rowsOf(writer), 'status 503');
   assert.equal((await writer.get('/v1/health')).status, 503);

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { revokeKey } from '../../src/auth/keys.ts';
 import { namesEntityTag } from '../../src/http/entity-tag.ts';
 import { NOW_MS, sharedServer, startTestServer } from '../support/server.ts';
 
@@ -138,17 +137,6 @@ function fits(type: string | undefined, value: unknown): boolean {
   if (type === 'timestamp') return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(String(value));
   return type === 'integer' ? Number.isInteger(value) : typeof value === type;
 }
-
-test('any valid credential can read it, with any scope', async () => {
-  for (const scopes of [['reports:read'], ['exports:create'], ['detections:read']] as const) {
-    const { key: other } = server.makeKey({ scopes: [...scopes] });
-    assert.equal((await server.get(PATH, other)).status, 200, scopes[0]);
-  }
-  for (const path of [PATH, `${PATH}?nope=1`]) {
-    const response = await server.get(path);
-    assert.deepEqual([response.status, response.headers.get('cache-control')], [401, 'no-store']);
-  }
-});
 
 test('the response has a strong ETag, no-cache, and the common headers', async () => {
   const response = await server.get(PATH, key);
@@ -291,58 +279,6 @@ test('HEAD has the status and the headers of GET, and no body', async () => {
   const unnamed = await exchange('HEAD', '', '', '');
   assert.match(unnamed, /^HTTP\/1\.1 401 /);
   assert.ok(unnamed.endsWith('\r\n\r\n'));
-});
-
-test('another method is 405 with Allow: GET, HEAD; a trailing slash is another path', async () => {
-  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
-    const response = await server.get(PATH, key, { method });
-    assert.deepEqual([response.status, response.headers.get('allow')], [405, 'GET, HEAD'], method);
-  }
-  for (const path of [
-    `${PATH}/`,
-    '/v1/schema',
-    '/v1/schema/',
-    '/v1/schema/detections',
-    '/V1/schema/detection',
-  ])
-    assert.equal((await server.get(path, key)).status, 404, path);
-});
-
-test('an access token of any scope works like its key: GET, HEAD, 304, and a shared rate', async () => {
-  const { id, key: own } = server.makeKey({ scopes: ['reports:read'] });
-  const form = { grant_type: 'client_credentials', client_id: id, client_secret: own };
-  const granted = await server.get('/oauth/token', undefined, {
-    method: 'POST',
-    body: new URLSearchParams(form),
-  });
-  const { access_token: token } = JSON.parse(await granted.text());
-  const byKey = await server.get(PATH, own);
-  const byToken = await server.get(PATH, token);
-  assert.deepEqual([byKey.status, byToken.status], [200, 200]);
-  assert.equal(await byToken.text(), await byKey.text());
-  const etag = byToken.headers.get('etag') ?? assert.fail('no ETag');
-  assert.equal(etag, byKey.headers.get('etag'));
-  const remaining = (response: Response) => Number(response.headers.get('ratelimit-remaining'));
-  assert.equal(remaining(byToken), remaining(byKey) - 1);
-
-  const unchanged = await server.get(PATH, token, conditional(etag));
-  assert.deepEqual([unchanged.status, await unchanged.text()], [304, '']);
-  assert.equal(unchanged.headers.get('cache-control'), 'no-cache');
-  assert.equal(remaining(unchanged), remaining(byToken) - 1);
-  for (const [headers, status] of [
-    ['', 200],
-    [`If-None-Match: ${etag}\r\n`, 304],
-  ] as const) {
-    const head = await exchange('HEAD', headers, '', `Authorization: Bearer ${token}\r\n`);
-    assert.match(head, new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*\r\nETag: ${etag}\r\n`));
-    assert.ok(head.endsWith('\r\n\r\n'), 'a body');
-  }
-
-  revokeKey(server.access, id, NOW_MS);
-  for (const init of [{}, { method: 'HEAD' }, conditional(etag)]) {
-    const refused = await server.get(PATH, token, init);
-    assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [401, 'Bearer']);
-  }
 });
 
 test('every request counts against the rate, also 304 and HEAD', async () => {

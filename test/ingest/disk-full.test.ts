@@ -17,7 +17,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode } from '../../src/refused.ts';
 import { putFile } from '../support/appliance.ts';
-import { NO_PRELOAD } from '../support/command.ts';
+import { NO_PRELOAD, runBeside } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { failingCall } from '../support/preload.ts';
@@ -46,9 +46,9 @@ const RUN_ON_FULL_DISK = `${COPY}; ${FILL}; echo $$ > "$3"; shift 3; exec "$@"`;
 const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).status === 0;
 
 async function command(...args: string[]): Promise<string> {
-  const run = runProgram(args);
-  assert.equal(await run.ended, 0, run.stderr());
-  return run.stdout();
+  const run = await runBeside(args);
+  assert.equal(run.status, 0, run.stderr);
+  return run.stdout;
 }
 
 /** Runs a command in the {@link NAMESPACE} of a running program. */

@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
+import { runBeside } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 const KEYS = 12;
@@ -37,9 +38,9 @@ test('on a full disk every revocation succeeds at once, running, stopped and aft
 
 async function onFullDisk(data: string, drop: string, ballast: string): Promise<void> {
   const cli = async (...args: string[]) => {
-    const run = runProgram([...args, '--data', data]);
-    assert.equal(await run.ended, 0, `${args.join(' ')}: ${run.stderr()}`);
-    return run.stdout();
+    const run = await runBeside([...args, '--data', data]);
+    assert.equal(run.status, 0, `${args.join(' ')}: ${run.stderr}`);
+    return run.stdout;
   };
   await cli('account', 'add', 'acme', '--name', 'Acme');
   await cli('subscription', 'add', '7001', '--account', 'acme');

@@ -16,6 +16,7 @@ import {
   type Installation,
   startAppliance,
 } from '../support/appliance.ts';
+import { runBeside } from '../support/command.ts';
 import { type Console, openConsole } from '../support/console-client.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
@@ -214,14 +215,14 @@ test('an appliance that hangs is named with its process id, and its end frees th
     await serving.url();
     const pid = readProcessId(dataFolder(data)) ?? Number.NaN;
     process.kill(pid, 'SIGSTOP');
-    const waiting = runProgram(['account', 'list', '--data', data]);
-    assert.equal(await waiting.ended, 1);
+    const waiting = await runBeside(['account', 'list', '--data', data]);
+    assert.equal(waiting.status, 1);
     assert.match(
-      waiting.stderr(),
+      waiting.stderr,
       new RegExp(`Process ${pid} .* has not answered for 5 seconds.*kill -9 ${pid}`),
     );
     process.kill(pid, 'SIGKILL');
     await serving.ended;
-    const again = runProgram(['account', 'list', '--data', data]);
-    assert.equal(await again.ended, 0, again.stderr());
+    const again = await runBeside(['account', 'list', '--data', data]);
+    assert.equal(again.status, 0, again.stderr);
   }));

@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SAMPLES } from '../../src/samples/samples.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { runBeside } from '../support/command.ts';
 import { metricsOfManual } from '../support/manual.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder } from '../support/program.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config');
 
@@ -23,16 +24,16 @@ test('config/ holds exactly the samples, as they are printed', () => {
 });
 
 test('the program lists and prints them; another name is exit code 2', async () => {
-  const listed = runProgram(['sample']);
-  assert.equal(await listed.ended, 0);
-  for (const { name } of SAMPLES) assert.ok(listed.stdout().includes(name), name);
-  const one = runProgram(['sample', 'nginx.conf']);
-  assert.equal(await one.ended, 0);
-  assert.equal(one.stdout().trim(), sample('nginx.conf').trim());
-  const none = runProgram(['sample', 'apache.conf']);
-  assert.equal(await none.ended, 2);
+  const listed = await runBeside(['sample']);
+  assert.equal(listed.status, 0);
+  for (const { name } of SAMPLES) assert.ok(listed.stdout.includes(name), name);
+  const one = await runBeside(['sample', 'nginx.conf']);
+  assert.equal(one.status, 0);
+  assert.equal(one.stdout.trim(), sample('nginx.conf').trim());
+  const none = await runBeside(['sample', 'apache.conf']);
+  assert.equal(none.status, 2);
   assert.match(
-    none.stderr(),
+    none.stderr,
     /no sample "apache\.conf"\. Samples: wirewatch\.toml, wirewatch\.service, nginx\.conf/,
   );
 });

@@ -15,8 +15,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { AS_OTHER, OTHER_ID as NOBODY } from '../support/another-user.ts';
-import { NO_PRELOAD } from '../support/command.ts';
+import { AS_OTHER, canBeRunByAnother, OTHER_ID as NOBODY } from '../support/another-user.ts';
+import { NO_PRELOAD, runBeside } from '../support/command.ts';
 import { programCalls, syncedAfter } from '../support/disk-calls.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
@@ -92,10 +92,10 @@ test('root opens nothing in the folder of another user, and says how to run as t
       ['compact'],
       ['verify'],
     ]) {
-      const run = runProgram([...args, '--data', data], { WIREWATCH_LOG_FILE: log });
-      assert.equal(await run.ended, 78, `${args}: ${run.stderr()}`);
+      const run = await runBeside([...args, '--data', data], { WIREWATCH_LOG_FILE: log });
+      assert.equal(run.status, 78, `${args}: ${run.stderr}`);
       const advice = `the data folder ${data} belongs to nobody: run this as that user, for example: runuser -u nobody -- wirewatch ...`;
-      assert.ok(run.stderr().includes(advice), `${args}: ${run.stderr()}`);
+      assert.ok(run.stderr.includes(advice), `${args}: ${run.stderr}`);
     }
     assert.deepEqual(readdirSync(folder), ['data']);
     assert.deepEqual(readdirSync(data), ['wirewatch.log']);
@@ -103,7 +103,7 @@ test('root opens nothing in the folder of another user, and says how to run as t
 });
 
 test('another user is told whose folder it is, not that there is no installation', async (context) => {
-  if (process.getuid?.() !== 0) return context.skip('only root can try it');
+  if (!canBeRunByAnother()) return context.skip('it cannot be run as another user here');
   await inFolder(async (folder) => {
     const data = join(folder, 'data');
     await startedAndStopped(serveOn(data));
@@ -127,7 +127,7 @@ test('another user is told whose folder it is, not that there is no installation
 });
 
 test('root operates the Wirewatch that another user runs', async (context) => {
-  if (process.getuid?.() !== 0) return context.skip('only root can try it');
+  if (!canBeRunByAnother()) return context.skip('it cannot be run as another user here');
   await inFolder(async (folder) => {
     const data = join(folder, 'data');
     mkdirSync(data, { mode: 0o700 });
@@ -139,8 +139,8 @@ test('root operates the Wirewatch that another user runs', async (context) => {
     ];
     const serving = runProgram(['serve', '--port', '0', '--data', data], {}, { through });
     await serving.url();
-    const add = runProgram(['account', 'add', 'a', '--name', 'A', '--data', data]);
-    assert.equal(await add.ended, 0, add.stderr());
+    const add = await runBeside(['account', 'add', 'a', '--name', 'A', '--data', data]);
+    assert.equal(add.status, 0, add.stderr);
     const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
     assert.ok(names.includes('access.db'));
     for (const name of names) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
@@ -166,13 +166,13 @@ test('no file in the folder may be a link, for a start or a command', async () =
         ['account', 'list'],
         ['backup', join(folder, 'b')],
       ]) {
-        const run = runProgram([...args, '--data', data]);
-        assert.equal(await run.ended, 78, `${args} ${name}: ${run.stderr()}`);
-        assert.ok(run.stderr().includes(`${path} is a link.`), run.stderr());
+        const run = await runBeside([...args, '--data', data]);
+        assert.equal(run.status, 78, `${args} ${name}: ${run.stderr}`);
+        assert.ok(run.stderr.includes(`${path} is a link.`), run.stderr);
       }
-      const checked = runProgram(['check', '--data', data]);
-      assert.equal(await checked.ended, 1);
-      assert.match(checked.stdout(), /data folder .*is a link/);
+      const checked = await runBeside(['check', '--data', data]);
+      assert.equal(checked.status, 1);
+      assert.match(checked.stdout, /data folder .*is a link/);
       rmSync(path);
       if (before !== null) writeFileSync(path, before, { mode: 0o600 });
     }
@@ -241,12 +241,12 @@ test('a command that ingests is refused on a drop folder other than the one in u
     const [data, drop] = [join(folder, 'data'), join(folder, 'exports')];
     await startedAndStopped(serveOn(data, '--drop', drop));
     const replay = ['ingest', 'replay', '--data', data];
-    const refused = runProgram(replay);
-    assert.notEqual(await refused.ended, 0);
-    assert.match(refused.stderr(), /data\/drop is not the drop folder of .*--drop/);
+    const refused = await runBeside(replay);
+    assert.notEqual(refused.status, 0);
+    assert.match(refused.stderr, /data\/drop is not the drop folder of .*--drop/);
     assert.ok(!existsSync(join(data, 'drop')));
-    const named = runProgram([...replay, '--drop', drop]);
-    assert.equal(await named.ended, 0, named.stderr());
+    const named = await runBeside([...replay, '--drop', drop]);
+    assert.equal(named.status, 0, named.stderr);
   });
 });
 
@@ -287,9 +287,9 @@ test('a path that is not a folder is refused with exit code 78', async () => {
       ['account', 'add', 'a', '--name', 'A'],
       ['account', 'list'],
     ]) {
-      const run = runProgram([...args, '--data', join(folder, 'data')]);
-      assert.equal(await run.ended, 78, args.join(' '));
-      assert.match(run.stderr(), /data is a file, not a folder\. Name another folder with --data\.$/m);
+      const run = await runBeside([...args, '--data', join(folder, 'data')]);
+      assert.equal(run.status, 78, args.join(' '));
+      assert.match(run.stderr, /data is a file, not a folder\. Name another folder with --data\.$/m);
     }
   });
 });
@@ -309,9 +309,9 @@ for (const args of [
         return context.skip('no file system can be mounted here');
       if (!isRoot) chmodSync(data, 0o500);
       try {
-        const run = runProgram([...args, '--data', data]);
-        assert.equal(await run.ended, 78, run.stderr());
-        assert.match(run.stderr(), /cannot use the data folder .*Run as the owner of the folder/);
+        const run = await runBeside([...args, '--data', data]);
+        assert.equal(run.status, 78, run.stderr);
+        assert.match(run.stderr, /cannot use the data folder .*Run as the owner of the folder/);
       } finally {
         if (isRoot) spawnSync('umount', [data]);
         else chmodSync(data, 0o700);

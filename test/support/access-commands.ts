@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
-import { runProgram } from './program.ts';
+import { runBeside } from './command.ts';
 
 export const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
@@ -38,9 +38,8 @@ export function prepareAccess(): void {
 
 /** Runs one command on the shared data folder, unless it names another. */
 export async function wirewatch(...args: string[]): Promise<End> {
-  const run = runProgram(args, { WIREWATCH_DATA: root });
-  const code = await run.ended;
-  return { code, stdout: run.stdout(), stderr: run.stderr() };
+  const { status, stdout, stderr } = await runBeside(args, { WIREWATCH_DATA: root });
+  return { code: status, stdout, stderr };
 }
 
 export async function json(...args: string[]) {

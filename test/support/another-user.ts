@@ -1,4 +1,14 @@
 /** Permissions do not restrict root: this user is for what must not be allowed. `setpriv` runs a command as it. */
+import { spawnSync } from 'node:child_process';
+import { programCommand } from './command.ts';
+
 export const OTHER_ID = 65_534;
 
 export const AS_OTHER = [`--reuid=${OTHER_ID}`, `--regid=${OTHER_ID}`, '--clear-groups'];
+
+/** Whether this is root, and that user can read the program: not if it lies below a private folder. */
+export function canBeRunByAnother(): boolean {
+  if (process.getuid?.() !== 0) return false;
+  const { command, args } = programCommand(['version']);
+  return spawnSync('setpriv', [...AS_OTHER, command, ...args]).status === 0;
+}

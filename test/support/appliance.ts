@@ -3,17 +3,14 @@
  *
  * The program is `dist/main.cjs`, or the executable that WIREWATCH_PROGRAM names (command.ts).
  */
-import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach } from 'node:test';
 import type { Match } from '../../src/detection/match.ts';
-import { programCommand } from './command.ts';
+import { type EndedCommand, runToEnd } from './command.ts';
 import { type LogLine, type RunningProgram, runProgram } from './program.ts';
 
-/** Much longer than any step takes: only a failing test waits this long. */
-const TIMEOUT_MS = 120_000;
 const LOG_LINES_SHOWN = 60;
 
 /** Fast, and without limits unless a test sets them. */
@@ -26,18 +23,12 @@ export const TEST_SETTINGS = {
   WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
 
-export interface CommandResult {
-  readonly status: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 export interface Installation {
   readonly data: string;
   readonly drop: string;
   readonly key: string;
   /** Runs a command on the data folder; throws if it fails, unless `anyStatus`. */
-  cli(args: readonly string[], options?: { readonly anyStatus?: boolean }): CommandResult;
+  cli(args: readonly string[], options?: { readonly anyStatus?: boolean }): EndedCommand;
   /** Starts `serve`; resolves when it listens. */
   serve(settings?: Readonly<Record<string, string>>): Promise<Serving>;
   /** Starts `serve` without waiting. */
@@ -282,14 +273,12 @@ function runCommand(
   args: readonly string[],
   settings: Readonly<Record<string, string>>,
   anyStatus: boolean,
-): CommandResult {
-  const { command, args: all, options } = programCommand(args, settings);
-  const result = spawnSync(command, all, { ...options, encoding: 'utf8', timeout: TIMEOUT_MS });
-  if (result.error !== undefined) throw result.error;
-  const { status, stdout, stderr } = result;
+): EndedCommand {
+  const result = runToEnd(args, settings);
+  const { status, stderr } = result;
   if (status !== 0 && !anyStatus)
     throw new Error(`wirewatch ${args.join(' ')} ended with ${status}: ${stderr}`);
-  return { status, stdout, stderr };
+  return result;
 }
 
 function isOutcome(line: LogLine): boolean {

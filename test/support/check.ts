@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Finding } from '../../src/check/finding.ts';
+import { runBeside } from './command.ts';
 import { type RunningProgram, runProgram } from './program.ts';
 
 export interface Checked {
@@ -12,13 +13,17 @@ export interface Checked {
 }
 
 export async function check(data: string, ...args: string[]): Promise<Checked> {
-  return checked(runProgram(['check', '--json', '--data', data, ...args]));
+  const { status, stdout, stderr } = await runBeside(['check', '--json', '--data', data, ...args]);
+  return findingsOf(status, stdout, stderr);
 }
 
 export async function checked(run: RunningProgram): Promise<Checked> {
-  const code = await run.ended;
-  assert.equal(run.stderr(), '');
-  const findings: Finding[] = JSON.parse(run.stdout());
+  return findingsOf(await run.ended, run.stdout(), run.stderr());
+}
+
+function findingsOf(code: number | null, stdout: string, stderr: string): Checked {
+  assert.equal(stderr, '');
+  const findings: Finding[] = JSON.parse(stdout);
   for (const finding of findings) {
     assert.deepEqual(Object.keys(finding), ['check', 'status', 'detail', 'what_to_do']);
     assert.equal(finding.what_to_do === null, finding.status === 'ok', JSON.stringify(finding));
@@ -33,8 +38,8 @@ export async function checked(run: RunningProgram): Promise<Checked> {
 }
 
 export async function command(data: string, ...args: string[]): Promise<void> {
-  const run = runProgram([...args, '--data', data]);
-  assert.equal(await run.ended, 0, run.stderr());
+  const { status, stderr } = await runBeside([...args, '--data', data]);
+  assert.equal(status, 0, stderr);
 }
 
 export async function startAndStop(data: string): Promise<void> {

@@ -3,12 +3,18 @@
  * only the test's settings and PATH, so that variables of the machine (for terminal colours, say) have no effect. An
  * executable does not even get PATH, and runs in an empty folder: it must need neither.
  */
-import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
+import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { canBeWarm, runWarm, runWarmBeside } from './warm-commands.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
+
+/** Much longer than any command takes: only a failing test waits this long. */
+const TIMEOUT_MS = 120_000;
 
 /** Makes the program check and retry faster (src/pace.ts). */
 const HASTE = '20';
@@ -44,15 +50,51 @@ export function programCommand(
   };
 }
 
-/** Runs the program until it exits. @param cwd its working directory */
+export interface EndedCommand {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command to its end, in the process that stays if it can (warm-commands.ts). @param cwd its working directory */
 export function runToEnd(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+  cwd?: string,
+): EndedCommand {
+  if (!canBeWarm(args, settings)) return runAlone(args, settings, cwd);
+  const { options } = programCommand(args, settings);
+  return runWarm({ args, script: MAIN, environment: options.env, cwd: cwd ?? null });
+}
+
+/** As {@link runToEnd}, but other things happen meanwhile, such as the responses of a server in the test itself. */
+export async function runBeside(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+): Promise<EndedCommand> {
+  const { command, args: all, options } = programCommand(args, settings);
+  if (canBeWarm(args, settings))
+    return runWarmBeside({ args, script: MAIN, environment: options.env, cwd: null });
+  const child = spawn(command, all, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [stdout, stderr, [status]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
+  return { status, stdout, stderr };
+}
+
+/** Starts the program for one command, and waits for its end. @param cwd its working directory */
+export function runAlone(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): SpawnSyncReturns<string> {
   const { command, args: all, options } = programCommand(args, settings);
   const place = cwd === undefined ? {} : { cwd };
-  return spawnSync(command, all, { ...options, ...place, encoding: 'utf8' });
+  const ended = spawnSync(command, all, { ...options, ...place, encoding: 'utf8', timeout: TIMEOUT_MS });
+  if (ended.error !== undefined) throw ended.error;
+  return ended;
 }
 
 let folders: { cwd: string; addon: string } | undefined;

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { runProgram } from './program.ts';
+import { runBeside } from './command.ts';
 
 export const folder = mkdtempSync(join(tmpdir(), 'wirewatch-preseed-'));
 
@@ -27,9 +27,8 @@ export function written(text: string): string {
 }
 
 export async function command(...args: string[]) {
-  const run = runProgram(args);
-  const code = await run.ended;
-  return { code, stdout: run.stdout(), stderr: run.stderr() };
+  const { status, stdout, stderr } = await runBeside(args);
+  return { code: status, stdout, stderr };
 }
 
 export async function json(...args: string[]) {

@@ -3,14 +3,14 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { inFolder, runProgram } from './program.ts';
+import { runBeside } from './command.ts';
+import { inFolder } from './program.ts';
 
 export async function pulled(
   args: string[],
 ): Promise<{ code: number | null; stderr: string; stdout: string }> {
-  const program = runProgram(args);
-  const code = await program.ended;
-  return { code, stderr: program.stderr(), stdout: program.stdout() };
+  const { status, stdout, stderr } = await runBeside(args);
+  return { code: status, stdout, stderr };
 }
 
 /** A subscription as in the response of /v1/me. */

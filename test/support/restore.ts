@@ -1,6 +1,5 @@
 /** An appliance with 51 detections, and a copy of the first 50. Since then the first one got another headline. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,10 +8,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/store/database.ts';
 import { formatMs } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './appliance.ts';
+import { runToEnd } from './command.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
 import { runProgram } from './program.ts';
-
-export const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
 
 export let appliance: Appliance;
 export let work: string;
@@ -50,7 +48,7 @@ after(async () => {
 });
 
 export function run(...args: string[]) {
-  return spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8' });
+  return runToEnd(args);
 }
 
 export function restored(...args: string[]) {

@@ -1,12 +1,10 @@
 /** Runs `wirewatch setup` with its two files in a temporary folder. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after } from 'node:test';
-
-const MAIN = path.join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
+import { runToEnd } from './command.ts';
 
 /** A program that exists on every system, and is not in a home folder. */
 export const PROGRAM = '/bin/sh';
@@ -35,8 +33,7 @@ export function newPlaces(): Places {
 }
 
 export function wirewatch(...args: string[]) {
-  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('WIREWATCH_'));
-  return spawnSync(process.execPath, [MAIN, ...args], { encoding: 'utf8', env: Object.fromEntries(own) });
+  return runToEnd(args);
 }
 
 export interface Result {

@@ -11,9 +11,9 @@ const LONG = `long${path.sep}`;
  */
 const LONG_IN_ROOMS = new Set(
   words(`
-  console-actions console-customers console-demo copy-interrupted
-  console-overdue console-tls console-views exam log pull recovery-drafts restore-crash several-processes
-  start-advice`),
+  console-actions console-customers console-demo console-lab console-overdue console-tls console-views
+  copy-interrupted demo exam followers lab-start log log-on-terminal pull recovery-drafts restore-crash
+  several-processes slow-clients start-advice`),
 );
 
 /**

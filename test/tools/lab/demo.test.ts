@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Session } from '../../../src/admin/console/api.ts';
 import { createInstallation, type Detection } from '../../support/appliance.ts';
+import { runBeside } from '../../support/command.ts';
 import { consoleOf, redeem } from '../../support/console-client.ts';
 import { inFolder, type RunningProgram, runProgram } from '../../support/program.ts';
 
@@ -129,9 +130,9 @@ test('keys and calls work, exports keep arriving, a commands of a lab work, and 
         cursor = next.cursor;
       }
       const own = ['--account', 'sample-agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
-      const made = runProgram(['key', 'create', '--data', data, '--name', 'mine', ...own, '--json']);
-      assert.equal(await made.ended, 0, made.stderr());
-      const { key: ownKey } = JSON.parse(made.stdout());
+      const made = await runBeside(['key', 'create', '--data', data, '--name', 'mine', ...own, '--json']);
+      assert.equal(made.status, 0, made.stderr);
+      const { key: ownKey } = JSON.parse(made.stdout);
       assert.ok((await readStream(url, ownKey, fiveMinutesAgo())).rows.length > 0);
 
       const moved = runProgram(['lab', 'clock', '+1h', '--data', data]);
@@ -150,9 +151,9 @@ test('keys and calls work, exports keep arriving, a commands of a lab work, and 
       const { rows } = await readStream(url, keys[0]?.key ?? '', fiveMinutesAgo());
       assert.ok(rows.length > 5000);
     });
-    const serve = runProgram(['serve', '--data', data, '--port', '0']);
-    assert.equal(await serve.ended, 78);
-    assert.match(serve.stderr(), /belongs to "wirewatch lab" or "wirewatch demo".*--data/);
+    const serve = await runBeside(['serve', '--data', data, '--port', '0']);
+    assert.equal(serve.status, 78);
+    assert.match(serve.stderr, /belongs to "wirewatch lab" or "wirewatch demo".*--data/);
   });
 });
 
@@ -193,11 +194,11 @@ test('a port in use: only a hint, with npm syntax', () =>
         [{ npm_lifecycle_event: 'start' }, 'Choose another port: npm start -- --port 8081'],
         [{ npm_lifecycle_event: '' }, 'Choose another address or port with --host and --port.'],
       ] as const) {
-        const run = runProgram(['demo', '--data', data, '--port', port], settings);
-        assert.equal(await run.ended, 1);
+        const run = await runBeside(['demo', '--data', data, '--port', port], settings);
+        assert.equal(run.status, 1);
         const reason = `cannot listen on 127.0.0.1, port ${port}: another program is using this address`;
-        assert.equal(run.stderr(), `wirewatch: ${reason}. ${advice}\n`);
-        assert.equal(run.stdout(), '');
+        assert.equal(run.stderr, `wirewatch: ${reason}. ${advice}\n`);
+        assert.equal(run.stdout, '');
       }
     } finally {
       taking.close();
@@ -208,10 +209,10 @@ test('leaves the folder of another installation alone', async () => {
   const installation = createInstallation();
   try {
     const before = readdirSync(installation.data);
-    const run = runProgram(['demo', '--data', installation.data, '--port', '0']);
-    assert.equal(await run.ended, 78);
-    assert.match(run.stderr(), /is not empty and not a folder of "wirewatch demo".*--data/);
-    assert.equal(run.stdout(), '');
+    const run = await runBeside(['demo', '--data', installation.data, '--port', '0']);
+    assert.equal(run.status, 78);
+    assert.match(run.stderr, /is not empty and not a folder of "wirewatch demo".*--data/);
+    assert.equal(run.stdout, '');
     const made = readdirSync(installation.data).filter(
       (name) => !before.includes(name) && !name.startsWith('lock'),
     );

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { ENDPOINTS } from '../../../src/http/endpoints/all.ts';
 import { ENDPOINT_IDS } from '../../../src/operations/lab-members.ts';
 import { createInstallation } from '../../support/appliance.ts';
+import { runBeside } from '../../support/command.ts';
 import { CHANGES, type Lab, SINCE_SPRING, SPRING, withLab } from '../../support/lab.ts';
 import { example } from '../../support/manual.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
@@ -64,9 +65,9 @@ test('the commands are clients of the running lab', async () => {
       const typed = await command(lab, 'dorp');
       assert.equal(typed.code, 2);
       assert.match(typed.stderr, /unknown command "lab dorp"\. Did you mean drop\?/);
-      const nobody = runProgram(['lab', 'drop', '--data', join(folder, 'none')]);
-      assert.equal(await nobody.ended, 1);
-      assert.match(nobody.stderr(), /no lab runs in .*none\. Start one with: wirewatch lab/);
+      const nobody = await runBeside(['lab', 'drop', '--data', join(folder, 'none')]);
+      assert.equal(nobody.status, 1);
+      assert.match(nobody.stderr, /no lab runs in .*none\. Start one with: wirewatch lab/);
     }),
   );
 });
@@ -131,9 +132,9 @@ test('other operations work on a running lab, and a lab operation on no other in
   await inFolder((folder) =>
     withLab(folder, ['--clock', SPRING], async (lab) => {
       const operate = async (...args: string[]) => {
-        const run = runProgram([...args, '--data', lab.data, '--json']);
-        assert.equal(await run.ended, 0, run.stderr());
-        return JSON.parse(run.stdout());
+        const run = await runBeside([...args, '--data', lab.data, '--json']);
+        assert.equal(run.status, 0, run.stderr);
+        return JSON.parse(run.stdout);
       };
       // So that the window that ended last is free.
       await lab.control('clock', { advance: '10m' });
@@ -181,14 +182,14 @@ test('a scenario runs its steps by the clock of the lab', async () => {
       assert.match(help.text, /--scenario [\s\S]*"wirewatch manual\s+testing-your-client"/);
     });
     writeFileSync(join(folder, 'wrong.toml'), '[[steps]]\nat = "1h"\ndrop = { rowz = 1 }\n');
-    const wrong = runProgram([
+    const wrong = await runBeside([
       'lab',
       '--data',
       join(folder, 'other'),
       '--scenario',
       join(folder, 'wrong.toml'),
     ]);
-    assert.equal(await wrong.ended, 2);
-    assert.match(wrong.stderr(), /wrong\.toml, step 1: rowz: unknown; did you mean rows\?/);
+    assert.equal(wrong.status, 2);
+    assert.match(wrong.stderr, /wrong\.toml, step 1: rowz: unknown; did you mean rows\?/);
   });
 });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { runBeside } from '../../support/command.ts';
 import { follow, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 
@@ -60,9 +61,9 @@ test('a key can be set; an invalid one is refused', async () => {
       assert.equal((await lab.get('/v1/me')).status, 200);
     });
     assert.ok(!existsSync(join(folder, 'ready.json')), 'the lab must delete its ready file');
-    const wrong = runProgram(['lab', '--data', join(folder, 'other'), '--key', `${key}a`]);
-    assert.equal(await wrong.ended, 2);
-    assert.match(wrong.stderr(), /Expected a whole API key/);
+    const wrong = await runBeside(['lab', '--data', join(folder, 'other'), '--key', `${key}a`]);
+    assert.equal(wrong.status, 2);
+    assert.match(wrong.stderr, /Expected a whole API key/);
   });
 });
 
@@ -71,19 +72,19 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     const before = await startLab(folder, ['--clock', SPRING]);
     const month = await follow(before, SINCE_SPRING);
     await before.control('drop', { rows: 5 });
-    const twice = runProgram(['lab', '--data', before.data, '--port', '0']);
-    assert.equal(await twice.ended, 1);
-    assert.match(twice.stderr(), /already using the data folder/);
+    const twice = await runBeside(['lab', '--data', before.data, '--port', '0']);
+    assert.equal(twice.status, 1);
+    assert.match(twice.stderr, /already using the data folder/);
     assert.equal((await before.get('/v1/me')).status, 200, 'the running lab must not be disturbed');
     await before.stop();
     for (const args of [['serve', '--port', '0'], ['status'], ['key', 'list'], ['audit'], ['verify']]) {
-      const run = runProgram([...args, '--data', before.data]);
-      assert.equal(await run.ended, 78, args.join(' '));
-      assert.match(run.stderr(), /belongs to "wirewatch lab"/);
+      const run = await runBeside([...args, '--data', before.data]);
+      assert.equal(run.status, 78, args.join(' '));
+      assert.match(run.stderr, /belongs to "wirewatch lab"/);
     }
-    const demo = runProgram(['demo', '--data', before.data, '--port', '0']);
-    assert.equal(await demo.ended, 78);
-    assert.match(demo.stderr(), /not a folder of "wirewatch demo", which would delete what is in it/);
+    const demo = await runBeside(['demo', '--data', before.data, '--port', '0']);
+    assert.equal(demo.status, 78);
+    assert.match(demo.stderr, /not a folder of "wirewatch demo", which would delete what is in it/);
     const other = join(folder, 'installation');
     assert.equal(await runProgram(['account', 'add', 'acme', '--name', 'Acme', '--data', other]).ended, 0);
     const filled = join(folder, 'filled');
@@ -91,9 +92,9 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     writeFileSync(join(filled, 'thesis.txt'), 'the only copy');
     writeFileSync(join(filled, 'wirewatch-lab.json'), '{}');
     for (const data of [other, filled]) {
-      const run = runProgram(['lab', '--data', data, '--port', '0']);
-      assert.equal(await run.ended, 78);
-      assert.match(run.stderr(), /is not empty and not a folder of "wirewatch lab"/);
+      const run = await runBeside(['lab', '--data', data, '--port', '0']);
+      assert.equal(run.status, 78);
+      assert.match(run.stderr, /is not empty and not a folder of "wirewatch lab"/);
     }
     assert.equal(readFileSync(join(filled, 'thesis.txt'), 'utf8'), 'the only copy');
     await withLab(folder, ['--clock', SPRING], async (lab) => {

@@ -42,7 +42,8 @@ interface Case extends Chosen {
 }
 
 /**
- * Chooses the share's number of cases: first one of every kind, then one of every kind in every place, then others.
+ * Chooses the share's number of cases: first one of every call, then one of every kind, then one of every kind in every
+ * place, then others.
  *
  * TORTURE_CASE, as printed by a failure, runs only that case; "; " separates several. Ctrl-C ends the run, with the
  * figures so far.
@@ -117,7 +118,10 @@ function choose(all: readonly Case[], { share, seed }: PartOptions): Case[] {
   const shuffled = all.map((item) => ({ item, at: prng.unit() })).sort((one, other) => one.at - other.at);
   const places = ranks(shuffled, ({ item }) => item.place).sort((one, other) => one.rank - other.rank);
   const kinds = ranks(places, ({ of }) => of.item.kind);
-  const first = kinds.filter(({ rank }) => rank === 0);
+  const first = ranks(
+    kinds.filter(({ rank }) => rank === 0).map(({ of }) => of),
+    ({ of }) => of.item.injection.name ?? '',
+  ).sort((one, other) => one.rank - other.rank);
   const rest = kinds.filter(({ rank }) => rank > 0);
   return [...first, ...rest].slice(0, Math.ceil(all.length * share)).map(({ of }) => of.of.item);
 }

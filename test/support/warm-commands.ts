@@ -1,0 +1,146 @@
+/**
+ * Runs commands in a process that stays: most take a few milliseconds, but starting the program for each takes most of
+ * a second. Each test process has one, which test/support/command-process.ts describes.
+ *
+ * It runs the sources. What is about the process of a command, or about the bundle, starts the program itself:
+ * test/support/program.ts, and `runAlone` of test/support/command.ts.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { closeSync, constants, mkdtempSync, openSync, read, readSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { words } from './words.ts';
+
+export interface WarmRequest {
+  readonly args: readonly string[];
+  /** The program's script, for commands that it prints or starts. */
+  readonly script: string;
+  /** All of it. */
+  readonly environment: Readonly<NodeJS.ProcessEnv>;
+  /** Null: that of the test. */
+  readonly cwd: string | null;
+}
+
+export interface WarmResult {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Whether the process ends with this command. */
+  readonly isLast: boolean;
+}
+
+const PROCESS = join(import.meta.dirname, 'command-process.ts');
+const FLAGS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
+/** Commands that run until a signal. */
+const ENDLESS = words('serve demo lab');
+/** What takes effect only where a process starts. */
+const OF_START = /^(NODE_|LD_|TZ$|WIREWATCH_HASTE$)/;
+const CHUNK_BYTES = 65_536;
+
+/** Whether a command with these settings does the same in a process that runs others, too. */
+export function canBeWarm(args: readonly string[], settings: Readonly<Record<string, string>>): boolean {
+  return (
+    busy === null &&
+    process.platform === 'linux' &&
+    process.env.WIREWATCH_PROGRAM === undefined &&
+    !args.some((arg) => ENDLESS.includes(arg)) &&
+    !Object.keys(settings).some((name) => OF_START.test(name))
+  );
+}
+
+/** Waits for the command's end, and for nothing else. @throws Error if the process ends without a result */
+export function runWarm(request: WarmRequest): WarmResult {
+  const { results } = begin(request);
+  const chunks = new Chunks(request);
+  while (!chunks.isWhole) chunks.add(readSync(results, chunks.space));
+  return endOf(chunks.result);
+}
+
+/** As {@link runWarm}, but other things happen meanwhile; further commands wait. */
+export async function runWarmBeside(request: WarmRequest): Promise<WarmResult> {
+  while (busy !== null) await busy;
+  const { results } = begin(request);
+  const chunks = new Chunks(request);
+  const reading = async () => {
+    while (!chunks.isWhole) chunks.add((await readLater(results, { buffer: chunks.space })).bytesRead);
+  };
+  busy = reading().finally(() => {
+    busy = null;
+  });
+  await busy;
+  return endOf(chunks.result);
+}
+
+const readLater = promisify(read);
+
+/** The command that {@link runWarmBeside} waits for. */
+let busy: Promise<void> | null = null;
+
+interface Running {
+  /** Descriptors of this process. */
+  readonly requests: number;
+  readonly results: number;
+}
+
+let running: Running | undefined;
+
+function startProcess(): Running {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-commands-'));
+  const [requests, results] = [join(folder, 'requests'), join(folder, 'results')];
+  spawnSync('mkfifo', [requests, results]);
+  // One open for both keeps the others from waiting for their opposite.
+  const keepers = [requests, results].map((file) => openSync(file, constants.O_RDWR));
+  const own = { requests: openSync(requests, 'w'), results: openSync(results, 'r') };
+  const theirs = [openSync(requests, 'r'), openSync(results, 'w')];
+  rmSync(folder, { recursive: true });
+  const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, ...environment } = process.env;
+  const child = spawn(process.execPath, [...FLAGS, PROCESS], {
+    stdio: ['ignore', 'ignore', 'inherit', ...theirs],
+    env: { ...environment, WIREWATCH_HASTE: '20' },
+  });
+  child.unref();
+  for (const descriptor of [...keepers, ...theirs]) closeSync(descriptor);
+  return own;
+}
+
+function begin(request: WarmRequest): Running {
+  running ??= startProcess();
+  writeSync(running.requests, `${JSON.stringify(request)}\n`);
+  return running;
+}
+
+function endOf(result: WarmResult): WarmResult {
+  if (result.isLast && running !== undefined) {
+    closeSync(running.requests);
+    closeSync(running.results);
+    running = undefined;
+  }
+  return result;
+}
+
+/** The pieces of a result. */
+class Chunks {
+  readonly #request: WarmRequest;
+  readonly #chunks: Buffer[] = [];
+  readonly space = Buffer.alloc(CHUNK_BYTES);
+
+  constructor(request: WarmRequest) {
+    this.#request = request;
+  }
+
+  /** @throws Error if there are none: the process has ended */
+  add(bytes: number): void {
+    if (bytes === 0) throw new Error(`wirewatch ${this.#request.args.join(' ')} ended without a result`);
+    this.#chunks.push(Buffer.from(this.space.subarray(0, bytes)));
+  }
+
+  /** A result ends with the only line break, since JSON has none within a text. */
+  get isWhole(): boolean {
+    return this.#chunks.at(-1)?.at(-1) === 0x0a;
+  }
+
+  get result(): WarmResult {
+    return JSON.parse(Buffer.concat(this.#chunks).toString());
+  }
+}
