@@ -3,11 +3,12 @@ import type { AccessReader } from './auth/access-reader.ts';
 import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
 import { type KeptCopy, keepCopy } from './copy/keep.ts';
-import { openTried, placeSettings } from './copy/open-place.ts';
+import { requireNewest } from './copy/local-segment.ts';
+import { openPlace, openTried, placeSettings } from './copy/open-place.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Mark } from './log/format.ts';
 import type { Logger } from './logger.ts';
-import { misconfigured } from './refused.ts';
+import { misconfigured, reasonOf } from './refused.ts';
 import type { CopyState } from './store/copy-state.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, isThere } from './store/folder.ts';
@@ -62,6 +63,17 @@ export function createApplianceCopy(
         kept?.wake();
       }),
     role: (): Role => role,
+    /** Whether damaged parts of the log can be made anew from the copy now. */
+    async canHeal(): Promise<boolean> {
+      if (copy.to === '') return false;
+      try {
+        await requireNewest(await openPlace(copy.to, placeSettings(copy)), folder);
+        return true;
+      } catch (error) {
+        log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be made anew from the copy');
+        return false;
+      }
+    },
     /** Resolves once a standby has become the writer. */
     writing: (): Promise<void> => writing.promise,
     state: (): CopyState | null => kept?.state() ?? following,

@@ -141,7 +141,10 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const usage = keepUsage(counters, folder, log);
   undo.defer(usage.close);
   copy.write();
-  const scrubs = startVerifying(config, stores, log, ingest.interrupt);
+  const scrubs = startVerifying(config, stores, log, async (detail) => {
+    // The next thread makes it anew; without the copy, none could start.
+    if (await copy.canHeal()) ingest.interrupt(new LogDamage(detail));
+  });
   return {
     url: server.url,
     /** Runs an operation. */
@@ -248,7 +251,7 @@ function startVerifying(
   config: Config,
   { reader, conditions }: Stores,
   logger: Logger,
-  interrupt: (fault: Error) => void,
+  onLogDamage: (detail: string) => void,
 ): Schedule {
   return startScrubs({
     data: config.dataFolder,
@@ -258,7 +261,7 @@ function startVerifying(
     isReady: () => reader.isOpen() && !conditions.has('database damaged'),
     onDamage(what, detail) {
       conditions.set(`${what} damaged`, detail);
-      if (what === 'log' && detail !== null && config.copy.to !== '') interrupt(new LogDamage(detail));
+      if (what === 'log' && detail !== null) onLogDamage(detail);
     },
   });
 }

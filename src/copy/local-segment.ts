@@ -74,11 +74,7 @@ export async function draftSegment(
  */
 export async function healLog(place: Place, folder: DataFolder): Promise<string[]> {
   const { log } = folder;
-  const { objects } = await findLog(place);
-  const newest = newestKnown(folder);
-  for (const mark of newest)
-    if (!(await hasEntry(place, objects, mark)))
-      throw failed(`the copy lacks entry ${grouped(mark.entry)}, which this machine has.`);
+  const { objects, newest } = await requireNewest(place, folder);
   const healed: string[] = [];
   let before: Commit | null = null;
   for (const { first, last, segment } of rangesOf(log, objects[0]?.first ?? 1)) {
@@ -100,6 +96,19 @@ export async function healLog(place: Place, folder: DataFolder): Promise<string[
   }
   tidyLog(log);
   return healed;
+}
+
+/** @throws Refused `failed` if the copy lacks the newest entry that is known here; Unreachable, LogDamage */
+export async function requireNewest(
+  place: Place,
+  folder: DataFolder,
+): Promise<{ readonly objects: readonly LogObject[]; readonly newest: readonly LogMark[] }> {
+  const { objects } = await findLog(place);
+  const newest = newestKnown(folder);
+  for (const mark of newest)
+    if (!(await hasEntry(place, objects, mark)))
+      throw failed(`the copy lacks entry ${grouped(mark.entry)}, which this machine has.`);
+  return { objects, newest };
 }
 
 /** The newest entries that this machine is known to have had. */

@@ -163,7 +163,7 @@ describe('beside a running appliance', () => {
     assert.equal(cli('verify').status, 1);
     await serving.logged('the damage report', ({ msg }) => msg === 'the log is damaged');
     const alerts = () => installation.cli(['alert', 'list']).stdout;
-    assert.match(alerts(), /log damaged.*wirewatch compact/s);
+    assert.match(alerts(), /log damaged.*wirewatch\s+compact/s);
     await drop(serving, 5);
     assert.match(cli('compact').stdout, /The old log was damaged/);
     await until('the end of the alert', () => !alerts().includes('log damaged'));
