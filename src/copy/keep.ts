@@ -64,6 +64,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   let failure: string | null = null;
   let lookedMs = Number.NEGATIVE_INFINITY;
   let verifiedMs = performance.now();
+  let isDamaged = false;
   const timer = new WakeableTimer();
   let isClosed = false;
 
@@ -83,6 +84,9 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     void verify(shipper).catch((error) => {
       options.log('warn', 'cannot verify the copy', { to, reason: reasonOf(error) });
     });
+    // Not within a call that writes.
+    if (isDamaged) shipper.noteDamage();
+    isDamaged = false;
     const access = change === options.accessChange() ? null : findAccess(folder);
     const end = proposed ?? options.applied();
     await shipper.ship(access, end);
@@ -103,7 +107,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     const again = await current.verify();
     if (!found.some((one) => again.includes(one))) return;
     options.log('warn', 'the copy is damaged: it is written anew', { to, findings: again });
-    current.noteDamage();
+    isDamaged = true;
     lookedMs = Number.NEGATIVE_INFINITY;
     timer.wake();
   }
