@@ -1,9 +1,9 @@
 /** Whose copy a place has: it is given to one installation at the first write, and stays with it. */
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
-import { Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type AccessState, readAccessState } from '../auth/spare-copy.ts';
 import { failed, type Refused } from '../refused.ts';
@@ -26,17 +26,20 @@ const Installation = Type.Object({
   installation: Type.String(),
   /** Random, of this copy: its place may be reached by another path later. */
   copy: Type.String(),
+  /** SHA-256 of the secret, hexadecimal: it has no checksum of its own. */
+  secret_sha256: Type.String(),
 });
 
 const SELECT_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
 
 const compress = promisify(zstdCompress);
 const unpack = promisify(zstdDecompress);
+const sha256 = (content: Buffer) => hash('sha256', content, 'hex');
 /** With a checksum, which unpacking compares. */
 const pack = (content: Buffer) => compress(content, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
 
 /** @returns the ids of the installation and of the copy; null: the place has no copy. @throws Unreachable; Refused `failed` */
-export async function ownerOf(place: Place): Promise<{ installation: string; copy: string } | null> {
+export async function ownerOf(place: Place): Promise<Static<typeof Installation> | null> {
   const content = await place.read(INSTALLATION);
   if (content === null) return null;
   let value: unknown;
@@ -73,7 +76,8 @@ export async function requireOwn(
   if (secret.length !== SECRET_BYTES)
     throw failed(`the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes`);
   const copy = randomBytes(8).toString('hex');
-  const own = { format: 'wirewatch-copy', version: FORMAT_VERSION, installation, copy };
+  const secret_sha256 = sha256(secret);
+  const own = { format: 'wirewatch-copy', version: FORMAT_VERSION, installation, copy, secret_sha256 };
   if ((await ownerOf(place)) === null) {
     if ((await place.list('access.db', '')).length > 0) throw left(place, 'it is a data folder');
     await place.create(INSTALLATION, Buffer.from(`${JSON.stringify(own)}\n`));
@@ -96,7 +100,7 @@ export function left({ text }: Place, reason: string): Refused {
 export async function readCopiedSecret(place: Place): Promise<Buffer> {
   const secret = await place.read(SECRET);
   if (secret === null) throw failed('it has no secret');
-  if (secret.length !== SECRET_BYTES) throw failed('its secret is damaged');
+  if (sha256(secret) !== (await ownerOf(place))?.secret_sha256) throw failed('its secret is damaged');
   return secret;
 }
 
