@@ -100,6 +100,8 @@ export class Follower {
     const { place, folder, machine, now } = this.#options;
     for (let tries = 0; tries < PROMOTE_TRIES; tries += 1) {
       await this.turn();
+      // An earlier attempt was interrupted once its entry was there.
+      if (this.isPromoted) return;
       const generation = this.#generation ?? FIRST_GENERATION;
       const entry = (this.#log.last?.entry ?? 0) + 1;
       const commit: Commit = {

@@ -1,4 +1,4 @@
-/** A two-hundredth of the torture's part `power`; and that it finds every missing sync. */
+/** A hundredth of the torture's part `power`; and that it finds every missing sync. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { before, test } from 'node:test';
@@ -8,7 +8,7 @@ import { cutPower, recordPower } from '../torture/power.ts';
 
 const skip = spawnSync('gcc', ['--version']).error !== undefined && 'gcc is not installed';
 const folder = testFolder();
-const options = { seed: 20261122, share: 0.005, folder, onProgress: () => {} };
+const options = { seed: 20261122, share: 0.01, folder, onProgress: () => {} };
 let story: Story;
 
 before(async () => {
@@ -18,7 +18,7 @@ before(async () => {
 test('what clients were told holds after a power cut', { skip }, async () => {
   const { failures, figures } = await cutPower(story, options);
   assert.deepEqual(failures, []);
-  assert.equal(figures.images, 100);
+  assert.equal(figures.images, 200);
 });
 
 /** Files and folders whose syncs are ignored. */
