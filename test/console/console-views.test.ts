@@ -250,6 +250,8 @@ describe('the console in a browser', { skip }, () => {
     await page.locator('dialog pre', { hasText: key }).waitFor();
     await assertAccessible(page, 'a new key');
     for (let times = 0; times < 6; times += 1) await page.keyboard.press('Escape', { delay: 100 });
+    // Only a page that has the focus may write to the clipboard.
+    await page.bringToFront();
     await page.locator('dialog button.copy').click();
     await page.locator('dialog button.copy', { hasText: 'Copied' }).waitFor();
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), key);
