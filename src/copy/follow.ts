@@ -229,12 +229,11 @@ export class Follower {
 
   /** Durable in the log before the database has it. */
   #applyFrame(applier: LogApplier, { packed, bytes }: RawFrame, commit: Commit | null): void {
+    this.#log.adopt(bytes, commit);
     if (commit === null) {
-      this.#log.appendFrame(bytes);
       applier.apply(linesPart(packed));
       return;
     }
-    this.#log.adopt(bytes, commit);
     this.#log.sync();
     applier.apply({ kind: 'commit', lines: decodeLines(packed).slice(0, -1), commit, end: 0 });
     if (commit.operation.kind === PROMOTE)

@@ -76,6 +76,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     if (!isNew && failure === null && isLooked) return;
     if (isNew) behindSinceMs ??= now();
     lookedMs = performance.now();
+    const isFirst = shipper === null || isDamaged;
     if (shipper === null) {
       const place = await options.open();
       await refuseEmptied(place, folder);
@@ -87,7 +88,8 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     // Not within a call that writes.
     if (isDamaged) shipper.noteDamage();
     isDamaged = false;
-    const access = change === options.accessChange() ? null : findAccess(folder);
+    // Before the end of the log is found.
+    const access = !isFirst && change === options.accessChange() ? null : findAccess(folder);
     const end = proposed ?? options.applied();
     await shipper.ship(access, end);
     copied = end;

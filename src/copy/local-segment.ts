@@ -5,7 +5,7 @@
 import { renameSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import type { Commit } from '../log/format.ts';
-import { newestCommits, requireBeginning } from '../log/log-reader.ts';
+import { isBeginning, newestCommits } from '../log/log-reader.ts';
 import { LogWriter } from '../log/log-writer.ts';
 import { draftOf, EntryReader, listSegments, type Segment, segmentPath, tidyLog } from '../log/segment.ts';
 import { failed } from '../refused.ts';
@@ -52,12 +52,10 @@ export async function draftSegment(
   try {
     for await (const { frame, commit } of entriesIn(place, objects.slice(begin), () => {}, chain)) {
       if (number > end) break;
-      if (number >= first && commit === null) draft.appendFrame(frame.bytes);
-      if (number >= first && commit !== null) {
-        draft.adopt(frame.bytes, commit);
-        ends.splice(1, 1, commit);
-      }
-      if (commit !== null) number = commit.entry + 1;
+      if (number >= first) draft.adopt(frame.bytes, commit);
+      if (commit === null) continue;
+      if (number >= first) ends.splice(1, 1, commit);
+      number = commit.entry + 1;
     }
     draft.closeDurably();
   } catch (error) {
@@ -168,11 +166,5 @@ const reaches = ({ last }: Pick<Found, 'last'>, needed: number) => (last?.entry 
 /** Whether an entry follows another; null: it is the first of the log. */
 function joins(before: Commit | null, next: Commit | null): boolean {
   if (next === null) return false;
-  if (before !== null) return next.after === before.id;
-  try {
-    requireBeginning(next);
-    return true;
-  } catch {
-    return false;
-  }
+  return before === null ? isBeginning(next) : next.after === before.id;
 }

@@ -6,7 +6,7 @@
  * again, by a machine that did not see it. Whatever is found there is read, and must be in the log of this machine.
  */
 import { randomBytes } from 'node:crypto';
-import { type FoundCopy, findAccess } from '../auth/spare-copy.ts';
+import type { FoundCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
 import { placeOf } from '../log/log-reader.ts';
 import { listSegments } from '../log/segment.ts';
@@ -110,15 +110,15 @@ export class Shipper {
   }
 
   /**
-   * @param given the state of access.db, found before `end` was: a removal that it no longer has open is in the log; null:
-   *   it did not change since the last call
+   * @param access the state of access.db, found before `end` was: a removal that it no longer has open is in the log; null:
+   *   it did not change since the last call, which succeeded
    * @param end the last entry to write, which the database has applied; null: there is none
    * @throws Unreachable; Refused `failed` if the copy is not an earlier state of this installation; LogDamage if the log of
    *   this machine, or the end of the copy, is damaged
    */
-  async ship(given: FoundCopy | null, end: Mark | null): Promise<void> {
+  async ship(access: FoundCopy | null, end: Mark | null): Promise<void> {
     const { access: path } = this.#folder;
-    const access = given === null && this.#change === null ? findAccess(this.#folder) : given;
+    if (access === null && this.#change === null) throw new Error('the state of access.db is not known');
     if (access !== null && access.kind !== 'sound')
       throw failed(`${path} and its spare copy are damaged or missing. To see more: wirewatch verify`);
     try {

@@ -71,8 +71,7 @@ export function ofCopy(place: Place): Source {
       const last = { entry: (objects[0]?.first ?? 1) - 1, id: '' };
       const log = new LogWriter({ folder: stage.log, program: VERSION }, { last, segment: null });
       for await (const { frame, commit } of entriesIn(place, objects, progressOf(objects, onProgress)))
-        if (commit === null) log.appendFrame(frame.bytes);
-        else log.adopt(frame.bytes, commit);
+        log.adopt(frame.bytes, commit);
       log.closeDurably();
       return (await ownerOf(place))?.copy ?? null;
     },

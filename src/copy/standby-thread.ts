@@ -36,8 +36,7 @@ export function createStandby(): Standby {
       }
       return beginEpoch(recovered, folder);
     },
-    async heal({ data, copy }) {
-      if (copy === null) return [];
+    async heal(data, copy) {
       return healLog(await openPlace(copy.to, copy), dataFolder(data));
     },
     async promote(by) {

@@ -169,9 +169,13 @@ export function* entriesAfter(folder: string, after: Mark | null): Generator<Loc
 }
 
 /** A log starts with entry 1, or with a snapshot (compact.ts). @throws LogDamage if this entry is neither */
-export function requireBeginning({ entry, after, operation }: Commit): void {
-  if ((entry === 1 && after === null) || operation.kind === SNAPSHOT) return;
-  throw new LogDamage(`it begins with entry ${grouped(entry)}; earlier entries are missing`);
+export function requireBeginning(commit: Commit): void {
+  if (isBeginning(commit)) return;
+  throw new LogDamage(`it begins with entry ${grouped(commit.entry)}; earlier entries are missing`);
+}
+
+export function isBeginning({ entry, after, operation }: Commit): boolean {
+  return (entry === 1 && after === null) || operation.kind === SNAPSHOT;
 }
 
 /**

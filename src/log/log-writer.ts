@@ -95,10 +95,14 @@ export class LogWriter {
   }
 
   /**
-   * Appends the last frame of an entry that was checked, with its commit line. It is durable once the segment is closed:
-   * {@link closeDurably}.
+   * Appends a frame of an entry that was checked. The entry is durable once the segment is closed: {@link closeDurably}.
+   * @param commit the commit line of the entry that the frame ends; null: it ends none
    */
-  adopt(frame: Uint8Array, commit: Commit): void {
+  adopt(frame: Uint8Array, commit: Commit | null): void {
+    if (commit === null) {
+      this.appendFrame(frame);
+      return;
+    }
     this.#write(frame);
     if (this.#decided(commit)) this.closeDurably();
   }

@@ -19,7 +19,13 @@ import type { IngestCondition, Reporting } from '../reporting.ts';
 import { CopyDecisions } from './decisions.ts';
 import { waitForRoom } from './full-disk.ts';
 import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
-import type { IngestCalls, IngestEvent, IngestSettings, IngestStart } from './ingest-messages.ts';
+import type {
+  CopySettings,
+  IngestCalls,
+  IngestEvent,
+  IngestSettings,
+  IngestStart,
+} from './ingest-messages.ts';
 
 /** What a standby does in this thread, before it ingests (copy/standby-thread.ts). */
 export interface Standby {
@@ -31,7 +37,7 @@ export interface Standby {
   /** @throws Refused `failed` with the reason */
   promote(by: object): Promise<void>;
   /** Makes damaged parts of the log anew from the copy. @returns the files. @throws the reason why it cannot */
-  heal(settings: IngestSettings): Promise<readonly string[]>;
+  heal(data: string, copy: CopySettings): Promise<readonly string[]>;
 }
 
 export interface StandbyParts {
@@ -130,7 +136,7 @@ function isLogDamaged({ data }: IngestSettings): boolean {
 async function heal({ settings, send, log }: IngesterOptions, standby: Standby): Promise<boolean> {
   if (settings.copy === null) return false;
   try {
-    const files = await standby.heal(settings);
+    const files = await standby.heal(settings.data, settings.copy);
     // The next verify is due.
     rmSync(dataFolder(settings.data).verified, { force: true });
     log('warn', 'damaged parts of the log were made anew from the copy', { files });
