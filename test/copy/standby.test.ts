@@ -1,55 +1,29 @@
 /** A standby beside a writer, as programs: it serves what the writer has, takes over, and the old writer follows it. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
-import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { createInstallation, type Installation, type Serving } from '../support/appliance.ts';
+import { fileName, nextWindowMs } from '../support/export-files.ts';
+import { changesOf, createMachinePair } from '../support/machine-pair.ts';
+import { until } from '../support/until.ts';
 
-const WAIT_MS = 30_000;
-let work: string;
-let place: string;
-let settings: Record<string, string>;
-let one: Installation;
-let other: Installation;
+const pair = createMachinePair();
+const { place, settings, one, other, drop } = pair;
 let writer: Serving;
 let standby: Serving;
 
 before(async () => {
-  work = mkdtempSync(join(tmpdir(), 'wirewatch-standby-'));
-  place = join(work, 'copy');
-  settings = {
-    WIREWATCH_COPY_TO: place,
-    WIREWATCH_INGEST_DROP: join(work, 'drop'),
-    WIREWATCH_SERVER_BASE_URL: 'https://api.example',
-  };
-  one = createInstallation(settings);
-  other = createInstallation({ ...settings, WIREWATCH_COPY_STANDBY: 'true' });
   writer = await one.serve();
   drop();
   await until('the copy', async () => copyOf(one)?.entries_behind === 0 && (await rowsOf(writer)) !== '');
 });
 
-after(() => {
-  one.remove();
-  other.remove();
-  rmSync(work, { recursive: true, force: true });
-});
-
-function drop(): void {
-  putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson([newRow(), newRow()]));
-}
+after(pair.remove);
 
 /** The bytes of the change stream, as a client reads them. */
-async function rowsOf({ get }: Serving): Promise<string> {
-  const since = new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '');
-  const headers = { Authorization: `Bearer ${one.key}` };
-  const response = await fetch(
-    `${(await get('/v1/health')).url.replace('/v1/health', '')}/v1/detections/changes?since=${since}&limit=1000`,
-    { headers },
-  );
+async function rowsOf(machine: Serving): Promise<string> {
+  const response = await changesOf(machine, one.key);
   if (response.status !== 200) return `status ${response.status}`;
   const { data } = (await response.json()) as { data: unknown[] };
   return data.length === 0 ? '' : JSON.stringify(data);
@@ -62,11 +36,6 @@ function copyOf(installation: Installation) {
 
 async function roleOf({ get }: Serving): Promise<string> {
   return ((await (await get('/v1/health')).json()) as { role: string }).role;
-}
-
-async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
-  for (const endMs = performance.now() + WAIT_MS; !(await isSo()); await sleep(100))
-    assert.ok(performance.now() < endMs, `waited in vain for ${what}`);
 }
 
 test('a standby without what the copy has is refused, and creates nothing', () => {

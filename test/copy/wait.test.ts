@@ -3,60 +3,32 @@
  * promotion needs no version epoch.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, renameSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { newestCommits } from '../../src/log/log-reader.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { changedRows, createMachinePair } from '../support/machine-pair.ts';
 import { until } from '../support/until.ts';
 
-let work: string;
-let place: string;
-let settings: Record<string, string>;
-let one: Installation;
-let other: Installation;
+const pair = createMachinePair({ WIREWATCH_COPY_WAIT: 'true' });
+const { work, place, settings, one, other, drop } = pair;
 let writer: Serving;
 
 before(async () => {
-  work = mkdtempSync(join(tmpdir(), 'wirewatch-wait-'));
-  place = join(work, 'copy');
-  settings = {
-    WIREWATCH_COPY_TO: place,
-    WIREWATCH_COPY_WAIT: 'true',
-    WIREWATCH_INGEST_DROP: join(work, 'drop'),
-    WIREWATCH_SERVER_BASE_URL: 'https://api.example',
-  };
-  one = createInstallation(settings);
   writer = await one.serve();
 });
 
-after(() => {
-  one.remove();
-  other?.remove();
-  rmSync(work, { recursive: true, force: true });
-});
+after(pair.remove);
 
 interface Body {
   readonly id: string;
   readonly version: number;
 }
 
-/** @returns the articles, so that they can be scored again */
-function drop(rows = [newRow(), newRow()]) {
-  putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson(rows));
-  return rows;
-}
-
-async function rowsOf({ url }: Serving): Promise<Body[]> {
-  const since = new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '');
-  const headers = { Authorization: `Bearer ${one.key}` };
-  const response = await fetch(`${url}/v1/detections/changes?since=${since}&limit=1000`, { headers });
-  assert.equal(response.status, 200);
-  return ((await response.json()) as { data: Body[] }).data;
-}
+const rowsOf = (machine: Serving) => changedRows<Body>(machine, one.key);
 
 /** The newest entries of its log: what they did. */
 function operationsIn({ data }: Installation) {
@@ -118,7 +90,6 @@ test('a command on a stopped installation waits for the copy, too', async () => 
 });
 
 test('a standby that is promoted continues versions and positions; what the old writer proposed is not shown', async () => {
-  other = createInstallation({ ...settings, WIREWATCH_COPY_STANDBY: 'true' });
   other.cli(['restore', place, '--replace']);
   const standby = await other.serve();
   const rows = drop();

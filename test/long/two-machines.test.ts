@@ -4,45 +4,32 @@
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import type { Serving } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
-import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { createMachinePair } from '../support/machine-pair.ts';
 import { until } from '../support/until.ts';
 
-let work: string;
-let one: Installation;
-let other: Installation;
+const pair = createMachinePair({ WIREWATCH_COPY_WAIT: 'true' });
+const { work, place, one, other } = pair;
 let writer: Serving;
 let standby: Serving;
 const started: ChildProcess[] = [];
 
 before(async () => {
-  work = mkdtempSync(join(tmpdir(), 'wirewatch-machines-'));
-  const settings = {
-    WIREWATCH_COPY_TO: join(work, 'copy'),
-    WIREWATCH_COPY_WAIT: 'true',
-    WIREWATCH_INGEST_DROP: join(work, 'drop'),
-    WIREWATCH_SERVER_BASE_URL: 'https://detections.example.org',
-  };
-  one = createInstallation(settings);
-  other = createInstallation({ ...settings, WIREWATCH_COPY_STANDBY: 'true' });
   writer = await one.serve();
-  putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  pair.drop(1);
   await writer.logged('a file that is read', ({ msg }) => msg === 'file applied');
-  other.cli(['restore', join(work, 'copy'), '--replace']);
+  other.cli(['restore', place, '--replace']);
   standby = await other.serve();
 });
 
 after(() => {
   for (const child of started) child.kill('SIGTERM');
-  one.remove();
-  other.remove();
-  rmSync(work, { recursive: true, force: true });
+  pair.remove();
 });
 
 const sample = (name: string) => one.cli(['sample', name]).stdout;

@@ -1,0 +1,64 @@
+/** Two machines of one installation, with a place for the copy and a drop folder that both reach. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInstallation, type Installation, putFile, type Serving } from './appliance.ts';
+import { fileName, ndjson, newRow, nextWindowMs } from './export-files.ts';
+
+export interface MachinePair {
+  readonly work: string;
+  /** Of the copy. */
+  readonly place: string;
+  /** Of both machines. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** The writer. */
+  readonly one: Installation;
+  /** Configured as its standby. */
+  readonly other: Installation;
+  /** Drops the file of the next window. @returns its rows */
+  drop(count?: number): ReturnType<typeof newRow>[];
+  remove(): void;
+}
+
+export function createMachinePair(more: Readonly<Record<string, string>> = {}): MachinePair {
+  const work = mkdtempSync(join(tmpdir(), 'wirewatch-machines-'));
+  const place = join(work, 'copy');
+  const drop = join(work, 'drop');
+  const settings = {
+    WIREWATCH_COPY_TO: place,
+    WIREWATCH_INGEST_DROP: drop,
+    WIREWATCH_SERVER_BASE_URL: 'https://detections.example.org',
+    ...more,
+  };
+  const one = createInstallation(settings);
+  const other = createInstallation({ ...settings, WIREWATCH_COPY_STANDBY: 'true' });
+  return {
+    ...{ work, place, settings, one, other },
+    drop(count = 2) {
+      const rows = Array.from({ length: count }, () => newRow());
+      putFile(drop, fileName('newswire', nextWindowMs()), ndjson(rows));
+      return rows;
+    },
+    remove() {
+      one.remove();
+      other.remove();
+      rmSync(work, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The first page of the change stream of the last day. */
+export function changesOf({ url }: Pick<Serving, 'url'>, key: string): Promise<Response> {
+  const since = new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '');
+  const headers = { Authorization: `Bearer ${key}` };
+  return fetch(`${url}/v1/detections/changes?since=${since}&limit=1000`, { headers });
+}
+
+/** @throws AssertionError if it is not answered with 200 */
+export async function changedRows<Row>(machine: Pick<Serving, 'url'>, key: string): Promise<Row[]> {
+  const response = await changesOf(machine, key);
+  assert.equal(response.status, 200);
+  const { data }: { data: Row[] } = JSON.parse(await response.text());
+  return data;
+}
