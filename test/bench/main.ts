@@ -5,7 +5,7 @@
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only page`, `period`, `light`, `fair`, `stall`, `follow`, `console`, `copy`, `start` | only this part |
+ * | `--only page`, `period`, `light`, `fair`, `stall`, `follow`, `console`, `copy`, `start`, `revoke` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
@@ -29,6 +29,7 @@ import { peers } from './peers.ts';
 import { periods } from './periods.ts';
 import { BUNDLE, command, type Started, startAppliance } from './program.ts';
 import { type GroupName, ofFigure, ofRow, record } from './record.ts';
+import { revocations } from './revocations.ts';
 import { stalls } from './stalls.ts';
 import { starts } from './start.ts';
 
@@ -65,6 +66,7 @@ async function main(): Promise<void> {
     const exports = ['--out', join(folder, 'exports'), '--export', 'newswire', '--rows', `${rows}`];
     command('generate', ...exports, ...subscriptions);
     if (values.only === 'copy') return keep('copy', 'without a copy', await copies(bench));
+    if (values.only === 'revoke') return note(figureTable('at rest', await revocations(bench)));
     const ingested = await ingest(bench);
     const appliance = await startAppliance(bench.data);
     try {

@@ -6,6 +6,7 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { words } from '../support/words.ts';
 import { type Bench, median } from './common.ts';
 import { BUNDLE } from './program.ts';
 
@@ -17,24 +18,17 @@ const LISTENING_MS_MAX = 150;
 const LAB_READY_MS_MAX = 450;
 const BUILD = fileURLToPath(new URL('../../build/executable.mjs', import.meta.url));
 
+const CREATE_KEY = words(
+  'key create --account agency --name n --scopes detections:read --subscriptions 7001',
+);
+
 /** Commands that read or write a few rows, or none. */
 const COMMANDS: readonly (readonly string[])[] = [
   ['version'],
   ['account', 'list'],
   ['account', 'set', 'agency', '--name', 'Agency'],
   ['subscription', 'list'],
-  [
-    'key',
-    'create',
-    '--account',
-    'agency',
-    '--name',
-    'n',
-    '--scopes',
-    'detections:read',
-    '--subscriptions',
-    '7001',
-  ],
+  CREATE_KEY,
   ['key', 'list'],
   ['window', 'list'],
   ['ingest', 'status'],
@@ -71,6 +65,14 @@ export async function starts(bench: Bench): Promise<string> {
     maxMs: COMMAND_MS_MAX,
     measure: (program) => tookMs(program, [...args, '--data', data]),
   }));
+  measured.push({
+    what: 'key revoke',
+    maxMs: COMMAND_MS_MAX,
+    measure: (program) => {
+      const { id } = JSON.parse(run(bundle, [...CREATE_KEY, '--json', '--data', data]));
+      return tookMs(program, ['key', 'revoke', String(id), '--yes', '--data', data]);
+    },
+  });
   measured.push({
     what: 'serve, to listening',
     maxMs: LISTENING_MS_MAX,
@@ -125,10 +127,12 @@ function makeExecutable(output: string): Program {
   return { name: 'executable', file: output, args: [] };
 }
 
-function run({ file, args }: Program, more: readonly string[]): void {
-  const { status, stderr } = spawnSync(file, [...args, ...more], { encoding: 'utf8' });
+/** @returns what it prints */
+function run({ file, args }: Program, more: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync(file, [...args, ...more], { encoding: 'utf8' });
   // "alert list" exits with 1 if no appliance runs.
   if (status !== 0 && status !== 1) throw new Error(`${more.join(' ')} ended with ${status}: ${stderr}`);
+  return stdout;
 }
 
 function tookMs(program: Program, args: readonly string[]): number {
