@@ -1,7 +1,7 @@
 /** Operations that are the program's own commands in processes of low priority: a backup, a verification. */
 import { noteOperation } from '../auth/audit.ts';
 import { counted, grouped } from '../counted.ts';
-import { type OwnProcess, runCommand } from '../own-process.ts';
+import type { OwnProcess } from '../own-process.ts';
 import { failed } from '../refused.ts';
 import { act, type Context } from './operation.ts';
 import type { Outcome } from './problem.ts';
@@ -65,6 +65,7 @@ async function inProcess(
   outcomeOf: (printed: Readonly<Record<string, unknown>>) => Outcome,
 ): Promise<Outcome> {
   context.change((access) => noteOperation(access, { kind }));
+  const { runCommand } = await import('../own-process.ts');
   const process = runCommand(args);
   running.add(process);
   const outcome = await process.outcome.finally(() => running.delete(process));

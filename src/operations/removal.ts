@@ -8,9 +8,8 @@ import { listKeys } from '../auth/keys.ts';
 import { openRemovals, type Removed, removeAccount, removeSubscription } from '../auth/removal.ts';
 import { findSubscription, getSubscription, listSubscriptions } from '../auth/subscriptions.ts';
 import { counted } from '../counted.ts';
-import { countRows } from '../ingest/apply/remove-rows.ts';
-import type { RemovedRows } from '../ingest/requests/requests.ts';
 import { type Database, writing } from '../store/database.ts';
+import { countRows, type RowCounts } from '../store/subscription-rows.ts';
 import { required } from './member.ts';
 import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
 import { act, type Context, type Question } from './operation.ts';
@@ -153,7 +152,7 @@ async function deleteRows({ ingest }: Context, subscriptions: readonly number[])
   return 'left_in_log' in answer ? answer.left_in_log : null;
 }
 
-function rowsOf({ detections }: Context, subscriptions: readonly number[]): RemovedRows {
+function rowsOf({ detections }: Context, subscriptions: readonly number[]): RowCounts {
   const db = detections();
   return db === null ? { detections: 0, versions: 0 } : countRows(db, subscriptions);
 }
@@ -164,6 +163,6 @@ function logText(left: string | null): string {
     : `The log still contains them: ${left}. Wirewatch tries again every hour and at each start.`;
 }
 
-function rowsText({ detections, versions }: RemovedRows): string {
+function rowsText({ detections, versions }: RowCounts): string {
   return `${counted(detections, 'detection')} in ${counted(versions, 'version')}`;
 }

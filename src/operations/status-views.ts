@@ -11,11 +11,16 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
 import { value } from './member.ts';
 import { type Context, reading } from './operation.ts';
-import { type HeldDocument, type NotApplied, readStatus, type Status } from './status.ts';
+import type { HeldDocument, NotApplied, Status } from './status.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
 const WIDTH_OF_PIPE = 100;
+
+/** Loaded with the first status: most commands start without it. */
+async function readStatus(context: Context): Promise<Status> {
+  return (await import('./status.ts')).readStatus(context);
+}
 
 export const STATUS = reading('status', {
   summary: 'show the current state on one screen: exports, files, alerts, keys, disks, copy',

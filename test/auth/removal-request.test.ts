@@ -8,7 +8,6 @@ import { removeAccount, removeSubscription as takeAway } from '../../src/auth/re
 import { streamName } from '../../src/detection/content-type.ts';
 import { lastPosition } from '../../src/ingest/apply/apply-rows.ts';
 import {
-  COUNT_DETECTIONS,
   DELETE_DETECTIONS,
   DELETE_RESCORED,
   DELETE_STREAM_ROWS,
@@ -16,6 +15,7 @@ import {
 } from '../../src/ingest/apply/remove-rows.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { writing } from '../../src/store/database.ts';
+import { COUNT_DETECTIONS } from '../../src/store/subscription-rows.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation } from '../support/appliance.ts';
 import { countOf, reading } from '../support/database-content.ts';

@@ -18,8 +18,8 @@ import { type Database, writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { isLogError } from '../../store/log-errors.ts';
 import { placesOf } from '../../store/stream-place.ts';
+import { type RowCounts, streamsOf } from '../../store/subscription-rows.ts';
 import type { Ingest } from '../files/finished-file.ts';
-import type { RemovedRows } from '../requests/requests.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
 /** Rows that one transaction deletes: at most half a second of work. A quarter of it would double the total time. */
@@ -36,25 +36,6 @@ export const DELETE_STREAM_ROWS = `
   DELETE FROM stream_row
   WHERE place IN (SELECT place FROM stream_row WHERE place >= :first AND place < :end ORDER BY place LIMIT :limit)`;
 
-export const COUNT_DETECTIONS = 'SELECT count(*) AS count FROM detection WHERE place >> 34 = :ordinal';
-const SELECT_STREAMS = 'SELECT ordinal, sequence, removed FROM stream WHERE subscription_id = :subscription';
-
-type Stream = { readonly ordinal: number; readonly sequence: number; readonly removed: number };
-
-/** How many rows subscriptions have. @param db may be a reader */
-export function countRows(db: Database, subscriptions: readonly number[]): RemovedRows {
-  const select = db.prepare<unknown[], Stream>(SELECT_STREAMS);
-  const count = db.prepare<unknown[], { count: number }>(COUNT_DETECTIONS);
-  const rows = { detections: 0, versions: 0 };
-  for (const subscription of subscriptions) {
-    for (const { ordinal, sequence, removed } of select.all({ subscription })) {
-      rows.detections += count.get({ ordinal })?.count ?? 0;
-      rows.versions += removed === 1 ? 0 : sequence;
-    }
-  }
-  return rows;
-}
-
 export interface LongWork {
   /** Lets more urgent work run. @throws Stopping when the thread is to end */
   readonly between: () => Promise<void>;
@@ -66,11 +47,11 @@ export async function removeSubscription(
   writer: StreamWriter,
   subscription: number,
   work: LongWork,
-): Promise<RemovedRows> {
+): Promise<RowCounts> {
   const { db } = writer;
   writer.applyPending();
   // First the log ends the streams: from then on they have no name, and nobody reads them.
-  const streams = db.prepare<unknown[], Stream>(SELECT_STREAMS).all({ subscription });
+  const streams = streamsOf(db, subscription);
   if (streams.some(({ removed }) => removed === 0)) {
     const applier = writer.begin();
     // Within what a full disk takes back as a whole.
@@ -87,7 +68,7 @@ export async function removeSubscription(
 export async function serveRemovals(
   ingest: Ingest,
   tell: LongWork['tell'],
-): Promise<{ ok: true; removed: RemovedRows; left_in_log: string | null }> {
+): Promise<{ ok: true; removed: RowCounts; left_in_log: string | null }> {
   const { access, writer, folder, log, setCondition, between } = ingest;
   const work = { between, tell };
   const subscriptions = access.use((db) => openRemovals(db));
@@ -143,7 +124,7 @@ async function deleteRows(
   db: Database,
   ordinals: readonly number[],
   { between, tell }: LongWork,
-): Promise<RemovedRows> {
+): Promise<RowCounts> {
   const removed = { detections: 0, versions: 0 };
   for (const ordinal of ordinals) {
     const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };

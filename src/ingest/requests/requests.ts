@@ -4,6 +4,7 @@
  */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Compacted } from '../../log/compact.ts';
+import type { RowCounts } from '../../store/subscription-rows.ts';
 import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 
@@ -37,8 +38,6 @@ export interface ReplayCounts extends ApplyCounts {
   unreadable: { file: string; reason: string }[];
 }
 
-export type RemovedRows = { readonly detections: number; readonly versions: number };
-
 export type RequestOutcome =
   | { readonly ok: true; readonly replay: ReplayCounts }
   | {
@@ -49,7 +48,7 @@ export type RequestOutcome =
   | { readonly ok: true; readonly expected: { readonly forgotten: number } }
   | { readonly ok: true }
   /** What was deleted since the last start of the request; and why the log still has rows of it, or null. */
-  | { readonly ok: true; readonly removed: RemovedRows; readonly left_in_log: string | null }
+  | { readonly ok: true; readonly removed: RowCounts; readonly left_in_log: string | null }
   | { readonly ok: true; readonly compacted: Compacted }
   | { readonly ok: false; readonly reason: string };
 
