@@ -1,5 +1,4 @@
 /** The appliance as a whole: starts the locks, threads, readers and server in order, and stops them. */
-import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
@@ -121,10 +120,9 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const lab = options.intervene?.({ ...stores, ...counters, ingest, operations: () => operations }) ?? null;
   const server = await serve(options, { ...stores, ...counters, ingest, health, lab }, undo);
   const { metrics } = counters;
-  const run = randomUUID();
   const live = (): Live => ({
     url: server.url,
-    console: admin && { url: admin.url, run },
+    console: admin && { url: admin.url },
     alerts: health.alerts().map(alertDocument),
     health: health.health(),
     role: copy.role(),
@@ -133,7 +131,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   });
   const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
   const shown = lab?.shown ?? null;
-  const opened = { ...stores, ...counters, monitor: health, server, operations, lab: shown, run };
+  const opened = { ...stores, ...counters, monitor: health, server, operations, lab: shown };
   const admin = metrics && (await openAdmin(metrics, { ...options, ...opened }));
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);

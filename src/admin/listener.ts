@@ -6,10 +6,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Settings } from '../config/schema.ts';
+import { type PhotoSources, photoRoute } from '../http/endpoints/photo.ts';
+import { sendFile } from '../http/file-body.ts';
 import { type ListenerOptions, openListener } from '../http/listener.ts';
+import type { Answer, OpenCall, OpenRoute } from '../http/routes.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import { adminDocument } from '../operations/openapi.ts';
 import { consoleFiles } from '../packed.ts';
+import { Refused } from '../refused.ts';
 import { Console, type ConsoleOptions } from './console/console.ts';
 import type { GaugeSources } from './gauges.ts';
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
@@ -18,6 +22,8 @@ import type { Metrics } from './metrics.ts';
 export interface AdminOptions extends GaugeSources, Pick<ListenerOptions, 'limits' | 'conditions' | 'log'> {
   readonly metrics: Metrics;
   readonly settings: Settings['admin'];
+  /** At `/photos/`, for the console's pictures: the signature in the address is the credential, as in the API. */
+  readonly photos: PhotoSources;
   /** Whether it has a certificate other than the API's. */
   readonly hasOwnCertificate: boolean;
   readonly console: ConsoleOptions;
@@ -38,6 +44,7 @@ const HEADERS = {
   'Content-Security-Policy':
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 };
+const PHOTOS = '/photos/';
 const JSON_TYPE = 'application/json; charset=utf-8';
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 const PLAIN = 'text/plain; charset=utf-8';
@@ -53,7 +60,8 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
     advice: 'Choose another with [admin] host and port, or port 0 to leave it off.',
   });
   const names = () => [...own, ...certificateNames(listener.pair()?.subjectAltName)];
-  const answers = { names, metrics: options.metrics, console: new Console(options.console) };
+  const photos = photoRoute(options.photos);
+  const answers = { names, metrics: options.metrics, console: new Console(options.console), photos };
   listener.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.on('error', () => {});
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
@@ -83,6 +91,7 @@ interface Answers {
   readonly names: () => readonly string[];
   readonly metrics: Metrics;
   readonly console: Console;
+  readonly photos: OpenRoute;
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
@@ -104,6 +113,7 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
     send(request, response, status, { contentType: status < 300 ? JSON_TYPE : PROBLEM_TYPE, body });
     return;
   }
+  if (path.startsWith(PHOTOS)) return sendPhoto(request, response, answers.photos);
   const [manual, topic = ''] = /^\/manual(?:\/([a-z-]+))?$/.exec(path) ?? [];
   if (manual !== undefined) {
     response.writeHead(302, { Location: `/#/manual/${topic}` }).end();
@@ -115,6 +125,38 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
     response.setHeader('Allow', 'GET, HEAD');
     refuse(405, 'Only GET and HEAD.');
   } else send(request, response, 200, content);
+}
+
+async function sendPhoto(
+  request: IncomingMessage,
+  response: ServerResponse,
+  photos: OpenRoute,
+): Promise<void> {
+  const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+  const call = { segment: path.slice(PHOTOS.length), query, nowMs: 0, address: '', request, claim() {} };
+  const found = await photoAt(photos, call);
+  if (found === null)
+    return send(request, response, 404, { contentType: PLAIN, body: 'There is no photo.\n' });
+  const { status, body, contentType = PLAIN, cacheControl = 'no-store', headers = [] } = found;
+  response.setHeader('Cache-Control', cacheControl);
+  for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
+  if (typeof body !== 'object' || !('handle' in body)) {
+    response.writeHead(status).end();
+    return;
+  }
+  response.writeHead(status, { 'Content-Type': contentType, 'Content-Length': body.bytes });
+  await sendFile(response, body);
+}
+
+/** @returns null where the signature is wrong, or there is no such photo */
+async function photoAt(photos: OpenRoute, call: OpenCall): Promise<Answer | null> {
+  if (call.request.method !== 'GET') return null;
+  try {
+    return await photos.answer(call);
+  } catch (error) {
+    if (error instanceof Refused) return null;
+    throw error;
+  }
 }
 
 interface Content {

@@ -11,6 +11,7 @@ import type { Config } from '../config/load.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
 import type { Status } from '../operations/status.ts';
+import { deriveKey } from '../seal.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
@@ -27,8 +28,6 @@ export interface OpenAdminOptions extends Pick<AdminOptions, 'monitor' | 'dailyR
   readonly operations: Operations;
   readonly server: Pick<AdminOptions, 'connections' | 'certificateExpiresMs'> & { readonly url: string };
   readonly lab: ConsoleOptions['lab'];
-  /** Of this process: a link into the console is for one. */
-  readonly run: string;
 }
 
 /** A demonstration and a lab have it on, at any free port. */
@@ -51,6 +50,7 @@ export async function openAdmin(metrics: Metrics, options: OpenAdminOptions) {
     ...server,
     metrics,
     settings: config.admin,
+    photos: { folder: config.photos.folder, key: deriveKey(options.secret, 'photo') },
     limits: config.server,
     hasOwnCertificate: config.admin.tls_certificate !== config.server.tls_certificate,
     console: consoleOptions(options, access),
@@ -74,7 +74,7 @@ async function readStatus(operations: Operations): Promise<Status | null> {
 }
 
 function consoleOptions(
-  { secret, operations, lab, log, run }: OpenAdminOptions,
+  { secret, operations, lab, log }: OpenAdminOptions,
   access: FileReader,
 ): ConsoleOptions {
   const isOpen: IsSessionOpen = ({ id, epoch }) => {
@@ -86,5 +86,5 @@ function consoleOptions(
     }
     throw new NotReadable();
   };
-  return { operations, sessions: new Sessions(secret, isOpen, run), lab, log };
+  return { operations, sessions: new Sessions(secret, isOpen, operations.links), lab, log };
 }

@@ -3,6 +3,7 @@
  * it again at once, or a timer if a console waits for changes.
  */
 import type { Worker } from 'node:worker_threads';
+import { Links } from '../auth/console-sessions.ts';
 import type { Denials } from '../auth/denials.ts';
 import type { IngestClient } from '../ingest/threads/ingest-client.ts';
 import type { Live } from '../operations/operation.ts';
@@ -51,6 +52,8 @@ export interface Asking extends Omit<AskOperation, 'id' | 'unreadable' | 'live'>
 
 export class Operations {
   readonly settings: OperationsSettings;
+  /** Into the console, that were not used yet. */
+  readonly links = new Links();
   readonly #options: OperationsOptions;
   readonly #startThread: () => Worker;
   readonly #progress = new Map<number, (text: string) => void>();
@@ -156,6 +159,7 @@ export class Operations {
       ingest: ({ id, request }) => ingest.ask(request, (text) => thread.post('ingestProgress', { id, text })),
       promote: (by) => ingest.promote(by),
       lab: (asked) => lab?.(asked),
+      link: (link) => void this.links.set(link.id, link),
       written: () => ingest.wake(),
       stale: onSpareStale,
       deny(denied) {

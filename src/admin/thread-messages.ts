@@ -1,5 +1,6 @@
 /** What the main thread and the operations thread ask of each other, and tell. */
 import type { Actor, Doing } from '../auth/actor.ts';
+import type { Link } from '../auth/console-sessions.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
@@ -71,6 +72,8 @@ export interface MainCalls {
   promote(by: object): void;
   /** @throws Refused */
   lab(asked: AskLab): unknown;
+  /** A link into the console was made. */
+  link(link: Link): void;
   /** access.db was written. */
   written(): void;
   /** The spare copy of access.db could not be brought up to date. */

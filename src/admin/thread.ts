@@ -104,6 +104,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       return main.call('lab', { name, values, operation: { kind: way, command: `lab ${name}`, ...by } });
     },
     tell,
+    remember: (link) => main.post('link', link),
     deny(denied) {
       main.post('deny', denied);
       return true;

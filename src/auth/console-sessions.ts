@@ -1,7 +1,8 @@
 /**
- * One-time links into the console, and the sessions that they begin. Both are signed with a key derived from the
- * appliance's secret: they cannot be forged, and sessions survive a restart. They end with the secret, or early: that is
- * in `access.db`, so they stay ended after a restart. Times are epoch milliseconds.
+ * One-time links into the console, and the sessions that they begin. A link is a random token that the running Wirewatch
+ * remembers until it is used. A session is signed with a key derived from the appliance's secret: it cannot be forged, and
+ * survives a restart. Both end with the secret, or early: that is in `access.db`, so they stay ended after a restart.
+ * Times are epoch milliseconds.
  */
 import { randomBytes } from 'node:crypto';
 import { BoundedMap } from '../bounded-map.ts';
@@ -20,18 +21,18 @@ export interface Person {
   readonly read_only: boolean;
 }
 
-/** The signed content. */
+/** What a link, or the signed content of a session, says. */
 interface Ticket extends Person {
-  readonly kind: 'link' | 'session';
-  /** Random, unique. */
+  /** Random, unique; of a link, the part of its address after `#login=`. */
   readonly id: string;
   /** Of {@link readConsoleEpoch}, when it was made. */
   readonly epoch: number;
-  /** The run of Wirewatch that a link is for: no other knows whether it was used. */
-  readonly run?: string;
   /** Epoch milliseconds. */
   readonly made_at: number;
 }
+
+/** A link that was not used yet. */
+export type Link = Ticket;
 
 export interface OpenSession extends Person {
   readonly id: string;
@@ -39,19 +40,23 @@ export interface OpenSession extends Person {
 }
 
 const ID_BYTES = 16;
-/** Far more links than one process sees. */
-const USED_MAX = 10_000;
+/** A link's id is all that it needs: 32 characters. */
+const LINK_ID_BYTES = 24;
+/** Far more than anybody has open. */
+const LINKS_MAX = 1000;
 /** Enough for a name of four-byte characters, encoded twice. */
 const TICKET_CHARACTERS_MAX = 2000;
 
-/** @returns the part of a link after `#login=` */
-export function makeLink(
-  secret: Buffer,
-  person: Person,
-  { epoch, run }: { readonly epoch: number; readonly run: string },
-  nowMs: number,
-): string {
-  return seal(sealOf(secret), { kind: 'link', ...person, epoch, run, ...fresh(nowMs) });
+/** @returns a link to be remembered in {@link Links} */
+export function makeLink(person: Person, epoch: number, nowMs: number): Link {
+  return { ...person, epoch, ...fresh(nowMs, LINK_ID_BYTES) };
+}
+
+/** The links of a run of Wirewatch, by their id. */
+export class Links extends BoundedMap<string, Link> {
+  constructor() {
+    super(LINKS_MAX);
+  }
 }
 
 /** access.db cannot be read, so it is unknown whether a session has ended. */
@@ -63,48 +68,41 @@ export type IsSessionOpen = (ticket: Pick<Ticket, 'id' | 'epoch'>) => boolean;
 export class Sessions {
   readonly #seal: Seal;
   readonly #isOpen: IsSessionOpen;
-  /** Ids of used links of this run: a link works once. */
-  readonly #used = new BoundedMap<string, true>(USED_MAX);
-  readonly #run: string;
+  readonly #links: Links;
 
-  constructor(secret: Buffer, isOpen: IsSessionOpen, run: string) {
-    this.#seal = sealOf(secret);
+  constructor(secret: Buffer, isOpen: IsSessionOpen, links: Links) {
+    this.#seal = createSeal(deriveKey(secret, 'console'));
     this.#isOpen = isOpen;
-    this.#run = run;
+    this.#links = links;
   }
 
-  /** @returns the signed session that a link begins; null if it is invalid, used, expired or for another run */
+  /** @returns the signed session that a link begins; null if it is unknown, used or expired */
   redeem(link: string, nowMs: number): string | null {
-    const ticket = this.#read(link, 'link', LINK_MS, nowMs);
-    if (ticket === null || ticket.run !== this.#run || this.#used.has(ticket.id)) return null;
-    this.#used.set(ticket.id, true);
+    const ticket = this.#valid(this.#links.get(link) ?? null, LINK_MS, nowMs);
+    if (ticket === null) return null;
+    this.#links.delete(link);
     const { by, read_only, epoch } = ticket;
-    return seal(this.#seal, { kind: 'session', by, read_only, epoch, ...fresh(nowMs) });
+    return seal(this.#seal, { by, read_only, epoch, ...fresh(nowMs, ID_BYTES) });
   }
 
   /** @returns null if it is not a session, or has ended */
   open(sealed: string, nowMs: number): OpenSession | null {
-    const ticket = this.#read(sealed, 'session', SESSION_MS, nowMs);
+    const ticket = this.#valid(unseal(this.#seal, sealed), SESSION_MS, nowMs);
     if (ticket === null) return null;
     const { id, by, read_only, made_at } = ticket;
     return { id, by, read_only, expiresMs: made_at + SESSION_MS };
   }
 
-  #read(sealed: string, kind: Ticket['kind'], lastsMs: number, nowMs: number): Ticket | null {
-    const ticket = unseal(this.#seal, sealed);
-    if (ticket === null || ticket.kind !== kind || !this.#isOpen(ticket)) return null;
+  #valid(ticket: Ticket | null, lastsMs: number, nowMs: number): Ticket | null {
+    if (ticket === null || !this.#isOpen(ticket)) return null;
     // One from the future was made before the clock was set back: its age is unknown.
     const ageMs = nowMs - ticket.made_at;
     return ageMs >= 0 && ageMs < lastsMs ? ticket : null;
   }
 }
 
-function sealOf(secret: Buffer): Seal {
-  return createSeal(deriveKey(secret, 'console'));
-}
-
-function fresh(nowMs: number): Pick<Ticket, 'id' | 'made_at'> {
-  return { id: randomBytes(ID_BYTES).toString('base64url'), made_at: nowMs };
+function fresh(nowMs: number, bytes: number): Pick<Ticket, 'id' | 'made_at'> {
+  return { id: randomBytes(bytes).toString('base64url'), made_at: nowMs };
 }
 
 function seal({ sign }: Seal, ticket: Ticket): string {

@@ -96,6 +96,9 @@ export async function operateStopped(
       throw new Error('a lab that does not run is not asked');
     },
     tell: onProgress,
+    remember() {
+      throw new Error('the console of an appliance that does not run');
+    },
     deny: () => false,
   };
   if (isQuestion) return operation.question(context, given);

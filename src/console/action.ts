@@ -1,13 +1,14 @@
 /** Actions: button, form or confirmation, result. All of it is made from the table of operations (operations/forms.ts). */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
-import { useContext, useEffect, useMemo, useState } from 'preact/hooks';
+import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Action, Outcome, Question } from '../admin/console/api.ts';
 import type { OperationForm } from '../operations/forms.ts';
 import { commandWords } from './command-line.ts';
-import { clock, dayName, windowTime } from './format.ts';
+import { clock, count, dayName, windowTime } from './format.ts';
 import { enteredIn, inputs, type Option, operationFields, type Texts } from './forms.ts';
 import { code, Dialog, failed } from './parts.ts';
+import { useRoute } from './route.ts';
 import { Failure, send } from './server.ts';
 
 /** The operations that this session may run, by name; none in a read-only session. */
@@ -32,7 +33,9 @@ function ActionButton(asked: Asked): VNode | null {
   const form = useContext(FormsContext).get(asked.action.operation);
   if (form === undefined) return null;
   const window = windowOf(asked.action);
-  const place = window && ` ${window.export}, ${dayName(window.ms)} ${clock(window.ms)}`;
+  const place =
+    window &&
+    ` ${window.export}, ${window.others > 0 ? count(window.others + 1, 'window') : `${dayName(window.ms)} ${clock(window.ms)}`}`;
   return html`<button type="button" class=${form.isGrave === true && 'grave'} onClick=${() => ask(asked)}>
     ${asked.isAlone === true ? form.label + (place ?? '') : form.label}
   </button>`;
@@ -82,6 +85,12 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
   const [isSent, setIsSent] = useState(false);
   const [refusal, setRefusal] = useState('');
   const [made, setMade] = useState<Outcome | null>(null);
+  const { view, name: place } = useRoute();
+  const began = useRef(`${view}/${place}`);
+  // It belongs to its view; what was made, such as a key, stays.
+  useEffect(() => {
+    if (made === null && began.current !== `${view}/${place}`) onClose();
+  }, [view, place]);
   const question = useQuestion(form, action, setRefusal);
   const fields = useMemo(() => form && operationFields(form, action.given, texts, choices), [form, asked]);
   if (form === undefined || fields === undefined) return null;
@@ -183,17 +192,21 @@ function textIn({ currentTarget }: Event): string {
   return currentTarget instanceof HTMLInputElement ? currentTarget.value : '';
 }
 
-/** The window that an action is about. */
-function windowOf({ given }: Action): { export: string; ms: number } | null {
+/** The window that an action is about, and how many others. */
+function windowOf({ given }: Action): { export: string; ms: number; others: number } | null {
   const { export: of, start } = given;
-  const [first] = Array.isArray(start) ? start : [start];
-  return typeof of === 'string' && typeof first === 'string' ? { export: of, ms: Date.parse(first) } : null;
+  const [first, ...others] = Array.isArray(start) ? start : [start];
+  if (typeof of !== 'string' || typeof first !== 'string') return null;
+  return { export: of, ms: Date.parse(first), others: others.length };
 }
 
 /** The subject of an action, for its question. */
 function subjectOf(action: Action, name?: string): string {
   const window = windowOf(action);
-  if (window !== null) return ` ${window.export}, ${windowTime(window.ms, ' UTC')}`;
+  if (window !== null) {
+    const { others, ms } = window;
+    return ` ${window.export}, ${others > 0 ? count(others + 1, 'window') : windowTime(ms, ' UTC')}`;
+  }
   const id = action.given.id ?? action.given.account;
   if (id === undefined) return '';
   return name === undefined || name === '' || name === id ? ` ${id}` : ` ${name} (${id})`;

@@ -9,8 +9,9 @@ import { count, shown } from './format.ts';
 import { choices, type Field, type Filters, filters, valuesOf } from './forms.ts';
 import { bar, foreign, outside, when } from './inline.ts';
 import { choice, code, type Facts, facts, failed, Heading, panel, read, table } from './parts.ts';
+import { hasPhoto, Photo } from './photo.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
-import { serverNow, useReading } from './server.ts';
+import { type Reading, serverNow, useReading } from './server.ts';
 
 const BANDS = choices('any', ['off', 'low', 'medium', 'high', 'max']);
 const PRINT = choices('any', [
@@ -97,18 +98,34 @@ function Search({ route, fields, more }: Filters): VNode {
     { name: 'from', label: 'First detected from', type: 'date', value: utcDay(serverNow() - 7 * DAY_MS) },
     { name: 'to', label: 'before', type: 'date', value: to },
   ];
-  const of = { route, fields: [...period, ...fields], more: more ?? [], kept: { mode: 'search' } };
+  const words: Field = { name: 'words', label: 'Headline, publisher, domain or id', hint: 'part of it' };
+  const of = { route, fields: [words, ...period, ...fields], more: more ?? [], kept: { mode: 'search' } };
   const reading = useReading<DetectionsPage>(`/console/detections/search${queryOf(valuesOf(of))}`);
   const rows = (first: DetectionsPage, pages: readonly DetectionsPage[]) => {
     const all = pages.flatMap(({ detections }) => detections);
     const { next, searched_to, curl } = pages.at(-1) ?? first;
-    const soFar = `Searched back to ${(searched_to ?? to).slice(0, 10)}.`;
+    const back = (searched_to ?? to).slice(0, 10);
+    const isGoing = next !== null && all.length < FOUND_ENOUGH;
+    const soFar = `${isGoing ? 'Searching: it has come back' : 'Searched back'} to ${back}.`;
     const reached = next === null ? 'The period was searched to its end.' : soFar;
-    return html`<p class="soft live-note" role="status">${count(all.length, 'detection')}. ${reached}</p>
+    return html`<${Continued} reading=${reading} isWanted=${isGoing} />
+      <p class="soft live-note" role="status">${count(all.length, 'detection')}. ${reached}</p>
       ${detectionRows(all, 'Detections found', 'None so far.')}
       ${call(curl)}`;
   };
   return panel('Search', [filters(of), read(reading, rows, 'Continue the search')], { help: 'periods' });
+}
+
+/** Rows after which a search waits for somebody who wants more. */
+const FOUND_ENOUGH = 20;
+
+/** Goes on with a search: one step is short, and finds few or none. */
+function Continued({ reading, isWanted }: { reading: Reading<DetectionsPage>; isWanted: boolean }): null {
+  const { pages, isReading, failure } = reading;
+  useEffect(() => {
+    if (isWanted && !isReading && failure === undefined) reading.older?.();
+  }, [pages, isReading]);
+  return null;
 }
 
 /** The same call of the API. */
@@ -139,8 +156,10 @@ export function titleOf({ id, article: { headline } }: DetectionEntry): string {
 function titleLink(of: DetectionEntry): VNode {
   const title = titleOf(of);
   const id = title === of.id ? '' : `${of.id} `;
-  return html`<a class="title" href=${linkTo('detections', {}, of.id)}>${foreign(title)}</a>
+  const text = html`<a class="title" href=${linkTo('detections', {}, of.id)}>${foreign(title)}</a>
     <span class="soft mono">${id}version ${of.version}</span>`;
+  if (!hasPhoto(of)) return text;
+  return html`<div class="with-photo"><${Photo} key=${of.id} of=${of} look="small" /><div>${text}</div></div>`;
 }
 
 function placeOf({ article: { publisher, domain } }: DetectionEntry): VNode {
@@ -161,14 +180,18 @@ function One({ id }: { id: string }): VNode {
   const [data] = reading.pages;
   return html`<p class="back"><a href=${linkTo('detections')}>Detections</a></p>
     <${Heading} about=${id}>${data === undefined ? id : foreign(titleOf(data.current))}</${Heading}>
-    ${data !== undefined && panel('What was found', facts(found(data)))}
+    ${data !== undefined && panel('What was found', [pictures(data.current), facts(found(data))])}
     ${panel('Versions, the newest first', read(reading, versions, 'Search for older versions'))}
     ${data !== undefined && panel('The same by the API', code(data.curl, 'the call'), { help: 'change-stream' })}`;
 }
 
+function pictures(of: DetectionEntry): VNode | null {
+  if (!hasPhoto(of)) return null;
+  return html`<div class="pictures"><${Photo} key=${of.id} of=${of} look="large" /></div>`;
+}
+
 function found({ current, account }: DetectionDetail): Facts {
   const { article, source, subscription_id, first_detected_estimated: isEstimated } = current;
-  const photo = source.image_url;
   return [
     ['Item', foreign(source.id ?? `number ${source.internal_id}`, 'mono')],
     ['Found on', placeOf(current)],
@@ -178,8 +201,15 @@ function found({ current, account }: DetectionDetail): Facts {
     ['Last scored', [when(current.last_scored_at), ' UTC']],
     ['Subscription', `${subscription_id}${account === null ? '' : `, ${account.name}`}`],
     ['Id', foreign(current.id, 'mono')],
-    ...(typeof photo === 'string' ? [['Photo', outside(photo)] as const] : []),
+    ...addresses([
+      ['Photo', source.image_url],
+      ['Picture in the article', article.image_url],
+    ]),
   ];
+}
+
+function addresses(of: readonly (readonly [string, unknown])[]): Facts {
+  return of.flatMap(([title, url]) => (typeof url === 'string' ? [[title, outside(url)] as const] : []));
 }
 
 type Version = DetectionDetail['versions'][number];
@@ -188,25 +218,29 @@ const SIDE_BY_SIDE = 4;
 
 function Versions({ of }: { of: readonly Version[] }): VNode {
   const [isAll, setIsAll] = useState(false);
+  const [isChanges, setIsChanges] = useState(false);
   const columns = isAll ? of : of.slice(0, SIDE_BY_SIDE);
-  const paths = new Set(columns.flatMap(({ detection }) => pathsOf(detection)));
+  const changes = new Set(columns.flatMap(({ changed }) => changed));
+  const paths = isChanges ? changes : new Set(columns.flatMap(({ detection }) => pathsOf(detection)));
   for (const name of ['event', 'version']) paths.delete(name);
   const head = ({ version, at, changed }: Version) =>
     html`<th scope="col">Version ${count(version)}<br />
       ${at === null ? 'just delivered' : html`delivered ${when(at)}`}<br />
       ${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`;
   const row = (path: string) => {
-    const cells = columns.map(({ detection, changed }) => {
+    const cells = columns.map(({ detection, changed, version }) => {
       const isChanged = changed.includes(path);
       const told = isChanged && html`<span class="hidden">changed: </span>`;
-      return html`<td class=${isChanged && 'changed'}>${told}${foreign(textAt(detection, path))}</td>`;
+      return html`<td class=${isChanged && 'changed'} data-title=${`Version ${count(version)}`}>${told}${foreign(textAt(detection, path))}</td>`;
     });
     return html`<tr key=${path}><th scope="row" class="mono">${path}</th>${cells}</tr>`;
   };
   const showAll = html`<button type="button" class="more" onClick=${() => setIsAll(true)}>
     Show all ${count(of.length)} versions
   </button> `;
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Versions side by side"><table class="versions">
+  const onlyChanges = html`<label class="check"><input type="checkbox" checked=${isChanges} onChange=${() => setIsChanges(!isChanges)} />Changes only</label>`;
+  return html`${changes.size > 0 && onlyChanges}
+    <div class="scroll" tabindex="0" role="region" aria-label="Versions side by side"><table class="versions">
       <thead><tr><th scope="col">Field</th>${columns.map(head)}</tr></thead>
       <tbody>${[...paths].map(row)}</tbody>
     </table></div>

@@ -1,6 +1,7 @@
 /** Every export file, the newest first: its outcome, its rows, and why some or all were left out. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { actionButton } from './action.ts';
@@ -26,6 +27,8 @@ export function outcome(of: FileOutcome): VNode {
 export const NOT_APPLIED = 'failed,refused';
 
 export function Files({ route }: { route: Route }): VNode {
+  const [opened, setOpened] = useState<number | null>(null);
+  const toggle = ({ number }: FileEntry) => setOpened(opened === number ? null : number);
   const single = Object.entries(OUTCOMES).map(([name, [, text]]) => [name, text] as const);
   const outcomes = choices('any', [[NOT_APPLIED, 'failed or refused'], ...single]);
   return useList<FilesPage, FileEntry>({
@@ -42,7 +45,7 @@ export function Files({ route }: { route: Route }): VNode {
     ],
     rowsOf: ({ files }) => files,
     columns: [
-      ['File', summary, 'wide'],
+      ['File', (file) => summary(file, opened === file.number, () => toggle(file)), 'wide'],
       ['Outcome', (one) => outcome(one.outcome)],
       ['Window (UTC)', windowOf],
       ['Rows', ({ report }) => rowsText(report) || soft('–'), 'medium'],
@@ -50,15 +53,16 @@ export function Files({ route }: { route: Route }): VNode {
       ['Taken', ({ taken_at }) => age(taken_at)],
     ],
     key: ({ number }) => number,
+    below: (file) => (opened === file.number ? fileStory(file) : null),
     empty: 'No such file.',
   });
 }
 
-/** The name, with the reason if it was not applied completely; the rest opens with a click. */
-function summary(file: FileEntry): VNode {
+/** The name, with the reason if it was not applied completely; the rest opens below the row with a click. */
+function summary(file: FileEntry, isOpen: boolean, onClick: () => void): VNode {
   const lines = [file.report.reason, firstError(file.report), ...leftOut(file.report)].filter(Boolean);
-  return html`<details class="file"><summary>${foreign(file.file, 'mono')}${lines.map((line) => foreign(line, 'reason'))}</summary>
-    ${fileStory(file)}</details>`;
+  return html`<button type="button" class="plain file" aria-expanded=${isOpen} onClick=${onClick}>${foreign(file.file, 'mono')}</button>
+    ${lines.map((line) => foreign(line, 'reason'))}`;
 }
 
 function windowOf({ export: of, window_start, label }: FileEntry): Children {
@@ -108,7 +112,10 @@ export function fileStory(file: FileEntry): VNode {
 }
 
 /** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null without errors. */
-export function firstError({ errors = [], errors_total = errors.length }: FileReport): string | null {
+export function firstError({
+  errors = [],
+  errors_total = errors.length,
+}: Pick<FileReport, 'errors' | 'errors_total'>): string | null {
   const [first] = errors;
   if (first === undefined) return null;
   const where = first.column === null ? `line ${first.line}` : `line ${first.line}, ${first.column}`;

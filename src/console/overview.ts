@@ -1,7 +1,6 @@
 /** The first view: is anything missing, who is behind, what to do, a detection; below, the state of everything. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
 import type {
   AlertDocument,
   Overview as Answer,
@@ -10,15 +9,17 @@ import type {
   ExportName,
   Jobs,
   OpenWindow,
+  Trends,
   WindowMap,
 } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { MINUTE_MS, WINDOW_MS } from '../time.ts';
+import { WINDOW_MS } from '../time.ts';
 import { actionButton, actions } from './action.ts';
+import { Activity } from './activity.ts';
 import { following } from './customers.ts';
 import { detectionRows, onTop, titleOf } from './detections.ts';
 import { firstError, NOT_APPLIED, outcome } from './files.ts';
-import { bytes, chunks, clock, count, span, sum } from './format.ts';
+import { bytes, clock, count, span, sum } from './format.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state } from './inline.ts';
 import { alertActions } from './offers.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
@@ -34,6 +35,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
+  const week = useReading<Trends>('/console/trends?days=7', ['windows']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
@@ -46,9 +48,9 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
         ${panel('Followers', known(answer, read(customers, followers)), { help: 'change-stream', aside: all('customers', 'All customers') })}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
         ${answer.not_applied.length > 0 && notApplied(answer)}
-        ${panel('Last 24 hours', charts(answer), { look: 'half', help: 'monitoring' })}
+        <${Activity} minutes=${answer.minutes} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
-        ${panel('System', facts(system(answer)), { help: 'growth' })}
+        ${panel('System', facts(system(answer, week.pages[0])), { help: 'growth' })}
         ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
       </div>`,
   );
@@ -69,11 +71,31 @@ export function missingIn(exports: Answer['exports'], names: readonly ExportName
 
 const UNREADABLE = 'The database cannot be read now';
 
-function health({ health: { status, reason, paused_since }, database: { unreadable } }: Answer): VNode {
-  const isOk = status === 'ok';
-  const text = html`<strong>${paused_since !== null ? 'Paused' : isOk ? 'Healthy' : 'Degraded'}.</strong> ${reason}`;
-  return html`<p class="lead health">${state(paused_since !== null ? 'held' : isOk ? 'done' : 'failed', text)}</p>
+/** One verdict for all that the page shows: its colour is that of the worst. */
+function health(of: Answer): VNode {
+  const { unreadable } = of.database;
+  return html`<p class="lead health">${state(...verdict(of))}</p>
     ${unreadable !== null && failed(`${UNREADABLE}: ${unreadable}`)}`;
+}
+
+function verdict({
+  health: { status, reason, paused_since },
+  alerts,
+  exports,
+  keys,
+  database,
+}: Answer): Shown {
+  const told = (name: string, text: string) => html`<strong>${name}.</strong> ${text}`;
+  if (paused_since !== null) return ['held', told('Paused', reason)];
+  if (status !== 'ok' || database.unreadable !== null) return ['failed', told('Needs someone now', reason)];
+  const windows = missingIn(exports);
+  const waiting = [
+    alerts.length > 0 && count(alerts.length, 'alert'),
+    windows > 0 && `${count(windows, 'window')} without data`,
+    keys.behind > 0 && `${count(keys.behind, 'key')} behind`,
+  ].filter(Boolean);
+  if (waiting.length === 0) return ['done', told('All is well', 'Nothing is missing, and nobody is behind.')];
+  return ['warning', told('Working, with something to look at', `${waiting.join(', ')}. It can wait.`)];
 }
 
 /** Content that needs the database: without it, an answer has zeros, which would say that nothing is wrong. */
@@ -99,7 +121,7 @@ function overdueIn(map: WindowMap, exports: Answer['exports']): number {
   return EXPORT_NAMES.flatMap(overdue).length;
 }
 
-type Shown = readonly [mark: MarkName, answer: string];
+type Shown = readonly [mark: MarkName, answer: Children];
 
 const NOT_KNOWN: Shown = ['abandoned', 'Not known'];
 const NOBODY_BEHIND: Shown = ['done', 'Nobody is behind'];
@@ -269,71 +291,6 @@ function notApplied({ not_applied: files }: Answer): VNode {
   return panel('Files of the last day that were not applied', lines, options);
 }
 
-/** The charts of a day: its numbers per minute, the title, and their unit in the plural. */
-const CHARTS = [
-  ['rows_ingested', 'Rows read from exports', 'rows'],
-  ['rows_served', 'Rows served to clients', 'rows'],
-  ['requests', 'Requests', 'requests'],
-  ['refused', 'Refused requests', 'refused requests'],
-] as const;
-
-function charts({ minutes: of }: Answer): VNode {
-  const fromMs = Date.parse(of.from);
-  const chart = ([name, title, unit]: (typeof CHARTS)[number]) =>
-    html`<${Curve} fromMs=${fromMs} minutes=${of[name]} title=${title} unit=${unit} />`;
-  return html`<div class="curves">${CHARTS.map(chart)}</div>`;
-}
-
-interface CurveProps extends Record<'title' | 'unit', string> {
-  readonly fromMs: number;
-  readonly minutes: readonly number[];
-}
-
-/** Minutes per step of the curve. */
-const STEP = 5;
-const HOUR = 60;
-const HEIGHT = 64;
-
-/** A chart, with the same numbers as a table. */
-function Curve({ title, unit, fromMs, minutes }: CurveProps): VNode {
-  const [at, setAt] = useState<number | null>(null);
-  const steps = chunks(minutes, STEP).map((part) => sum(part) / part.length);
-  const most = Math.max(...steps, 0);
-  const last = Math.max(1, steps.length - 1);
-  const time = (x: number) => clock(fromMs + x * STEP * MINUTE_MS);
-  const points = steps.map((value, x) => `${x} ${HEIGHT - (value / (most || 1)) * (HEIGHT - 4)}`).join('L');
-  const shown =
-    at === null
-      ? `${count(sum(minutes))} in 24 hours, at most ${perMinute(most)} a minute`
-      : `${time(at)} to ${time(at + 1)} UTC: ${perMinute(steps[at] ?? 0)} ${unit} a minute`;
-  const move = (event: PointerEvent) => {
-    if (!(event.currentTarget instanceof Element)) return;
-    const { left, width } = event.currentTarget.getBoundingClientRect();
-    setAt(Math.min(last, Math.max(0, Math.round(((event.clientX - left) / width) * last))));
-  };
-  const hours = chunks(minutes, HOUR).map((part, hour) => [time((hour * HOUR) / STEP), sum(part)] as const);
-  const byHour = table(
-    { label: `${title}, by hour`, rows: hours },
-    ['Hour from (UTC)', ([hour]) => hour],
-    [title, ([, value]) => count(value), 'number'],
-  );
-  return html`<figure>
-    <figcaption class="row"><h3>${title}</h3>${soft(shown)}</figcaption>
-    <svg class="curve" viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none"
-      role="img" aria-label=${`${title}: ${shown}`} onPointerMove=${move} onPointerLeave=${() => setAt(null)}>
-      <path fill="var(--tint)" d=${`M0 ${HEIGHT}L${points}L${last} ${HEIGHT}`} />
-      <path fill="none" stroke="var(--accent)" stroke-width="1.5" d=${`M${points}`} vector-effect="non-scaling-stroke" />
-      ${at !== null && html`<path stroke="var(--soft)" d=${`M${at} 0V${HEIGHT}`} vector-effect="non-scaling-stroke" />`}
-    </svg>
-    <div class="row axis" aria-hidden="true">${[0, 1, 2, 3].map((part) => html`<span>${time((last * part) / 4)}</span>`)}<span>now</span></div>
-    <details><summary>As a table</summary>${byHour}</details>
-  </figure>`;
-}
-
-function perMinute(value: number): string {
-  return value > 0 && value < 10 ? value.toFixed(1) : count(Math.round(value));
-}
-
 function ingest({ ingest: of, health }: Answer): VNode {
   const { waiting, waiting_files, held, reading, applying, drop } = of;
   const since = health.paused_since;
@@ -353,7 +310,7 @@ function progress({ file, rows, rows_applied: applied }: Answer['ingest']['apply
   </p>`;
 }
 
-function system({ database, disks, version, copy, scrub }: Answer): Facts {
+function system({ database, disks, version, copy, scrub }: Answer, week: Trends | undefined): Facts {
   const disk = ({ folder, free_bytes: free, bytes: all, low }: Answer['disks'][number]) => {
     const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
     return ['Disk', state(low ? 'warning' : 'done', text)] as const;
@@ -362,14 +319,28 @@ function system({ database, disks, version, copy, scrub }: Answer): Facts {
     ...disks.map(disk),
     ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
     ['Log', bytes(database.log_bytes)],
+    ['Growth', week === undefined ? '…' : growthText(database, disks, week)],
     ['Copy', copyText(copy)],
     ['Verified', scrubText(scrub)],
     ['Version', version],
   ];
 }
 
+/** By what the last seven days brought, and the size of what is there. */
+function growthText(
+  { bytes: stored, log_bytes, versions }: Answer['database'],
+  disks: Answer['disks'],
+  { exports }: Trends,
+): string {
+  const brought = sum(Object.values(exports).flatMap(({ created, updated }) => [...created, ...updated]));
+  const perDay = versions === 0 ? 0 : ((brought / 7) * (stored + log_bytes)) / versions;
+  if (perDay < 1) return 'none in the last 7 days';
+  const weeks = Math.floor(Math.min(...disks.map(({ free_bytes }) => free_bytes)) / perDay / 7);
+  return `${bytes(perDay)} a day: the disk is full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;
+}
+
 function copyText(of: Answer['copy']): VNode {
-  if (of === null) return state('warning', 'none is kept');
+  if (of === null) return soft('none is kept');
   if (of.failure !== null) return state('failed', foreign(of.failure));
   if (of.behind_since === null) return state('done', ['up to date', foreign(` ${of.to}`, 'soft')]);
   return state('warning', ['behind since ', age(of.behind_since)]);

@@ -49,18 +49,27 @@ export interface TableOptions<Row> {
   readonly key?: (row: Row) => string | number;
   /** Shown without rows. */
   readonly empty?: Children | undefined;
+  /** What stands below a row, in full width; null: nothing. */
+  readonly below?: (row: Row) => VNode | null;
 }
 
 /** On a narrow screen each row is a block, with the title of the column beside each value. */
 export function table<Row>(of: TableOptions<Row>, ...columns: readonly Column<Row>[]): VNode {
-  const { label, rows, key, empty = 'None.' } = of;
+  const { label, rows, key, empty = 'None.', below } = of;
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
   const cell = (row: Row, [title, of, look]: Column<Row>) =>
     html`<td class=${look} data-title=${title}><div>${of(row)}</div></td>`;
   return html`<table class="stacks" aria-label=${label}>
     <thead><tr>${columns.map(([title, , look]) => html`<th scope="col" class=${look}>${title}</th>`)}</tr></thead>
-    <tbody>${rows.map((row) => html`<tr key=${key?.(row)}>${columns.map((column) => cell(row, column))}</tr>`)}</tbody>
+    <tbody>${rows.map((row) => [
+      html`<tr key=${key?.(row)}>${columns.map((column) => cell(row, column))}</tr>`,
+      belowRow(below?.(row) ?? null, columns.length),
+    ])}</tbody>
   </table>`;
+}
+
+function belowRow(content: VNode | null, columns: number): VNode | null {
+  return content && html`<tr class="below"><td colspan=${columns}>${content}</td></tr>`;
 }
 
 /** The content, or that it is being read, or the error. `more`: the label of the button for the next page. */

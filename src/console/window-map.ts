@@ -58,6 +58,15 @@ export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
   });
 }
 
+const DAYS_MIN = 7;
+
+/** Without the days before the first window that was expected; whole days, at least a week. */
+function expected(cells: readonly Cell[]): readonly Cell[] {
+  const first = cells.findIndex(({ letter }) => letter !== '-' && letter !== 'n');
+  const day = Math.floor((first < 0 ? cells.length : first) / DAY_WINDOWS) * DAY_WINDOWS;
+  return cells.slice(Math.max(0, Math.min(day, cells.length - DAYS_MIN * DAY_WINDOWS)));
+}
+
 /** @param byRows shades the windows that are done: each of four shades has up to twice the rows of the one before */
 export function drawn(
   cells: readonly Cell[],
@@ -107,7 +116,7 @@ function layout(cells: number, cellWidth: number) {
     days,
     lineOf,
     placeOf,
-    width: DAY_WINDOWS * cellWidth + TOTAL_WIDTH,
+    width: DAY_WINDOWS * cellWidth,
     height: HEAD_HEIGHT + days * LINE_HEIGHT,
     outline(index: number) {
       const [x, y] = placeOf(index);
@@ -132,7 +141,7 @@ interface MapProps {
 
 /** The map, and the same as a table of days. */
 export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
-  const cells = useMemo(() => cellsOf(map, name), [map]);
+  const cells = useMemo(() => expected(cellsOf(map, name)), [map]);
   const days = useMemo(() => daysOf(cells), [cells]);
   const frame = useRef<HTMLDivElement>(null);
   const cellWidth = useCellWidth(frame);
@@ -146,7 +155,7 @@ export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
     () => drawn(cells, place.placeOf, [cellWidth - 1, LINE_HEIGHT - 1], byRows),
     [cells, cellWidth, byRows],
   );
-  const [dayLabels, labels] = useMemo(() => labelsOf(days, cellWidth, place.width), [days, cellWidth]);
+  const { names, heads, totals } = useMemo(() => labelsOf(days, cellWidth), [days, cellWidth]);
   useLayoutEffect(() => {
     const { current } = frame;
     if (current !== null) current.scrollLeft = place.placeOf(newest)[0] - current.clientWidth / 2;
@@ -173,20 +182,21 @@ export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
   const shown = hovered === null ? at : cells[hovered];
   return html`<p class="readout">${shown && readout(name, shown)}</p>
     <div class="scroll map" ref=${frame}>
-      <svg class="days" width=${LABEL_WIDTH} height=${place.height} aria-hidden="true">${dayLabels}</svg>
+      <svg class="days" width=${LABEL_WIDTH} height=${place.height} aria-hidden="true">${names}</svg>
       <svg width=${place.width} height=${place.height} role="grid" aria-description=${KEYS}
         aria-label=${`Windows of ${name}, a row a day, the newest first`}
         aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS}
         onPointerMove=${(event: PointerEvent) => setHovered(place.under(event))}
         onPointerLeave=${() => setHovered(null)}
         onClick=${(event: MouseEvent) => choose(event, place.under(event))}>
-        <g aria-hidden="true">${labels}${paths}${hovered !== null && html`<rect ...${place.outline(hovered)} />`}</g>
+        <g aria-hidden="true">${heads}${paths}${hovered !== null && html`<rect ...${place.outline(hovered)} />`}</g>
         <g role="row" aria-rowindex=${place.lineOf(focused) + 1}>
           <rect role="gridcell" key=${focused} ref=${focusCell} ...${place.outline(focused)} tabindex="0"
             aria-colindex=${(focused % DAY_WINDOWS) + 1} aria-label=${at && labelOf(name, at)}
             onKeyDown=${onKeyDown} onClick=${(event: Event) => choose(event, focused)} />
         </g>
       </svg>
+      <svg class="totals" width=${TOTAL_WIDTH} height=${place.height} aria-hidden="true">${totals}</svg>
     </div>
     <details><summary>As a table, a row a day</summary>${dayTable(name, days)}</details>`;
 }
@@ -276,8 +286,8 @@ function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
   return width;
 }
 
-/** The days, which do not scroll with the map; the hours above it, and the rows beside each day. */
-function labelsOf(days: readonly Day[], cellWidth: number, width: number): readonly [VNode[], VNode[]] {
+/** The names of the days and their rows, which do not scroll with the map, and the hours above it. */
+function labelsOf(days: readonly Day[], cellWidth: number) {
   const y = (line: number) => HEAD_HEIGHT + line * LINE_HEIGHT + 9;
   const step = cellWidth > 6 ? 1 : 2;
   const heads = Array.from({ length: 24 / step }, (_, index) => {
@@ -286,7 +296,7 @@ function labelsOf(days: readonly Day[], cellWidth: number, width: number): reado
   });
   const names = days.map(({ startMs }, line) => html`<text x="0" y=${y(line)}>${dayName(startMs)}</text>`);
   const totals = ['rows', ...days.map(({ rows }) => rows > 0 && count(rows))].map(
-    (text, line) => html`<text x=${width} y=${y(line - 1)} text-anchor="end">${text}</text>`,
+    (text, line) => html`<text x=${TOTAL_WIDTH} y=${y(line - 1)} text-anchor="end">${text}</text>`,
   );
-  return [names, [...heads, ...totals]];
+  return { names, heads, totals };
 }

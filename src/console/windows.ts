@@ -2,11 +2,18 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { ExportName, WindowDetail, WindowLetter, WindowMap } from '../admin/console/api.ts';
+import type {
+  Action,
+  ExportName,
+  OpenWindow,
+  WindowDetail,
+  WindowLetter,
+  WindowMap,
+} from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { actions } from './action.ts';
 import { detectionRows } from './detections.ts';
-import { fileStory, windowLink } from './files.ts';
+import { fileStory, firstError, windowLink } from './files.ts';
 import { count, windowTime } from './format.ts';
 import { age, type Children, foreign, soft, state, when } from './inline.ts';
 import { choice, Dialog, panel, read, table } from './parts.ts';
@@ -29,7 +36,8 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>
     ${read(reading, (map) => {
       const labels = EXPORT_NAMES.map((one) => [one, exportLabel(map, one)] as const);
-      return html`<div class="row bar">
+      return html`<${OpenList} map=${map} />
+      <div class="row bar">
         <div class="narrow">${choice('Export', name, labels, (one) => go(here({ export: one }), true))}</div>
         ${choice('Shade by', by, SHADES, (one) => go(here({ by: one }), true))}
         ${
@@ -39,7 +47,6 @@ export function Windows({ route: { parameters } }: { route: Route }): VNode {
         }
       </div>
       <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(map, one, by)}</div>`)}</div>
-      <${OpenList} map=${map} />
       ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`;
     })}`;
 }
@@ -66,7 +73,22 @@ function stateOf(letter: WindowLetter, held: boolean): VNode {
   return state(held ? 'held' : mark, held ? `${text}, a file is held` : text);
 }
 
-const SHOWN = 50;
+/** The others are shown when asked for: the map is below. */
+const SHOWN = 5;
+const MORE = 50;
+
+/** For each act that several windows of an export need, one that does it for all of them. */
+function actsForAll(open: readonly OpenWindow[]): Action[] {
+  const all = open.flatMap((one) => one.actions.map((action) => ({ ...action, export: one.export })));
+  const groups = Map.groupBy(all, ({ operation, export: name }) => `${operation} ${name}`);
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    const start = group.flatMap(({ given }) => given.start ?? []).map(String);
+    return first === undefined || group.length < 2
+      ? []
+      : [{ operation: first.operation, given: { export: first.export, start } }];
+  });
+}
 
 function OpenList({ map }: { map: WindowMap }): VNode {
   const { open } = map;
@@ -84,12 +106,18 @@ function OpenList({ map }: { map: WindowMap }): VNode {
     ['Export', (one) => one.export],
     ['State', ({ letter, held }) => stateOf(letter, held)],
     ['Since', ({ since }) => age(since, '–')],
-    ['Reason', ({ reason }) => (reason === null ? soft('–') : foreign(reason)), 'wide'],
+    ['Reason', whyOpen, 'wide'],
     ['Action', (one) => actions(one.actions)],
   );
-  const more = html`<button type="button" class="more" onClick=${() => setShown(shown + SHOWN)}>Show more (${count(left, 'window')})</button>`;
+  const more = html`<button type="button" class="more" onClick=${() => setShown(shown + MORE)}>Show more (${count(left, 'window')})</button>`;
   const title = open.length === 0 ? 'Open windows' : `Open windows: ${count(open.length)}`;
-  return panel(title, [rows, left > 0 && more, due], { help: 'alerts' });
+  const aside = actions(actsForAll(open), { isAlone: true });
+  return panel(title, [rows, left > 0 && more, due], { help: 'alerts', aside });
+}
+
+function whyOpen({ reason, report }: OpenWindow): Children {
+  const error = report && firstError(report);
+  return [reason === null ? soft('–') : foreign(reason), error && foreign(error, 'reason')];
 }
 
 /** Windows that are not in the list: their files may still come. */

@@ -12,7 +12,6 @@ import {
 import { readName } from '../config/option-values.ts';
 import { failed, Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
-import { readSecret } from '../store/secret.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { anyText, required, toggle, value } from './member.ts';
 import { act, type Context } from './operation.ts';
@@ -59,20 +58,21 @@ export const CONSOLE_OPERATIONS = [
 
 /** The audit trail has every link: whoever opens it acts in the name of the one who made it. */
 function linkInto(
-  { folder, live, by: user, change }: Context,
+  { folder, live, by: user, change, remember }: Context,
   { as, read_only = false }: { readonly as: string | undefined; readonly read_only: boolean | undefined },
 ) {
-  const { url, run } = consoleOf(folder.root, live);
+  const { url } = consoleOf(folder.root, live);
   const by = { ...user, ...(as !== undefined && { as }) };
   const person: Person = { by, read_only };
   const nowMs = Date.now();
   const link = change((access) => {
     const asked = { kind: 'console-link', as: as ?? null, read_only };
     noteOperation(access, asked);
-    return makeLink(readSecret(folder), person, { epoch: readConsoleEpoch(access), run }, nowMs);
+    return makeLink(person, readConsoleEpoch(access), nowMs);
   });
+  remember(link);
   const value = {
-    url: `${url}/#login=${link}`,
+    url: `${url}/#login=${link.id}`,
     name: actorText(by),
     read_only,
     expires_at: formatMs(nowMs + LINK_MS),

@@ -4,6 +4,7 @@
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
+import type { Link } from '../auth/console-sessions.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
@@ -27,8 +28,8 @@ export type Way = 'command' | 'console' | 'api';
 export interface Live {
   /** Where clients reach it. */
   readonly url: string;
-  /** Where the console is, and the run that a link into it is for; null while it is off. */
-  readonly console: { readonly url: string; readonly run: string } | null;
+  /** Where the console is; null while it is off. */
+  readonly console: { readonly url: string } | null;
   /** The open alerts, in order. */
   readonly alerts: readonly AlertDocument[];
   readonly health: Health;
@@ -78,6 +79,8 @@ export interface Context {
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
   /** Says in words how far long work has come. */
   readonly tell: (progress: string) => void;
+  /** Has the appliance remember a link into its console. */
+  readonly remember: (link: Link) => void;
   /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
   readonly deny: (denied: Denied) => boolean;
 }

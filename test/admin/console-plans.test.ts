@@ -1,6 +1,7 @@
 /** The console's statements use an index, whatever the amount of data. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { APPLIED_FILES } from '../../src/admin/console/trends.ts';
 import { WINDOWS_WITH_FAILED_FILES, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
 import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
 import {
@@ -26,6 +27,12 @@ for (const [what, sql, values, plan] of [
     WINDOWS_WITH_ROWS,
     WINDOWS,
     /SEARCH known USING PRIMARY KEY \(export=\? AND window_start>\? AND window_start<\?\).*SEARCH ingest_file USING INTEGER PRIMARY KEY.*SEARCH file USING INDEX ingest_file_by_window \(export=\? AND window_start=\?\)/,
+  ],
+  [
+    'files over time',
+    APPLIED_FILES,
+    { from: 1, step: 3_600_000 },
+    /SEARCH ingest_file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?\)/,
   ],
   [
     'windows with failed files',

@@ -146,6 +146,11 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
     (await found(`${period}&content_type=image`))[0],
   ]);
   assert.deepEqual(await found(`${period}&article_id=${hostile.article_id}`), [idOf(hostile)]);
+  for (const words of ['ONE.example', idOf(changed)])
+    assert.deepEqual(await found(`${period}&words=${words}`), [idOf(changed)], words);
+  assert.deepEqual(await found(`${period}&words=${encodeURIComponent(HOSTILE.slice(0, 20))}`), [
+    idOf(hostile),
+  ]);
   const all = await found(period);
   assert.deepEqual([...(await found(`${period}&limit=1`))].sort(), [...all].sort());
   assert.equal(new Set(all).size, 4);
@@ -292,6 +297,8 @@ test('history: the audit trail and the log of operations, newest first, filtered
 test('the manual: its topics, a search, a topic', async () => {
   const { topics } = await ui.get<ManualTopics>('manual');
   assert.ok(topics.length > 10);
+  for (const { excerpt } of (await ui.get<ManualTopics>('manual?search=reset')).topics)
+    assert.doesNotMatch(excerpt, /[`*|#]|\]\(/, 'markup');
   const found = await ui.get<ManualTopics>('manual?search=cursor%20window');
   assert.ok(
     found.topics.length > 0 && found.topics.length < topics.length && found.topics[0]?.excerpt !== '',

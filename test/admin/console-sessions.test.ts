@@ -35,6 +35,7 @@ const READS = [
   'session',
   'overview',
   'windows',
+  'trends',
   'files',
   'customers',
   'detections/live',

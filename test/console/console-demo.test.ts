@@ -54,6 +54,21 @@ describe('the console of the demonstration', { skip }, () => {
     assert.equal(origins.size, 1);
   });
 
+  test('photos are seen, small in lists and large where one is the subject', async () => {
+    const { page } = watched;
+    const isDrawn = (look: string) => async () =>
+      Number(await page.evaluate(`document.querySelector('img.photo.${look}')?.naturalWidth`)) > 0;
+    await page.evaluate("location.hash = '#/detections?content_type=image'");
+    await page.locator('img.photo.small').first().waitFor();
+    await until('a thumbnail', isDrawn('small'));
+    await page.locator('.title').first().click();
+    await page.locator('img.photo.large').waitFor();
+    await until('the picture', isDrawn('large'));
+    const path = await page.locator('img.photo.large').getAttribute('src');
+    const forged = new URL(`${path?.slice(0, -2)}aa`, demo.shown.console);
+    assert.equal((await fetch(forged)).status, 404, 'without its signature');
+  });
+
   test('the stream updates itself, and its curl command gives the same', async () => {
     const { page } = watched;
     await page.evaluate("location.hash = '#/detections'");

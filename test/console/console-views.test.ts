@@ -8,7 +8,7 @@ import type { Browser, Page } from 'playwright-core';
 import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
 import { HOSTILE } from '../support/console-list-responses.ts';
 import { busyResponses } from '../support/console-responses.ts';
-import { type ConsoleServer, OUTCOME, type Posted, startConsoleServer } from '../support/console-server.ts';
+import { type ConsoleServer, startConsoleServer } from '../support/console-server.ts';
 import { until } from '../support/until.ts';
 
 const VIEWS = [
@@ -174,10 +174,10 @@ describe('the console in a browser', { skip }, () => {
     });
     await page.locator('button', { hasText: 'Show more' }).click();
     await page.locator('[role=alert]', { hasText: '503' }).waitFor();
-    assert.equal(await page.locator('main tbody > tr:has(details)').count(), rest.length);
+    assert.equal(await page.locator('main tbody > tr:has(button.file)').count(), rest.length);
     await page.locator('button', { hasText: 'Try again' }).click();
     await page.locator('[role=alert]').waitFor({ state: 'detached' });
-    assert.equal(await page.locator('main tbody > tr:has(details)').count(), all.files.length);
+    assert.equal(await page.locator('main tbody > tr:has(button.file)').count(), all.files.length);
     assert.equal(await page.locator('button', { hasText: 'Show more' }).count(), 0);
   });
 
@@ -197,73 +197,16 @@ describe('the console in a browser', { skip }, () => {
     }
   });
 
-  test('an action asks once, says what will happen, sends its body, and shows the outcome', async () => {
-    await open('customers', 'Customers');
-    const revoke = page.locator('button', { hasText: 'Revoke' }).first();
-    server.results['/operations/key-revoke/question'] = {
-      status: 200,
-      body: { text: 'This permanently revokes the key.', word: 'abcdefghij22' },
-    };
-    await revoke.click();
-    await page.locator('dialog p', { hasText: 'cannot be undone' }).waitFor();
-    await assertAccessible(page, 'a question');
-    await page.locator('dialog button', { hasText: 'Cancel' }).click();
-    await page.locator('dialog').waitFor({ state: 'detached' });
-    const isQuestion = ({ path }: Posted) => path.endsWith('/question');
-    assert.deepEqual(
-      server.posted.filter((one) => !isQuestion(one)),
-      [],
-    );
-    await revoke.click();
-    server.results['/operations/key-revoke'] = {
-      status: 409,
-      body: { detail: 'the key is revoked already' },
-    };
-    await page.locator('dialog label', { hasText: 'to confirm' }).locator('input').fill('abcdefghij22');
-    await page.locator('dialog button.main').click();
-    await page.locator('dialog [role=alert]', { hasText: 'the key is revoked already' }).waitFor();
-    server.results['/operations/key-revoke'] = {
-      status: 200,
-      body: { ...OUTCOME, done: 'Revoked the key.' },
-    };
-    await page.locator('dialog button.main').click();
-    await page.locator('[role=status]', { hasText: 'Revoked the key.' }).waitFor();
-    await page.locator('dialog').waitFor({ state: 'detached' });
-    assert.deepEqual(server.posted.at(-1), {
-      path: '/operations/key-revoke',
-      body: { id: 'abcdefghij22' },
-    });
-  });
-
-  test('a new key is shown once: only its own button closes it, and it can be copied', async () => {
-    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    const key = 'wirewatch_live_abcdefghij22secret';
-    server.results['/operations/key-create'] = {
-      status: 200,
-      body: { ...OUTCOME, value: { id: 'abc', key }, done: 'Made.' },
-    };
-    await open('customers', 'Customers');
-    await page.locator('button', { hasText: 'Make a key' }).click();
-    await page.locator('dialog input[name=name]').fill('Night desk');
-    await page.locator('dialog input[name=subscriptions][value="7001"]').check();
-    await page.locator('dialog button.main').click();
-    await page.locator('dialog pre', { hasText: key }).waitFor();
-    await assertAccessible(page, 'a new key');
-    for (let times = 0; times < 6; times += 1) await page.keyboard.press('Escape', { delay: 100 });
-    // Only a page that has the focus may write to the clipboard.
-    await page.bringToFront();
-    await page.locator('dialog button.copy').click();
-    await page.locator('dialog button.copy', { hasText: 'Copied' }).waitFor();
-    assert.equal(await page.evaluate('navigator.clipboard.readText()'), key);
-    await page.locator('dialog button.main').click();
-    await page.locator('dialog').waitFor({ state: 'detached' });
-    assert.equal(await page.locator('body', { hasText: key }).count(), 0);
-    assert.deepEqual(server.posted.at(-1)?.body, {
-      account: 'agency',
-      name: 'Night desk',
-      scopes: ['detections:read'],
-      subscriptions: ['7001'],
-    });
+  test('details of a file open below its row; of versions, only the changes can be shown', async () => {
+    await open('files', 'Files');
+    await page.locator('button.file').first().click();
+    await page.locator('tr.below', { hasText: 'a number from 0 to 100' }).waitFor();
+    await open('detections/t.7001.1000.50000', '');
+    const rows = page.locator('.versions tbody tr');
+    const all = await rows.count();
+    await page.locator('label', { hasText: 'Changes only' }).click();
+    assert.ok((await rows.count()) < all);
+    assert.equal(await rows.locator('.changed').count(), await page.locator('.changed').count());
   });
 
   test('a read-only session is shown no action', async () => {

@@ -1,7 +1,7 @@
 /**
  * `npm run screenshots`: takes screenshots of the console with the demonstration's data, as PNG files in
- * dist/screenshots/: each view at 420, 1,280 and 2,560 pixels, light and dark. With --readme, also updates the picture
- * in README.
+ * dist/screenshots/: each view at 420, 1,280 and 2,560 pixels, light and dark. With --whole, down to the end of the page;
+ * with --readme, also updates the picture in README.
  */
 import { copyFileSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
@@ -29,6 +29,8 @@ const VIEWS = [
   'files',
   'customers',
   'detections',
+  'detections?mode=search&words=kurier',
+  'detections?content_type=image',
   'history',
   'manual/alerts',
 ];
@@ -38,7 +40,9 @@ const SETTLE_MS = 1500;
 const POLLS = 5;
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { readme: { type: 'boolean', default: false } } });
+  const { values } = parseArgs({
+    options: { readme: { type: 'boolean', default: false }, whole: { type: 'boolean', default: false } },
+  });
   if (skip !== false) throw new Error(skip);
   const demo = await startDemonstration();
   const browser = await launchBrowser();
@@ -48,7 +52,8 @@ async function main(): Promise<void> {
     await page.goto(demo.shown.console);
     await page.locator('h1', { hasText: 'Overview' }).waitFor();
     mkdirSync(FOLDER, { recursive: true });
-    for (const view of [...VIEWS, `detections/${demo.shown.detection?.id}`]) await shoot(page, view);
+    for (const view of [...VIEWS, `detections/${demo.shown.detection?.id}`])
+      await shoot(page, view, values.whole);
     await close();
   } finally {
     await browser.close();
@@ -78,7 +83,7 @@ async function liveALittle({ drop, shown: { url, keys } }: Demonstration): Promi
   }
 }
 
-async function shoot(page: Page, view: string): Promise<void> {
+async function shoot(page: Page, view: string, fullPage: boolean): Promise<void> {
   const name = view.replace(/\/[ti]\..*/, '-one').replaceAll(/[^a-z]+/g, '-');
   for (const colorScheme of SCHEMES) {
     await page.emulateMedia({ colorScheme });
@@ -86,7 +91,10 @@ async function shoot(page: Page, view: string): Promise<void> {
       await page.setViewportSize(size);
       await page.evaluate(`location.hash = '#/'; location.hash = '#/${view}'`);
       await wait(SETTLE_MS);
-      await page.screenshot({ path: path.join(FOLDER, `${name}-${size.width}-${colorScheme}.png`) });
+      await page.screenshot({
+        path: path.join(FOLDER, `${name}-${size.width}-${colorScheme}.png`),
+        fullPage,
+      });
     }
   }
 }

@@ -12,6 +12,7 @@ import type {
   OperationsPage,
   Overview,
   Session,
+  Trends,
   WindowDetail,
   WindowLetter,
   WindowMap,
@@ -69,6 +70,19 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
     },
     '/console/operations': { operations: operationForms() },
     '/console/jobs': { jobs: jobs(nowMs) } satisfies Jobs,
+    '/console/trends': trends(nowMs),
+  };
+}
+
+function trends(nowMs: number): Trends {
+  const values = (scale: number) => Array.from({ length: 24 }, (_, hour) => scale * (1 + (hour % 5)));
+  const of = { created: values(40), updated: values(7), late_seconds: values(30) };
+  const exports = { newswire: of, imagewire: of };
+  return {
+    from: iso(nowMs - DAY_MS),
+    step_seconds: 3600,
+    exports,
+    enabled: ['newswire', 'imagewire'],
   };
 }
 
@@ -124,7 +138,13 @@ function openWindow(name: ExportName, startMs: number, letter: WindowLetter): Op
     letter,
     since: iso(startMs + DAY_MS),
     held: isFailed && startMs % (7 * WINDOW_MS) === 0,
-    reason: isFailed ? 'line 3, column strength_score: expected a number from 0 to 100, found "high"' : null,
+    reason: isFailed ? 'the file has rows or lines that do not match the export format' : null,
+    report: isFailed
+      ? {
+          errors: [{ line: 3, column: 'strength_score', value: 'high', expected: 'a number from 0 to 100' }],
+          errors_total: 2,
+        }
+      : null,
     actions: isFailed ? [{ operation: 'window reset', given: { export: name, start: [window_start] } }] : [],
   };
 }

@@ -68,7 +68,7 @@ export const ROOMS = listed({
     printable.ts query refused.ts seal.ts store time.ts`,
   admin: `
     auth bounded-map.ts clock.ts config detection drop health http ingest limits log logger.ts manual
-    openapi operations pace.ts packed.ts query refused.ts store thread-call.ts time.ts version.ts windows`,
+    openapi operations pace.ts packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection operations time.ts',
   'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
   'appliance.ts': `

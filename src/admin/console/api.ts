@@ -52,6 +52,7 @@ type View<Path extends keyof Reads> = Awaited<ReturnType<Reads[Path]>>;
 
 export type Operations = View<'operations'>;
 export type Overview = View<'overview'>;
+export type Trends = View<'trends'>;
 export type WindowMap = View<'windows'>;
 export type OpenWindow = WindowMap['open'][number];
 export type WindowDetail = View<'window'>;

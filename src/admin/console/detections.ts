@@ -69,6 +69,10 @@ const LIMIT = { limit: defaulted(integer(1, 200), 50) };
 /** What the API takes, too. */
 const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const AFTER = { after: ANY_TEXT };
+/** A part of headline, publisher, domain or id, in any case. */
+const WORDS = { words: ANY_TEXT };
+/** Rows that are read at once where their texts are searched. */
+const SEARCHED_AT_ONCE = 200;
 const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
 /** The newest versions, the newest first; with `after`, only newer ones. `next` is never null here. */
@@ -124,7 +128,8 @@ const SPAN = Type.Object({ low: COUNT, high: COUNT });
 
 /** Current detections, by days from the newest to the oldest. One step reads a bounded number of rows. */
 export function readSearch(sources: Sources, { query }: Read, nowMs: number): string {
-  const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...PERIOD, ...AFTER });
+  const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...PERIOD, ...AFTER, ...WORDS });
+  const words = readValues(parameters, WORDS).words?.toLowerCase() ?? null;
   const filters = readValues(parameters, FILTER_PARAMETERS);
   const selection = readValues(parameters, STREAM_PARAMETERS);
   const { limit } = readValues(parameters, LIMIT);
@@ -156,14 +161,15 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
         period: day,
         sort: 'descending',
         after: at.place,
-        limit: limit - count,
+        limit: words === null ? limit - count : SEARCHED_AT_ONCE,
         projection: null,
         baseUrl: jsonBaseUrl(sources.settings.base_url),
       },
       SCANNED_MAX,
     );
-    if (found.rows > 0) texts.push(found.data.join(''));
-    count += found.rows;
+    const matching = words === null ? null : containing(found.data.join(''), words);
+    if (found.rows > 0) texts.push(...(matching ?? [found.data.join('')]));
+    count += matching?.length ?? found.rows;
     at = found.next === null ? nextPlace(at, day.from, groups, from) : { ...at, place: found.next };
   } while (at !== null && count < limit && performance.now() < untilMs);
   return page(texts, {
@@ -171,6 +177,14 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
     searched_to: formatSeconds(at === null ? period.from : (at.place?.second ?? at.end)),
     curl: call,
   });
+}
+
+/** @param rows JSON texts with commas between them */
+function containing(rows: string, words: string): string[] {
+  const all: DetectionEntry[] = JSON.parse(`[${rows}]`);
+  const isMatch = ({ id, article: { headline, publisher, domain } }: DetectionEntry) =>
+    [id, headline, publisher?.name, domain].some((text) => text?.toLowerCase().includes(words));
+  return all.filter(isMatch).map((one) => JSON.stringify(one));
 }
 
 function nextPlace(at: SearchPlace, dayFrom: number, groups: number, from: number): SearchPlace | null {

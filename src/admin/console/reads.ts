@@ -15,6 +15,7 @@ import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
 import { readAudit, readOperations } from './history.ts';
 import type { Read, Sources } from './sources.ts';
+import { readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
 type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
@@ -24,6 +25,7 @@ export const READERS = {
   /** The acts that this session may do, as forms. */
   operations: (_: Sources, { mayAct }: Read) => ({ operations: mayAct ? operationForms() : [] }),
   overview,
+  trends: readTrends,
   windows: readWindowMap,
   window: readWindow,
   files,
@@ -42,7 +44,7 @@ const READER_OF = new Map<string, Reader>(Object.entries(READERS));
 const TOPIC = 'manual/';
 
 /** Views that every console shows: one read serves all of them. */
-const SHARED: readonly string[] = ['overview', 'windows', 'customers'];
+const SHARED: readonly string[] = ['overview', 'trends', 'windows', 'customers'];
 const SHARED_MS = 2 * SECOND_MS;
 const SHARED_MAX = 10;
 const shared = new BoundedMap<string, { readonly atMs: number; readonly body: Promise<string> }>(SHARED_MAX);
@@ -122,12 +124,18 @@ function manualTopics(_: Sources, { query }: Read) {
   return { topics };
 }
 
+/** Whole words around the first hit, without markup. */
 function excerptOf(markdown: string, word: string | undefined): string {
-  const at = word === undefined ? -1 : markdown.toLowerCase().indexOf(word);
+  const plain = markdown
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replaceAll(/```\w*|[`*|#>]|^[ -]*-{3,}[ -]*$/gm, ' ')
+    .replaceAll(/\s+/g, ' ');
+  const at = word === undefined ? -1 : plain.toLowerCase().indexOf(word);
   if (at < 0) return '';
   const from = Math.max(0, at - EXCERPT_CHARACTERS / 2);
-  const around = markdown.slice(from, from + EXCERPT_CHARACTERS);
-  return around.replace(/\s+/g, ' ').trim();
+  const around = plain.slice(from, from + EXCERPT_CHARACTERS);
+  const begun = from === 0 ? around : around.slice(around.indexOf(' ') + 1);
+  return (from + EXCERPT_CHARACTERS < plain.length ? begun.slice(0, begun.lastIndexOf(' ')) : begun).trim();
 }
 
 /** Part of the program, so its HTML is safe. */

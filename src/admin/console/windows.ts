@@ -5,7 +5,12 @@
 import { holdRules } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import type { HeldFile } from '../../drop/waiting-names.ts';
-import { type FileRecord, fileDocument, filesOfWindow } from '../../ingest/files/file-record.ts';
+import {
+  type FileRecord,
+  type FileReport,
+  fileDocument,
+  filesOfWindow,
+} from '../../ingest/files/file-record.ts';
 import { heldFiles } from '../../ingest/files/held-files.ts';
 import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
@@ -71,7 +76,7 @@ function isOpen({ letter, held }: WindowState): boolean {
 }
 
 function openWindow(state: WindowState) {
-  const { letter, since, held, reason } = state;
+  const { letter, since, held, reason, report } = state;
   return {
     export: state.export,
     window_start: formatMs(state.window_start),
@@ -80,6 +85,7 @@ function openWindow(state: WindowState) {
     since: since === null ? null : formatMs(since),
     held,
     reason,
+    report,
     actions: windowActions(state),
   };
 }
@@ -130,6 +136,8 @@ interface WindowState {
   readonly rows: number;
   /** Why its file failed. */
   readonly reason: string | null;
+  /** The first error of that file, with their number; null: it has none. */
+  readonly report: Pick<FileReport, 'errors' | 'errors_total'> | null;
   /** A file waits in the drop folder until the window is reset or accepted. */
   readonly held: boolean;
   /** A file of it is held, or in failed/, from where it can be read. */
@@ -138,6 +146,7 @@ interface WindowState {
 
 export const WINDOWS_WITH_ROWS = `
   SELECT known.window_start, status, since, iif(status = 'failed', report ->> '$.reason', NULL) AS reason,
+    iif(status = 'failed', report -> '$.errors[0]', NULL) AS error, report ->> '$.errors_total' AS errors,
     (SELECT coalesce(sum(report ->> '$.rows'), 0) FROM ingest_file AS file
       WHERE file.export = known.export AND file.window_start = known.window_start
         AND file.outcome = 'applied') AS rows
@@ -161,6 +170,10 @@ interface Known {
   readonly since: number;
   readonly rows: number;
   readonly reason: string | null;
+  /** The first of its errors, as JSON. */
+  readonly error: string | null;
+  /** How many it has. */
+  readonly errors: number | null;
 }
 
 /** The files that are held now, of all exports. */
@@ -191,6 +204,8 @@ export function windowStates(
       since: found?.since ?? null,
       rows: found?.rows ?? 0,
       reason: found?.reason ?? null,
+      report:
+        found?.error == null ? null : { errors: [JSON.parse(found.error)], errors_total: found.errors ?? 1 },
       held: heldStarts.has(start),
       hasFile: heldStarts.has(start) || failed.has(start),
     });
