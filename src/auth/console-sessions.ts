@@ -44,6 +44,7 @@ const ID_BYTES = 16;
 const LINK_ID_BYTES = 24;
 /** Far more than anybody has open. */
 const LINKS_MAX = 1000;
+const ENDED_MAX = 1000;
 /** Enough for a name of four-byte characters, encoded twice. */
 const TICKET_CHARACTERS_MAX = 2000;
 
@@ -69,6 +70,8 @@ export class Sessions {
   readonly #seal: Seal;
   readonly #isOpen: IsSessionOpen;
   readonly #links: Links;
+  /** Ids of sessions that were ended in this run: where access.db cannot be changed, only this says so. */
+  readonly #ended = new BoundedMap<string, true>(ENDED_MAX);
 
   constructor(secret: Buffer, isOpen: IsSessionOpen, links: Links) {
     this.#seal = createSeal(deriveKey(secret, 'console'));
@@ -85,6 +88,10 @@ export class Sessions {
     return seal(this.#seal, { by, read_only, epoch, ...fresh(nowMs, ID_BYTES) });
   }
 
+  end(id: string): void {
+    this.#ended.set(id, true);
+  }
+
   /** @returns null if it is not a session, or has ended */
   open(sealed: string, nowMs: number): OpenSession | null {
     const ticket = this.#valid(unseal(this.#seal, sealed), SESSION_MS, nowMs);
@@ -94,7 +101,7 @@ export class Sessions {
   }
 
   #valid(ticket: Ticket | null, lastsMs: number, nowMs: number): Ticket | null {
-    if (ticket === null || !this.#isOpen(ticket)) return null;
+    if (ticket === null || this.#ended.has(ticket.id) || !this.#isOpen(ticket)) return null;
     // One from the future was made before the clock was set back: its age is unknown.
     const ageMs = nowMs - ticket.made_at;
     return ageMs >= 0 && ageMs < lastsMs ? ticket : null;

@@ -50,7 +50,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
         ${answer.not_applied.length > 0 && notApplied(answer)}
         <${Activity} minutes=${answer.minutes} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
-        ${panel('System', facts(system(answer, week.pages[0])), { help: 'growth' })}
+        ${panel('System', facts(system(answer, week.pages[0])), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
         ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
       </div>`,
   );
@@ -310,7 +310,7 @@ function progress({ file, rows, rows_applied: applied }: Answer['ingest']['apply
   </p>`;
 }
 
-function system({ database, disks, version, copy, scrub }: Answer, week: Trends | undefined): Facts {
+function system({ role, database, disks, version, copy, scrub }: Answer, week: Trends | undefined): Facts {
   const disk = ({ folder, free_bytes: free, bytes: all, low }: Answer['disks'][number]) => {
     const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
     return ['Disk', state(low ? 'warning' : 'done', text)] as const;
@@ -320,6 +320,7 @@ function system({ database, disks, version, copy, scrub }: Answer, week: Trends 
     ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
     ['Log', bytes(database.log_bytes)],
     ['Growth', week === undefined ? '…' : growthText(database, disks, week)],
+    ['Role', ROLES[role]],
     ['Copy', copyText(copy)],
     ['Verified', scrubText(scrub)],
     ['Version', version],
@@ -338,6 +339,12 @@ function growthText(
   const weeks = Math.floor(Math.min(...disks.map(({ free_bytes }) => free_bytes)) / perDay / 7);
   return `${bytes(perDay)} a day: the disk is full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;
 }
+
+const ROLES = {
+  writer: 'writer: it reads the exports',
+  standby: 'standby: it follows the copy, and serves reads',
+  superseded: state('failed', 'another machine took over'),
+} as const;
 
 function copyText(of: Answer['copy']): VNode {
   if (of === null) return soft('none is kept');

@@ -11,7 +11,7 @@ import {
 } from '../auth/console-sessions.ts';
 import { readName } from '../config/option-values.ts';
 import { failed, Refused } from '../refused.ts';
-import { writing } from '../store/database.ts';
+import { type Database, writing } from '../store/database.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
 import { anyText, required, toggle, value } from './member.ts';
 import { act, type Context } from './operation.ts';
@@ -45,31 +45,38 @@ export const CONSOLE_OPERATIONS = [
     run(context, { id }) {
       // Sessions follow the machine's clock, not that of a lab.
       const nowMs = Date.now();
-      context.change((access) =>
-        writing(access, () => {
-          endConsoleSession(access, id, nowMs);
-          noteOperation(access, { kind: 'session-end' });
-        }),
-      );
+      // A standby's access.db is the writer's: there only the process remembers it.
+      if (context.live?.role === 'writer')
+        context.change((access) =>
+          writing(access, () => {
+            endConsoleSession(access, id, nowMs);
+            noteOperation(access, { kind: 'session-end' });
+          }),
+        );
       return { value: { ended: true }, done: 'The session has ended.' };
     },
   }),
 ];
 
-/** The audit trail has every link: whoever opens it acts in the name of the one who made it. */
+/**
+ * The audit trail of the writer has every link: whoever opens it acts in the name of the one who made it. On a standby,
+ * where nothing can be changed, the log has the beginning of the session.
+ */
 function linkInto(
-  { folder, live, by: user, change, remember }: Context,
+  { folder, live, by: user, access: reader, change, remember }: Context,
   { as, read_only = false }: { readonly as: string | undefined; readonly read_only: boolean | undefined },
 ) {
-  const { url } = consoleOf(folder.root, live);
+  const { url, role } = consoleOf(folder.root, live);
   const by = { ...user, ...(as !== undefined && { as }) };
   const person: Person = { by, read_only };
   const nowMs = Date.now();
-  const link = change((access) => {
+  const made = (access: Database) => makeLink(person, readConsoleEpoch(access), nowMs);
+  const noted = (access: Database) => {
     const asked = { kind: 'console-link', as: as ?? null, read_only };
     noteOperation(access, asked);
-    return makeLink(person, readConsoleEpoch(access), nowMs);
-  });
+    return made(access);
+  };
+  const link = role === 'writer' ? change(noted) : made(reader());
   remember(link);
   const value = {
     url: `${url}/#login=${link.id}`,
@@ -89,6 +96,6 @@ function linkInto(
 /** @throws Refused `failed` if Wirewatch is not running, or its console is off */
 function consoleOf(root: string, live: Context['live']) {
   if (live === null) throw failed(`Wirewatch is not running on ${root}. Start it with: wirewatch serve`);
-  if (live.console !== null) return live.console;
+  if (live.console !== null) return { ...live.console, role: live.role };
   throw failed('the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.');
 }

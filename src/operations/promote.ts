@@ -11,7 +11,7 @@ nothing is lost, and both continue.`,
   job: () => '',
   form: {
     label: 'Make this machine the writer',
-    will: 'This standby takes over: it ingests from now on. The old writer stops when it notices.',
+    will: 'This standby takes over: it ingests from now on. The old writer notices that within seconds of reaching the copy, stops ingest and answers 503. What it read and had not copied is lost, unless copy.wait is set; clients are told that versions went up.',
     isGrave: true,
   },
   async run(context) {

@@ -4,11 +4,13 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createInstallation, type Installation, type Serving } from '../support/appliance.ts';
+import { openConsole } from '../support/console-client.ts';
 import { fileName, nextWindowMs } from '../support/export-files.ts';
+import { freePort } from '../support/free-port.ts';
 import { changesOf, createMachinePair } from '../support/machine-pair.ts';
 import { until } from '../support/until.ts';
 
-const pair = createMachinePair();
+const pair = createMachinePair({}, { WIREWATCH_ADMIN_PORT: `${await freePort()}` });
 const { place, settings, one, other, drop } = pair;
 let writer: Serving;
 let standby: Serving;
@@ -84,6 +86,15 @@ test('what changes something is refused there, with where to do it; so it is whi
   assert.deepEqual([stopped.status, /standby/.test(stopped.stderr)], [1, true]);
   standby = await other.serve();
   await until('the same rows', async () => (await rowsOf(standby)) === (await rowsOf(writer)));
+});
+
+test('its console can be opened and left, shows what it is, and changes nothing', async () => {
+  const console = await openConsole(other);
+  const { role } = await console.get<{ role: string }>('overview');
+  assert.equal(role, 'standby');
+  assert.match((await console.operate('account add', { id: 'third', name: 'Third' })).text, /follows/);
+  assert.equal((await console.post('session/end')).status, 200);
+  assert.equal((await console.ask('overview')).status, 401);
 });
 
 test('promoted while the writer stands still, it ingests; the writer then finds its place taken, and answers 503', async () => {

@@ -21,7 +21,11 @@ export interface MachinePair {
   remove(): void;
 }
 
-export function createMachinePair(more: Readonly<Record<string, string>> = {}): MachinePair {
+/** @param more settings of both; @param own of the standby */
+export function createMachinePair(
+  more: Readonly<Record<string, string>> = {},
+  own: Readonly<Record<string, string>> = {},
+): MachinePair {
   const work = mkdtempSync(join(tmpdir(), 'wirewatch-machines-'));
   const place = join(work, 'copy');
   const drop = join(work, 'drop');
@@ -32,7 +36,7 @@ export function createMachinePair(more: Readonly<Record<string, string>> = {}): 
     ...more,
   };
   const one = createInstallation(settings);
-  const other = createInstallation({ ...settings, WIREWATCH_COPY_STANDBY: 'true' });
+  const other = createInstallation({ ...settings, ...own, WIREWATCH_COPY_STANDBY: 'true' });
   return {
     ...{ work, place, settings, one, other },
     drop(count = 2) {

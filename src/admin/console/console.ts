@@ -115,6 +115,7 @@ export class Console {
     if (session === null) return problem(401, NO_SESSION, 'unauthorized');
     if (path !== 'session/end') return problem(404, `There is no ${CONSOLE}${path} to post to.`, 'not_found');
     const { id, by } = session;
+    this.#options.sessions.end(id);
     return this.#options.operations.run({ path: 'session-end', given: { id }, way: 'console', by });
   }
 
