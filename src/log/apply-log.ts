@@ -7,7 +7,7 @@ import { LogDamage } from '../store/log-errors.ts';
 import { setLogMark } from '../store/log-mark.ts';
 import { placesOf } from '../store/stream-place.ts';
 import { DetectionRows, endedStreams } from './detection-rows.ts';
-import { EffectApplier } from './effects.ts';
+import { effectApplier } from './effects.ts';
 import type { Mark } from './format.ts';
 import { type RowLine, readRowLine, type StoredState } from './row-lines.ts';
 import type { EntryPart } from './segment.ts';
@@ -44,7 +44,7 @@ export class LogApplier {
   /** Whether texts are stored unchanged. */
   readonly #takesBytes: boolean;
   readonly #rows: DetectionRows;
-  readonly #effects: EffectApplier;
+  readonly #applyEffect: ReturnType<typeof effectApplier>;
   /** Rows of exports whose outcome is still to come. */
   #waiting: StoredState[] = [];
   #epochs: number | null = null;
@@ -59,7 +59,7 @@ export class LogApplier {
     this.#db = db;
     this.#takesBytes = textOf === null;
     this.#rows = new DetectionRows(db, textOf);
-    this.#effects = new EffectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
+    this.#applyEffect = effectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
   }
 
   /** Applies a part of an entry, in one transaction with the entry's other parts, and with other entries. */
@@ -142,7 +142,7 @@ export class LogApplier {
         for (const ordinal of endedStreams(this.#db, line.subscription)) this.#deleteRows(ordinal);
         break;
       case 'other':
-        if (!this.#effects.apply(line.line)) throw new LogDamage('a line of the log has unknown content');
+        if (!this.#applyEffect(line.line)) throw new LogDamage('a line of the log has unknown content');
         // In a snapshot, an epoch comes before the rows that it applies to.
         if (line.line.put === 'version_epoch') this.#epochs = null;
     }

@@ -87,10 +87,12 @@ export async function compact(options: CompactOptions): Promise<Compacted> {
     // Findings of the database become an alert, and the next start makes it anew.
     if (found.findings.length > 0) writeScrubRecord(folder, found, nowMs);
     const damage = damageOf(folder, found);
-    if (damage !== null) requireSound(db, folder);
+    // If the log is damaged, only the database itself can show whether it is intact.
+    const unsoundness = damage === null ? null : integrityError(db);
+    if (unsoundness !== null) throw unsound(folder, unsoundness);
     await writeDraft(db, mark, work, damage === null);
     const compared = await scrub({ ...work, folder: { ...folder, log: draftOf(folder.log) } });
-    if (compared.findings.length > 0) throw disagrees(folder, compared);
+    if (compared.findings.length > 0) throw unsound(folder, describeFindings(compared.findings));
     requireCompared(compared);
     replaceLog(folder.log, mark.entry);
     writeScrubRecord(folder, compared, nowMs);
@@ -174,16 +176,11 @@ async function writeDraft(
  * @throws Refused `failed` if the database differs from it, or was not compared
  */
 function damageOf(folder: DataFolder, result: ScrubResult): string | null {
-  if (result.findings.some(({ kind }) => FINDING_KINDS[kind].of !== 'log')) throw disagrees(folder, result);
-  if (result.findings.length > 0) return describeFindings(result.findings);
+  const found = describeFindings(result.findings);
+  if (result.findings.some(({ kind }) => FINDING_KINDS[kind].of !== 'log')) throw unsound(folder, found);
+  if (result.findings.length > 0) return found;
   requireCompared(result);
   return null;
-}
-
-/** If the log is damaged, only the database itself can show whether it is intact. */
-function requireSound(db: Database, folder: DataFolder): void {
-  const found = integrityError(db);
-  if (found !== null) throw unsound(folder, found);
 }
 
 /** @param lost entries of a damaged log that the database lacks, as it may after a power cut */
@@ -212,10 +209,6 @@ function newestEntry(segments: readonly Segment[]): number {
 
 function requireCompared({ not_compared }: ScrubResult): void {
   if (not_compared !== null) throw failed(`${not_compared}. Nothing was changed.`);
-}
-
-function disagrees(folder: DataFolder, { findings }: ScrubResult): Refused {
-  return unsound(folder, describeFindings(findings));
 }
 
 function unsound({ detections }: DataFolder, found: string, cause?: unknown): Refused {
