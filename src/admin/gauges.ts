@@ -25,7 +25,6 @@ export interface GaugeSources {
   readonly keyUses: Pick<KeyUses, 'all'>;
   /** When the certificate in use expires, epoch milliseconds; null without TLS. */
   readonly certificateExpiresMs: () => number | null;
-  /** Open connections to the API. */
   readonly connections: () => number;
   readonly now: Now;
 }

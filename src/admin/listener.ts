@@ -143,7 +143,6 @@ function json(document: object): Content {
   return { contentType: 'application/json', body: `${JSON.stringify(document, null, 2)}\n` };
 }
 
-/** A file of the console. */
 function app(name: string, contentType: string): Content {
   const body = consoleFiles()[name];
   if (body === undefined) throw new Error(`the program was bundled without ${name} of the console`);

@@ -165,7 +165,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   });
 }
 
-/** As the audit trail names it. */
 const SETTLING = { operation: { kind: 'start' } };
 
 const NO_LAB = 'this is not a lab. Start one with: wirewatch lab';

@@ -30,9 +30,7 @@ export interface CommandSpec<Own extends Members> extends Partial<Accepted<Own>>
   readonly options?: readonly Option[];
   /** Members that exclude each other. */
   readonly conflicts?: readonly (readonly [keyof Own & string, keyof Own & string])[];
-  /** Shown below the options. */
   readonly help?: string;
-  /** What its help says about common options. */
   readonly ownHelp?: OwnHelp;
   /** Without the program's name. */
   readonly examples: readonly string[];

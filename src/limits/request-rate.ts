@@ -52,7 +52,6 @@ export function createRequestRate(limit: number, namesMax = NAMES_MAX) {
   }
 
   return {
-    /** Counts one request, unless it is refused. */
     take,
     /** As `take`, as seconds to wait, at least 1; null if the request is allowed. */
     secondsToWait(name: string, nowMs: number): number | null {

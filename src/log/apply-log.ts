@@ -51,7 +51,6 @@ export class LogApplier {
   /** Of the last complete entry in the open transaction. */
   #mark: Mark | null = null;
   #isWithinEntry = false;
-  /** Lines in the open transaction. */
   #lines = 0;
 
   /** @param textOf see {@link DetectionRows} */
@@ -81,7 +80,6 @@ export class LogApplier {
     this.#lines = 0;
   }
 
-  /** Undoes what is not committed. */
   rollback(): void {
     this.#waiting = [];
     this.#epochs = null;

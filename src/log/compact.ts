@@ -29,7 +29,6 @@ import { writeSnapshot } from './snapshot.ts';
 
 export interface CompactOptions {
   readonly folder: DataFolder;
-  /** The version of this program. */
   readonly program: string;
   readonly nowMs: number;
   /** Called between short steps: lets other work run, and throws to end the compaction. */
@@ -42,7 +41,6 @@ export interface Compacted {
   readonly entry: number;
   readonly detections: number;
   readonly versions: number;
-  /** Of the log. */
   readonly bytes_before: number;
   readonly bytes: number;
   /** What was damaged in the log; null: nothing. */
@@ -136,7 +134,6 @@ export async function compactStopped(options: CompactOptions): Promise<Compacted
   return compact(options);
 }
 
-/** How far it has come, in words. */
 export function progressText(what: string, done: number, total: number): string {
   return `rewriting the log: ${what}, ${total === 0 ? 100 : Math.floor((100 * done) / total)} %`;
 }

@@ -13,7 +13,6 @@ import { requireChecksum, rowChecksum, type StoredText } from '../store/row-chec
 import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState, StoredState } from './row-lines.ts';
 
-/** A detection as stored. */
 export interface StoredDetection {
   readonly version: number;
   /** See {@link givenOf}. */
@@ -67,7 +66,6 @@ const END_STREAMS = `
   RETURNING json_object('put', 'stream', 'row', json_object('ordinal', ordinal, 'subscription_id', subscription_id,
     'content_type', content_type, 'sequence', sequence, 'position', position, 'removed', removed)) AS line`;
 
-/** The end of a stream. */
 interface Head {
   readonly ordinal: number;
   sequence: number;
@@ -221,7 +219,6 @@ export class DetectionRows {
     this.#heads.clear();
   }
 
-  /** After a rollback. */
   forget(): void {
     this.#heads.clear();
     this.#pending = [];

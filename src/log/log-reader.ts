@@ -16,7 +16,6 @@ import {
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 
-/** Where a log ends. */
 export interface Tail {
   /** The last whole entry; null: there is none. */
   readonly last: Commit | null;

@@ -69,7 +69,6 @@ export interface Decisions {
 
 export interface RecoverOptions {
   readonly folder: DataFolder;
-  /** The version of this program. */
   readonly program: string;
   /** Called when the database can be read, if nothing has to be done first. */
   readonly onReadable?: () => void;
@@ -86,7 +85,6 @@ export interface RecoverOptions {
 export interface Recovered {
   readonly db: Database;
   readonly log: LogWriter;
-  /** Entries that were applied. */
   readonly applied: number;
   /** Why the database was rebuilt; null: it was not. */
   readonly madeAnew: string | null;

@@ -37,7 +37,6 @@ export interface Segment {
 
 export interface Frame {
   readonly kind: FrameKind;
-  /** The zstd frame. */
   readonly packed: Buffer;
   readonly checksum: number;
   /** Where the next frame begins in its file. */
@@ -111,7 +110,6 @@ export function findEntry(
   return { commit: null, end: reader.end };
 }
 
-/** Their size on the disk. */
 export function bytesOf(segments: readonly Segment[]): number {
   return segments.reduce((sum, { path }) => sum + statSync(path).size, 0);
 }
@@ -136,7 +134,6 @@ export class FrameReader {
     }
   }
 
-  /** Whether everything was intact. */
   get isAtEnd(): boolean {
     return this.offset === this.#size;
   }
@@ -200,7 +197,6 @@ export class EntryReader {
   readonly #path: string;
   #frames = 0;
   #checksum = 0;
-  /** The last complete entry that was read. */
   last: Commit | null = null;
   /** Where that entry ends; before the first, where the header ends. */
   end = 0;

@@ -64,7 +64,6 @@ export const UNROUTED: Readonly<Record<string, Response>> = {
   }),
 };
 
-/** By status. */
 function responsesOf(endpoint: Endpoint): Record<string, Response> {
   const { access, responses, problems = [], headers = {} } = endpoint;
   const rate = access === 'key' ? 'always' : 'never';
@@ -203,7 +202,6 @@ export interface Operation
   /** What a request needs. */
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters: readonly Parameter[];
-  /** By status. */
   readonly responses: Readonly<Record<string, Response>>;
 }
 

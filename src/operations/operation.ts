@@ -25,7 +25,6 @@ export type Way = 'command' | 'console' | 'api';
 
 /** What only a running appliance knows. */
 export interface Live {
-  /** Where clients reach it. */
   readonly url: string;
   /** Where the console is, and the run that a link into it is for; null while it is off. */
   readonly console: { readonly url: string; readonly run: string } | null;
@@ -53,12 +52,10 @@ export function refusedBy(role: Exclude<Role, 'writer'>, to: string): Refused {
 export interface Context {
   readonly folder: DataFolder;
   readonly kind: InstallationKind;
-  /** Whether it was created for this operation. */
   readonly isNew: boolean;
   readonly config: Config;
   readonly way: Way;
   readonly by: Actor;
-  /** Epoch milliseconds. */
   readonly nowMs: number;
   /** Null while no appliance runs. */
   readonly live: Live | null;
@@ -76,7 +73,6 @@ export interface Context {
   readonly promote: () => Promise<boolean>;
   /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
-  /** Says in words how far long work has come. */
   readonly tell: (progress: string) => void;
   /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
   readonly deny: (denied: Denied) => boolean;
@@ -84,9 +80,7 @@ export interface Context {
 
 /** Asked before something that cannot be taken back. */
 export interface Question {
-  /** What will be done, in full sentences. */
   readonly text: string;
-  /** The word to type. */
   readonly word: string;
 }
 
@@ -111,7 +105,6 @@ export interface Description<Own extends Members, Value> {
   /** Null: nothing has to be confirmed. */
   readonly question?: (context: Context, values: ValuesOf<Own>) => Question | null;
   readonly run: (context: Context, values: ValuesOf<Own>) => Outcome<Value> | Promise<Outcome<Value>>;
-  /** The form of the value, as JSON. */
   readonly result?: TSchema;
   /** The value as a command prints it, between `done` and `next`; null: nothing. */
   readonly text?: (value: Value) => string | null;
@@ -123,7 +116,6 @@ export interface Description<Own extends Members, Value> {
 
 /** How the console shows an act. */
 export interface Form {
-  /** Text of its button. */
   readonly label: string;
   /** What will happen, shown before it is confirmed. */
   readonly will: string;

@@ -40,7 +40,6 @@ export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' |
   readonly period: Period;
   /** The last detection of the previous page; null for the first page. */
   readonly after: PeriodPlace | null;
-  /** Of {@link jsonBaseUrl}. */
   readonly baseUrl: Buffer;
 }
 
@@ -48,7 +47,6 @@ export interface PeriodPage {
   /** JSON texts of the rows, with commas between them, in pieces. */
   readonly data: readonly Buffer[];
   readonly rows: number;
-  /** Of the last row; null where there is none. */
   readonly last: PeriodPlace | null;
   /** Where the next page begins; null at the end of the period. */
   readonly next: PeriodPlace | null;
@@ -217,7 +215,6 @@ function between(sort: PeriodSort, start: number, end: number): { low: number; h
 interface TextRow extends Checksums {
   readonly data: Buffer | null;
   readonly rows: number;
-  /** Of the last row. */
   readonly second: number | null;
 }
 

@@ -103,7 +103,6 @@ export function readWindow(sources: Sources, { query }: Read, nowMs: number) {
   return {
     ...shown,
     due_at: formatMs(dueAtMs(start)),
-    /** The newest first. */
     files: files.map(fileDocument),
     ...deliveredBy(sources, db, files),
     actions: [...actions, ...(start <= nowMs ? [expect] : [])],
@@ -128,7 +127,6 @@ interface WindowState {
   readonly letter: WindowLetter;
   readonly since: number | null;
   readonly rows: number;
-  /** Why its file failed. */
   readonly reason: string | null;
   /** A file waits in the drop folder until the window is reset or accepted. */
   readonly held: boolean;

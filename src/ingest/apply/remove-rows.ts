@@ -39,7 +39,6 @@ export const DELETE_STREAM_ROWS = `
 export interface LongWork {
   /** Lets more urgent work run. @throws Stopping when the thread is to end */
   readonly between: () => Promise<void>;
-  /** @param progress in words */
   readonly tell: (progress: string) => void;
 }
 

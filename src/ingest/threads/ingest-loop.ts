@@ -48,7 +48,6 @@ const TELL_EVERY_MS = 500;
 /** Thrown to abandon unfinished work when the thread is to end. */
 export class Stopping extends Error {}
 
-/** A request that waits, or is being served. */
 interface Asked {
   readonly request: IngestRequest;
   readonly tell: (progress: string) => void;
