@@ -70,11 +70,9 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     kind,
     isNew: false,
     config,
-    way,
     by,
     live,
     nowMs: now(),
-    jobs,
     access: () => access.db() ?? gone(folder.access),
     change(work) {
       requireWriter(live);

@@ -195,7 +195,7 @@ function newestEntry(segments: readonly Segment[]): number {
   for (const segment of segments.toReversed()) {
     try {
       using reader = new EntryReader(segment);
-      for (const { commit } of reader.commitsBehind()) newest = Math.max(newest, commit.entry);
+      for (const { entry } of reader.commitsBehind()) newest = Math.max(newest, entry);
     } catch (error) {
       if (!(error instanceof LogDamage)) throw error;
     }

@@ -273,15 +273,15 @@ export class EntryReader {
     this.end = last.frame.end;
   }
 
-  /** The intact commit lines after {@link end}, with where they end: none if the end is only torn. */
-  *commitsBehind(): Generator<{ readonly commit: Commit; readonly end: number }, undefined> {
+  /** The intact commit lines after {@link end}: none if the end is only torn. */
+  *commitsBehind(): Generator<Commit, undefined> {
     for (let from = this.end + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
       const bytes = this.#reader.read(from, SEARCH_BYTES);
       for (let at = bytes.indexOf(FRAME_MAGIC); at >= 0; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
         const header = decodeFrameHeader(bytes.subarray(at, at + FRAME_HEADER_BYTES));
         const frame = header?.kind === 'commit' ? this.#reader.frameAt(from + at) : null;
         if (frame === null) continue;
-        yield { commit: parseCommit(decodeLines(frame.packed).at(-1) ?? ''), end: frame.end };
+        yield parseCommit(decodeLines(frame.packed).at(-1) ?? '');
       }
       if (bytes.length < SEARCH_BYTES) return;
     }

@@ -15,7 +15,6 @@ import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import type { Role } from '../store/role.ts';
-import type { Jobs } from './jobs.ts';
 import type { LabName } from './lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
 import type { Outcome } from './problem.ts';
@@ -54,13 +53,10 @@ export interface Context {
   readonly kind: InstallationKind;
   readonly isNew: boolean;
   readonly config: Config;
-  readonly way: Way;
   readonly by: Actor;
   readonly nowMs: number;
   /** Null while no appliance runs. */
   readonly live: Live | null;
-  /** What runs now and ran last; null while no appliance runs. */
-  readonly jobs: Jobs | null;
   /** A reader on access.db. @throws Refused if there is no installation */
   readonly access: () => Database;
   /** Runs `work` on a writer of access.db: what it changes is in the audit trail, under the name of this operation. */

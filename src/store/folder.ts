@@ -226,14 +226,10 @@ export function unusedTime(fromMs: number, pathsAt: (time: string) => readonly s
   }
 }
 
-/**
- * Writes a small file that gets its name only when its content is on the disk.
- * @param mode by default, only this user may read it
- * @returns its size in bytes
- */
-export function writeWhole(path: string, content: string | Buffer, mode = 0o600): number {
+/** Writes a small file that gets its name only when its content is on the disk. @returns its size in bytes */
+export function writeWhole(path: string, content: string | Buffer): number {
   const draft = join(dirname(path), `.${basename(path)}.tmp`);
-  writeFileSync(draft, content, { mode, flush: true });
+  writeFileSync(draft, content, { mode: 0o600, flush: true });
   renameSync(draft, path);
   syncFolder(dirname(path));
   return Buffer.byteLength(content);
