@@ -23,11 +23,6 @@ export interface AdminOptions extends GaugeSources, Pick<ListenerOptions, 'limit
   readonly console: ConsoleOptions;
 }
 
-export interface Admin {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 const HEADERS = {
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
@@ -43,7 +38,7 @@ const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 const PLAIN = 'text/plain; charset=utf-8';
 
 /** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
-export async function startAdmin(options: AdminOptions): Promise<Admin> {
+export async function startAdmin(options: AdminOptions) {
   const { settings, log, now } = options;
   const own = ownNames(settings.host, hostname(), process.env);
   const listener = await openListener({

@@ -47,7 +47,6 @@ export interface PeriodPage {
   /** JSON texts of the rows, with commas between them, in pieces. */
   readonly data: readonly Buffer[];
   readonly rows: number;
-  readonly last: PeriodPlace | null;
   /** Where the next page begins; null at the end of the period. */
   readonly next: PeriodPlace | null;
   readonly as_of_ms: number | null;
@@ -81,7 +80,7 @@ export function readPeriodPage(
     const { period } = asked;
     const query: Query = { ...asked, streams: storedStreams(db, asked.streams) };
     if (query.streams.length === 0 || period.from >= period.to)
-      return { data: [], rows: 0, last: null, next: null, as_of_ms };
+      return { data: [], rows: 0, next: null, as_of_ms };
     const isDescending = query.sort === 'descending';
     const span: Span = {
       start: query.after ?? { second: isDescending ? period.to : period.from - 1, id: LAST_ID },
@@ -100,7 +99,7 @@ export function readPeriodPage(
     const isEnd =
       reached === null ||
       more(db, query.streams.length, '').get(behind(query, reached, span.end))?.more !== 1;
-    return { data, rows, last, next: isEnd ? null : reached, as_of_ms };
+    return { data, rows, next: isEnd ? null : reached, as_of_ms };
   });
 }
 
