@@ -236,19 +236,13 @@ function securityOf(endpoint: Endpoint): Operation['security'] {
 
 function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoint): Parameter[] {
   const [, inPath = ''] = /\{(\w+)\}$/.exec(path) ?? [];
+  type Described = Pick<Parameter, 'description' | 'schema' | 'example'>;
   const parameter = (
     name: string,
     where: Parameter['in'],
     required: boolean,
-    { description, schema, example }: Pick<Parameter, 'description' | 'schema' | 'example'>,
-  ): Parameter => ({
-    name,
-    in: where,
-    required,
-    description,
-    schema: withAddress(schema),
-    example,
-  });
+    { description, schema, example }: Described,
+  ) => ({ name, in: where, required, description, schema: withAddress(schema), example });
   return [
     ...(segment === undefined ? [] : [parameter(inPath, 'path', true, segment)]),
     ...Object.entries(query).map(([name, one]) => parameter(name, 'query', one.required !== undefined, one)),
