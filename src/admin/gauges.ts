@@ -25,7 +25,6 @@ export interface GaugeSources {
   readonly keyUses: Pick<KeyUses, 'all'>;
   /** When the certificate in use expires, epoch milliseconds; null without TLS. */
   readonly certificateExpiresMs: () => number | null;
-  /** Open connections to the API. */
   readonly connections: () => number;
   readonly now: Now;
 }
@@ -38,7 +37,10 @@ type Gauges<From> = Readonly<Record<string, readonly [help: string, read: (of: F
 const MICROSECONDS = 1e6;
 
 const LIVE: Gauges<GaugeSources> = {
-  wirewatch_healthy: ['Whether GET /v1/health answers 200.', isHealthy],
+  wirewatch_healthy: [
+    'Whether GET /v1/health answers 200.',
+    ({ monitor }) => Number(monitor.health().status === 'ok'),
+  ],
   wirewatch_ingest_paused: [
     'Whether ingest is paused on purpose.',
     (of) => of.monitor.health().alerts.paused,
@@ -104,7 +106,10 @@ const OF_STATUS: Gauges<Status> = {
  * made a light request 5 % slower.
  */
 const OF_PROCESS: Gauges<{ readonly files: number | null }> = {
-  process_cpu_seconds_total: ['Processor time of all threads.', cpuSeconds],
+  process_cpu_seconds_total: [
+    'Processor time of all threads.',
+    () => (process.cpuUsage().user + process.cpuUsage().system) / MICROSECONDS,
+  ],
   process_start_time_seconds: [
     'When the process began.',
     () => Math.round(performance.timeOrigin) / SECOND_MS,
@@ -138,10 +143,6 @@ export async function readGauges(sources: GaugeSources): Promise<Map<string, Rea
     ...(status === null ? [] : read(OF_STATUS, status)),
     ...read(OF_PROCESS, { files: files?.length ?? null }),
   ]);
-}
-
-function isHealthy({ monitor }: GaugeSources): number {
-  return Number(monitor.health().status === 'ok');
 }
 
 function openAlerts({ monitor }: GaugeSources): Reading {
@@ -207,11 +208,6 @@ function lastRequests({ keys, keyUses }: GaugeSources & Accounts): Reading {
     const times = own.flatMap(({ id }) => usedAt.get(id) ?? []);
     return times.length === 0 ? [] : [[Math.max(...times) / SECOND_MS, account] as const];
   });
-}
-
-function cpuSeconds(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / MICROSECONDS;
 }
 
 function secondsOf(time: string | null | undefined): number | null {

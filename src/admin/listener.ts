@@ -29,11 +29,6 @@ export interface AdminOptions extends GaugeSources, Pick<ListenerOptions, 'limit
   readonly console: ConsoleOptions;
 }
 
-export interface Admin {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 const HEADERS = {
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
@@ -50,7 +45,7 @@ const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 const PLAIN = 'text/plain; charset=utf-8';
 
 /** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
-export async function startAdmin(options: AdminOptions): Promise<Admin> {
+export async function startAdmin(options: AdminOptions) {
   const { settings, log, now } = options;
   const own = ownNames(settings.host, hostname(), process.env);
   const listener = await openListener({
@@ -185,7 +180,6 @@ function json(document: object): Content {
   return { contentType: 'application/json', body: `${JSON.stringify(document, null, 2)}\n` };
 }
 
-/** A file of the console. */
 function app(name: string, contentType: string): Content {
   const body = consoleFiles()[name];
   if (body === undefined) throw new Error(`the program was bundled without ${name} of the console`);

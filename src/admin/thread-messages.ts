@@ -14,7 +14,6 @@ import type { EventName } from './console/changes.ts';
 export interface OperationsSettings {
   readonly config: Config;
   readonly kind: InstallationKind;
-  /** Where clients reach the API. */
   readonly base_url: string;
 }
 
@@ -35,11 +34,9 @@ export interface AskView extends Asked {
 
 /** An operation of the table, or what has to be confirmed before it. */
 export interface AskOperation extends Asked {
-  /** Unique: progress names it. */
   readonly id: number;
   /** As it stands in an address: `key-create`. */
   readonly path: string;
-  /** Its members, as JSON. */
   readonly given: unknown;
   readonly way: Way;
   readonly by: Actor;
@@ -74,7 +71,6 @@ export interface MainCalls {
   lab(asked: AskLab): unknown;
   /** A link into the console was made. */
   link(link: Link): void;
-  /** access.db was written. */
   written(): void;
   /** The spare copy of access.db could not be brought up to date. */
   stale(reason: string): void;

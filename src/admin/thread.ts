@@ -3,17 +3,18 @@
  * reads the console's views, so that neither a long query nor a wait for the disk delays the API.
  */
 import type { MessagePort } from 'node:worker_threads';
-import type { Denied } from '../auth/denials.ts';
+import type { Doing } from '../auth/actor.ts';
+import { applyRevocations } from '../auth/denials.ts';
+import { openAccess } from '../auth/open-access.ts';
 import { now } from '../clock.ts';
 import { enabledExports } from '../config/load.ts';
-import { changeAccess } from '../operations/access.ts';
 import { Jobs } from '../operations/jobs.ts';
 import { type Context, type Live, type Operation, refusedBy } from '../operations/operation.ts';
 import { outcomeDocument, refusalDocument } from '../operations/problem.ts';
 import { endProcesses } from '../operations/processes.ts';
 import { operationAt } from '../operations/table.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
-import { openDatabase } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader } from '../store/file-reader.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -41,11 +42,17 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   const main = callsTo<MainCalls>(port, 'the main thread');
   const watch = watchChanges(folder, (names) => main.post('changed', names));
   const jobs = new Jobs(() => main.post('changed', ['jobs']));
-  const forget = (denied: readonly Denied[]) => main.post('forget', denied);
-  const onSpareStale = (reason: string) => main.post('stale', reason);
   /** Who is told how far a request to the ingest thread has come. */
   const tells = new Map<number, Context['tell']>();
   let lastId = 0;
+
+  /** Runs `work` on a writer of access.db, behind what was revoked while it could not be written. */
+  function changeAccess<Result>(operation: Doing, work: (access: Database) => Result): Result {
+    const onSpareStale = (reason: string) => main.post('stale', reason);
+    using writer = openAccess(folder.root, { operation, onSpareStale });
+    main.post('forget', applyRevocations(folder, writer));
+    return work(writer);
+  }
 
   const readable = (unreadable: string | null) => {
     if (unreadable !== null) throw new Refused('unavailable', unreadable);
@@ -70,16 +77,13 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     kind,
     isNew: false,
     config,
-    way,
     by,
     live,
     nowMs: now(),
-    jobs,
     access: () => access.db() ?? gone(folder.access),
     change(work) {
       requireWriter(live);
-      const operation = { kind: way, command: name, ...by };
-      const result = changeAccess(folder, { operation, onSpareStale }, work, forget);
+      const result = changeAccess({ kind: way, command: name, ...by }, work);
       main.post('written');
       return result;
     },
@@ -148,7 +152,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   // Sooner than the next change, which may be long in coming.
   setInterval(() => {
     try {
-      if (readEnded(folder).length > 0) changeAccess(folder, { ...SETTLING, onSpareStale }, () => {}, forget);
+      if (readEnded(folder).length > 0) changeAccess({ kind: 'start' }, () => {});
     } catch {
       // The disk still cannot take it: an alert says so.
     }
@@ -165,9 +169,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
   });
 }
-
-/** As the audit trail names it. */
-const SETTLING = { operation: { kind: 'start' } };
 
 const NO_LAB = 'this is not a lab. Start one with: wirewatch lab';
 

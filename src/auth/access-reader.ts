@@ -52,7 +52,6 @@ type JsonColumn = 'scopes' | 'allow_addresses' | 'account' | 'subscriptions';
 type Row = Omit<StoredKey, 'id' | JsonColumn> & Readonly<Record<JsonColumn, string>>;
 
 const HASH_BYTES = 32;
-/** Cached keys. */
 const KEYS_MAX = 1000;
 
 /** Returns a row for an unknown id too, that of another key, which is not used: otherwise it would take half the time. */
@@ -182,7 +181,6 @@ function openStore(path: string, fileState: string) {
       /** The cache, valid at `keysVersion`. */
       keys: new BoundedMap<string, StoredKey>(KEYS_MAX),
       keysVersion: 0,
-      /** When it was opened. */
       fileState,
     };
   } catch (error) {

@@ -13,7 +13,6 @@ export interface Actor {
 export interface Doing extends Partial<Actor> {
   /** `command`, `console`, `api`; `start`: by the configuration. */
   readonly kind: string;
-  /** The operation. */
   readonly command?: string;
 }
 

@@ -14,9 +14,7 @@ import type { Actor } from './actor.ts';
 export const LINK_MS = 10 * MINUTE_MS;
 export const SESSION_MS = 12 * HOUR_MS;
 
-/** The owner of a link or a session. */
 export interface Person {
-  /** Who made the link. */
   readonly by: Actor;
   readonly read_only: boolean;
 }

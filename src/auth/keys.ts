@@ -16,7 +16,6 @@ export interface KeySubscription {
   readonly content_types: readonly ContentType[] | null;
 }
 
-/** The members of a key that an operator chooses. */
 export interface KeyTerms {
   readonly name: string;
   readonly scopes: readonly Scope[];

@@ -26,7 +26,6 @@ export interface OpenAccessOptions {
   readonly operation: Doing;
   /** Default: every kind is accepted, and a new folder becomes an appliance's. */
   readonly kind?: InstallationKind;
-  /** Whether to create a missing folder or database. */
   readonly create?: boolean;
   /**
    * Given by a start, and by a command that holds the lock of a stopped installation: whether the spare copy may take the

@@ -131,7 +131,6 @@ interface Steps<Seed> {
   readonly label: string;
   /** How the existing entry differs; null if it does not exist. */
   readonly differences: (seed: Seed) => string[] | null;
-  /** @throws Refused */
   readonly create: (seed: Seed) => unknown;
   /** The member that a refusal of `create` is about. */
   readonly blamed: (seed: Seed) => string;

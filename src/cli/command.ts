@@ -30,9 +30,6 @@ export interface CommandSpec<Own extends Members> extends Partial<Accepted<Own>>
   readonly options?: readonly Option[];
   /** Members that exclude each other. */
   readonly conflicts?: readonly (readonly [keyof Own & string, keyof Own & string])[];
-  /** Shown below the options. */
-  readonly help?: string;
-  /** What its help says about common options. */
   readonly ownHelp?: OwnHelp;
   /** Without the program's name. */
   readonly examples: readonly string[];
@@ -51,7 +48,6 @@ export function defineCommand<const Own extends Members = Record<never, never>>(
     for (const option of options) command.addOption(option);
     for (const [name, other] of conflicts)
       command.options.find(({ long }) => long === flagOf(name))?.conflicts(camelCase(other));
-    if (spec.help !== undefined) command.addHelpText('after', spec.help);
     if (spec.ownHelp !== undefined) stateOwn(command, spec.ownHelp);
     addExamples(command, spec.examples);
     command.action(async () => {
@@ -92,19 +88,14 @@ export function givenOf(command: Command, { members, operands }: Accepted): obje
   for (const name of Object.keys(members)) {
     const at = operands.indexOf(name);
     const typed = at >= 0 ? command.processedArgs[at] : options[camelCase(name)];
-    // True: the option without a value.
-    if (typed !== undefined && !(typed === true && members[name]?.mayBeBare)) given[name] = typed;
+    if (typed !== undefined) given[name] = typed;
   }
   return given;
 }
 
-function optionOf(
-  name: string,
-  { placeholder, hint, isRequired, mayBeBare = false, ...member }: Member,
-): Option {
+function optionOf(name: string, { placeholder, hint, isRequired, ...member }: Member): Option {
   const flag = flagOf(name);
-  const taken = mayBeBare ? `[${placeholder}]` : `<${placeholder}>`;
-  const option = new Option(placeholder === null ? flag : `${flag} ${taken}`, hint);
+  const option = new Option(placeholder === null ? flag : `${flag} <${placeholder}>`, hint);
   if (placeholder !== null) option.argParser(parserOf(member));
   return option.makeOptionMandatory(isRequired);
 }

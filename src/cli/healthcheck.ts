@@ -96,8 +96,11 @@ async function askHealth({ url, isOwn }: Asked, seconds: number): Promise<Result
   try {
     const { status, body } = await get(address, isOwn, AbortSignal.timeout(seconds * SECOND_MS));
     const health = parseAs(Health, body);
-    const reason =
-      health === null ? foreignAnswer(address, status) : status === 200 ? null : degraded(health);
+    if (health === null) {
+      const reason = `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
+      return { healthy: false, url, status, reason, health };
+    }
+    const reason = status === 200 ? null : degraded(health);
     return { healthy: reason === null, url, status, reason, health };
   } catch (error) {
     return { healthy: false, url, status: null, reason: unreached(url, error, seconds), health: null };
@@ -138,10 +141,6 @@ function degraded({ alerts, exports }: Health): string {
     ? ['no export file has been read yet']
     : [...(page_worthy > 0 ? [`${needing} attention now`] : []), ...done];
   return `degraded: ${reasons.join('; ')}. See: wirewatch ${page_worthy > 0 ? 'alert list' : 'ingest status'}`;
-}
-
-function foreignAnswer(address: string, status: number): string {
-  return `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
 }
 
 function unreached(url: string, error: unknown, seconds: number): string {

@@ -61,8 +61,14 @@ export async function operateStopped(
   const options = {
     create: operation.creates,
     operation: { kind: 'command', command: operation.name, ...by },
-    ...(isWriter && { onRecovered: reportRecovery }),
-    onSpareStale: reportStale,
+    ...(isWriter && {
+      onRecovered: (reason: string) =>
+        tell(`access.db could not be used (${reason}): its spare copy took its place`),
+    }),
+    onSpareStale: (reason: string) =>
+      tell(
+        `the change is made, but the spare copy of access.db could not be updated (${reason}); the next change or start does it`,
+      ),
   };
   const access = opened.use(openAccess(folder.root, options));
   const detections = opened.use(createFileReader(folder.detections));
@@ -71,11 +77,9 @@ export async function operateStopped(
     kind: 'appliance',
     isNew,
     config,
-    way: 'command',
     by,
     nowMs: Date.now(),
     live: null,
-    jobs: null,
     access: () => access,
     change(work) {
       applyRevocations(folder, access);
@@ -111,14 +115,6 @@ export async function operateStopped(
   }
 }
 
-function reportRecovery(reason: string): void {
-  process.stderr.write(
-    `wirewatch: access.db could not be used (${printable(reason)}): its spare copy took its place\n`,
-  );
-}
-
-function reportStale(reason: string): void {
-  process.stderr.write(
-    `wirewatch: the change is made, but the spare copy of access.db could not be updated (${printable(reason)}); the next change or start does it\n`,
-  );
+function tell(text: string): void {
+  process.stderr.write(`wirewatch: ${printable(text)}\n`);
 }

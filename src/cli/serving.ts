@@ -25,7 +25,7 @@ export interface Serving {
   readonly appliance: Appliance;
   readonly config: Config;
   readonly log: Logger;
-  readonly serviceManager: ServiceManager;
+  readonly serviceManager: ReturnType<typeof createServiceManager>;
   /** Resolves with the signal that stops it. */
   readonly signal: Promise<NodeJS.Signals>;
   /** Of `demo` and `lab`, the log has only warnings until this is called: lines about the first files mean nothing. */
@@ -70,7 +70,10 @@ export async function serveAppliance(
     throw error;
   });
   // Before anybody can learn that it runs, and stop it.
-  const signal = endSignal();
+  const signal = new Promise<NodeJS.Signals>((resolve) => {
+    process.once('SIGTERM', resolve);
+    process.once('SIGINT', resolve);
+  });
   const showLog = () => {
     log.level = config.log.level;
   };
@@ -123,13 +126,6 @@ export async function operateHere<Value>(
   return answer.value;
 }
 
-function endSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    process.once('SIGTERM', resolve);
-    process.once('SIGINT', resolve);
-  });
-}
-
 /**
  * SIGHUP has two meanings: from logrotate, a certificate renewal or a service manager, to open the renewed files; from a
  * terminal that was closed, to stop.
@@ -151,21 +147,14 @@ function hasHungUp(terminal: number): boolean {
   }
 }
 
+const NOTIFY_TIMEOUT_MS = paced(10 * SECOND_MS);
+const MICROSECONDS_PER_MS = 1000;
+
 /**
  * Notifies the service manager (sd_notify(3)). Node.js has no Unix datagram sockets, so systemd's own systemd-notify
  * sends the message, and waits until it was received. Without it the appliance runs all the same.
  */
-export interface ServiceManager {
-  /** @param status shown by `systemctl status` */
-  ready(status: string): void;
-  stopping(): void;
-}
-
-const NOTIFY_TIMEOUT_MS = paced(10 * SECOND_MS);
-const MICROSECONDS_PER_MS = 1000;
-
-export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger): ServiceManager {
-  if (!env.NOTIFY_SOCKET) return { ready() {}, stopping() {} };
+export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger) {
   let hasFailed = false;
   const failed = (error: unknown) => {
     // Once: otherwise it would be logged at every watchdog interval.
@@ -174,6 +163,7 @@ export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger): Servi
     hasFailed = true;
   };
   const notify = (...words: string[]) => {
+    if (!env.NOTIFY_SOCKET) return;
     const child = spawn('systemd-notify', words, { stdio: 'ignore', timeout: NOTIFY_TIMEOUT_MS });
     child.unref();
     child.on('error', failed);
@@ -183,7 +173,8 @@ export function createServiceManager(env: NodeJS.ProcessEnv, log: Logger): Servi
   };
   let alive: NodeJS.Timeout | undefined;
   return {
-    ready(status) {
+    /** @param status shown by `systemctl status` */
+    ready(status: string) {
       notify('READY=1', `STATUS=${status}`);
       const aliveEveryMs = watchdogMs(env) / 2;
       if (aliveEveryMs > 0) alive = setInterval(() => notify('WATCHDOG=1'), aliveEveryMs).unref();

@@ -41,17 +41,15 @@ export const register = defineCommand({
     const config = configOf(self);
     if (src === undefined) return await verifyData(folderOf(config), progress.update);
     const source = await openSource(src, placeSettings(config.copy));
-    return sourceResult(source.text, await source.verify(progress.update));
+    const verified = await source.verify(progress.update);
+    const ok = verified.findings.length === 0;
+    return {
+      value: { verified: source.text, ok, ...verified },
+      text: sourceText(source.text, verified),
+      failed: !ok,
+    };
   },
 });
-
-function sourceResult(path: string, { entries, findings }: VerifiedSource): Result {
-  return {
-    value: { verified: path, ok: findings.length === 0, entries, findings },
-    text: () => sourceText(path, { entries, findings }),
-    failed: findings.length > 0,
-  };
-}
 
 function sourceText(path: string, { entries, findings }: VerifiedSource): string {
   if (findings.length === 0)
@@ -64,10 +62,6 @@ function sourceText(path: string, { entries, findings }: VerifiedSource): string
   ].join('\n');
 }
 
-interface VerifiedData extends ScrubResult {
-  readonly ok: boolean;
-}
-
 /** Fails if there are findings, or if not everything could be compared. */
 async function verifyData(folder: DataFolder, onProgress: Progress['update']): Promise<Result> {
   requireOwner(folder);
@@ -75,15 +69,6 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   requireComplete(folder);
   using held = new DisposableStack();
   held.defer(keepInPlace(folder, true));
-  const verified = await verifyFolder(folder, onProgress);
-  return {
-    value: dataDocument(folder, verified),
-    text: () => dataText(folder, verified),
-    failed: !verified.ok,
-  };
-}
-
-async function verifyFolder(folder: DataFolder, onProgress: Progress['update']): Promise<VerifiedData> {
   const result = await scrub({ folder, between: () => nextTurn(), onProgress });
   // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
   writeScrubRecord(folder, result, Date.now());
@@ -93,7 +78,17 @@ async function verifyFolder(folder: DataFolder, onProgress: Progress['update']):
   checkAccess(folder, others);
   checkSecret(folder, others);
   const findings = [...result.findings, ...others.list()];
-  return { ...result, findings, ok: findings.length === 0 && result.not_compared === null };
+  const { entry, not_compared } = result;
+  const ok = findings.length === 0 && not_compared === null;
+  const document = findings.map((finding) => {
+    const { means, of } = FINDING_KINDS[finding.kind];
+    return { ...finding, means, what_to_do: WHAT_TO_DO[of] };
+  });
+  return {
+    value: { verified: folder.root, ok, entry, findings: document, not_compared },
+    text: ok ? intactText(folder, entry) : damagedText(folder, { ...result, findings }),
+    failed: !ok,
+  };
 }
 
 function requireComplete({ root, access, detections, secret, damage, serveLock }: DataFolder): void {
@@ -141,22 +136,11 @@ const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
   secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
 };
 
-function dataDocument({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData) {
-  return {
-    verified: root,
-    ok,
-    entry,
-    findings: findings.map((finding) => {
-      const { means, of } = FINDING_KINDS[finding.kind];
-      return { ...finding, means, what_to_do: WHAT_TO_DO[of] };
-    }),
-    not_compared,
-  };
+function intactText({ root }: DataFolder, entry: number | null): string {
+  return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log row by row, access.db and its spare copy are sound, and the secret is present.`;
 }
 
-function dataText({ root }: DataFolder, { ok, entry, findings, not_compared }: VerifiedData): string {
-  if (ok)
-    return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log row by row, access.db and its spare copy are sound, and the secret is present.`;
+function damagedText({ root }: DataFolder, { findings, not_compared }: ScrubResult): string {
   const parts = findings.map(({ kind, count, first }) => {
     const more = count - first.length;
     return joined('\n', [

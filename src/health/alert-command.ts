@@ -59,7 +59,6 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
       waiting.push(`${JSON.stringify({ event, ...alert })}\n`);
       if (running === null) next();
     },
-    /** Kills the running command and drops the waiting ones. */
     close(): void {
       waiting.length = 0;
       running?.kill('SIGKILL');

@@ -76,7 +76,6 @@ export const ALERT_ADVICE: Readonly<Record<AlertName, string>> = { ...URGENT, ..
 const isName = (name: string): name is AlertName => Object.hasOwn(ALERT_ADVICE, name);
 export const ALERT_NAMES = Object.keys(ALERT_ADVICE).filter(isName);
 
-/** An open alert. */
 export interface Alert {
   readonly name: AlertName;
   /** Distinguishes open alerts of one name, such as those of two exports; empty if there is at most one. */

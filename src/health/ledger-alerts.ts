@@ -14,7 +14,6 @@ const FILES_SHOWN_MS = DAY_MS;
 const STREAMS_SHOWN = 5;
 /** A day's missing windows may come from one old file. */
 const MANY_WINDOWS = 144;
-/** Files that one alert counts. */
 const FILES_MAX = 1000;
 
 type NotDone = 'failed' | 'missing' | 'abandoned';

@@ -39,7 +39,6 @@ export interface MonitorOptions {
   readonly access: { readonly path: string; readonly check: () => void };
   readonly conditions: Conditions;
   readonly enabled: ReadonlySet<ExportName>;
-  /** Their disks must not fill. */
   readonly folders: DiskFolders;
   readonly alertCommand: AlertCommand;
   readonly role: () => Role;

@@ -18,7 +18,6 @@ export interface RoomOptions {
   readonly onRefused: (address: string, limit: Limit) => void;
 }
 
-/** An open connection. */
 export interface Member {
   /** The TCP socket; under TLS, once the handshake is done, the TLS one. */
   socket: Socket;

@@ -67,14 +67,12 @@ export interface Header {
 }
 export type Headers = Readonly<Record<string, Header>>;
 
-/** An answer other than a problem document. */
 export interface Success {
   readonly description: string;
   /** Default: no-store. */
   readonly cacheControl?: string;
   /** The name of the JSON body's schema. */
   readonly schema?: string;
-  /** Of the body, by name. */
   readonly examples?: Readonly<Record<string, unknown>>;
   /** The content types of a body that is not JSON. Without these and `schema`: no body. */
   readonly files?: readonly string[];
@@ -95,18 +93,15 @@ interface EndpointBase {
   /** The varying segment of the path. */
   readonly segment?: Pick<DocumentedParameter, 'description' | 'schema' | 'example'>;
   readonly query?: Readonly<Record<string, DocumentedParameter>>;
-  /** The headers of a request that change its answer. */
   readonly requestHeaders?: Readonly<
     Record<string, { readonly description: string; readonly example: string }>
   >;
   readonly body?: { readonly contentType: string; readonly schema: TSchema; readonly example: unknown };
-  /** By status. */
   readonly responses: Readonly<Record<number, Success>>;
   /** Besides those of its kind of access. */
   readonly problems?: readonly ProblemCode[];
   /** Headers of all its answers, problems too. */
   readonly headers?: Headers;
-  /** The schemas of its bodies, by name. */
   readonly schemas?: Readonly<Record<string, TSchema>>;
 }
 

@@ -5,7 +5,6 @@ import type { Rate } from '../limits/request-rate.ts';
 import type { Limit } from './request-metrics.ts';
 import type { Answer, Route } from './routes.ts';
 
-/** One request, and what is known of it so far. */
 export interface Exchange {
   readonly request_id: string;
   readonly method: string;
@@ -16,7 +15,6 @@ export interface Exchange {
   /** By a monotonic clock. */
   readonly startedMs: number;
   readonly response: ServerResponse;
-  /** Of the client. */
   readonly address: string;
   /** Headers for a page of another origin. */
   readonly cors: readonly string[];
@@ -28,7 +26,6 @@ export interface Exchange {
   key_id: string | null;
   /** The credential whose rows are counted, and when it was verified: after a long poll, again. */
   reader: { readonly credential: Credential; readonly atMs: number } | null;
-  /** The limit that rejected it. */
   limit: Limit | null;
   /** Set once the credential is verified: its headers are sent then. */
   rate: Rate | null;

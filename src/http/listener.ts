@@ -73,7 +73,6 @@ export interface ListenerOptions extends Pick<TlsRenewalOptions, 'conditions' | 
   readonly limits: RoomOptions['limits'];
   /** Called for each connection that a limit closed. */
   readonly onRefused?: (limit: Limit) => void;
-  readonly onRenewed?: (pair: TlsPair) => void;
   /** For the error when it cannot listen: its subject, and what to do. */
   readonly subject?: string;
   readonly advice?: string;
@@ -94,7 +93,6 @@ export async function openListener(options: ListenerOptions) {
   const onRenewed = (renewed: TlsPair) => {
     renew(renewed);
     pair = renewed;
-    options.onRenewed?.(renewed);
   };
   let renewal: TlsRenewal | null = null;
   return {

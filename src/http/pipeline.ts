@@ -17,12 +17,11 @@ import { counted } from '../counted.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import type { DailyAllowance } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
-import type { Rate, RequestRate, UnseenKeyIds } from '../limits/request-rate.ts';
+import { type RequestRate, rateLimited, type UnseenKeyIds } from '../limits/request-rate.ts';
 import { type Logger, logInfo } from '../logger.ts';
 import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
-import { DAMAGE_RETRY_SECONDS } from '../store/detections-reader.ts';
 import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
@@ -31,7 +30,7 @@ import type { Encoder } from './encoding.ts';
 import type { Exchange, Interventions } from './exchange.ts';
 import type { FaultLog } from './fault-log.ts';
 import type { PageTurns } from './page-turns.ts';
-import { isProblemCode, type Problem } from './problem.ts';
+import { type Problem, problemOf, retryAfter } from './problem.ts';
 import { problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
 import { type Limit, NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
@@ -70,8 +69,6 @@ const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
 const VERSION = /^1\.[01]$/;
 const CHUNKED = /^chunked$/i;
 const CLOSE = ['Connection', 'close'];
-const INTERNAL =
-  'The request failed because of a fault in the service. Try again later. If it keeps failing, report the request id to the operator.';
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
 export function refuseUnrouted(
@@ -103,12 +100,9 @@ export function refuseUnrouted(
     request.method === 'OPTIONS' && found.kind === 'no_method'
       ? pipeline.cors.preflight(asked.origin, asked['access-control-request-method'])
       : null;
-  if (preflight !== null) {
-    send(pipeline, exchange, { status: 204, body: '', headers: preflight });
-    return true;
-  }
   const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
-  sendProblem(pipeline, exchange, unroutedProblem(found), headers);
+  if (preflight !== null) send(pipeline, exchange, { status: 204, body: '', headers: preflight });
+  else sendProblem(pipeline, exchange, unroutedProblem(found), headers);
   return true;
 }
 
@@ -140,11 +134,8 @@ export async function answerRequest(
     const made = handled instanceof Promise ? await handled : handled;
     const { reader } = exchange;
     if (reader !== null) pipeline.allowance.count(reader.credential, made.rows ?? 0, reader.atMs);
-    const accepted = request.headers['accept-encoding'];
-    const encoded = pipeline.encode(
-      intervention?.answered(made) ?? made,
-      typeof accepted === 'string' ? accepted : undefined,
-    );
+    const accepted = request.headers['accept-encoding']?.toString();
+    const encoded = pipeline.encode(intervention?.answered(made) ?? made, accepted);
     send(pipeline, exchange, encoded instanceof Promise ? await encoded : encoded);
   } catch (error) {
     sendError(pipeline, exchange, error);
@@ -158,11 +149,10 @@ function handleRequest(
   exchange: Exchange,
 ): Answer | Promise<Answer> {
   const nowMs = pipeline.now();
-  const { path, address } = exchange;
+  const { path, address, intervention } = exchange;
   const { query } = splitTarget(request.url ?? '');
   const segment = path.slice(path.lastIndexOf('/') + 1);
   const asked = { query, segment, nowMs, address, request };
-  const { intervention } = exchange;
   if (route.access !== 'key') {
     intervention?.atEndpoint(null);
     const claim = (keyId: string) => {
@@ -195,14 +185,6 @@ function handleRequest(
   const turn = () => pipeline.turns.take(credential.key_id);
   exchange.reader = { credential, atMs: nowMs };
   return route.answer({ ...asked, turn, requireAllowance, verifyAgain, now: pipeline.now }, credential);
-}
-
-/** Its Retry-After is made of the exchange's rate. */
-export function rateLimited({ limit, reset_seconds }: Rate): Refused {
-  return new Refused(
-    'rate_limited',
-    `This key is limited to ${counted(limit, 'request')} per minute. Retry in ${counted(reset_seconds, 'second')}.`,
-  );
 }
 
 /**
@@ -243,7 +225,7 @@ function openExchange(
 ): Exchange {
   // Without a listener, a write to a client that is gone would be an uncaught exception.
   response.on('error', () => {});
-  const forwarded = request.headers['x-forwarded-for'];
+  const forwarded = request.headers['x-forwarded-for']?.toString();
   const exchange: Exchange = {
     request_id: randomUUID(),
     method: request.method ?? '',
@@ -251,10 +233,7 @@ function openExchange(
     path: splitTarget(request.url ?? '').path,
     startedMs: performance.now(),
     response,
-    address: pipeline.clientAddress(
-      request.socket.remoteAddress,
-      typeof forwarded === 'string' ? forwarded : forwarded?.join(','),
-    ),
+    address: pipeline.clientAddress(request.socket.remoteAddress, forwarded),
     cors: pipeline.cors.headers(request.headers.origin),
     claimed_key_id: null,
     key_id: null,
@@ -274,19 +253,19 @@ function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   const closing = pipeline.isClosing() || exchange.response.req.headers.upgrade !== undefined;
   const { intervention } = exchange;
   const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
-  const keyId = verifiedKeyId(exchange, answer);
+  // The token endpoint is open and verifies the key itself.
+  const keyId = exchange.key_id ?? answer.key_id ?? null;
   if (keyId !== null) pipeline.keyUses.note(keyId, pipeline.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
-  const write = () => logRequest(pipeline, exchange, answer, durationMs);
+  const write = () => logRequest(pipeline, exchange, answer, keyId, durationMs);
   // What a verified key may ask is limited, except for what exceeds that limit.
   if (keyId !== null && exchange.limit !== 'requests') write();
   else pipeline.strangers.note(exchange.address, exchange.limit ?? answer.code ?? `${answer.status}`, write);
   const workedMs = durationMs - (answer.waited_ms ?? 0);
   pipeline.metrics?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
-  const { request_id } = exchange;
-  sending?.catch((error: unknown) =>
+  sending?.catch((err: unknown) =>
     pipeline.log.warn(
-      { request_id, err: error },
+      { request_id: exchange.request_id, err },
       'a photo changed or could not be read while it was being sent: the response was cut off',
     ),
   );
@@ -331,12 +310,6 @@ function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code 
   }
 }
 
-function problemOf(error: unknown): Problem {
-  if (error instanceof Refused && isProblemCode(error.code))
-    return { code: error.code, detail: error.message };
-  return { code: 'internal', detail: INTERNAL };
-}
-
 /** The limit that a problem reports. Before a key is verified, requests count by address. */
 function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
   if (code === 'daily_allowance') return 'daily_rows';
@@ -345,35 +318,32 @@ function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
   return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
 }
 
-function retryAfter(error: unknown): string[] {
-  const seconds =
-    error instanceof Refused ? error.retryAfterSeconds : isDamage(error) ? DAMAGE_RETRY_SECONDS : null;
-  return seconds === null ? [] : ['Retry-After', `${seconds}`];
-}
-
-function logRequest(pipeline: Pipeline, exchange: Exchange, answer: Answer, durationMs: number): void {
+function logRequest(
+  { log }: Pipeline,
+  exchange: Exchange,
+  answer: Answer,
+  keyId: string | null,
+  durationMs: number,
+): void {
   const { request_id, address, method, path, claimed_key_id, limit } = exchange;
   const { status, rows, code, waited_ms } = answer;
-  const key_id = verifiedKeyId(exchange, answer);
-  const fields = {
-    request_id,
-    address,
-    key_id: key_id ?? undefined,
-    method,
-    // Truncated last: a secret cut short could pass.
-    path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
-    status,
-    rows,
-    code,
-    claimed_key_id: key_id === null ? (claimed_key_id ?? undefined) : undefined,
-    limit: limit ?? undefined,
-    duration_ms: Math.round(durationMs * 1000) / 1000,
-    waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
-  };
-  logInfo(pipeline.log, fields, 'request');
-}
-
-/** The verified key; null without one. The token endpoint is open and verifies it itself. */
-function verifiedKeyId(exchange: Exchange, answer: Answer): string | null {
-  return exchange.key_id ?? answer.key_id ?? null;
+  logInfo(
+    log,
+    {
+      request_id,
+      address,
+      key_id: keyId ?? undefined,
+      method,
+      // Truncated last: a secret cut short could pass.
+      path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
+      status,
+      rows,
+      code,
+      claimed_key_id: keyId === null ? (claimed_key_id ?? undefined) : undefined,
+      limit: limit ?? undefined,
+      duration_ms: Math.round(durationMs * 1000) / 1000,
+      waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
+    },
+    'request',
+  );
 }

@@ -1,7 +1,9 @@
 /** The bodies of errors: problem documents (RFC 9457), and those of the token endpoint (RFC 6749, 5.2). */
 import { Type } from '@sinclair/typebox';
 import { OAUTH_ERRORS, type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../error-codes.ts';
-import type { RefusedCode } from '../refused.ts';
+import { Refused, type RefusedCode } from '../refused.ts';
+import { isDamage } from '../store/database-errors.ts';
+import { DAMAGE_RETRY_SECONDS } from '../store/detections-reader.ts';
 import { closed, described, URI, words } from './description.ts';
 
 export interface Problem {
@@ -24,9 +26,25 @@ export function renderProblem({ code, detail, status }: Problem, requestId: stri
   });
 }
 
-/** Whether a client may see the code; the others are of commands, and a fault in a request. */
-export function isProblemCode(code: RefusedCode): code is Exclude<ProblemCode, 'internal'> {
+const INTERNAL =
+  'The request failed because of a fault in the service. Try again later. If it keeps failing, report the request id to the operator.';
+
+/** What a client may see of an error; the other codes are of commands, and a fault in a request. */
+export function problemOf(error: unknown): Problem {
+  return error instanceof Refused && isProblemCode(error.code)
+    ? { code: error.code, detail: error.message }
+    : { code: 'internal', detail: INTERNAL };
+}
+
+function isProblemCode(code: RefusedCode): code is Exclude<ProblemCode, 'internal'> {
   return Object.hasOwn(PROBLEMS, code);
+}
+
+/** The header for an error that passes. */
+export function retryAfter(error: unknown): string[] {
+  const seconds =
+    error instanceof Refused ? error.retryAfterSeconds : isDamage(error) ? DAMAGE_RETRY_SECONDS : null;
+  return seconds === null ? [] : ['Retry-After', `${seconds}`];
 }
 
 export function renderOAuthError(error: OAuthErrorCode, description: string): string {

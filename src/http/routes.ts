@@ -12,7 +12,6 @@ import type { KeyedEndpoint, OpenEndpoint } from './description.ts';
 import type { FileBody } from './file-body.ts';
 import type { Problem } from './problem.ts';
 
-/** A request, for its endpoint. */
 export interface Call {
   /** What follows the `?`, as sent. */
   readonly query: string;
@@ -20,7 +19,6 @@ export interface Call {
   readonly segment: string;
   readonly nowMs: number;
   readonly address: string;
-  /** For its headers and its body. */
   readonly request: IncomingMessage;
 }
 
@@ -46,7 +44,6 @@ export interface Answer {
   readonly code?: ProblemCode | OAuthErrorCode;
 }
 
-/** A request with a verified credential. */
 export interface KeyedCall extends Call {
   /**
    * An endpoint calls this before it reads a page, and then reads it without another wait.
@@ -71,7 +68,6 @@ export interface KeyedRoute extends KeyedEndpoint {
   answer(call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
 }
 
-/** A request to an open endpoint. */
 export interface OpenCall extends Call {
   /** An endpoint that reads credentials itself calls this with the key id in them: for the log. */
   claim(keyId: string): void;

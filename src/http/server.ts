@@ -53,11 +53,9 @@ export interface ServerOptions
   readonly detections: () => Database;
   /** For a certificate that is about to expire, and a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
-  /** Of the data folder. */
   readonly secret: Buffer;
   /** Delivery times that are not in the database yet. */
   readonly recentDeliveries: RecentDeliveries;
-  /** Rows read today; the caller keeps them over a restart. */
   readonly dailyRows: DailyRows;
   /** The caller keeps them over a restart. */
   readonly seenKeys: SeenKeys;

@@ -12,7 +12,6 @@ const ADDRESS_LINES_MAX = 10;
 /** Written lines of all addresses in a minute; so many addresses are held in memory. */
 const LINES_MAX = 500;
 
-/** By kind. */
 type Counts = Map<string, number>;
 
 export type StrangerLog = ReturnType<typeof createStrangerLog>;

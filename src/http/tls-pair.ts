@@ -21,7 +21,6 @@ export interface TlsPaths {
   readonly key: string;
 }
 
-/** The content of the two files. */
 export interface TlsFiles {
   readonly certificate: Buffer;
   readonly key: Buffer;
@@ -29,7 +28,6 @@ export interface TlsFiles {
 
 /** A certificate and its key that can be used. */
 export interface TlsPair extends TlsFiles {
-  /** Epoch milliseconds. */
   readonly validFromMs: number;
   readonly validToMs: number;
   /** Of X509Certificate. */
@@ -177,7 +175,6 @@ function refused(detail: string, cause?: unknown): Refused {
 
 export interface TlsRenewalOptions {
   readonly paths: TlsPaths;
-  /** What is in use. */
   readonly pair: TlsPair;
   readonly onRenewed: (pair: TlsPair) => void;
   readonly conditions: Pick<Conditions, 'set'>;

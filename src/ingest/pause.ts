@@ -7,7 +7,7 @@ const SELECT_PAUSE = 'SELECT paused_at FROM ingest_pause WHERE id = 1';
 
 /** Since when ingest is paused, epoch milliseconds; null while it is not. */
 export function readPause(access: Database): number | null {
-  return access.prepare<unknown[], { paused_at: number }>(SELECT_PAUSE).get()?.paused_at ?? null;
+  return access.prepare<[], number>(SELECT_PAUSE).pluck().get() ?? null;
 }
 
 /** Pauses ingest, or leaves it paused; @returns since when it is, epoch milliseconds */

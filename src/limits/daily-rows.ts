@@ -11,7 +11,6 @@ import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 export const ROW_HOLDERS = ['key', 'account'] as const;
 export type RowHolder = (typeof ROW_HOLDERS)[number];
 
-/** One count as stored. */
 export const UsedRows = Type.Object({
   /** Days since 1970-01-01, UTC. */
   day: Type.Integer(),
@@ -35,7 +34,6 @@ const DAYS_MAX = 3;
 
 export type DailyRows = ReturnType<typeof createDailyRows>;
 
-/** @param stored the counts of earlier runs */
 export function createDailyRows(stored: readonly UsedRows[] = []) {
   // Bounded by the number of accounts and keys: only verified keys read rows.
   const days = new Map<number, Map<string, UsedRows>>();
@@ -53,7 +51,6 @@ export function createDailyRows(stored: readonly UsedRows[] = []) {
   }
 
   return {
-    /** Rows read on the day of `nowMs`. */
     used: (holder: RowHolder, id: string, nowMs: number) =>
       days.get(dayOf(nowMs))?.get(nameOf(holder, id))?.rows ?? 0,
     add(holder: RowHolder, id: string, rows: number, nowMs: number): void {
@@ -93,7 +90,6 @@ export interface RowReader {
 interface Throttle {
   /** `account` if both are used up. */
   readonly by: RowHolder;
-  /** Rows a day. */
   readonly allowance: number;
   /** Rows read today: more than the allowance, since the last request was served completely. */
   readonly used: number;
@@ -123,11 +119,9 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
   }
 
   return {
-    /** The allowance of the account. */
     rowsOf,
     /** Null while reads are accepted. */
     throttle,
-    /** @throws Refused `daily_allowance` */
     require(reader: RowReader, nowMs: number): void {
       const throttled = throttle(reader, nowMs);
       if (throttled !== null) throw allowanceUsed(throttled, nowMs);

@@ -4,7 +4,6 @@ import { addressNetwork } from '../addresses.ts';
 import { BoundedMap } from '../bounded-map.ts';
 import { DAY_MS } from '../time.ts';
 
-/** One use as stored. */
 export const KeyUse = Type.Object({
   key_id: Type.String(),
   /** Epoch milliseconds. */
@@ -19,7 +18,6 @@ const KEYS_MAX = 50_000;
 
 export type KeyUses = ReturnType<typeof createKeyUses>;
 
-/** @param stored the uses in earlier runs */
 export function createKeyUses(stored: readonly KeyUse[] = []) {
   const uses = new BoundedMap<string, KeyUse>(KEYS_MAX);
   for (const use of stored) uses.set(use.key_id, use);

@@ -8,7 +8,6 @@ import { DAY_MS, MINUTE_MS } from '../time.ts';
 
 const Count = Type.Integer({ minimum: 0 });
 
-/** What was counted in one minute. */
 export const MinuteCounts = Type.Object({
   /** Minutes since 1970-01-01. */
   minute: Type.Integer(),
@@ -19,12 +18,10 @@ export const MinuteCounts = Type.Object({
 });
 type MinuteCounts = Static<typeof MinuteCounts>;
 
-/** Refused requests of one key on one UTC day. */
 export const Refusals = Type.Object({
   /** Days since 1970-01-01. */
   day: Type.Integer(),
   key_id: Type.String(),
-  /** The error code. */
   code: Type.String(),
   count: Count,
   /** Epoch milliseconds. */
@@ -38,7 +35,6 @@ const REFUSAL_DAYS_KEPT = 7;
 
 export type RequestCounts = ReturnType<typeof createRequestCounts>;
 
-/** @param stored the counts of earlier runs */
 export function createRequestCounts(
   now: () => number,
   stored: { readonly minutes: MinuteCounts[]; readonly refusals: Refusals[] } = { minutes: [], refusals: [] },

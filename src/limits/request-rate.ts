@@ -7,6 +7,8 @@
  */
 import { addressNetwork } from '../addresses.ts';
 import { BoundedMap } from '../bounded-map.ts';
+import { counted } from '../counted.ts';
+import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { RATE_WINDOW_MS } from './contract-limits.ts';
 import { createSeenKeys, type SeenKeys } from './key-uses.ts';
@@ -18,6 +20,14 @@ export interface Rate {
   readonly remaining: number;
   /** Seconds until the window ends, at least 1. */
   readonly reset_seconds: number;
+}
+
+/** Its Retry-After is made of the rate. */
+export function rateLimited({ limit, reset_seconds }: Rate): Refused {
+  return new Refused(
+    'rate_limited',
+    `This key is limited to ${counted(limit, 'request')} per minute. Retry in ${counted(reset_seconds, 'second')}.`,
+  );
 }
 
 interface Window {
@@ -52,7 +62,6 @@ export function createRequestRate(limit: number, namesMax = NAMES_MAX) {
   }
 
   return {
-    /** Counts one request, unless it is refused. */
     take,
     /** As `take`, as seconds to wait, at least 1; null if the request is allowed. */
     secondsToWait(name: string, nowMs: number): number | null {

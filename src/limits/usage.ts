@@ -166,7 +166,6 @@ export function createUsageKeeper(options: UsageKeeperOptions) {
   const timer = everyMs === null ? undefined : setInterval(write, everyMs).unref();
   return {
     write,
-    /** Writes the rest. */
     async close() {
       clearInterval(timer);
       // A write in progress lacks the counts made since it began.

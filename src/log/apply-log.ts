@@ -7,7 +7,7 @@ import { LogDamage } from '../store/log-errors.ts';
 import { setLogMark } from '../store/log-mark.ts';
 import { placesOf } from '../store/stream-place.ts';
 import { DetectionRows, endedStreams } from './detection-rows.ts';
-import { EffectApplier } from './effects.ts';
+import { effectApplier } from './effects.ts';
 import type { Mark } from './format.ts';
 import { type RowLine, readRowLine, type StoredState } from './row-lines.ts';
 import type { EntryPart } from './segment.ts';
@@ -44,14 +44,13 @@ export class LogApplier {
   /** Whether texts are stored unchanged. */
   readonly #takesBytes: boolean;
   readonly #rows: DetectionRows;
-  readonly #effects: EffectApplier;
+  readonly #applyEffect: ReturnType<typeof effectApplier>;
   /** Rows of exports whose outcome is still to come. */
   #waiting: StoredState[] = [];
   #epochs: number | null = null;
   /** Of the last complete entry in the open transaction. */
   #mark: Mark | null = null;
   #isWithinEntry = false;
-  /** Lines in the open transaction. */
   #lines = 0;
 
   /** @param textOf see {@link DetectionRows} */
@@ -59,7 +58,7 @@ export class LogApplier {
     this.#db = db;
     this.#takesBytes = textOf === null;
     this.#rows = new DetectionRows(db, textOf);
-    this.#effects = new EffectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
+    this.#applyEffect = effectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
   }
 
   /** Applies a part of an entry, in one transaction with the entry's other parts, and with other entries. */
@@ -81,7 +80,6 @@ export class LogApplier {
     this.#lines = 0;
   }
 
-  /** Undoes what is not committed. */
   rollback(): void {
     this.#waiting = [];
     this.#epochs = null;
@@ -142,7 +140,7 @@ export class LogApplier {
         for (const ordinal of endedStreams(this.#db, line.subscription)) this.#deleteRows(ordinal);
         break;
       case 'other':
-        if (!this.#effects.apply(line.line)) throw new LogDamage('a line of the log has unknown content');
+        if (!this.#applyEffect(line.line)) throw new LogDamage('a line of the log has unknown content');
         // In a snapshot, an epoch comes before the rows that it applies to.
         if (line.line.put === 'version_epoch') this.#epochs = null;
     }

@@ -29,7 +29,6 @@ import { writeSnapshot } from './snapshot.ts';
 
 export interface CompactOptions {
   readonly folder: DataFolder;
-  /** The version of this program. */
   readonly program: string;
   readonly nowMs: number;
   /** Called between short steps: lets other work run, and throws to end the compaction. */
@@ -42,7 +41,6 @@ export interface Compacted {
   readonly entry: number;
   readonly detections: number;
   readonly versions: number;
-  /** Of the log. */
   readonly bytes_before: number;
   readonly bytes: number;
   /** What was damaged in the log; null: nothing. */
@@ -87,10 +85,12 @@ export async function compact(options: CompactOptions): Promise<Compacted> {
     // Findings of the database become an alert, and the next start makes it anew.
     if (found.findings.length > 0) writeScrubRecord(folder, found, nowMs);
     const damage = damageOf(folder, found);
-    if (damage !== null) requireSound(db, folder);
+    // If the log is damaged, only the database itself can show whether it is intact.
+    const unsoundness = damage === null ? null : integrityError(db);
+    if (unsoundness !== null) throw unsound(folder, unsoundness);
     await writeDraft(db, mark, work, damage === null);
     const compared = await scrub({ ...work, folder: { ...folder, log: draftOf(folder.log) } });
-    if (compared.findings.length > 0) throw disagrees(folder, compared);
+    if (compared.findings.length > 0) throw unsound(folder, describeFindings(compared.findings));
     requireCompared(compared);
     replaceLog(folder.log, mark.entry);
     writeScrubRecord(folder, compared, nowMs);
@@ -134,7 +134,6 @@ export async function compactStopped(options: CompactOptions): Promise<Compacted
   return compact(options);
 }
 
-/** How far it has come, in words. */
 export function progressText(what: string, done: number, total: number): string {
   return `rewriting the log: ${what}, ${total === 0 ? 100 : Math.floor((100 * done) / total)} %`;
 }
@@ -174,16 +173,11 @@ async function writeDraft(
  * @throws Refused `failed` if the database differs from it, or was not compared
  */
 function damageOf(folder: DataFolder, result: ScrubResult): string | null {
-  if (result.findings.some(({ kind }) => FINDING_KINDS[kind].of !== 'log')) throw disagrees(folder, result);
-  if (result.findings.length > 0) return describeFindings(result.findings);
+  const found = describeFindings(result.findings);
+  if (result.findings.some(({ kind }) => FINDING_KINDS[kind].of !== 'log')) throw unsound(folder, found);
+  if (result.findings.length > 0) return found;
   requireCompared(result);
   return null;
-}
-
-/** If the log is damaged, only the database itself can show whether it is intact. */
-function requireSound(db: Database, folder: DataFolder): void {
-  const found = integrityError(db);
-  if (found !== null) throw unsound(folder, found);
 }
 
 /** @param lost entries of a damaged log that the database lacks, as it may after a power cut */
@@ -201,7 +195,7 @@ function newestEntry(segments: readonly Segment[]): number {
   for (const segment of segments.toReversed()) {
     try {
       using reader = new EntryReader(segment);
-      for (const { commit } of reader.commitsBehind()) newest = Math.max(newest, commit.entry);
+      for (const { entry } of reader.commitsBehind()) newest = Math.max(newest, entry);
     } catch (error) {
       if (!(error instanceof LogDamage)) throw error;
     }
@@ -212,10 +206,6 @@ function newestEntry(segments: readonly Segment[]): number {
 
 function requireCompared({ not_compared }: ScrubResult): void {
   if (not_compared !== null) throw failed(`${not_compared}. Nothing was changed.`);
-}
-
-function disagrees(folder: DataFolder, { findings }: ScrubResult): Refused {
-  return unsound(folder, describeFindings(findings));
 }
 
 function unsound({ detections }: DataFolder, found: string, cause?: unknown): Refused {

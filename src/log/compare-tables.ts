@@ -15,14 +15,12 @@ export interface CompareOptions {
   /** The schema of the database that was made from the log up to the same entry, without texts; it is attached to `db`. */
   readonly made: string;
   readonly findings: ScrubFindings;
-  /** Tables that were compared. */
   readonly onProgress: (table: string, done: number, total: number) => void;
 }
 
 interface TableSpec {
   readonly table: string;
   readonly key: readonly string[];
-  /** The other columns. */
   readonly columns: readonly string[];
   /** Only with rows that a removal may still have to delete. */
   readonly place: boolean;

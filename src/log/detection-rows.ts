@@ -7,13 +7,12 @@
 import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { renderDetection, renderStreamRow } from '../detection/match.ts';
-import type { Database, Statement } from '../store/database.ts';
+import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { requireChecksum, rowChecksum, type StoredText } from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState, StoredState } from './row-lines.ts';
 
-/** A detection as stored. */
 export interface StoredDetection {
   readonly version: number;
   /** See {@link givenOf}. */
@@ -67,7 +66,6 @@ const END_STREAMS = `
   RETURNING json_object('put', 'stream', 'row', json_object('ordinal', ordinal, 'subscription_id', subscription_id,
     'content_type', content_type, 'sequence', sequence, 'position', position, 'removed', removed)) AS line`;
 
-/** The end of a stream. */
 interface Head {
   readonly ordinal: number;
   sequence: number;
@@ -82,22 +80,28 @@ interface Pending {
   readonly state: StoredState;
 }
 
+function prepareAll(db: Database) {
+  return {
+    insertDetection: db.prepare(INSERT_DETECTION),
+    updateDetection: db.prepare(UPDATE_DETECTION),
+    rescoreDetection: db.prepare<unknown[], { place: number }>(RESCORE_DETECTION),
+    upsertRescored: db.prepare(UPSERT_RESCORED),
+    deleteRescored: db.prepare(DELETE_RESCORED),
+    insertStreamRow: db.prepare(INSERT_STREAM_ROW),
+    selectDetection: db.prepare<unknown[], StoredDetection & StoredText>(SELECT_DETECTION),
+    selectStream: db.prepare<unknown[], Head>(SELECT_STREAM),
+    insertStream: db.prepare<unknown[], Head>(INSERT_STREAM),
+    updateStream: db.prepare(UPDATE_STREAM),
+    endStreams: db.prepare<unknown[], { line: string }>(END_STREAMS),
+  };
+}
+
 /** Versions are inserted in batches, after their detections: with one table at a time, both take a fifth less. */
 const PENDING_MAX = 500;
 
 export class DetectionRows {
   readonly #textOf: ((text: string) => string) | null;
-  readonly #insertDetection: Statement;
-  readonly #updateDetection: Statement;
-  readonly #rescoreDetection: Statement<{ place: number }>;
-  readonly #upsertRescored: Statement;
-  readonly #deleteRescored: Statement;
-  readonly #insertStreamRow: Statement;
-  readonly #selectDetection: Statement<StoredDetection & StoredText & { readonly body: string }>;
-  readonly #selectStream: Statement<Head>;
-  readonly #insertStream: Statement<Head>;
-  readonly #updateStream: Statement;
-  readonly #endStreams: Statement<{ line: string }>;
+  readonly #sql: ReturnType<typeof prepareAll>;
   /** Of the streams that the transaction adds to, by the first part of their detections' ids. */
   readonly #heads = new Map<string, Head>();
   #pending: Pending[] = [];
@@ -108,17 +112,7 @@ export class DetectionRows {
    */
   constructor(db: Database, textOf: ((text: string) => string) | null = null) {
     this.#textOf = textOf;
-    this.#insertDetection = db.prepare(INSERT_DETECTION);
-    this.#updateDetection = db.prepare(UPDATE_DETECTION);
-    this.#rescoreDetection = db.prepare<unknown[], { place: number }>(RESCORE_DETECTION);
-    this.#upsertRescored = db.prepare(UPSERT_RESCORED);
-    this.#deleteRescored = db.prepare(DELETE_RESCORED);
-    this.#insertStreamRow = db.prepare(INSERT_STREAM_ROW);
-    this.#selectDetection = db.prepare(SELECT_DETECTION);
-    this.#selectStream = db.prepare<unknown[], Head>(SELECT_STREAM);
-    this.#insertStream = db.prepare<unknown[], Head>(INSERT_STREAM);
-    this.#updateStream = db.prepare(UPDATE_STREAM);
-    this.#endStreams = db.prepare<unknown[], { line: string }>(END_STREAMS);
+    this.#sql = prepareAll(db);
   }
 
   /**
@@ -130,7 +124,7 @@ export class DetectionRows {
   create(state: StoredState, version: number, epochs: number, position: number): boolean {
     const head = this.#head(state.id);
     const place = placeOf(head.ordinal, head.sequence + 1);
-    const { changes } = this.#insertDetection.run(
+    const { changes } = this.#sql.insertDetection.run(
       state.id,
       place,
       epochs,
@@ -146,7 +140,7 @@ export class DetectionRows {
   /** @returns undefined if there is no such detection; @throws DatabaseDamage if its text is not the one that was stored */
   find(id: string): StoredDetection | undefined {
     this.flush();
-    const found = this.#selectDetection.get(id);
+    const found = this.#sql.selectDetection.get(id);
     if (found !== undefined) {
       requireChecksum(found);
       if (!found.body.startsWith(`{"id":"${id}","version":${found.version},`))
@@ -159,8 +153,8 @@ export class DetectionRows {
   change(state: StoredState, version: number, epochs: number, position: number): void {
     const head = this.#head(state.id);
     const place = placeOf(head.ordinal, head.sequence + 1);
-    this.#deleteRescored.run(state.id);
-    this.#updateDetection.run(
+    this.#sql.deleteRescored.run(state.id);
+    this.#sql.updateDetection.run(
       place,
       epochs,
       state.first_detected_at,
@@ -174,11 +168,11 @@ export class DetectionRows {
   /** Replaces the text of a detection within its version; @returns false if there is no such detection */
   rescore(state: DetectionState, version: number): boolean {
     const { first_detected_at, url_withheld, id } = state;
-    const known = this.#rescoreDetection.get(first_detected_at, storedGiven(state), url_withheld, id);
+    const known = this.#sql.rescoreDetection.get(first_detected_at, storedGiven(state), url_withheld, id);
     if (known === undefined) return false;
     const text = renderDetection(id, version, state.rendered);
     const checksum = rowChecksum({ place: known.place, position: 0 }, text);
-    this.#upsertRescored.run(known.place, this.#textOf?.(text) ?? text, checksum);
+    this.#sql.upsertRescored.run(known.place, this.#textOf?.(text) ?? text, checksum);
     return true;
   }
 
@@ -188,7 +182,7 @@ export class DetectionRows {
    */
   end(subscription: number): string[] {
     this.finish();
-    return this.#endStreams.all(subscription).map(({ line }) => `${line}\n`);
+    return this.#sql.endStreams.all(subscription).map(({ line }) => `${line}\n`);
   }
 
   /** Inserts the pending versions: call it before the bytes of their texts are overwritten. */
@@ -199,7 +193,7 @@ export class DetectionRows {
       if (state.rendered.length === 0)
         throw new Error(`the remembered state of ${state.id} was released before it was stored`);
       const head = renderStreamRow(state.id, version, '');
-      this.#insertStreamRow.run(
+      this.#sql.insertStreamRow.run(
         place,
         position,
         version,
@@ -221,11 +215,10 @@ export class DetectionRows {
   finish(): void {
     this.flush();
     for (const { ordinal, sequence, position } of this.#heads.values())
-      this.#updateStream.run(sequence, position, ordinal);
+      this.#sql.updateStream.run(sequence, position, ordinal);
     this.#heads.clear();
   }
 
-  /** After a rollback. */
   forget(): void {
     this.#heads.clear();
     this.#pending = [];
@@ -251,8 +244,8 @@ export class DetectionRows {
   #readHead(stream: StreamName): Head {
     const { subscription_id, content_type } = streamParts(stream);
     const head =
-      this.#selectStream.get(subscription_id, content_type) ??
-      this.#insertStream.get(subscription_id, content_type);
+      this.#sql.selectStream.get(subscription_id, content_type) ??
+      this.#sql.insertStream.get(subscription_id, content_type);
     if (head === undefined) throw new Error(`the stream ${stream} was not created`);
     return head;
   }

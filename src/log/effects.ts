@@ -72,38 +72,32 @@ function columnsOf(db: Database, table: string): Column[] {
   return db.prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?)').all(table);
 }
 
-/** Applies lines of effects to a database. */
-export class EffectApplier {
-  readonly #db: Database;
-  readonly #tables: ReadonlySet<string>;
-  readonly #statements = new Map<string, Statement>();
-
-  constructor(db: Database, tables: readonly string[]) {
-    this.#db = db;
-    this.#tables = new Set(tables);
-  }
-
-  /** @returns false if the line is of another kind @throws LogDamage if it names an unknown table or column */
-  apply(line: Readonly<Record<string, unknown>>): boolean {
+/**
+ * @returns applies a line of effects to a database. It returns false if the line is of another kind, and throws LogDamage
+ *   if it names an unknown table or column
+ */
+export function effectApplier(db: Database, tables: readonly string[]) {
+  const statements = new Map<string, Statement>();
+  return (line: Readonly<Record<string, unknown>>): boolean => {
     const table = line.put ?? line.delete;
     if (typeof table !== 'string') return false;
     const { row } = line;
-    if (!this.#tables.has(table) || !isObject(row))
+    if (!tables.includes(table) || !isObject(row))
       throw new LogDamage(`a line changes the unknown table ${table}`);
     const names = Object.keys(row);
     const key = `${line.put === undefined ? 'delete' : 'put'} ${table} ${names.join()}`;
-    let statement = this.#statements.get(key);
+    let statement = statements.get(key);
     if (statement === undefined) {
-      const columns = columnsOf(this.#db, table);
+      const columns = columnsOf(db, table);
       const unknown = names.find((name) => !columns.some((column) => column.name === name));
       if (unknown !== undefined) throw new LogDamage(`a line sets the unknown column ${table}.${unknown}`);
       const sql = line.put === undefined ? deleteSql(table, names) : putSql(table, names, columns);
-      statement = this.#db.prepare(sql);
-      this.#statements.set(key, statement);
+      statement = db.prepare(sql);
+      statements.set(key, statement);
     }
     statement.run(row);
     return true;
-  }
+  };
 }
 
 function putSql(table: string, names: readonly string[], columns: readonly Column[]): string {

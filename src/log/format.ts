@@ -10,13 +10,11 @@ export const LOG_FORMAT = 1;
 const Header = Type.Object({
   wirewatch_log: Type.Literal('detections'),
   format: Type.Number(),
-  /** The version of the program that began the segment. */
   program: Type.String(),
   /** The number of the first entry in it. */
   first_entry: Type.Number(),
 });
 
-/** The first line of every segment. */
 export type SegmentHeader = Readonly<Static<typeof Header>>;
 
 /** An entry: its number (1, 2, …), and 16 random hexadecimal digits. */
@@ -27,11 +25,9 @@ export const SNAPSHOT = 'snapshot';
 
 const Operation = Type.Object({ kind: Type.String() }, { additionalProperties: Type.Unknown() });
 
-/** What an entry did. */
 export type Operation = Readonly<Static<typeof Operation>> & { readonly [member: string]: unknown };
 
 const Commit = Type.Object({
-  /** As in {@link Mark}. */
   entry: Type.Number(),
   id: Type.String(),
   /** The id of the previous entry; null for the first. */

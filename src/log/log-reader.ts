@@ -16,7 +16,6 @@ import {
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 
-/** Where a log ends. */
 export interface Tail {
   /** The last whole entry; null: there is none. */
   readonly last: Commit | null;
@@ -48,7 +47,7 @@ export function findTail(folder: string, mayBeDoubtful = false): Tail {
     using reader = new EntryReader(segment);
     reader.skipToEnd();
     if (!reader.isWhole) {
-      const behind = Array.from(reader.commitsBehind(), ({ commit }) => commit.entry);
+      const behind = Array.from(reader.commitsBehind(), ({ entry }) => entry);
       const next = reader.last === null ? segment.firstEntry : reader.last.entry + 1;
       isDoubtful ||= behind.length > 0;
       const isDamage = behind.some((entry) => entry !== next) || (isDoubtful && !mayBeDoubtful);

@@ -18,20 +18,17 @@ const SEGMENT_BYTES = 64 * 1024 * 1024;
 
 export interface LogOptions {
   readonly folder: string;
-  /** The version of this program. */
   readonly program: string;
   readonly segmentBytes?: number;
 }
 
 export class LogWriter {
   readonly #options: LogOptions;
-  /** The last entry that was decided. */
   last: Mark | null;
   #path: string | null = null;
   #file: number | null = null;
   /** Where the last entry ends in the open segment. */
   #end = 0;
-  /** Where the next frame goes. */
   #offset = 0;
   /** Whether something was written after the last entry. */
   #isDirty = false;

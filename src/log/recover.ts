@@ -26,7 +26,7 @@
  */
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
-import { errorCode, misconfigured, type Refused } from '../refused.ts';
+import { errorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
 import {
   abandon,
   CHECKPOINT_BYTES,
@@ -69,7 +69,6 @@ export interface Decisions {
 
 export interface RecoverOptions {
   readonly folder: DataFolder;
-  /** The version of this program. */
   readonly program: string;
   /** Called when the database can be read, if nothing has to be done first. */
   readonly onReadable?: () => void;
@@ -86,7 +85,6 @@ export interface RecoverOptions {
 export interface Recovered {
   readonly db: Database;
   readonly log: LogWriter;
-  /** Entries that were applied. */
   readonly applied: number;
   /** Why the database was rebuilt; null: it was not. */
   readonly madeAnew: string | null;
@@ -107,9 +105,9 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     const tail = findTail(folder.log, true);
     requireReach(folder, tail);
     const found = open(folder, tail);
-    let madeAnew = found.kind === 'unusable' ? found.reason : null;
-    if (found.kind === 'usable') db = found.db;
-    else refuseHopeless(folder, tail, found.reason);
+    let madeAnew = typeof found === 'string' ? found : null;
+    if (typeof found === 'string') refuseHopeless(folder, tail, found);
+    else db = found;
     // Refused before anything is shown.
     if (db !== null) options.decisions?.areAwaited(db);
     if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable?.();
@@ -167,47 +165,33 @@ function* applyEntries(db: Database, folder: string, end: number): Generator<Loc
   }
 }
 
-type Found =
-  | { readonly kind: 'usable'; readonly db: Database }
-  | { readonly kind: 'unusable'; readonly reason: string };
-
-/** Opens the database if it is reliable; otherwise it is left as it is. */
-function open(folder: DataFolder, tail: Tail): Found {
+/** Opens the database if it is reliable; otherwise it is left as it is. @returns it, or why it cannot be used */
+function open(folder: DataFolder, tail: Tail): Database | string {
   const path = folder.detections;
-  const unusable = (reason: string): Found => ({ kind: 'unusable', reason });
   if (existsSync(folder.damage))
-    return unusable(`it was marked as damaged: ${readFileSync(folder.damage, 'utf8').trim()}`);
+    return `it was marked as damaged: ${readFileSync(folder.damage, 'utf8').trim()}`;
   if (!existsSync(path) || isEmpty(path)) {
     removeDatabase(path);
-    if (tail.last !== null || tail.isDoubtful) return unusable('it does not exist');
-    return { kind: 'usable', db: openDetections(path) };
+    return tail.last !== null || tail.isDoubtful ? 'it does not exist' : openDetections(path);
   }
   if (existsSync(journalOf(path)))
-    return unusable('a rollback journal lies beside it, which Wirewatch never leaves there');
+    return 'a rollback journal lies beside it, which Wirewatch never leaves there';
   if (!settleWal(path))
-    return unusable('the file was replaced, or lost its write-ahead log, when a checkpoint was not complete');
+    return 'the file was replaced, or lost its write-ahead log, when a checkpoint was not complete';
   let db: Database | null = null;
   try {
     db = openDetections(path);
-    const reason = whyOfOtherLog(db, folder.log, tail);
-    if (reason === null) return { kind: 'usable', db };
+    const mark = readLogMark(db);
+    const place = mark === null ? 'known' : placeBefore(tail, folder.log, mark);
+    if (place === 'known' || place === 'beyond') return db;
     db.close();
-    return unusable(reason);
+    return place === 'foreign' ? 'it belongs to another log' : 'it is older than the first entry of the log';
   } catch (error) {
     if (db !== null) abandon(db);
-    if (error instanceof UnknownSchema) return unusable('it was created by another version of Wirewatch');
-    if (isDamage(error)) return unusable(`it is damaged: ${error instanceof Error ? error.message : ''}`);
+    if (error instanceof UnknownSchema) return 'it was created by another version of Wirewatch';
+    if (isDamage(error)) return `it is damaged: ${reasonOf(error)}`;
     throw error;
   }
-}
-
-/** Why a database cannot be brought to the end of this log; null: it can, or the log ends before it. */
-function whyOfOtherLog(db: Database, log: string, tail: Tail): string | null {
-  const mark = readLogMark(db);
-  const place = mark === null ? 'known' : placeBefore(tail, log, mark);
-  if (mark === null || place === 'known' || place === 'beyond') return null;
-  if (place === 'foreign') return 'it belongs to another log';
-  return 'it is older than the first entry of the log';
 }
 
 /** Most databases have applied the last entry: then the log need not be read again. */

@@ -44,7 +44,6 @@ export interface ScrubResult {
   readonly not_compared: string | null;
 }
 
-/** The free space to leave for ingest. */
 const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
 /** How often the free space is checked. */
 const ROOM_EVERY_FRAMES = 64;
@@ -127,7 +126,6 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings): 
 /** A connection may compare its database more than once. */
 let attached = 0;
 
-/** The scratch database that the log is applied to. */
 class ExpectedDatabase {
   /** Of its schema on the connection that it is attached to, until that is closed. */
   readonly name: string;
@@ -137,9 +135,7 @@ class ExpectedDatabase {
   readonly #parts: Generator<LocatedPart>;
   readonly #totalBytes: number;
   #frames = 0;
-  /** See {@link ScrubResult}. */
   notCompared: string | null = null;
-  /** The last entry that was read. */
   last: Commit | null = null;
 
   constructor(options: ScrubOptions, attachTo: Database) {

@@ -37,7 +37,6 @@ export interface Segment {
 
 export interface Frame {
   readonly kind: FrameKind;
-  /** The zstd frame. */
   readonly packed: Buffer;
   readonly checksum: number;
   /** Where the next frame begins in its file. */
@@ -111,7 +110,6 @@ export function findEntry(
   return { commit: null, end: reader.end };
 }
 
-/** Their size on the disk. */
 export function bytesOf(segments: readonly Segment[]): number {
   return segments.reduce((sum, { path }) => sum + statSync(path).size, 0);
 }
@@ -136,7 +134,6 @@ export class FrameReader {
     }
   }
 
-  /** Whether everything was intact. */
   get isAtEnd(): boolean {
     return this.offset === this.#size;
   }
@@ -200,7 +197,6 @@ export class EntryReader {
   readonly #path: string;
   #frames = 0;
   #checksum = 0;
-  /** The last complete entry that was read. */
   last: Commit | null = null;
   /** Where that entry ends; before the first, where the header ends. */
   end = 0;
@@ -277,15 +273,15 @@ export class EntryReader {
     this.end = last.frame.end;
   }
 
-  /** The intact commit lines after {@link end}, with where they end: none if the end is only torn. */
-  *commitsBehind(): Generator<{ readonly commit: Commit; readonly end: number }, undefined> {
+  /** The intact commit lines after {@link end}: none if the end is only torn. */
+  *commitsBehind(): Generator<Commit, undefined> {
     for (let from = this.end + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
       const bytes = this.#reader.read(from, SEARCH_BYTES);
       for (let at = bytes.indexOf(FRAME_MAGIC); at >= 0; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
         const header = decodeFrameHeader(bytes.subarray(at, at + FRAME_HEADER_BYTES));
         const frame = header?.kind === 'commit' ? this.#reader.frameAt(from + at) : null;
         if (frame === null) continue;
-        yield { commit: parseCommit(decodeLines(frame.packed).at(-1) ?? ''), end: frame.end };
+        yield parseCommit(decodeLines(frame.packed).at(-1) ?? '');
       }
       if (bytes.length < SEARCH_BYTES) return;
     }

@@ -87,7 +87,7 @@ export async function writeSnapshot(
   log: LogWriter,
   { nowMs, mark, isProven, between, onProgress }: SnapshotOptions,
 ): Promise<Commit> {
-  const lines = new RowLines(db, isProven);
+  const lines = rowLines(db, isProven);
   db.exec(`${DROP_ORDER}; ${CREATE_ORDER}; ${INSERT_ORDER}`);
   try {
     const total = db.prepare<unknown[], { rows: number }>(COUNT_ROWS).get()?.rows ?? 0;
@@ -108,51 +108,42 @@ export async function writeSnapshot(
   return log.commit('', { kind: SNAPSHOT }, nowMs, mark);
 }
 
-class RowLines {
-  readonly #isProven: boolean;
-  readonly #selectDetection;
-  readonly #epochsUpTo: (number: number) => string;
+function rowLines(db: Database, isProven: boolean) {
+  const selectDetection = db.prepare<unknown[], Detection>(SELECT_DETECTION);
+  const epochsUpTo = linesUpTo(db, EPOCHS, ({ number }) => number);
   /** Streams appear in the order of their ordinals, so the removed ones between two others are written before the second. */
-  readonly #removedUpTo: (ordinal: number) => string;
+  const removedUpTo = linesUpTo(db, ENDED_TABLE, ({ ordinal, removed }) => (removed === 1 ? ordinal : null));
 
-  constructor(db: Database, isProven: boolean) {
-    this.#isProven = isProven;
-    this.#selectDetection = db.prepare<unknown[], Detection>(SELECT_DETECTION);
-    this.#epochsUpTo = linesUpTo(db, EPOCHS, ({ number }) => number);
-    this.#removedUpTo = linesUpTo(db, ENDED_TABLE, ({ ordinal, removed }) =>
-      removed === 1 ? ordinal : null,
-    );
-  }
-
-  of({ place, position, version, body }: StreamRow): string {
+  function lineOf({ place, position, version, body }: StreamRow): string {
     const [, id = ''] = STREAM_ROW.exec(body) ?? [];
     const rendered = renderedMatchOf(body);
     if (renderStreamRow(id, version, rendered) !== body)
       throw new DatabaseDamage(
         `the row of the stream at position ${position} is not a version of a detection`,
       );
-    const current = this.#selectDetection.get(id);
+    const current = selectDetection.get(id);
     if (current === undefined)
       throw new DatabaseDamage(`position ${position} of the stream belongs to ${id}, which does not exist`);
-    const removed = this.#removedUpTo(ordinalOf(place));
+    const removed = removedUpTo(ordinalOf(place));
     const older = { id, rendered, exported_at_given: null, url_withheld: null };
     if (current.place !== place) return `${removed}${changedLine(older, position, version)}`;
     const { url_withheld, epochs, rescored } = current;
     const exported_at_given = givenOf(current.exported_at_given, rescored ?? body);
     const state = { id, rendered, exported_at_given, url_withheld };
-    const before = `${removed}${this.#epochsUpTo(epochs)}`;
+    const before = `${removed}${epochsUpTo(epochs)}`;
     if (rescored === null) return `${before}${changedLine(state, position, version)}`;
     const now = { ...state, rendered: renderedMatchOf(rescored) };
     // A visible difference would have made a new version.
-    if (!this.#isProven && !isSameText(rendered, now.rendered))
+    if (!isProven && !isSameText(rendered, now.rendered))
       throw new DatabaseDamage(`${id} differs from its version ${version} in the stream`);
     return `${before}${changedLine(older, position, version)}${rescoredLine(now, version)}`;
   }
 
-  /** The remaining epochs and removed streams. */
-  rest(): string {
-    return this.#epochsUpTo(Number.POSITIVE_INFINITY) + this.#removedUpTo(Number.POSITIVE_INFINITY);
-  }
+  return {
+    of: lineOf,
+    /** The remaining epochs and removed streams. */
+    rest: () => epochsUpTo(Number.POSITIVE_INFINITY) + removedUpTo(Number.POSITIVE_INFINITY),
+  };
 }
 
 /**

@@ -22,7 +22,6 @@ const CLOCK_MAX_MS = Date.UTC(2200);
 const MARK_MS = 2 ** 16;
 const NUMBER_MAX = 255;
 
-/** What a cursor holds. */
 export interface StreamPosition {
   readonly position: number;
   /** The name of the epoch in which the position was issued: {@link epochAt}. */
@@ -52,7 +51,6 @@ export function positionBeyond(known: number, nowMs: number, epochs: number): nu
   );
 }
 
-/** The number in the name of an epoch. */
 export function numberOfEpoch(epoch: number): number {
   return Math.floor(epoch / MARK_MS);
 }

@@ -64,7 +64,6 @@ export const UNROUTED: Readonly<Record<string, Response>> = {
   }),
 };
 
-/** By status. */
 function responsesOf(endpoint: Endpoint): Record<string, Response> {
   const { access, responses, problems = [], headers = {} } = endpoint;
   const rate = access === 'key' ? 'always' : 'never';
@@ -203,7 +202,6 @@ export interface Operation
   /** What a request needs. */
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters: readonly Parameter[];
-  /** By status. */
   readonly responses: Readonly<Record<string, Response>>;
 }
 
@@ -238,19 +236,13 @@ function securityOf(endpoint: Endpoint): Operation['security'] {
 
 function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoint): Parameter[] {
   const [, inPath = ''] = /\{(\w+)\}$/.exec(path) ?? [];
+  type Described = Pick<Parameter, 'description' | 'schema' | 'example'>;
   const parameter = (
     name: string,
     where: Parameter['in'],
     required: boolean,
-    { description, schema, example }: Pick<Parameter, 'description' | 'schema' | 'example'>,
-  ): Parameter => ({
-    name,
-    in: where,
-    required,
-    description,
-    schema: withAddress(schema),
-    example,
-  });
+    { description, schema, example }: Described,
+  ) => ({ name, in: where, required, description, schema: withAddress(schema), example });
   return [
     ...(segment === undefined ? [] : [parameter(inPath, 'path', true, segment)]),
     ...Object.entries(query).map(([name, one]) => parameter(name, 'query', one.required !== undefined, one)),

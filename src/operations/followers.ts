@@ -55,7 +55,6 @@ export function readKeysStatus(
   }
 }
 
-/** The streams that a key reads. */
 function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
   return key.subscriptions.flatMap(({ id, content_types }) => {
     const has = subscriptions.get(id)?.content_types ?? [];

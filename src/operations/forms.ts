@@ -8,7 +8,6 @@ import { OPERATIONS } from './table.ts';
 export interface FormMember extends Pick<Member, 'hint' | 'placeholder' | 'several'> {
   readonly name: string;
   readonly required: boolean;
-  /** JSON Schema. */
   readonly schema: TSchema;
 }
 

@@ -9,7 +9,6 @@ import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import type { Outcome } from './problem.ts';
 
-/** A job as it is listed. */
 export const JOB = Type.Object({
   id: Type.Integer(),
   /** `ingest replay` */
@@ -36,12 +35,10 @@ export class Jobs {
   readonly #onChange: () => void;
   #lastId = 0;
 
-  /** @param onChange called after each change */
   constructor(onChange: () => void) {
     this.#onChange = onChange;
   }
 
-  /** The newest first. */
   list(): Job[] {
     return [...this.#jobs.values()].reverse();
   }

@@ -20,9 +20,9 @@ import {
 import { CONTENT_TYPES } from '../detection/content-type.ts';
 import { hinted, list, value } from './member.ts';
 
-export const ROWS_OR_NULL = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]);
+const ROWS_OR_NULL = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]);
 export const TIME = Type.String({ format: 'date-time' });
-export const TIME_OR_NULL = Type.Union([TIME, Type.Null()]);
+const TIME_OR_NULL = Type.Union([TIME, Type.Null()]);
 const TEXT_OR_NULL = Type.Union([Type.String(), Type.Null()]);
 const CONTENT_TYPE = Type.Union(CONTENT_TYPES.map((type) => Type.Literal(type)));
 export const ZONE_HINT = 'IANA time zone of periods that clients give as dates';

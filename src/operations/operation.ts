@@ -16,7 +16,6 @@ import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import type { Role } from '../store/role.ts';
-import type { Jobs } from './jobs.ts';
 import type { LabName } from './lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
 import type { Outcome } from './problem.ts';
@@ -26,7 +25,6 @@ export type Way = 'command' | 'console' | 'api';
 
 /** What only a running appliance knows. */
 export interface Live {
-  /** Where clients reach it. */
   readonly url: string;
   /** Where the console is; null while it is off. */
   readonly console: { readonly url: string } | null;
@@ -54,17 +52,12 @@ export function refusedBy(role: Exclude<Role, 'writer'>, to: string): Refused {
 export interface Context {
   readonly folder: DataFolder;
   readonly kind: InstallationKind;
-  /** Whether it was created for this operation. */
   readonly isNew: boolean;
   readonly config: Config;
-  readonly way: Way;
   readonly by: Actor;
-  /** Epoch milliseconds. */
   readonly nowMs: number;
   /** Null while no appliance runs. */
   readonly live: Live | null;
-  /** What runs now and ran last; null while no appliance runs. */
-  readonly jobs: Jobs | null;
   /** A reader on access.db. @throws Refused if there is no installation */
   readonly access: () => Database;
   /** Runs `work` on a writer of access.db: what it changes is in the audit trail, under the name of this operation. */
@@ -77,7 +70,6 @@ export interface Context {
   readonly promote: () => Promise<boolean>;
   /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
-  /** Says in words how far long work has come. */
   readonly tell: (progress: string) => void;
   /** Has the appliance remember a link into its console. */
   readonly remember: (link: Link) => void;
@@ -87,9 +79,7 @@ export interface Context {
 
 /** Asked before something that cannot be taken back. */
 export interface Question {
-  /** What will be done, in full sentences. */
   readonly text: string;
-  /** The word to type. */
   readonly word: string;
 }
 
@@ -114,7 +104,6 @@ export interface Description<Own extends Members, Value> {
   /** Null: nothing has to be confirmed. */
   readonly question?: (context: Context, values: ValuesOf<Own>) => Question | null;
   readonly run: (context: Context, values: ValuesOf<Own>) => Outcome<Value> | Promise<Outcome<Value>>;
-  /** The form of the value, as JSON. */
   readonly result?: TSchema;
   /** The value as a command prints it, between `done` and `next`; null: nothing. */
   readonly text?: (value: Value) => string | null;
@@ -126,7 +115,6 @@ export interface Description<Own extends Members, Value> {
 
 /** How the console shows an act. */
 export interface Form {
-  /** Text of its button. */
   readonly label: string;
   /** What will happen, shown before it is confirmed. */
   readonly will: string;

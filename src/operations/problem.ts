@@ -5,9 +5,7 @@ import { Refused, type RefusedCode, reasonOf } from '../refused.ts';
 
 /** What an operation did: for the command line, the console and the administration API. */
 export interface Outcome<Value = unknown> {
-  /** As `--json` prints it. */
   readonly value: Value;
-  /** What was done, in a sentence. */
   readonly done?: string;
   /** What comes next, in paragraphs. */
   readonly next?: readonly (string | false | null)[];
@@ -49,7 +47,6 @@ export const PROBLEM = Type.Object({
 });
 export type ProblemDocument = Readonly<Static<typeof PROBLEM>>;
 
-/** @param detail what is wrong and what to do */
 export function problemDocument(status: number, detail: string, code = 'failed'): ProblemDocument {
   return { title: STATUS_CODES[status] ?? '', status, detail, code };
 }

@@ -32,7 +32,7 @@ import { reasonOf } from '../refused.ts';
 import { type Database, sizeOf } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { isLocked } from '../store/locks.ts';
-import { type Role, readRole, roleOf } from '../store/role.ts';
+import { readRole, roleOf } from '../store/role.ts';
 import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { heldBy } from '../windows/holding.ts';
@@ -53,7 +53,7 @@ export type StatusSources = Pick<
 const WAITING_SHOWN_MAX = 3;
 const HELD_SHOWN_MAX = 20;
 const NOT_APPLIED_MAX = 20;
-const COUNT_VERSIONS = 'SELECT sum(sequence) AS versions FROM stream WHERE removed = 0';
+const COUNT_VERSIONS = 'SELECT sum(sequence) FROM stream WHERE removed = 0';
 /** While one of these is open, no file is read, or some are not. */
 const INGEST_WAITS: readonly AlertName[] = [
   'ingest stopped',
@@ -77,7 +77,7 @@ export async function readStatus(sources: StatusSources) {
     at: formatMs(nowMs),
     version: VERSION,
     /** What this machine is to the copy. */
-    role: roleIn(sources),
+    role: live?.role ?? orElse('writer', () => roleOf(readRole(folder), config.copy)),
     running,
     /** Where it listens, or would if it ran; null if that is not known. */
     url: live?.url ?? listeningUrl(config.server),
@@ -149,7 +149,7 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
       applying: applyingFiles(db).map(({ name: file, report: { rows = 0 }, rows_applied }) => {
         return { file, rows, rows_applied };
       }),
-      versions: db.prepare<[], { versions: number | null }>(COUNT_VERSIONS).get()?.versions ?? 0,
+      versions: db.prepare<[], number | null>(COUNT_VERSIONS).pluck().get() ?? 0,
       alerts: inOrder(ledgerAlerts(db, enabled, nowMs)).map(alertDocument),
       unreadable: null,
     };
@@ -236,10 +236,6 @@ function reasonOfHealth(
   return alerts.length === 0 ? 'Nothing is wrong.' : `${counted(alerts.length, 'alert')} can wait.`;
 }
 
-function roleIn({ folder, config, live }: StatusSources): Role {
-  return live?.role ?? orElse('writer', () => roleOf(readRole(folder), config.copy));
-}
-
 /** The last comparison of the database with its log; null: not yet. */
 function scrubOf(folder: StatusSources['folder']) {
   const record = readScrubRecord(folder);
@@ -249,7 +245,7 @@ function scrubOf(folder: StatusSources['folder']) {
   return { at: formatMs(record.at), findings, found, not_compared: record.not_compared };
 }
 
-function orElse<Value>(otherwise: Value, read: () => Value): Value {
+function orElse<Value>(otherwise: NoInfer<Value>, read: () => Value): Value {
   try {
     return read();
   } catch {

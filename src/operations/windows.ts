@@ -46,18 +46,10 @@ const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
 ];
 
 /** What a window that waits for the operator allows. */
-interface Release {
-  readonly name: 'reset' | 'accept';
-  /** The status of the windows that it is for. */
-  readonly from: ResettableStatus;
-  readonly summary: string;
-  readonly label: string;
-  readonly will: string;
-}
-
-const RELEASES: readonly Release[] = [
+const RELEASES = [
   {
     name: 'reset',
+    /** The status of the windows that it is for. */
     from: 'failed',
     summary:
       'read a failed window again: the newest file for it in the drop folder, or else the file that failed',
@@ -71,7 +63,8 @@ const RELEASES: readonly Release[] = [
     label: 'Accept',
     will: 'The newest file for the window in the drop folder is read. Its detections then reach the change stream. Other files for the window are then read as corrections.',
   },
-];
+] as const;
+type Release = (typeof RELEASES)[number];
 
 export const WINDOWS = [
   reading('window list', {
@@ -99,9 +92,10 @@ export const WINDOWS = [
         exportName === null && status === null
           ? 'There are no windows yet. The list starts with the first window that is read.'
           : 'No windows match.';
-      const documentOf = (window: ExportWindow) =>
-        windowDocument(window, held.get(nameOf(window.export, window.window_start)) ?? null);
-      return { value: windows.map(documentOf), ...(windows.length === 0 && { done: none }) };
+      const documents = windows.map((window) =>
+        windowDocument(window, held.get(nameOf(window.export, window.window_start)) ?? null),
+      );
+      return { value: documents, ...(documents.length === 0 && { done: none }) };
     },
     text: (windows) => (windows.length === 0 ? null : table(windows, COLUMNS)),
   }),
@@ -143,7 +137,15 @@ export const WINDOWS = [
   }),
 ];
 
-type Released = Awaited<ReturnType<typeof releaseWindow>>;
+interface Released {
+  /** All but the reason is null if nothing was read. */
+  readonly document: Readonly<Record<'file' | 'outcome' | 'reason', string | null>> & {
+    readonly export: ExportName;
+    readonly window_start: string;
+    readonly status: WindowStatus | undefined;
+  };
+  readonly text: string;
+}
 
 function releaseOperation(release: Release) {
   const { name, from, summary, label, will } = release;
@@ -218,30 +220,21 @@ function requireStatus(
 function notReleased(context: Context, error: unknown, exportName: ExportName, start: number): Released {
   if (!(error instanceof Refused)) throw error;
   const reason = error.message;
+  const window_start = formatMs(start);
   const status = statusOf(context, exportName, start);
   return {
-    document: releasedOf(exportName, start, status, { file: null, outcome: null, reason }),
-    text: `The window ${exportName} ${formatMs(start)} was not read: ${reason}`,
+    document: { export: exportName, window_start, status, file: null, outcome: null, reason },
+    text: `The window ${exportName} ${window_start} was not read: ${reason}`,
   };
 }
 
-/** @param read all but the reason is null if nothing was read */
-function releasedOf(
-  exportName: ExportName,
-  start: number,
-  status: WindowStatus | undefined,
-  read: Readonly<Record<'file' | 'outcome' | 'reason', string | null>>,
-) {
-  return { export: exportName, window_start: formatMs(start), status, ...read };
-}
-
-/** The document and the text of one window. @param start epoch milliseconds */
+/** @param start epoch milliseconds */
 async function releaseWindow(
   context: Context,
   from: ResettableStatus,
   exportName: ExportName,
   start: number,
-) {
+): Promise<Released> {
   const request = { kind: 'reset', export: exportName, window_start: start, from } as const;
   context.change((access) => noteOperation(access, request));
   const answer = await context.ingest(request);
@@ -253,7 +246,7 @@ async function releaseWindow(
     outcome === 'failed'
       ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The details are in ${file}.reason.json in the drop folder.`
       : `${file}: ${outcome}. The window ${exportName} ${window_start} ${statusPhrase(status)}.`;
-  return { document: releasedOf(exportName, start, status, answer.reset), text };
+  return { document: { export: exportName, window_start, status, ...answer.reset }, text };
 }
 
 /** A window in the API's names. */

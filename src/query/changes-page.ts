@@ -50,12 +50,10 @@ export interface ChangesQuery {
   readonly start: StreamStart;
   readonly limit: number;
   readonly projection: Projection | null;
-  /** Of {@link jsonBaseUrl}. */
   readonly baseUrl: Buffer;
   readonly recentDeliveries: RecentDeliveries;
 }
 
-/** With what `next_cursor` holds. */
 export interface ChangesPage extends StreamPosition {
   /** JSON texts of the rows, with commas between them. */
   readonly data: Buffer;

@@ -196,7 +196,6 @@ export function readListValues(parameters: Parameters): ListValues {
   };
 }
 
-/** Rows of a page. */
 export const LIMIT = {
   ...defaulted(integer(1, PAGE_ROWS_MAX), PAGE_ROWS_DEFAULT),
   description: 'Maximum number of rows in a page.',

@@ -121,7 +121,6 @@ interface OneQuery {
   /** Every stream of the key: detections of others do not exist for it. */
   readonly streams: readonly StreamName[];
   readonly projection: Projection | null;
-  /** Of {@link jsonBaseUrl}. */
   readonly baseUrl: Buffer;
 }
 

@@ -140,7 +140,7 @@ const DELIVERIES_MAX = 10;
 
 /** Delivery times never decrease. The newest transaction may have none yet. */
 export const DELIVERED_SINCE = `
-  SELECT first_position, last_position FROM (
+  SELECT first_position - 1 AS after, last_position AS through FROM (
     SELECT first_position, last_position FROM delivery
     WHERE first_position >= coalesce(
       (SELECT first_position FROM delivery WHERE delivered_at >= :since ORDER BY delivered_at, first_position LIMIT 1),
@@ -152,10 +152,7 @@ export const DELIVERED_AT = `
 
 /** The positions of a transaction: the first one of so many rows that was delivered at or after a time. */
 export function deliveredSpan(db: Database, sinceMs: number, rows: number): PositionSpan | null {
-  const found = db
-    .prepare<unknown[], { first_position: number; last_position: number }>(DELIVERED_SINCE)
-    .get({ since: sinceMs, rows });
-  return found === undefined ? null : { after: found.first_position - 1, through: found.last_position };
+  return db.prepare<unknown[], PositionSpan>(DELIVERED_SINCE).get({ since: sinceMs, rows }) ?? null;
 }
 
 export const ROWS_BY_STREAM = `
@@ -172,7 +169,5 @@ export function rowsByStream(db: Database, span: PositionSpan): (KnownStream & {
 
 /** Delivery time of a position, epoch milliseconds; null while it is not written. */
 export function deliveredAtMs(db: Database, position: number): number | null {
-  return (
-    db.prepare<unknown[], { delivered_at: number | null }>(DELIVERED_AT).get(position)?.delivered_at ?? null
-  );
+  return db.prepare<unknown[], number | null>(DELIVERED_AT).pluck().get(position) ?? null;
 }

@@ -40,7 +40,6 @@ export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' |
   readonly period: Period;
   /** The last detection of the previous page; null for the first page. */
   readonly after: PeriodPlace | null;
-  /** Of {@link jsonBaseUrl}. */
   readonly baseUrl: Buffer;
 }
 
@@ -48,8 +47,6 @@ export interface PeriodPage {
   /** JSON texts of the rows, with commas between them, in pieces. */
   readonly data: readonly Buffer[];
   readonly rows: number;
-  /** Of the last row; null where there is none. */
-  readonly last: PeriodPlace | null;
   /** Where the next page begins; null at the end of the period. */
   readonly next: PeriodPlace | null;
   readonly as_of_ms: number | null;
@@ -83,7 +80,7 @@ export function readPeriodPage(
     const { period } = asked;
     const query: Query = { ...asked, streams: storedStreams(db, asked.streams) };
     if (query.streams.length === 0 || period.from >= period.to)
-      return { data: [], rows: 0, last: null, next: null, as_of_ms };
+      return { data: [], rows: 0, next: null, as_of_ms };
     const isDescending = query.sort === 'descending';
     const span: Span = {
       start: query.after ?? { second: isDescending ? period.to : period.from - 1, id: LAST_ID },
@@ -102,7 +99,7 @@ export function readPeriodPage(
     const isEnd =
       reached === null ||
       more(db, query.streams.length, '').get(behind(query, reached, span.end))?.more !== 1;
-    return { data, rows, last, next: isEnd ? null : reached, as_of_ms };
+    return { data, rows, next: isEnd ? null : reached, as_of_ms };
   });
 }
 
@@ -217,7 +214,6 @@ function between(sort: PeriodSort, start: number, end: number): { low: number; h
 interface TextRow extends Checksums {
   readonly data: Buffer | null;
   readonly rows: number;
-  /** Of the last row. */
   readonly second: number | null;
 }
 

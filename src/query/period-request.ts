@@ -133,10 +133,8 @@ export function readPeriodRequest(
     content_types,
     /** As written, or the default. */
     time_zone,
-    /** Of {@link zoneId}. */
     zone: zoneId(time_zone),
     limit: streams.length > 1 ? Math.min(asked.limit, PERIOD_ROWS_MAX) : asked.limit,
-    /** Of {@link hashRequest}. */
     hash: hashOf(account.id, asked),
   };
 }

@@ -45,7 +45,6 @@ export function createQueryCursors(secret: Buffer) {
   const { seal, open } = createSeal(deriveKey(secret, 'query-cursor'), SIGNATURE_BYTES);
 
   return {
-    /** @param request of {@link hashRequest} */
     encode(request: Buffer, { period, time_zone, place }: PeriodWalk): string {
       const head = Buffer.alloc(TEXT_START);
       head[0] = FORMAT;

@@ -81,7 +81,6 @@ const INSTANT_FORM = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\
 /** A `+` that was not encoded arrives as a space: it can only be the sign of the offset. */
 const OFFSET_WITH_SPACE = /^(.{19,29}) (\d\d:\d\d)$/;
 
-/** For a detail. */
 export const INSTANT_EXPECTED =
   'an ISO 8601 time with Z or an offset and up to nine fractional digits, such as 2026-11-21T10:00:00Z';
 

@@ -28,7 +28,6 @@ export function startSteps(terms: UnitTerms, drop: string): string[] {
   ];
 }
 
-/** Of a unit that exists. */
 export function restartSteps(unit: string): string[] {
   return [
     '# After a change to these files, restart the service. "wirewatch status" says whether it still has other settings:',

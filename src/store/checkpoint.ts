@@ -23,7 +23,6 @@ import { openFile, syncFolder, writeWhole } from './folder.ts';
 
 /** A write-ahead log of this size is copied between two transactions: one in the middle of a large one costs more than it saves. */
 export const CHECKPOINT_BYTES = 32 * 1024 * 1024;
-/** How long a checkpoint waits for readers. */
 const WAIT_MS = 250;
 /** https://sqlite.org/fileformat.html#the_write_ahead_log */
 const SALTS_AT = 16;
@@ -98,7 +97,6 @@ export function settleWal(path: string): boolean {
   return true;
 }
 
-/** The size of the write-ahead log. */
 export function walBytes({ name }: Database): number {
   return sizeOf(walPath(name));
 }

@@ -1,7 +1,6 @@
 /** Classifies errors of databases and of the files beside them, by their code alone. https://sqlite.org/rescode.html */
 import { errorCode, isErrorCode } from '../refused.ts';
 
-/** Whether an error says that the disk is full. */
 export function isDiskFull(error: unknown): boolean {
   // SHMSIZE: no room for the index of the write-ahead log (-shm, 32 KiB), without which SQLite cannot even read
   // (https://sqlite.org/wal.html#walindex).

@@ -121,7 +121,6 @@ function create(path: string, schema: Schema): void {
   }
 }
 
-/** Creates the tables of a new database. */
 export function makeSchema(db: Database, schema: Schema): void {
   db.transaction(() => {
     db.exec(schema.sql);

@@ -25,54 +25,37 @@ import { formatCompact } from '../time.ts';
 
 const ROOM_BYTES = 64 * 1024;
 
-export interface DataFolder {
-  readonly root: string;
-  /** Detections, stream, windows, files: written by the ingest thread alone. */
-  readonly detections: string;
-  /** Accounts, subscriptions, keys, audit trail. */
-  readonly access: string;
-  /** The copy that takes its place when it is damaged. */
-  readonly spare: string;
-  /** The log of detections.db, from which the database can be rebuilt. */
-  readonly log: string;
-  /** Exists while detections.db is known to be damaged: the next start rebuilds it. */
-  readonly damage: string;
-  /** Counts that may be lost, as JSON; in no backup. */
-  readonly usage: string;
-  readonly secret: string;
-  /** Locks: see locks.ts. */
-  readonly lock: string;
-  readonly serveLock: string;
-  readonly stateLock: string;
-  /** The socket through which commands operate the running appliance. */
-  readonly control: string;
-  /** The result of the last scrub. */
-  readonly verified: string;
-  /** Whether this machine writes the copy: see copy/role.ts. */
-  readonly role: string;
-  /** What was written to copies: see role.ts. */
-  readonly copied: string;
-  /** The address of the running appliance: see noted-address.ts. */
-  readonly address: string;
-}
+export type DataFolder = Readonly<ReturnType<typeof dataFolder>>;
 
-export function dataFolder(root: string): DataFolder {
+export function dataFolder(root: string) {
   return {
     root,
+    /** Detections, stream, windows, files: written by the ingest thread alone. */
     detections: join(root, 'detections.db'),
+    /** Accounts, subscriptions, keys, audit trail. */
     access: join(root, 'access.db'),
+    /** The copy that takes its place when it is damaged. */
     spare: join(root, 'access.db-spare'),
+    /** The log of detections.db, from which the database can be rebuilt. */
     log: join(root, 'log'),
+    /** Exists while detections.db is known to be damaged: the next start rebuilds it. */
     damage: join(root, 'detections.db-damage'),
+    /** Counts that may be lost, as JSON; in no backup. */
     usage: join(root, 'usage'),
     secret: join(root, 'secret'),
+    /** Locks: see locks.ts. */
     lock: join(root, 'lock'),
     serveLock: join(root, 'lock-serve'),
     stateLock: join(root, 'lock-state'),
+    /** The socket through which commands operate the running appliance. */
     control: join(root, 'control.sock'),
+    /** The result of the last scrub. */
     verified: join(root, 'verified.json'),
+    /** Whether this machine writes the copy: see copy/role.ts. */
     role: join(root, 'role.json'),
+    /** What was written to copies: see role.ts. */
     copied: join(root, 'copied'),
+    /** The address of the running appliance: see noted-address.ts. */
     address: join(root, 'address'),
   };
 }
@@ -243,14 +226,10 @@ export function unusedTime(fromMs: number, pathsAt: (time: string) => readonly s
   }
 }
 
-/**
- * Writes a small file that gets its name only when its content is on the disk.
- * @param mode by default, only this user may read it
- * @returns its size in bytes
- */
-export function writeWhole(path: string, content: string | Buffer, mode = 0o600): number {
+/** Writes a small file that gets its name only when its content is on the disk. @returns its size in bytes */
+export function writeWhole(path: string, content: string | Buffer): number {
   const draft = join(dirname(path), `.${basename(path)}.tmp`);
-  writeFileSync(draft, content, { mode, flush: true });
+  writeFileSync(draft, content, { mode: 0o600, flush: true });
   renameSync(draft, path);
   syncFolder(dirname(path));
   return Buffer.byteLength(content);

@@ -9,9 +9,7 @@ export class LogDamage extends Error {
 /** The system cannot read or write the log. This concerns all of ingest, not one file. */
 export class LogFailure extends Error {
   readonly code: string;
-  /** The segment, or the folder of the log. */
   readonly path: string;
-  /** Whether a write may not be on the disk. */
   readonly isWriteLost: boolean;
   /** Whether the disk failed to return content. A file that cannot be opened, for lack of permission, may be intact. */
   readonly isOfContent: boolean;

@@ -69,7 +69,6 @@ export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean 
 }
 
 const Kept = Type.Object({
-  /** Where the copy was. */
   to: Type.String(),
   /** The last entry that was written, and the one that was being written after it. */
   ids: Type.Array(Type.String()),

@@ -40,7 +40,6 @@ export interface Session {
   readonly lab: boolean;
   /** The clock of the server. */
   readonly now: Time;
-  /** Where clients reach the API. */
   readonly base_url: string;
 }
 

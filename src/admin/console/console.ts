@@ -53,7 +53,6 @@ export class Console {
     this.#strangers.close();
   }
 
-  /** Whether a request is for {@link answer}. */
   isFor(path: string): boolean {
     return path.startsWith(CONSOLE) || path.startsWith(OPERATIONS_PATH);
   }

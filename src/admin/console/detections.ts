@@ -97,7 +97,6 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
   });
 }
 
-/** With the base address inserted. */
 function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
   const baseUrl = jsonBaseUrl(settings.base_url);
   return rows.map(({ body }) => withBaseUrl(body, baseUrl));

@@ -4,12 +4,7 @@ import { paced } from '../../pace.ts';
 import { SECOND_MS } from '../../time.ts';
 import type { EventName } from './changes.ts';
 
-export interface EventStreams {
-  /** @param isOpen whether its session is open; @returns false if there are too many streams */
-  add(response: ServerResponse, isOpen: () => boolean): boolean;
-  send(events: readonly EventName[]): void;
-  close(): void;
-}
+export type EventStreams = ReturnType<typeof createEventStreams>;
 
 export const STREAMS_MAX = 20;
 /** Keeps proxies and browsers from closing an idle stream. Each time, sessions that have ended are found. */
@@ -20,7 +15,7 @@ const UNREAD_BYTES_MAX = 64 * 1024;
 export const SPREAD_MS = 20;
 
 /** @param onUsed called with whether any stream is open */
-export function createEventStreams(onUsed: (isUsed: boolean) => void): EventStreams {
+export function createEventStreams(onUsed: (isUsed: boolean) => void) {
   const open = new Map<ServerResponse, () => boolean>();
   let beating: NodeJS.Timeout | undefined;
 
@@ -37,7 +32,8 @@ export function createEventStreams(onUsed: (isUsed: boolean) => void): EventStre
   }
 
   return {
-    add(response, isOpen) {
+    /** @param isOpen whether its session is open; @returns false if there are too many streams */
+    add(response: ServerResponse, isOpen: () => boolean): boolean {
       if (open.size >= STREAMS_MAX) return false;
       open.set(response, isOpen);
       if (open.size === 1) {
@@ -52,7 +48,7 @@ export function createEventStreams(onUsed: (isUsed: boolean) => void): EventStre
       });
       return true;
     },
-    send(events) {
+    send(events: readonly EventName[]) {
       const text = events.map(eventText).join('');
       [...open.keys()].forEach((response, index) => {
         if (index === 0) write(response, text);

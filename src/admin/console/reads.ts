@@ -22,7 +22,6 @@ type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
 
 /** By path behind `/console/`; one that ends with a slash reads what follows it. A text is the JSON of an answer. */
 export const READERS = {
-  /** The acts that this session may do, as forms. */
   operations: (_: Sources, { mayAct }: Read) => ({ operations: mayAct ? operationForms() : [] }),
   overview,
   trends: readTrends,

@@ -8,14 +8,12 @@ import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import type { AskView, OperationsSettings } from '../thread-messages.ts';
 
-/** A request to read. */
 export type Read = AskView;
 
 export interface Sources {
   readonly settings: OperationsSettings;
   readonly live: Live;
   readonly folder: DataFolder;
-  /** Exports that are switched on. */
   readonly enabled: ReadonlySet<ExportName>;
   readonly jobs: Jobs;
   /** Differs when accounts or detections have changed. */

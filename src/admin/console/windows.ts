@@ -65,14 +65,12 @@ export function readWindowMap(sources: Sources, { query }: Read, nowMs: number) 
     from: formatMs(from),
     exports: perExport(mapOf),
     /** Windows that are failed, missing, abandoned, late or held, the newest first, at most 1000 an export. */
-    open: EXPORT_NAMES.flatMap((name) => states[name].filter(isOpen).slice(-OPEN_MAX))
+    open: EXPORT_NAMES.flatMap((name) =>
+      states[name].filter(({ letter, held }) => OPEN.includes(letter) || held).slice(-OPEN_MAX),
+    )
       .sort((a, b) => b.window_start - a.window_start)
       .map(openWindow),
   };
-}
-
-function isOpen({ letter, held }: WindowState): boolean {
-  return OPEN.includes(letter) || held;
 }
 
 function openWindow(state: WindowState) {
@@ -109,7 +107,6 @@ export function readWindow(sources: Sources, { query }: Read, nowMs: number) {
   return {
     ...shown,
     due_at: formatMs(dueAtMs(start)),
-    /** The newest first. */
     files: files.map(fileDocument),
     ...deliveredBy(sources, db, files),
     actions: [...actions, ...(start <= nowMs ? [expect] : [])],
@@ -134,7 +131,6 @@ interface WindowState {
   readonly letter: WindowLetter;
   readonly since: number | null;
   readonly rows: number;
-  /** Why its file failed. */
   readonly reason: string | null;
   /** The first error of that file, with their number; null: it has none. */
   readonly report: Pick<FileReport, 'errors' | 'errors_total'> | null;
@@ -164,12 +160,8 @@ const LETTERS = { done: 'd', failed: 'f', missing: 'm', abandoned: 'a' } as cons
   WindowLetter
 >;
 
-interface Known {
-  readonly window_start: number;
+interface Known extends Pick<WindowState, 'window_start' | 'since' | 'rows' | 'reason'> {
   readonly status: WindowStatus;
-  readonly since: number;
-  readonly rows: number;
-  readonly reason: string | null;
   /** The first of its errors, as JSON. */
   readonly error: string | null;
   /** How many it has. */
@@ -197,10 +189,11 @@ export function windowStates(
   const states: WindowState[] = [];
   for (let start = span.from; start < span.to; start += WINDOW_MS) {
     const found = known.get(start);
+    const isEmpty = found?.status === 'done' && found.rows === 0;
     states.push({
       export: span.export,
       window_start: start,
-      letter: found === undefined ? letterOfUnknown(start) : letterOf(found),
+      letter: found === undefined ? letterOfUnknown(start) : isEmpty ? 'e' : LETTERS[found.status],
       since: found?.since ?? null,
       rows: found?.rows ?? 0,
       reason: found?.reason ?? null,
@@ -211,10 +204,6 @@ export function windowStates(
     });
   }
   return states;
-}
-
-function letterOf({ status, rows }: Known): WindowLetter {
-  return status === 'done' && rows === 0 ? 'e' : LETTERS[status];
 }
 
 /** The letters of windows without a row in the ledger. */

@@ -11,7 +11,6 @@ import type { Database } from '../../store/database.ts';
 import { EXAMPLE_TIME, type KeyedEndpoint } from '../description.ts';
 import type { KeyedRoute } from '../routes.ts';
 
-/** What the endpoints of detections read. */
 export interface DetectionSources {
   readonly detections: () => Database;
   readonly enabledContentTypes: ReadonlySet<ContentType>;

@@ -24,7 +24,6 @@ import type { Answer, Call, OpenRoute } from '../routes.ts';
 export interface PhotoSources {
   /** Absolute; need not exist. */
   readonly folder: string;
-  /** Of the signatures. */
   readonly key: Uint8Array;
 }
 

@@ -12,6 +12,7 @@ import { counted } from '../../counted.ts';
 import { isFileError } from '../../drop/file-errors.ts';
 import { type Compacted, compact, hasRemovedRows, inTurns, progressText, REMOVE } from '../../log/compact.ts';
 import { endedStreams } from '../../log/detection-rows.ts';
+import { paced } from '../../pace.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import { checkpoint } from '../../store/checkpoint.ts';
 import { type Database, writing } from '../../store/database.ts';
@@ -19,6 +20,7 @@ import { isDiskFull } from '../../store/database-errors.ts';
 import { isLogError } from '../../store/log-errors.ts';
 import { placesOf } from '../../store/stream-place.ts';
 import { type RowCounts, streamsOf } from '../../store/subscription-rows.ts';
+import { HOUR_MS } from '../../time.ts';
 import type { Ingest } from '../files/finished-file.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
@@ -39,7 +41,6 @@ export const DELETE_STREAM_ROWS = `
 export interface LongWork {
   /** Lets more urgent work run. @throws Stopping when the thread is to end */
   readonly between: () => Promise<void>;
-  /** @param progress in words */
   readonly tell: (progress: string) => void;
 }
 
@@ -87,6 +88,33 @@ export async function serveRemovals(
   if (left_in_log === null && subscriptions.length > 0)
     access.useLogged((db) => closeRemovals(db, subscriptions));
   return { ok: true, removed, left_in_log };
+}
+
+/** Completes removals that nobody asks for, or that an attempt has left: those are tried again in an hour. */
+export function removalRetries(ingest: Ingest) {
+  const { access, log, untilRoom } = ingest;
+  let tried = '';
+  /** Monotonic. */
+  let nextMs = 0;
+
+  function noteTried(): void {
+    tried = String(access.use(openRemovals));
+    nextMs = performance.now() + paced(HOUR_MS);
+  }
+
+  async function run(tell: LongWork['tell']): Promise<void> {
+    // Whoever removed something may not wait for it, or be about to ask. The first time, a restored log is looked at.
+    const open = String(access.use(openRemovals));
+    const isTried = open === tried && performance.now() < nextMs;
+    if (isTried) return;
+    await untilRoom(async () => {
+      const outcome = await serveRemovals(ingest, tell);
+      if (open !== '' && outcome.left_in_log === null) log('info', 'removal completed', { outcome });
+    });
+    noteTried();
+  }
+
+  return { noteTried, run };
 }
 
 /** @returns why it was not done; null: it was */

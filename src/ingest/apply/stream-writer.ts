@@ -33,7 +33,6 @@ const INSERT_EPOCH = `
 
 /** What begins where the end of the log was lost: see log/version-epoch.ts. */
 export interface Epoch {
-  /** In words. */
   readonly reason: string;
   /** What becomes of archived files without a record. */
   readonly orphans: 'to read' | 'left';
@@ -165,7 +164,6 @@ export class StreamWriter {
     return beyond;
   }
 
-  /** Gives up a transaction: nothing of it is in the log. */
   rollback(): void {
     const { db, log } = this.#options;
     // SQLite may have rolled back by itself, as it does when the disk is full.

@@ -112,10 +112,7 @@ export function clearDestination(db: Database, number: number): void {
 }
 
 export function lastFileNumber(db: Database): number {
-  const last = db.prepare<unknown[], { number: number | null }>(
-    'SELECT max(number) AS number FROM ingest_file',
-  );
-  return last.get()?.number ?? 0;
+  return db.prepare<unknown[], number | null>('SELECT max(number) FROM ingest_file').pluck().get() ?? 0;
 }
 
 /** Backfills that are partly applied. */

@@ -41,7 +41,6 @@ export interface FileStore extends Reporting {
 /** What the work of the ingest thread needs. */
 export interface Ingest extends FileStore {
   readonly folder: DataFolder;
-  /** The version of the program. */
   readonly program: string;
   readonly access: AccessConnection;
   readonly exports: ExportReader;

@@ -132,7 +132,6 @@ export class ExportReader {
     };
   }
 
-  /** Ends all readings with this error. */
   abort(error: Error): void {
     for (const abort of this.#readings) abort(error);
   }

@@ -125,7 +125,6 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
   }
 }
 
-/** The state of reading one file. */
 class Reading {
   rows = 0;
   isOver = false;

@@ -34,7 +34,6 @@ const LINES_BYTES = 1024 * 1024;
 const UNIT_BYTES_MAX = 3;
 const MARK_BYTE = BASE_URL_MARK.charCodeAt(0);
 
-/** Builds batches, one after the other. */
 export class BatchBuilder {
   readonly #memory: ArrayBuffer[];
   #lines: Buffer<ArrayBuffer>;

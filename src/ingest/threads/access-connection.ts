@@ -1,8 +1,10 @@
 /**
- * Ingest's connection to `access.db`, and what a file needs of it. An error of SQLite does not name its database, and this thread has two open: errors
- * of this one are marked, so that they are not taken for damage of `detections.db`.
+ * Ingest's connection to `access.db`, and what a file needs of it. An error of SQLite does not name its database, and
+ * this thread has two open: errors of this one are marked, so that they are not taken for damage of `detections.db`.
  */
+import { listAccounts } from '../../auth/accounts.ts';
 import { auditChanges } from '../../auth/open-access.ts';
+import { listSubscriptions } from '../../auth/subscriptions.ts';
 import {
   type ContentType,
   type ExportName,
@@ -16,10 +18,6 @@ import type { DataFolder } from '../../store/folder.ts';
 
 const NAME = 'access.db';
 
-const SELECT_SUBSCRIPTIONS = `
-  SELECT subscription.id, subscription.content_types, account.print_metadata
-  FROM subscription JOIN account ON account.id = subscription.account_id`;
-
 /** Which streams there are, and who is licensed. */
 export interface Subscribers {
   readonly streams: readonly StreamName[];
@@ -29,16 +27,15 @@ export interface Subscribers {
 
 /** @param enabled the exports whose content types count */
 export function readSubscribers(access: Database, enabled: readonly ExportName[]): Subscribers {
-  const rows = access
-    .prepare<unknown[], { id: number; content_types: string; print_metadata: number }>(SELECT_SUBSCRIPTIONS)
-    .all();
-  const streams = rows.flatMap(({ id, content_types }) => {
-    const contentTypes: ContentType[] = JSON.parse(content_types);
-    return contentTypes
-      .filter((contentType) => enabled.includes(TYPE_RULES[contentType].export))
-      .map((contentType) => streamName(id, contentType));
-  });
-  return { streams, licensed: rows.filter((row) => row.print_metadata === 1).map(({ id }) => id) };
+  const subscriptions = listSubscriptions(access);
+  const licensees = new Set(listAccounts(access).flatMap((one) => (one.print_metadata ? [one.id] : [])));
+  const isEnabled = (contentType: ContentType) => enabled.includes(TYPE_RULES[contentType].export);
+  return {
+    streams: subscriptions.flatMap(({ id, content_types }) =>
+      content_types.filter(isEnabled).map((contentType) => streamName(id, contentType)),
+    ),
+    licensed: subscriptions.filter(({ account_id }) => licensees.has(account_id)).map(({ id }) => id),
+  };
 }
 
 export class AccessConnection {

@@ -7,7 +7,6 @@ import type { Reporting } from '../reporting.ts';
 import { RETRY_MS } from './stuck-files.ts';
 
 export interface FullDisk extends Reporting {
-  /** A stop wakes it. */
   readonly timer: WakeableTimer;
   /** @throws Stopping when the thread is to end */
   readonly check: () => void;

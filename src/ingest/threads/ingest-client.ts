@@ -74,7 +74,6 @@ export function startIngest(
     wake: () => thread.post('wake'),
     /** Resolves when all files and requests of this moment are processed and missing windows were searched for. */
     rested: () => thread.call('rested').catch(() => {}),
-    /** Makes a standby the writer. @throws Refused `failed` */
     promote: (by: object) => thread.call('promote', by),
     /** Rolls back unfinished work and ends the thread. */
     async stop(): Promise<void> {

@@ -3,7 +3,6 @@
  * and serves the requests of operators.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { openRemovals } from '../../auth/removal.ts';
 import { aheadMs, monotonicMs, now } from '../../clock.ts';
 import type { DropFolder, Waiting } from '../../drop/drop-folder.ts';
 import { nullOfFileError, plainError } from '../../drop/file-errors.ts';
@@ -11,18 +10,17 @@ import { waitingWindows } from '../../drop/waiting-names.ts';
 import { switchedOff } from '../../exports/file-name.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
 import type { Recovered } from '../../log/recover.ts';
-import { paced } from '../../pace.ts';
 import { isErrorCode } from '../../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, closeDetections, walBytes } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { dataFolder, requireRoom } from '../../store/folder.ts';
-import { formatMs, HOUR_MS, SECOND_MS } from '../../time.ts';
+import { formatMs, SECOND_MS } from '../../time.ts';
 import { heldBy } from '../../windows/holding.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
 import { MissingWindows } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
 import { LostEnd } from '../apply/lost-end.ts';
-import { serveRemovals } from '../apply/remove-rows.ts';
+import { removalRetries } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
 import { type ChangedFiles, changedFiles } from '../files/changed-files.ts';
@@ -48,7 +46,6 @@ const TELL_EVERY_MS = 500;
 /** Thrown to abandon unfinished work when the thread is to end. */
 export class Stopping extends Error {}
 
-/** A request that waits, or is being served. */
 interface Asked {
   readonly request: IngestRequest;
   readonly tell: (progress: string) => void;
@@ -72,15 +69,11 @@ export class Ingester {
   readonly #deleteExpired: () => void;
   readonly #changed: ChangedFiles;
   readonly #missing: MissingWindows;
+  readonly #removals: ReturnType<typeof removalRetries>;
   readonly #clock = steadyClock(aheadMs, monotonicMs);
   /** The first one is being served. */
   readonly #asked: Asked[] = [];
-  /** Of calls that wait until nothing is left to do. */
   readonly #resting: (() => void)[] = [];
-  /** The open removals that the last attempt left. */
-  #removalsTried = '';
-  /** When they are tried again: monotonic milliseconds. */
-  #removalsNextMs = 0;
   /** Of the write-ahead log after the last checkpoint. */
   #walBytes = 0;
 
@@ -127,6 +120,7 @@ export class Ingester {
       between: this.#between,
       waitingWindows: (exportName) => waitingWindows(drop.root, exportName),
     });
+    this.#removals = removalRetries(ingest);
     this.lostEnd = new LostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });
     // A file without any valid row could be read for minutes.
     stopped.addEventListener('abort', () => exports.abort(new Stopping()));
@@ -153,7 +147,6 @@ export class Ingester {
     });
   }
 
-  /** Works until it is stopped. */
   async run(): Promise<void> {
     const { drop, writer, folder, log, untilRoom } = this.#ingest;
     const isServing = this.#options.settings.mode === 'serve';
@@ -178,9 +171,8 @@ export class Ingester {
     const { drop, writer, exports, access, log } = this.#ingest;
     await drop.close();
     await exports.close();
-    const { decisions } = this.#options;
     // What waits for the copy could not be decided any more.
-    const flush = () => decisions.areAwaited(writer.db) || writer.flush();
+    const flush = () => this.#options.decisions.areAwaited(writer.db) || writer.flush();
     for (const work of [flush, () => closeDetections(writer.db)]) {
       try {
         work();
@@ -219,11 +211,10 @@ export class Ingester {
 
   /** Between the transactions of long work, windows and a stop have priority. */
   readonly #between = async (): Promise<void> => {
-    const { settings, check } = this.#options;
-    check();
+    this.#options.check();
     this.#checkpoint(CHECKPOINT_BYTES);
     await this.#turn();
-    if (settings.mode === 'serve') await this.#takeFiles('windows');
+    if (this.#options.settings.mode === 'serve') await this.#takeFiles('windows');
   };
 
   /** A stop arrives only when the event loop turns. */
@@ -233,7 +224,7 @@ export class Ingester {
   }
 
   async #serveRequests(): Promise<void> {
-    const { access, log, untilRoom } = this.#ingest;
+    const { log, untilRoom } = this.#ingest;
     for (let asked = this.#asked[0]; asked !== undefined; asked = this.#asked[0]) {
       const { request, tell, resolve } = asked;
       await untilRoom(async () => {
@@ -242,28 +233,13 @@ export class Ingester {
         log('info', 'request served', { request: { ...request, window_start }, outcome });
         resolve(outcome);
       });
-      if (request.kind === 'remove') this.#noteRemovals();
+      if (request.kind === 'remove') this.#removals.noteTried();
       this.#asked.shift();
       this.#options.check();
     }
-    // Whoever removed something may not wait for it, or be about to ask. The first time, a restored log is looked at.
-    const open = String(access.use(openRemovals));
-    const isTried = open === this.#removalsTried && performance.now() < this.#removalsNextMs;
-    if (isTried) return;
-    const tell = (progress: string) => {
+    await this.#removals.run((progress) => {
       for (const asked of this.#asked) if (asked.request.kind === 'remove') asked.tell(progress);
-    };
-    await untilRoom(async () => {
-      const outcome = await serveRemovals(this.#ingest, tell);
-      if (open !== '' && outcome.left_in_log === null) log('info', 'removal completed', { outcome });
     });
-    this.#noteRemovals();
-  }
-
-  /** Those that are left are tried again in an hour. */
-  #noteRemovals(): void {
-    this.#removalsTried = String(this.#ingest.access.use(openRemovals));
-    this.#removalsNextMs = performance.now() + paced(HOUR_MS);
   }
 
   /** @returns milliseconds until the next scan: 0 for at once, null when nothing waits */

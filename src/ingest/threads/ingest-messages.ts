@@ -23,7 +23,6 @@ export interface IngestSettings
   readonly archive_days: number;
   /** As the API writes times. */
   readonly earliest_time: string;
-  /** The version of the program. */
   readonly program: string;
   /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
   readonly mode: 'serve' | 'alone';
@@ -73,17 +72,13 @@ export type IngestEvent =
       readonly msg: string;
       readonly fields: Record<string, unknown>;
     }
-  /** The progress of a request, in words. */
   | { readonly kind: 'told'; readonly number: number; readonly progress: string }
   /** A standby read the copy, or could not. */
   | { readonly kind: 'following'; readonly state: CopyState }
-  /** Damaged parts of the log were made anew from the copy. */
   | { readonly kind: 'healed' }
-  /** A standby became the writer. */
   | { readonly kind: 'promoted' }
   /** The copy must have this entry before the transaction becomes visible: the thread stands still until then. */
   | { readonly kind: 'proposed'; readonly entry: Mark }
-  /** A transaction became visible. */
   | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
   | { readonly kind: 'processed'; readonly file: ProcessedFile }
   | { readonly kind: 'progress'; readonly file: string; readonly rows: number; readonly isDone: boolean }

@@ -11,7 +11,6 @@ import type { IngestSettings } from './ingest-messages.ts';
 
 /** A fault after which the thread is started again. */
 export interface Passing {
-  /** Whether it may be started now. */
   readonly isOver: () => boolean;
   readonly onInterrupted: () => void;
   /** How long the new thread must have worked, since it was ready, until the fault counts as over. */

@@ -22,7 +22,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/restore.ts', 'restore-damaged', {
     '[-applyEnded(db, [...endedIn(found), ...readEnded(live)]);-]': 'a restore revives no revoked key',
   }),
-  ...faultsIn('ingest/threads/ingest-loop.ts', 'removal-request', {
+  ...faultsIn('ingest/apply/remove-rows.ts', 'removal-request', {
     'if ([-isTried-]{+true+}) return;': 'a removal continues without its request',
   }),
   ...faultsIn('auth/access-reader.ts', 'authorize', {

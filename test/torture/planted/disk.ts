@@ -28,7 +28,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('store/folder.ts', 'durability', {
     '[-syncFolder(dirname(path));\n  -]return isOurs;': 'the name of the secret is synced',
-    '{ mode[-, flush: true-] }': 'a small file is synced before it gets its name',
+    '{ mode: 0o600[-, flush: true-] }': 'a small file is synced before it gets its name',
     'renameSync(draft, path);\n  [-syncFolder(dirname(path));\n  -]return Buffer':
       'the name of a small file is synced',
     '[-      syncName(path)-];': 'the name of a data folder is synced',

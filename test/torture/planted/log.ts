@@ -48,7 +48,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     '[-removeDatabase(draft);\n  -]const db =': 'a draft of an interrupted rebuild is not continued',
   }),
   ...faultsIn('log/recover.ts', 'checkpoint', {
-    "[-return unusable-]{+String+}('the file was replaced, or": 'a file of two states is rebuilt',
+    "[-return-]{+void+} 'the file was replaced, or": 'a file of two states is rebuilt',
     '[-remove();\n  syncFolder(root);\n  removeBeside(detections-]{+removeBeside(detections);\n  remove();\n  syncFolder(root+});':
       'the marker outlives the file that it speaks of',
   }),
@@ -74,7 +74,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/compact.ts', 'compact', {
     'const damage = [-damageOf(folder, found)-]{+null+};':
       'a log is rewritten only from a database that equals it',
-    '[-if (damage !== null) requireSound(db, folder);-]':
+    '[-if (unsoundness !== null) throw unsound(folder, unsoundness);-]':
       'beside a damaged log the database is checked by itself',
     '[-requireAll(folder, newestEntry(segments) - mark.entry);-]':
       'entries that the database lacks are not given up',
