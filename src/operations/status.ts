@@ -8,7 +8,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ValuePointer } from '@sinclair/typebox/value';
 import { listeningUrl } from '../config/listening.ts';
-import { type Config, enabledExports, holdRules, loadConfig } from '../config/load.ts';
+import { type Config, dropNames, enabledExports, holdRules, loadConfig } from '../config/load.ts';
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
@@ -163,7 +163,7 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
 
 /** Export files in the drop folder: the names of those that are read in their turn, and those that are held. */
 function droppedFiles(config: Config, db: Database | null): { waiting: string[]; held: HeldFile[] } {
-  const dropped = exportFilesIn(config.ingest.drop, db === null ? undefined : recordedIn(db));
+  const dropped = exportFilesIn(dropNames(config), db === null ? undefined : recordedIn(db));
   const held = db === null ? [] : heldOf(dropped, heldBy(db, holdRules(config)));
   const heldPaths = new Set(held.map(({ path }) => path));
   const waiting = dropped.filter(({ path }) => !heldPaths.has(path)).map(({ file }) => file.name);

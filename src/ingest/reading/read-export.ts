@@ -20,6 +20,7 @@ import { csvEntries } from '../../exports/csv.ts';
 import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../../exports/error-groups.ts';
 import type { ExportFileName } from '../../exports/file-name.ts';
 import type { RawEntry } from '../../exports/lines.ts';
+import type { Mapping } from '../../exports/mapping.ts';
 import { ndjsonEntries } from '../../exports/ndjson.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../../exports/unpacking.ts';
 import { parseSeconds } from '../../time.ts';
@@ -30,6 +31,8 @@ export interface ReadingOrder extends TimeBounds {
   readonly source: ExportSource;
   readonly file: ExportFileName;
   readonly exported_at_default: string;
+  /** What the shape of the file is; null: our own form. */
+  readonly mapping: Mapping | null;
   readonly require_trailer: boolean;
   /** Whether an invalid row fails the file, or is skipped, unless most are invalid. */
   readonly bad_rows: 'fail' | 'skip';
@@ -49,10 +52,15 @@ export interface ReadingSinks {
   readonly memory?: ArrayBuffer[];
   /** Receives each batch; the next one follows when it resolves. Without it, rows are only checked. */
   readonly onBatch?: (batch: RowBatch) => Promise<void> | void;
+  /** Called for each row that could be read, with what it was read as. */
+  readonly onRow?: (row: ReadRow) => void;
   /** Called for each skipped row. */
   readonly onBadRow?: (bad: BadRow) => void;
   readonly onProgress?: (rows: number) => void;
 }
+
+/** `origin`: the row as the file has it, under a mapping. */
+export type ReadRow = Pick<Extract<RawEntry, { kind: 'row' }>, 'line' | 'raw' | 'origin'>;
 
 export type BadRow = { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown };
 
@@ -101,8 +109,8 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
   const reading = new Reading(order, sinks);
   try {
     const entries = file.form.startsWith('csv')
-      ? csvEntries(content.chunks, file.export)
-      : ndjsonEntries(content.chunks);
+      ? csvEntries(content.chunks, file.export, order.mapping)
+      : ndjsonEntries(content.chunks, order.mapping);
     for await (const group of entries) {
       for (const entry of group) {
         const full = reading.take(entry);
@@ -124,6 +132,8 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
     await content.close();
   }
 }
+
+const NO_VALUE = { column: null, value: null } as const;
 
 /** The state of reading one file. */
 class Reading {
@@ -168,7 +178,7 @@ class Reading {
   /** @returns a batch once it is full */
   take(entry: RawEntry): RowBatch | null {
     if (this.#trailer !== null) {
-      this.#fail(entry.line, 'no lines after the end_of_export line');
+      this.#fail({ line: entry.line, ...NO_VALUE, expected: 'no lines after the end_of_export line' });
       return null;
     }
     switch (entry.kind) {
@@ -176,7 +186,7 @@ class Reading {
         this.#trailer = entry;
         return null;
       case 'bad file':
-        this.#fail(entry.line, entry.error.expected, entry.error.column, entry.error.value);
+        this.#fail({ line: entry.line, ...entry.error });
         return null;
       case 'bad row':
         this.rows += 1;
@@ -209,10 +219,10 @@ class Reading {
     if (trailer === null) {
       const { file, require_trailer } = this.#order;
       if (require_trailer && !file.form.startsWith('csv') && !this.isOver)
-        this.#fail(0, 'a last line {"end_of_export":true,"rows":N}');
+        this.#fail({ line: 0, ...NO_VALUE, expected: 'a last line {"end_of_export":true,"rows":N}' });
     } else if (trailer.rows !== this.rows) {
       const expected = `${this.rows}, the number of rows in the file`;
-      this.#fail(trailer.line, expected, 'rows', trailer.rows);
+      this.#fail({ line: trailer.line, column: 'rows', value: trailer.rows, expected });
     }
   }
 
@@ -245,10 +255,12 @@ class Reading {
     return { kind: 'bad', counts, rows_with_errors: this.#rowsWithErrors, ...errors };
   }
 
-  #check({ line, raw }: Extract<RawEntry, { kind: 'row' }>): void {
+  #check(read: ReadRow): void {
+    const { line, raw, origin } = read;
+    this.#sinks.onRow?.(read);
     const checked = checkRow(raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
-      this.#bad(line, checked.errors, raw);
+      this.#bad(line, origin === null ? checked.errors : checked.errors.map((one) => origin.named(one)), raw);
       return;
     }
     const { row, isNameDropped } = checked;
@@ -295,8 +307,8 @@ class Reading {
     this.isOver = this.#errorsTotal >= this.#order.errors_max;
   }
 
-  #fail(line: number, expected: string, column: string | null = null, value: unknown = null): void {
-    this.#note({ line, column, value, expected });
+  #fail(error: LineError): void {
+    this.#note(error);
     this.isOver = true;
   }
 

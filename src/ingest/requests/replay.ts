@@ -7,7 +7,7 @@
 
 import { reasonOfFile } from '../../drop/file-errors.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
-import { parseFileName } from '../../exports/file-name.ts';
+import { recordedFile } from '../../exports/file-name.ts';
 import { removedSubscriptions } from '../../log/detection-rows.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, type InParts, REREAD } from '../apply/backfill.ts';
@@ -37,14 +37,14 @@ export async function replay(
 
   /** @returns why the file could not be read; null when it was */
   async function replayFile(record: FileRecord): Promise<string | null> {
-    const parsed = parseFileName(record.name);
-    const { destination } = record;
-    if (parsed.kind !== 'export' || destination === null || !isThereIn(drop.root, destination))
+    const file = recordedFile(record);
+    const { destination, mapping } = record;
+    if (file === null || destination === null || !isThereIn(drop.root, destination))
       return 'the file is no longer in the archive';
     const source = drop.sourceAt(destination);
     const { streams, former } = exports.streamsAt(removed, record.finished_at ?? record.taken_at);
     const read = (rows_to_skip: number) =>
-      exports.read(source, parsed.file, destination, { ...REREAD, streams, rows_to_skip });
+      exports.read(source, file, destination, { ...REREAD, mapping, streams, rows_to_skip });
     let unknown_rows: Record<string, number> = {};
     const inTransaction: InParts['inTransaction'] = (_, applied, unknownRows) => {
       Object.assign(counts, sumOf(counts, applied));

@@ -125,7 +125,7 @@ export class Ingester {
       exports: settings.enabled_exports,
       write: (work) => writer.write({ kind: 'look for missing windows' }, work),
       between: this.#between,
-      waitingWindows: (exportName) => waitingWindows(drop.root, exportName),
+      waitingWindows: (exportName) => waitingWindows(drop, exportName),
     });
     this.lostEnd = new LostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });
     // A file without any valid row could be read for minutes.
