@@ -120,7 +120,7 @@ export class ColumnReader {
     const type = exportColumn(name)?.kind.type;
     const named = [...values.keys()].slice(0, VALUES_NAMED_MAX).map((value) => JSON.stringify(value));
     const more = values.size > VALUES_NAMED_MAX ? ', …' : '';
-    const unlisted = new Bad(`a value that the setting values has: ${named.join(', ')}${more}`);
+    const unlisted = new Bad(`one of the values in the settings (${named.join(', ')}${more})`);
     return (given) => {
       const listed = values.get(given === null ? '' : String(given));
       if (listed !== undefined) return listed === '' ? null : listed;

@@ -38,16 +38,22 @@ export class FirstRows {
   readonly add = ({ line, raw, origin }: ReadRow): void => {
     if (this.rows.length === FIRST_ROWS) return;
     const columns = Object.entries(raw).map(([name, value]) => {
-      const read = value instanceof Bad ? null : value;
+      const isBad = value instanceof Bad;
+      const read = isBad ? null : value;
       const constant = origin?.has(name) === false ? { constant: true } : {};
-      return [name, { value: read, ...origin?.of(name, read), ...constant }] as const;
+      const unreadable = isBad ? { unreadable: true } : {};
+      return [name, { value: read, ...origin?.of(name, read), ...constant, ...unreadable }] as const;
     });
     this.rows.push({ line, columns: Object.fromEntries(columns) });
   };
 }
 
-/** The file's own column and value, where a mapping gives them others; null is also what cannot be read. */
-export type ReadValue = { readonly value: unknown; readonly constant?: boolean } & ReturnType<Origin['of']>;
+/** The file's own column and value, where a mapping gives them others. */
+export type ReadValue = {
+  readonly value: unknown;
+  readonly constant?: boolean;
+  readonly unreadable?: boolean;
+} & ReturnType<Origin['of']>;
 
 const FIRST_ROWS = 3;
 
