@@ -5,7 +5,7 @@ import { exportShapes } from '../config/export-settings.ts';
 import { type Config, dropNames, holdRules } from '../config/load.ts';
 import { read } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { type ExportFileName, switchedOff, windowReadiness } from '../exports/file-name.ts';
+import { type ExportFileName, endText, switchedOff, windowReadiness } from '../exports/file-name.ts';
 import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/files/file-record.ts';
 import type { Effect, ReadingRules } from '../ingest/reading/dry-run.ts';
 import type { ReadingResult } from '../ingest/reading/read-export.ts';
@@ -155,7 +155,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   }
   const { file } = checked;
   const { effect, result } = await effectOf(path, file, config);
-  const { sha256, unknown_rows } = result.counts;
+  const { sha256, unknown_rows, urls_withheld } = result.counts;
   const { mapping } = rulesOf(config, file);
   const { status, same } = withDetections<Known>(config, { status: null, same: null }, (db) => ({
     status: file.kind === 'window' ? (findWindow(db, file.export, file.window_start)?.status ?? null) : null,
@@ -163,6 +163,8 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   }));
   return {
     ...verdict,
+    // The accounts of the installation are known here.
+    urls_withheld,
     when_dropped: whenDropped(file, config, result, { status, same }),
     window_status: status,
     advice: file.kind === 'window' && isHistory(file.window_start, Date.now()) ? backfillAdvice(file) : null,
@@ -221,7 +223,8 @@ function whenDropped(
     const due = windowReadiness(file.window_start, Date.now());
     if (due === 'too far ahead')
       return 'it would be refused, because its window is more than a day in the future';
-    if (due === 'early') return 'it would stay where it is until its window has ended, and then be read';
+    if (due === 'early')
+      return `it would stay where it is until its window has ended, until ${endText(file.window_start)}, and then be read`;
   }
   if (!config.exports[file.export].enabled) return `it would be refused: ${switchedOff(file.export)}`;
   if (arrival(status ?? undefined, config.ingest.failed_windows) === 'hold')

@@ -6,6 +6,7 @@ import type { ExportFileName } from '../exports/file-name.ts';
 import type { FirstRows, ReadValue } from '../ingest/reading/dry-run.ts';
 import type { ReadingResult } from '../ingest/reading/read-export.ts';
 import { nearest } from '../nearest.ts';
+import { SHOW_URLS, withheldText } from '../operations/status-views.ts';
 import { joined, table } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 
@@ -44,6 +45,8 @@ export function verdictOf(
     ignored_columns: result?.counts.ignored_columns ?? [],
     /** Rows whose publisher name is ignored, because they have no article_publisher_id. */
     names_without_id: result?.counts.names_without_id ?? 0,
+    /** Rows of print articles whose article_url customers do not see without a licence of their account. */
+    urls_withheld: result?.counts.urls_withheld ?? 0,
     /** Whether the export has a mapping, by its settings. */
     mapped,
     /** What the columns of the first rows were read as. */
@@ -61,6 +64,7 @@ export function verdictText(verdict: Verdict): string {
       `ignored columns: ${verdict.ignored_columns.map(withSuggestion).join(', ')}`,
     verdict.names_without_id > 0 &&
       `${counted(verdict.names_without_id, 'row')} with article_publisher_name but without article_publisher_id: the name is ignored`,
+    verdict.urls_withheld > 0 && `${withheldText(verdict.urls_withheld)}. ${SHOW_URLS}`,
   ];
   const read = verdict.mapped && firstRowsText(verdict.first_rows);
   if (verdict.valid) return joined('\n', [`valid: ${counted(verdict.rows, 'row')}${about}`, ...notes, read]);

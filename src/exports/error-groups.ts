@@ -1,4 +1,5 @@
 /** Counts the errors in an export file by kind, and shortens their values. Pure. */
+import { counted } from '../counted.ts';
 import type { RowError } from './check-row.ts';
 
 export interface LineError extends RowError {
@@ -45,6 +46,20 @@ export function errorText(error: RowError, example = ''): string {
   const given =
     value_in_file === undefined ? jsonText(value) : `${jsonText(value_in_file)}, read as ${jsonText(value)}`;
   return `${place}expected ${expected}${value === null ? '' : `, found ${example}${given}`}`;
+}
+
+/** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null without errors. */
+export function firstErrorText({
+  errors = [],
+  errors_total = errors.length,
+}: {
+  readonly errors?: readonly LineError[];
+  readonly errors_total?: number;
+}): string | null {
+  const [first] = errors;
+  if (first === undefined) return null;
+  const more = errors_total > 1 ? `; ${counted(errors_total - 1, 'more error')}` : '';
+  return `line ${first.line}${first.column === null ? ': ' : ', '}${errorText(first)}${more}`;
 }
 
 /** Truncates a long value: it is shown only so that a person can find the row. */

@@ -136,6 +136,11 @@ export function windowReadiness(windowStartMs: number, nowMs: number): 'ready' |
   return windowStartMs + WINDOW_MS <= nowMs ? 'ready' : 'early';
 }
 
+/** The time at which a window ends, for people: `23:00 UTC`. */
+export function endText(windowStartMs: number): string {
+  return `${formatMs(windowStartMs + WINDOW_MS).slice(11, 16)} UTC`;
+}
+
 /** The name with the ingest number before the form, for use where the name itself is taken. */
 export function numberedName(name: string, number: string): string {
   const [end = ''] = FORM_END.exec(name) ?? [];

@@ -53,7 +53,7 @@ export const ROOMS = listed({
   check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
-    auth config counted.ts detection drop error-codes.ts health ingest limits log nearest.ts
+    auth config counted.ts detection drop error-codes.ts exports health ingest limits log nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time.ts version.ts windows`,
   'tools/generate': 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
@@ -70,7 +70,7 @@ export const ROOMS = listed({
   admin: `
     auth bounded-map.ts clock.ts config detection drop health http ingest limits log logger.ts manual
     openapi operations pace.ts packed.ts query refused.ts store thread-call.ts time.ts version.ts windows`,
-  console: 'admin auth detection operations time.ts',
+  console: 'admin auth detection exports operations time.ts',
   'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
   'appliance.ts': `
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest

@@ -74,6 +74,8 @@ export interface ReadingCounts {
   readonly ignored_columns: readonly string[];
   /** Rows whose `article_publisher_name` was dropped, because they have no `article_publisher_id`. */
   readonly names_without_id: number;
+  /** Rows of print articles whose URL customers do not see, because their account has no licence. */
+  readonly urls_withheld: number;
 }
 
 export type ReadingResult =
@@ -155,6 +157,7 @@ class Reading {
   readonly #skippedErrors: LineError[] = [];
   #skippedErrorsTotal = 0;
   #namesWithoutId = 0;
+  #urlsWithheld = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #unknownOfBatch = new Map<string, number>();
@@ -244,6 +247,7 @@ class Reading {
       unknown_rows: Object.fromEntries(this.#unknown),
       ignored_columns: [...this.#ignored].sort(),
       names_without_id: this.#namesWithoutId,
+      urls_withheld: this.#urlsWithheld,
     };
   }
 
@@ -268,13 +272,16 @@ class Reading {
     if (this.#streams?.has(stream) === false) this.#countUnknown(stream);
     else {
       if (isNameDropped) this.#namesWithoutId += 1;
-      if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(row);
+      const isLicensed = this.#licensed.has(row.subscription_id);
+      const shown = shownUrl(row.article_url, row.article_print, isLicensed);
+      if (shown !== row.article_url) this.#urlsWithheld += 1;
+      if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(row, shown);
     }
   }
 
-  #append(row: ExportRow): void {
+  /** @param shown the URL that customers see */
+  #append(row: ExportRow, shown: string | null): void {
     const contentType = this.#contentType;
-    const shown = shownUrl(row.article_url, row.article_print, this.#licensed.has(row.subscription_id));
     const isWithheld = shown !== row.article_url;
     this.#batch.add({
       id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),

@@ -5,6 +5,7 @@
  * applied, they may be those of another customer: they are left out, and not counted.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import { reasonOfFile } from '../../drop/file-errors.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
 import { recordedFile } from '../../exports/file-name.ts';
@@ -56,15 +57,20 @@ export async function replay(
     if (result.kind === 'bad') return 'the file does not match the export format';
     if (result.kind !== 'read') return result.reason;
     for (const stream of former) delete unknown_rows[stream];
-    noteUnknownRows(ingest, record, unknown_rows);
+    noteLeftOut(ingest, record, { unknown_rows, urls_withheld: result.counts.urls_withheld });
     return null;
   }
 }
 
-/** Rows without a subscription, and their alert, are those of the last reading. */
-function noteUnknownRows({ writer }: FileStore, record: FileRecord, unknown_rows: UnknownRows): void {
-  if (JSON.stringify(record.report.unknown_rows ?? {}) === JSON.stringify(unknown_rows)) return;
-  const report = { ...record.report, unknown_rows };
+/** Rows without a subscription, and their alert, are those of the last reading; so are those without their URL. */
+function noteLeftOut(
+  { writer }: FileStore,
+  record: FileRecord,
+  leftOut: { readonly unknown_rows: UnknownRows; readonly urls_withheld: number },
+): void {
+  const { unknown_rows = {}, urls_withheld = 0 } = record.report;
+  if (isDeepStrictEqual({ unknown_rows, urls_withheld }, leftOut)) return;
+  const report = { ...record.report, ...leftOut };
   writer.write(operationOf(record), () => saveFile(writer.db, { ...record, report }));
 }
 
