@@ -3,6 +3,7 @@ import type { Worker } from 'node:worker_threads';
 import type { Metrics } from './admin/metrics.ts';
 import type { AccessReader } from './auth/access-reader.ts';
 import type { BoundedMap } from './bounded-map.ts';
+import { exportShapes } from './config/export-settings.ts';
 import { type Config, holdRules } from './config/load.ts';
 import { placeSettings } from './copy/open-place.ts';
 import type { Conditions } from './health/alert-conditions.ts';
@@ -162,6 +163,7 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
     require_trailer: ingest.require_trailer,
     bad_rows: ingest.bad_rows,
     ...holdRules(config),
+    ...exportShapes(config),
     archive_days: ingest.archive_days,
     earliest_time: formatMs(config.earliestTimeMs),
     photo_key: deriveKey(secret, 'photo'),

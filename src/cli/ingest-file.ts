@@ -1,17 +1,16 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file contains, and what it would change. */
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { type Config, holdRules } from '../config/load.ts';
+import { exportShapes } from '../config/export-settings.ts';
+import { type Config, dropNames, holdRules } from '../config/load.ts';
+import { read } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { EXPORT_COLUMNS } from '../exports/columns.ts';
-import type { ErrorGroup } from '../exports/error-groups.ts';
-import { type ExportFileName, parseFileName, switchedOff, windowReadiness } from '../exports/file-name.ts';
+import { type ExportFileName, endText, switchedOff, windowReadiness } from '../exports/file-name.ts';
 import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/files/file-record.ts';
 import type { Effect, ReadingRules } from '../ingest/reading/dry-run.ts';
 import type { ReadingResult } from '../ingest/reading/read-export.ts';
 import { readSubscribers, type Subscribers } from '../ingest/threads/access-connection.ts';
-import { nearest } from '../nearest.ts';
-import { anyText, required, value } from '../operations/member.ts';
+import { list, required } from '../operations/member.ts';
 import { fileTable } from '../operations/status-views.ts';
 import { failed } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
@@ -19,35 +18,42 @@ import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { findWindow } from '../windows/ledger.ts';
 import { arrival, isHistory, type WindowStatus } from '../windows/window-states.ts';
-import { subcommand } from './command.ts';
+import { type Result, subcommand } from './command.ts';
 import { configOf, folderOf, withDetections } from './installation.ts';
 import { operationGroup } from './operation-command.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
+import { type Verdict, verdictOf, verdictText } from './verdict.ts';
 
-const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
+const anyTexts = (files: readonly string[]) => read(files);
+const FILES = { placeholder: 'file', several: 'repeated' } as const;
 
 const validate = subcommand(
   'validate',
-  'check a file against the export format, exactly as Wirewatch does. Changes nothing. Exit code 1 if the file is not valid',
+  'check files against the export format, exactly as Wirewatch does. Changes nothing. Exit code 1 if a file is not valid',
   {
-    members: { file: required(value(anyText, { hint: 'path of an export file' })) },
+    members: { file: required(list(anyTexts, { hint: 'path of an export file', ...FILES })) },
     operands: ['file'],
-    examples: ['ingest validate newswire.20261121T1010Z.ndjson.gz'],
-    async run({ file }, self) {
-      const verdict = await validateFile(file, configOf(self));
-      return { value: verdict, text: () => verdictText(verdict), failed: !verdict.valid };
+    examples: ['ingest validate newswire.20261121T1010Z.ndjson.gz', 'ingest validate exports/*'],
+    async run({ file: files }, self) {
+      const verdicts = await inTurn(files, (file) => validateFile(file, configOf(self)));
+      const textOf = (verdict: Verdict) =>
+        joined('\n', [verdicts.length > 1 && verdict.file, verdictText(verdict)]);
+      return resultOf(verdicts, textOf, ({ valid }) => !valid);
     },
   },
 );
 
 const explain = subcommand(
   'explain',
-  'show what Wirewatch would do with a file: its window, its rows and what they would change, and what happened to earlier files with its name. Exit code 1 if the file is not valid',
+  'show what Wirewatch would do with files: their windows, their rows and what they would change, and what happened to earlier files with their names. Exit code 1 if a file is not valid',
   {
     members: {
       file: required(
-        value(anyText, { hint: 'path of an export file, or the name of one that was dropped earlier' }),
+        list(anyTexts, {
+          hint: 'path of an export file, or the name of one that was dropped earlier',
+          ...FILES,
+        }),
       ),
     },
     operands: ['file'],
@@ -56,70 +62,50 @@ const explain = subcommand(
       'ingest explain /srv/exports/newswire.20261121T1010Z.ndjson.gz',
       'ingest explain newswire.20261121T1010Z.ndjson.gz --json',
     ],
-    async run({ file }, self) {
-      const explanation = await explainFile(file, configOf(self));
-      return {
-        value: explanation,
-        text: () => explanationText(explanation),
-        // A file that no longer exists is not invalid.
-        failed: !explanation.valid && existsSync(explanation.file),
-      };
+    async run({ file: files }, self) {
+      const explanations = await inTurn(files, (file) => explainFile(file, configOf(self)));
+      // A file that no longer exists is not invalid.
+      return resultOf(explanations, explanationText, ({ valid, file }) => !valid && existsSync(file));
     },
   },
 );
 
-export const register = operationGroup('ingest', validate, explain);
-
-type Verdict = ReturnType<typeof verdictOf>;
-
-/**
- * @param named null if the name is not that of an export file
- * @param result null if the file was not read
- * @param unread why it was not read
- */
-function verdictOf(
-  file: string,
-  named: ExportFileName | null,
-  result: ReadingResult | null,
-  unread: string | null = null,
-) {
-  const bad = result?.kind === 'bad' ? result : null;
-  return {
-    file,
-    valid: result?.kind === 'read',
-    export: named?.export ?? null,
-    window_start: named?.kind === 'window' ? formatMs(named.window_start) : null,
-    label: named?.kind === 'backfill' ? named.label : null,
-    rows: result?.counts.rows ?? 0,
-    /** Why it is not valid, if the cause is not in single rows. */
-    reason: result !== null && 'reason' in result ? result.reason : unread,
-    errors_total: bad?.errors_total ?? 0,
-    rows_with_errors: bad?.rows_with_errors ?? 0,
-    errors: bad?.errors ?? [],
-    /** All errors by column and kind. */
-    error_groups: bad?.error_groups ?? [],
-    ignored_columns: result?.counts.ignored_columns ?? [],
-    /** Rows whose publisher name is ignored, because they have no article_publisher_id. */
-    names_without_id: result?.counts.names_without_id ?? 0,
-  };
+/** Of one file its document, of several a list. */
+function resultOf<One>(
+  all: readonly One[],
+  textOf: (one: One) => string,
+  isFailed: (one: One) => boolean,
+): Result {
+  const value = all.length === 1 ? all[0] : all;
+  return { value, text: () => all.map(textOf).join('\n\n'), failed: all.some(isFailed) };
 }
+
+/** One after the other: each may be long, and shows its progress. */
+async function inTurn<One>(files: readonly string[], work: (file: string) => Promise<One>): Promise<One[]> {
+  const all: One[] = [];
+  for (const file of files) all.push(await work(file));
+  return all;
+}
+
+export const register = operationGroup('ingest', validate, explain);
 
 /** @param name under which the file was dropped, or would be */
 async function validateFile(path: string, config: Config, name = basename(path)): Promise<Verdict> {
   requireFile(path);
-  const checked = parseFileName(name);
+  const checked = dropNames(config).parse(name);
   if (checked.kind !== 'export') {
     const unread =
       checked.kind === 'refused' ? checked.reason : 'the name marks a file that is still being written';
-    return verdictOf(path, null, null, unread);
+    return verdictOf(path, null, null, { unread });
   }
   const { file } = checked;
-  const { checkExport } = await import('../ingest/reading/dry-run.ts');
-  const rules = { ...rulesOf(config), bad_rows: 'fail' } as const;
+  const { checkExport, FirstRows } = await import('../ingest/reading/dry-run.ts');
+  const rules = { ...rulesOf(config, file), bad_rows: 'fail' } as const;
   using progress = createProgress();
   const onProgress = (rows: number) => progress.update(file.name, rows);
-  const result = await checkExport(path, file, rules, { onProgress });
-  return verdictOf(path, file, result);
+  const first = new FirstRows();
+  const result = await checkExport(path, file, rules, { onProgress, onRow: first.add });
+  return verdictOf(path, file, result, { mapped: rules.mapping !== null, first_rows: first.rows });
 }
 
 interface Explanation extends Verdict {
@@ -142,7 +128,7 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   const name = basename(fileOrName);
   const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
   const path = existsSync(fileOrName) ? fileOrName : (pathOfDropped(history, config) ?? fileOrName);
-  const checked = parseFileName(name);
+  const checked = dropNames(config).parse(name);
   const unread = {
     window_status: null,
     advice: null,
@@ -169,13 +155,16 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   }
   const { file } = checked;
   const { effect, result } = await effectOf(path, file, config);
-  const { sha256, unknown_rows } = result.counts;
+  const { sha256, unknown_rows, urls_withheld } = result.counts;
+  const { mapping } = rulesOf(config, file);
   const { status, same } = withDetections<Known>(config, { status: null, same: null }, (db) => ({
     status: file.kind === 'window' ? (findWindow(db, file.export, file.window_start)?.status ?? null) : null,
-    same: findSameContent(db, file, sha256),
+    same: findSameContent(db, file, { sha256, mapping }),
   }));
   return {
     ...verdict,
+    // The accounts of the installation are known here.
+    urls_withheld,
     when_dropped: whenDropped(file, config, result, { status, same }),
     window_status: status,
     advice: file.kind === 'window' && isHistory(file.window_start, Date.now()) ? backfillAdvice(file) : null,
@@ -212,7 +201,7 @@ async function effectOf(
   const { detections } = folderOf(config);
   using db = existsSync(detections) ? openDatabase(detections, 'read') : null;
   const counter = db === null ? null : new EffectCounter(db, new Set(subscribers.licensed));
-  const rules = { ...rulesOf(config), ...subscribers };
+  const rules = { ...rulesOf(config, file), ...subscribers };
   const result = await checkExport(path, file, rules, { onBatch: (batch) => counter?.add(batch) });
   return { effect: counter?.effect ?? nothing, result };
 }
@@ -234,7 +223,8 @@ function whenDropped(
     const due = windowReadiness(file.window_start, Date.now());
     if (due === 'too far ahead')
       return 'it would be refused, because its window is more than a day in the future';
-    if (due === 'early') return 'it would stay where it is until its window has ended, and then be read';
+    if (due === 'early')
+      return `it would stay where it is until its window has ended, until ${endText(file.window_start)}, and then be read`;
   }
   if (!config.exports[file.export].enabled) return `it would be refused: ${switchedOff(file.export)}`;
   if (arrival(status ?? undefined, config.ingest.failed_windows) === 'hold')
@@ -246,8 +236,9 @@ function whenDropped(
   return 'it would be applied';
 }
 
-function rulesOf(config: Config): ReadingRules {
+function rulesOf(config: Config, file: ExportFileName): ReadingRules {
   return {
+    mapping: exportShapes(config).mappings[file.export],
     earliest: formatMs(config.earliestTimeMs),
     require_trailer: config.ingest.require_trailer,
     bad_rows: config.ingest.bad_rows,
@@ -257,45 +248,6 @@ function rulesOf(config: Config): ReadingRules {
 function requireFile(path: string): void {
   if (existsSync(path)) return;
   throw failed(`there is no file ${path}. Give the path of an export file.`);
-}
-
-function verdictText(verdict: Verdict): string {
-  const about =
-    verdict.export === null
-      ? ''
-      : ` (${verdict.export} ${verdict.window_start ?? `backfill ${verdict.label}`})`;
-  const notes = [
-    verdict.ignored_columns.length > 0 &&
-      `ignored columns: ${verdict.ignored_columns.map(withSuggestion).join(', ')}`,
-    verdict.names_without_id > 0 &&
-      `${counted(verdict.names_without_id, 'row')} with article_publisher_name but without article_publisher_id: the name is ignored`,
-  ];
-  if (verdict.valid) return joined('\n', [`valid: ${counted(verdict.rows, 'row')}${about}`, ...notes]);
-  const errors = verdict.error_groups.map(groupText);
-  const grouped = verdict.error_groups.reduce((sum, { count }) => sum + count, 0);
-  const left = verdict.errors_total - grouped;
-  const more = left > 0 && `  … ${counted(left, 'error')} of other kinds`;
-  const why = verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${rowsText(verdict)}`;
-  return joined('\n', [`invalid: ${why}${about}`, ...errors, more, ...notes]);
-}
-
-/** If the file as a whole breaks the format, no row has errors. */
-function rowsText({ rows_with_errors, rows }: Verdict): string {
-  const all = counted(rows, 'row');
-  return rows_with_errors === 0 || rows === 1 ? all : `${grouped(rows_with_errors)} of ${all}`;
-}
-
-function groupText({ column, expected, count, lines, value }: ErrorGroup): string {
-  const shown = `${lines.length === 1 ? 'line' : 'lines'} ${lines.join(', ')}${count > lines.length ? ', …' : ''}`;
-  const found = value === null ? '' : `, found ${count > 1 ? 'for example ' : ''}${JSON.stringify(value)}`;
-  const where = count > 1 ? `${counted(count, 'time')}, ${shown}` : shown;
-  return `  ${column === null ? '' : `${column}: `}expected ${expected}${found} (${where})`;
-}
-
-/** An ignored column may be a misspelt one. */
-function withSuggestion(name: string): string {
-  const column = nearest(name, COLUMN_NAMES, 3);
-  return column === null ? name : `${name} (did you mean ${column}?)`;
 }
 
 function explanationText(explanation: Explanation): string {

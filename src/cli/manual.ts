@@ -20,10 +20,12 @@ export const register = defineCommand({
 
 /** Markdown as it is, so that nothing in it is lost. @returns null if a pager showed it */
 function showTopic(name: string, json: boolean): Result | null {
-  const topic = TOPICS.find((known) => known.name === name);
+  const beginning = TOPICS.filter((known) => known.name.startsWith(name));
+  const topic =
+    TOPICS.find((known) => known.name === name) ?? (beginning.length === 1 ? beginning[0] : undefined);
   if (topic === undefined) {
     const names = TOPICS.map((known) => known.name);
-    const meant = nearest(name, names, 3);
+    const meant = beginning[0]?.name ?? nearest(name, names, 3);
     throw new Refused(
       'usage',
       `the manual has no topic ${JSON.stringify(name)}.${meant === null ? '' : ` Did you mean ${meant}?`} To list the topics, run: wirewatch manual`,

@@ -1,5 +1,6 @@
 /** `wirewatch restore`: restores a backup into the data folder. */
 
+import { dropNames } from '../config/load.ts';
 import { readInstant } from '../config/option-values.ts';
 import { placeSettings } from '../copy/open-place.ts';
 import { type Restored, restore } from '../copy/restore.ts';
@@ -42,12 +43,12 @@ export const register = defineCommand({
     using progress = createProgress();
     const onProgress = progress.update;
     const untilMs = until ?? null;
-    const { drop } = config.ingest;
+    const { root: drop, parse } = dropNames(config);
     requireOwner(dataFolder(data));
     const source = await openSource(src, placeSettings(config.copy));
     const { standby } = config.copy;
     const outcome = await restore({
-      ...{ source, data, drop, replace, standby, untilMs },
+      ...{ source, data, drop, parse, replace, standby, untilMs },
       now: Date.now,
       onProgress,
     });

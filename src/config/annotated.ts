@@ -5,7 +5,7 @@ const HEAD = `# Wirewatch configuration: every setting, with its default.
 #
 # A flag overrides the environment, the environment overrides this file, and this file overrides the default.
 # In the environment, [limits] requests_per_minute is WIREWATCH_LIMITS_REQUESTS_PER_MINUTE; the items of a list
-# are separated by commas. Wirewatch reads this file when it starts: the file named by --config or
+# are separated by commas, and a table is written as here. Wirewatch reads this file when it starts: the file named by --config or
 # WIREWATCH_CONFIG, or else wirewatch.toml in the data folder. If a setting is unknown or invalid, Wirewatch does
 # not start, and exits with code 78.
 `;

@@ -43,6 +43,16 @@ export function parseToml(text: string): TomlTableWithoutBigInt {
   return parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 20 });
 }
 
+/** An inline table, as in the configuration file; any other text stays text. */
+export function tableOfText(text: string): unknown {
+  try {
+    return parseToml(`table = ${text.trim() === '' ? '{}' : text}`).table;
+  } catch (error) {
+    if (error instanceof TomlError) return text;
+    throw error;
+  }
+}
+
 /** A hint if both were used: in TOML a name cannot be a section and a list. */
 function hintAt(text: string): string {
   const hasBoth = /^\s*\[\s*keys\s*\]/m.test(text) && /^\s*\[\[\s*keys\s*\]\]/m.test(text);

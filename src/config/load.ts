@@ -8,9 +8,11 @@ import path from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value, ValuePointer } from '@sinclair/typebox/value';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
+import { nameParser } from '../exports/file-name.ts';
 import { nearest } from '../nearest.ts';
 import { listed, misconfigured } from '../refused.ts';
-import { readConfigFile } from './file.ts';
+import { exportShapes } from './export-settings.ts';
+import { readConfigFile, tableOfText } from './file.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
 import { isTable, plainValue, type RawValue, shown } from './raw-value.ts';
 import { type ResolvedSettings, resolve } from './resolve.ts';
@@ -180,6 +182,8 @@ function valueOfText(text: string, schema: TSchema): unknown {
       return /^-?(0|[1-9]\d{0,14})(\.\d{1,9})?$/.test(text) ? Number(text) : text;
     case 'boolean':
       return text === 'true' ? true : text === 'false' ? false : text;
+    case 'object':
+      return plainValue(tableOfText(text));
     case 'array':
       return text.trim() === '' ? [] : text.split(',').map((item) => item.trim());
     default:
@@ -189,7 +193,10 @@ function valueOfText(text: string, schema: TSchema): unknown {
 
 function problemsOf(setting: Setting, { place, value }: RawValue): string[] {
   const { schema } = setting;
-  if (fits(schema, value)) return [];
+  if (fits(schema, value))
+    return typeof schema.problems !== 'function'
+      ? []
+      : schema.problems(value).map((problem: string) => `${place}: ${problem}`);
   if (Array.isArray(value) && schema.type === 'array') {
     const wrong = value.find((item) => !fits(schema.items, item));
     if (wrong !== undefined) return [`${place}: expected ${expectation(schema)}, found ${shown(wrong)}`];
@@ -202,13 +209,23 @@ function fits(schema: TSchema, value: unknown): boolean {
   return Value.Check(schema, value);
 }
 
+/** Which exports are in use, and whatever else the settings say of them. */
+export interface ExportSwitches {
+  readonly exports: Readonly<Record<ExportName, { readonly enabled: boolean }>>;
+}
+
 /** The exports that are enabled. */
-export function enabledExports({ exports }: Pick<Settings, 'exports'>): ReadonlySet<ExportName> {
+export function enabledExports({ exports }: ExportSwitches): ReadonlySet<ExportName> {
   return new Set(EXPORT_NAMES.filter((name) => exports[name].enabled));
 }
 
+/** The drop folder, and how the names in it are parsed. */
+export function dropNames(config: Pick<Settings, 'exports' | 'ingest'>) {
+  return { root: config.ingest.drop, parse: nameParser(exportShapes(config).file_names) };
+}
+
 /** Which files are held until an operator resets or accepts their window. */
-export function holdRules(settings: Pick<Settings, 'exports' | 'ingest'>) {
+export function holdRules(settings: ExportSwitches & Pick<Settings, 'ingest'>) {
   const { failed_windows } = settings.ingest;
   return { failed_windows, enabled_exports: [...enabledExports(settings)] };
 }

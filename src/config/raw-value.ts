@@ -10,8 +10,10 @@ export type RawValue = {
 
 const FOUND_CHARACTERS_MAX = 80;
 
-/** TOML has a type for times: a time may be written with or without quotes. */
+/** TOML has a type for times: a time may be written with or without quotes, also in a table. */
 export function plainValue(value: unknown): unknown {
+  if (isTable(value))
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plainValue(member)]));
   if (!(value instanceof Date)) return value;
   const text = value.toISOString();
   return text.endsWith('.000Z') ? text.replace('.000Z', 'Z') : text;

@@ -3,6 +3,7 @@ import path from 'node:path';
 import { isBucket } from '../copy/place.ts';
 import { misconfigured, type Refused } from '../refused.ts';
 import { parseInstant } from '../time.ts';
+import { shapeProblem } from './export-settings.ts';
 import { normalBaseUrl } from './format.ts';
 import { isLoopback, isSamePlace, trustedProxies } from './listening.ts';
 import type { RawValue } from './raw-value.ts';
@@ -39,6 +40,8 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
       tls_key: pathOf(`${section}.tls_key`, tls_key),
     };
   };
+  const shape = shapeProblem(settings.exports);
+  if (shape !== null) throw refused(shape.setting, shape.problem, raw);
   const serverTls = tlsOf('server');
   const ownTls = tlsOf('admin');
   requireDifferentPorts(server, admin, raw);

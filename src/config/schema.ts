@@ -9,6 +9,7 @@ import { isAddressOrNetwork } from '../addresses.ts';
 import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
+import { exportSettings } from './export-settings.ts';
 import { isAddress, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
@@ -104,16 +105,7 @@ const Server = section({
   ),
 });
 
-function exportSwitch(exportName: string) {
-  return section({
-    enabled: Type.Boolean({
-      default: true,
-      description: `Whether the ${exportName} export is in use. If false, its files are refused, it has no streams, and as_of and health ignore it.`,
-    }),
-  });
-}
-
-const Exports = section(perExport(exportSwitch));
+const Exports = section(perExport(exportSettings));
 
 const Ingest = section({
   drop: pathSetting('Folder that receives the export files; empty means drop in the data folder.'),
@@ -343,7 +335,8 @@ function listSettings(schema: TSchema, section: string): Setting[] {
   const members: Record<string, TSchema> = schema.properties;
   return Object.entries(members).flatMap(([name, member]) => {
     const path = section === '' ? name : `${section}.${name}`;
-    if (member.type === 'object') return listSettings(member, path);
+    // A table that is one setting has a default.
+    if (member.type === 'object' && member.default === undefined) return listSettings(member, path);
     return {
       section,
       name,

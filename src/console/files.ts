@@ -4,8 +4,9 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { firstErrorText } from '../exports/error-groups.ts';
 import { actionButton } from './action.ts';
-import { bytes, count, shown, windowTime } from './format.ts';
+import { bytes, count, windowTime } from './format.ts';
 import { choices, useList } from './forms.ts';
 import { age, type Children, foreign, type MarkName, soft, state, value, when } from './inline.ts';
 import { table } from './parts.ts';
@@ -60,7 +61,7 @@ export function Files({ route }: { route: Route }): VNode {
 
 /** The name, with the reason if it was not applied completely; the rest opens below the row with a click. */
 function summary(file: FileEntry, isOpen: boolean, onClick: () => void): VNode {
-  const lines = [file.report.reason, firstError(file.report), ...leftOut(file.report)].filter(Boolean);
+  const lines = [file.report.reason, firstErrorText(file.report), ...leftOut(file.report)].filter(Boolean);
   return html`<button type="button" class="plain file" aria-expanded=${isOpen} onClick=${onClick}>${foreign(file.file, 'mono')}</button>
     ${lines.map((line) => foreign(line, 'reason'))}`;
 }
@@ -86,7 +87,13 @@ function rowsText(report: FileReport): string {
 
 /** What was left out, and why. */
 function leftOut(report: FileReport): string[] {
-  const { bad_rows = 0, unknown_rows = {}, ignored_columns = [], names_without_id = 0 } = report;
+  const {
+    bad_rows = 0,
+    unknown_rows = {},
+    ignored_columns = [],
+    names_without_id = 0,
+    urls_withheld = 0,
+  } = report;
   const unknown = Object.entries(unknown_rows).map(
     ([stream, rows]) => `${count(rows, 'row')} left out: there is no subscription for ${stream}`,
   );
@@ -95,6 +102,9 @@ function leftOut(report: FileReport): string[] {
     ...unknown,
     ignored_columns.length > 0 ? `columns ignored: ${ignored_columns.join(', ')}` : '',
     names_without_id > 0 ? `${count(names_without_id, 'publisher name')} without an id ignored` : '',
+    urls_withheld > 0
+      ? `${count(urls_withheld, 'row')} of print articles without article.url: no licence`
+      : '',
   ].filter(Boolean);
 }
 
@@ -111,16 +121,9 @@ export function fileStory(file: FileEntry): VNode {
   </article>`;
 }
 
-/** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null without errors. */
-export function firstError({
-  errors = [],
-  errors_total = errors.length,
-}: Pick<FileReport, 'errors' | 'errors_total'>): string | null {
-  const [first] = errors;
-  if (first === undefined) return null;
-  const where = first.column === null ? `line ${first.line}` : `line ${first.line}, ${first.column}`;
-  const more = errors_total > 1 ? `; ${count(errors_total - 1, 'more error')}` : '';
-  return `${where}: expected ${first.expected}, found ${shown(first.value)}${more}`;
+function columnText({ column, column_in_file }: NonNullable<FileReport['errors']>[number]): string {
+  if (column === null) return 'whole line';
+  return column_in_file === undefined ? column : `${column_in_file} (${column})`;
 }
 
 function errors({ errors = [], errors_total = errors.length }: FileReport): Children {
@@ -128,8 +131,8 @@ function errors({ errors = [], errors_total = errors.length }: FileReport): Chil
   const rows = table(
     { label: 'Errors', rows: errors },
     ['Line', ({ line }) => count(line), 'number'],
-    ['Column', ({ column }) => foreign(column ?? 'whole line', 'mono'), 'medium'],
-    ['Value', (one) => value(one.value), 'wide'],
+    ['Column', (one) => foreign(columnText(one), 'mono'), 'medium'],
+    ['Value', ({ value: read, value_in_file = read }) => value(value_in_file), 'wide'],
     ['Expected', ({ expected }) => foreign(expected), 'wide'],
   );
   const total = `The first ${count(errors.length)} of ${count(errors_total, 'error')}.`;

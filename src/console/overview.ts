@@ -13,12 +13,13 @@ import type {
   WindowMap,
 } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { firstErrorText } from '../exports/error-groups.ts';
 import { WINDOW_MS } from '../time.ts';
 import { actionButton, actions } from './action.ts';
 import { Activity } from './activity.ts';
 import { following } from './customers.ts';
 import { detectionRows, onTop, titleOf } from './detections.ts';
-import { firstError, NOT_APPLIED, outcome } from './files.ts';
+import { NOT_APPLIED, outcome } from './files.ts';
 import { bytes, clock, count, span, sum } from './format.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state } from './inline.ts';
 import { alertActions } from './offers.ts';
@@ -283,7 +284,7 @@ function newest({ detections }: DetectionsPage): VNode {
 
 function notApplied({ not_applied: files }: Answer): VNode {
   const lines = files.slice(0, FILES).map(({ file, outcome: of, report }) => {
-    const why = foreign(firstError(report) ?? report.reason, 'soft');
+    const why = foreign(firstErrorText(report) ?? report.reason, 'soft');
     return html`<p>${outcome(of)} ${foreign(file, 'mono')} ${why}</p>`;
   });
   const aside = html`<a href=${linkTo('files', { outcome: NOT_APPLIED })}>All of them</a>`;

@@ -11,9 +11,10 @@ import type {
   WindowMap,
 } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { firstErrorText } from '../exports/error-groups.ts';
 import { actions } from './action.ts';
 import { detectionRows } from './detections.ts';
-import { fileStory, firstError, windowLink } from './files.ts';
+import { fileStory, windowLink } from './files.ts';
 import { count, windowTime } from './format.ts';
 import { age, type Children, foreign, soft, state, when } from './inline.ts';
 import { choice, Dialog, panel, read, table } from './parts.ts';
@@ -116,7 +117,7 @@ function OpenList({ map }: { map: WindowMap }): VNode {
 }
 
 function whyOpen({ reason, report }: OpenWindow): Children {
-  const error = report && firstError(report);
+  const error = report && firstErrorText(report);
   return [reason === null ? soft('–') : foreign(reason), error && foreign(error, 'reason')];
 }
 

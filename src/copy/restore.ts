@@ -11,6 +11,7 @@ import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
+import { type NameParser, parseFileName } from '../exports/file-name.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/files/orphaned.ts';
 import { REMOVE } from '../log/compact.ts';
@@ -59,6 +60,8 @@ export interface RestoreOptions {
   readonly untilMs: number | null;
   /** The drop folder, whose archive may contain newer files. */
   readonly drop: string;
+  /** For names of the setting `file_name`; without it, there are none. */
+  readonly parse?: NameParser;
   readonly now: Now;
   readonly onProgress: (what: string, done: number, total: number) => void;
 }
@@ -318,7 +321,7 @@ function endedIn(found: FoundCopy): Ended[] {
 
 /** @param isLater whether access.db is that of the data folder, and so knows of every removal */
 async function makeDetections(
-  { drop, untilMs, now, onProgress }: RestoreOptions,
+  { drop, parse = parseFileName, untilMs, now, onProgress }: RestoreOptions,
   stage: DataFolder,
   raised: boolean,
   { cut, replaced, isLater }: { cut: Given; replaced: Replaced; isLater: boolean },
@@ -362,7 +365,7 @@ async function makeDetections(
         writer.commit(applier, { kind: REMOVE, subscription });
       }
     }
-    const orphans = !raised ? [] : orphanedFiles(db, drop);
+    const orphans = !raised ? [] : orphanedFiles(db, { root: drop, parse });
     const exists = db.prepare('SELECT 1 FROM detection WHERE id = ?');
     const gone = [...undone].filter((id) => exists.get(id) === undefined).sort();
     return { state_of, detections: 0, stream_rows: 0, ...counts, orphans, gone };

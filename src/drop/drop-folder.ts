@@ -8,7 +8,7 @@ import { fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FSWatcher } from 'chokidar';
-import { compareFiles } from '../exports/file-name.ts';
+import { compareFiles, type NameParser, nameParser, parseFileName } from '../exports/file-name.ts';
 import { type ExportSource, type FileSnapshot, isSameSnapshot } from '../exports/unpacking.ts';
 import { isErrorCode, misconfigured, reasonOf } from '../refused.ts';
 import { type DataFolder, isThere, syncFolder, syncName } from '../store/folder.ts';
@@ -64,6 +64,7 @@ const NAME_BYTES_MAX = 180;
 
 export class DropFolder {
   readonly root: string;
+  readonly parse: NameParser;
   readonly #settings: DropSettings;
   readonly #monotonicMs: () => number;
   #remembered = new Map<string, Remembered>();
@@ -73,6 +74,7 @@ export class DropFolder {
 
   constructor(root: string, settings: DropSettings, monotonicMs: () => number = () => performance.now()) {
     this.root = root;
+    this.parse = settings.file_names === undefined ? parseFileName : nameParser(settings.file_names);
     this.#settings = settings;
     this.#monotonicMs = monotonicMs;
   }
@@ -145,7 +147,7 @@ export class DropFolder {
   async scan(nowMs: number, known: KnownFiles, check: () => void = () => {}): Promise<Scan> {
     // Without any of its folders, this may be the mount point of a share that is not mounted.
     if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
-    const { files, held, others: ignored } = await waitingNames(this.root, known, check);
+    const { files, held, others: ignored } = await waitingNames(this, known, check);
     const nowMonotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];
@@ -168,7 +170,7 @@ export class DropFolder {
         remembered.set(path, memory);
         const { sinceMs, isTruncated } = memory;
         const seen = { name, size: snapshot.size, unchangedMs: nowMonotonicMs - sinceMs, isTruncated };
-        const is = readiness(seen, this.#settings, nowMs);
+        const is = readiness(seen, this.#settings, this.parse, nowMs);
         if (is.kind !== 'wait') ready.push({ name, path, snapshot, ...is });
         else {
           notReady += 1;
@@ -191,7 +193,7 @@ export class DropFolder {
     if (ageMs < this.#settings.truncated_seconds * SECOND_MS) await sleep(this.#settings.quiet_ms);
     if (!this.isUnchanged({ path, snapshot })) return null;
     const seen = { name, size: snapshot.size, unchangedMs, isTruncated: false };
-    const is = readiness(seen, this.#settings, nowMs);
+    const is = readiness(seen, this.#settings, this.parse, nowMs);
     return is.kind === 'wait' ? null : { name, path, snapshot, ...is };
   }
 

@@ -3,12 +3,19 @@
  * cut off, it had `truncated_seconds` to grow. Times that the file carries do not count: copying tools set them.
  */
 
-import { type ExportFileName, parseFileName, windowReadiness } from '../exports/file-name.ts';
+import {
+  type ExportFileName,
+  type NameParser,
+  type OwnNames,
+  windowReadiness,
+} from '../exports/file-name.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
 
 export interface DropSettings {
   readonly quiet_ms: number;
   readonly truncated_seconds: number;
+  /** Other names of export files; without them, there are none. */
+  readonly file_names?: OwnNames;
 }
 
 /** What the scans so far know of a file. */
@@ -30,10 +37,15 @@ export type Readiness =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'wait'; readonly waitMs: number };
 
-export function readiness(seen: SeenFile, settings: DropSettings, nowMs: number): Readiness {
+export function readiness(
+  seen: SeenFile,
+  settings: DropSettings,
+  parse: NameParser,
+  nowMs: number,
+): Readiness {
   const { unchangedMs } = seen;
   if (unchangedMs < settings.quiet_ms) return { kind: 'wait', waitMs: settings.quiet_ms - unchangedMs };
-  const parsed = parseFileName(seen.name);
+  const parsed = parse(seen.name);
   if (parsed.kind === 'unfinished') throw new Error(`${seen.name} is still being written`);
   if (parsed.kind === 'refused') return parsed;
   const { file } = parsed;

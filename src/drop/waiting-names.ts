@@ -7,7 +7,7 @@ import type { Dirent } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
-import { compareFiles, type ExportFileName, parseFileName } from '../exports/file-name.ts';
+import { compareFiles, type ExportFileName, type NameParser } from '../exports/file-name.ts';
 import type { HeldBy } from '../windows/holding.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
 import { entriesIn, namesIn, OWN_FOLDERS } from './own-folder.ts';
@@ -24,6 +24,12 @@ export type IsRecorded = (number: number, name: string) => boolean;
 
 /** Ingest number, and the name under which the file was dropped. */
 export const TAKEN_NAME = /^(\d+)\.(.+)$/s;
+
+/** The drop folder, and how the names in it are parsed. */
+export interface DropNames {
+  readonly root: string;
+  readonly parse: NameParser;
+}
 
 interface Dropped {
   readonly name: string;
@@ -54,7 +60,11 @@ export interface KnownFiles {
  *   and the names of what is no file, as far as the folder tells
  * @throws the file system's error
  */
-export async function waitingNames(root: string, { isRecorded, heldBy }: KnownFiles, check: () => void) {
+export async function waitingNames(
+  { root, parse }: DropNames,
+  { isRecorded, heldBy }: KnownFiles,
+  check: () => void,
+) {
   const held: HeldFile[] = [];
   const exports = firstOf<ExportFileName>(compareFiles);
   const refused = firstOf<string>((a, b) => (a < b ? -1 : 1));
@@ -65,7 +75,7 @@ export async function waitingNames(root: string, { isRecorded, heldBy }: KnownFi
     if (seen % NAMES_AT_ONCE === 0) check();
     const { name } = entry;
     if ((OWN_FOLDERS as readonly string[]).includes(name)) continue;
-    const parsed = parseFileName(name);
+    const parsed = parse(name);
     if (parsed.kind === 'unfinished') continue;
     if (isOther(entry)) {
       if (others.length < OTHERS_MAX) others.push(name);
@@ -77,7 +87,7 @@ export async function waitingNames(root: string, { isRecorded, heldBy }: KnownFi
   }
   const names = [...exports.all().map((file) => file.name), ...refused.all()];
   const taken = takenFiles(namesIn(root, '.taken'), isRecorded);
-  const heldTaken = heldOf(exportFilesOf(taken), heldBy);
+  const heldTaken = heldOf(exportFilesOf(taken, parse), heldBy);
   const heldPaths = new Set(heldTaken.map(({ path }) => path));
   const files = [...droppedFiles(names), ...taken.filter(({ path }) => !heldPaths.has(path))];
   return { files, held: [...held, ...heldTaken], others };
@@ -87,10 +97,13 @@ export async function waitingNames(root: string, { isRecorded, heldBy }: KnownFi
  * Export files in the drop folder, and those that were taken and have no record, in the order in which they are read.
  * @throws when the folder cannot be read
  */
-export function exportFilesIn(root: string, isRecorded: IsRecorded = () => false): DroppedExport[] {
+export function exportFilesIn(
+  { root, parse }: DropNames,
+  isRecorded: IsRecorded = () => false,
+): DroppedExport[] {
   const taken = entriesIn(root, '.taken').map(({ name }) => name);
   const files = [...droppedFiles(namesIn(root, '')), ...takenFiles(taken, isRecorded)];
-  return exportFilesOf(files).sort((a, b) => compareFiles(a.file, b.file));
+  return exportFilesOf(files, parse).sort((a, b) => compareFiles(a.file, b.file));
 }
 
 /** Those of the files that are held. */
@@ -113,17 +126,17 @@ function takenFiles(names: readonly string[], isRecorded: IsRecorded): Dropped[]
   });
 }
 
-function exportFilesOf(files: readonly Dropped[]): DroppedExport[] {
+function exportFilesOf(files: readonly Dropped[], parse: NameParser): DroppedExport[] {
   return files.flatMap(({ name, path }) => {
-    const parsed = parseFileName(name);
+    const parsed = parse(name);
     return parsed.kind === 'export' ? [{ file: parsed.file, path }] : [];
   });
 }
 
 /** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
-export function waitingWindows(root: string, exportName: ExportName): ReadonlySet<number> {
+export function waitingWindows(drop: DropNames, exportName: ExportName): ReadonlySet<number> {
   return new Set(
-    exportFilesIn(root).flatMap(({ file }) =>
+    exportFilesIn(drop).flatMap(({ file }) =>
       file.kind === 'window' && file.export === exportName ? file.window_start : [],
     ),
   );

@@ -27,9 +27,12 @@ const FUTURE_LITERAL = /^\[v[0-9a-f]+\.[\w\-.~!$&'()*+,;=:]+\]$/i;
 export class Bad {
   /** In words. */
   readonly expected: string;
+  /** Undefined: to correct the value. */
+  readonly what_to_do: string | undefined;
 
-  constructor(expected: string) {
+  constructor(expected: string, what_to_do?: string) {
     this.expected = expected;
+    this.what_to_do = what_to_do;
   }
 }
 

@@ -18,8 +18,12 @@ export interface TimeBounds {
   readonly latest: string;
 }
 
-export interface RowLimits extends TimeBounds {
+/** What bounds the values of a file. */
+export interface ValueLimits extends TimeBounds {
   readonly export: ExportName;
+}
+
+export interface RowLimits extends ValueLimits {
   /** The default of `first_detected_estimated`. */
   readonly estimated: boolean;
 }
@@ -28,6 +32,12 @@ export interface RowError {
   readonly column: string | null;
   readonly value: unknown;
   readonly expected: string;
+  /** The file's own name of the column, where a mapping gives it another. */
+  readonly column_in_file?: string;
+  /** The file's own value, where a mapping reads it as another. */
+  readonly value_in_file?: unknown;
+  /** If that is not just to correct the value. */
+  readonly what_to_do?: string;
 }
 
 export type RawRow = Readonly<Record<string, unknown>>;
@@ -67,8 +77,10 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
     const value = raw[name];
     if (isAbsent(value)) continue;
     if (column.required) requiredSeen += 1;
-    const read = readValue(value, column.kind, limits);
-    if (read instanceof Bad) errors.push({ column: name, value, expected: read.expected });
+    // A mapping may not have been able to read it.
+    const isRead = !(value instanceof Bad);
+    const read = isRead ? readValue(value, column.kind, limits) : value;
+    if (read instanceof Bad) errors.push(errorOf(name, isRead ? value : null, read));
     else values[column.name] = read;
   }
   if (requiredSeen < REQUIRED.length) errors.push(...missing(raw));
@@ -81,8 +93,12 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
   return { kind: 'row', row, isNameDropped };
 }
 
+function errorOf(column: string, value: unknown, { expected, what_to_do }: Bad): RowError {
+  return what_to_do === undefined ? { column, value, expected } : { column, value, expected, what_to_do };
+}
+
 /** @returns the value as it is stored, or {@link Bad} */
-function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): unknown {
+export function readValue(value: unknown, kind: ColumnKind, limits: ValueLimits): unknown {
   switch (kind.type) {
     case 'integer':
       return typeof value === 'number' && Number.isInteger(value) && value >= kind.least && value <= kind.most
@@ -107,7 +123,7 @@ function readValue(value: unknown, kind: ColumnKind, limits: RowLimits): unknown
   }
 }
 
-function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits: RowLimits): string | Bad {
+function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits: TimeBounds): string | Bad {
   const seconds = typeof value === 'string' ? parseSeconds(value) : null;
   if (seconds === null || typeof value !== 'string') {
     return new Bad('an ISO 8601 time with Z or an offset, such as 2026-11-21T10:10:00Z');

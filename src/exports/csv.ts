@@ -1,19 +1,26 @@
 /**
  * CSV (RFC 4180): a header line with column names, then one record per row. An empty field is null; numbers and booleans
- * are written as in JSON.
+ * are written as in JSON. A mapping can say that delimiter, quote, encoding, header and values are others.
  */
 import { pipeline } from 'node:stream';
 import { CsvError, type Info, parse } from 'csv-parse';
 import { counted } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
-import { nearest } from '../nearest.ts';
 import type { RawRow } from './check-row.ts';
-import { EXPORT_COLUMNS, exportColumn } from './columns.ts';
-import { badFile, badRow, LINE_BYTES_MAX, type RawEntry, wholeLines } from './lines.ts';
+import { exportColumn } from './columns.ts';
+import { checkHeader } from './header.ts';
+import {
+  badFile,
+  badRow,
+  decodedChunks,
+  expectedText,
+  LINE_BYTES_MAX,
+  type RawEntry,
+  wholeLines,
+} from './lines.ts';
+import { ColumnReader, type Mapping, Origin, type Reader } from './mapping.ts';
 
 const GROUP_ROWS = 500;
-/** Edit distance up to which an unknown header name is suggested as a misspelling. */
-const MISSPELT_MAX = 4;
 const INTEGER = /^-?(0|[1-9]\d*)$/;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
@@ -22,13 +29,22 @@ type ParsedRecord = { readonly info: Info; readonly record: string[] };
 export async function* csvEntries(
   chunks: AsyncIterable<Buffer>,
   exportName: ExportName,
+  mapping: Mapping | null,
 ): AsyncGenerator<RawEntry[]> {
   const unreadable: RawEntry[] = [];
+  const { delimiter = ',', quote = '"', encoding = 'utf-8', header: names = null } = mapping?.csv ?? {};
+  const { encoding: canonical } = new TextDecoder(encoding);
+  const isUtf8 = canonical === 'utf-8';
+  const lines = wholeLines(isUtf8 ? chunks : decodedChunks(chunks, encoding), isUtf8 ? 'UTF-8' : encoding);
   const blocks = async function* () {
-    for await (const lines of wholeLines(chunks)) {
-      if (lines.kind === 'lines') yield lines.block;
+    for await (const some of lines) {
+      if (some.kind === 'lines') yield some.block;
       // Records can span lines, so after an unreadable line it is unknown where the next record begins.
-      else return void unreadable.push(badFile(lines.line, lines.expected, lines.text));
+      else {
+        const { line, expected, text } = some;
+        const more = expected === expectedText('UTF-8') ? { what_to_do: otherEncoding(exportName) } : {};
+        return void unreadable.push(badFile(line, expected, text, more));
+      }
     }
   };
   const parser = parse({
@@ -37,80 +53,96 @@ export async function* csvEntries(
     skip_empty_lines: true,
     record_delimiter: ['\r\n', '\n'],
     max_record_size: LINE_BYTES_MAX,
+    delimiter,
+    quote: quote === '' ? null : quote,
+    escape: quote === '' ? null : quote,
   });
   // Every error ends the parser, which is read below.
   pipeline(blocks, parser, () => {});
-  const lines = new LineCounter();
-  let header: string[] | null = null;
+  const counter = new LineCounter();
+  const reader = mapping === null ? null : new ColumnReader(mapping);
+  let read: ((record: readonly string[], line: number) => RawEntry) | null = null;
   let group: RawEntry[] = [];
   try {
     for await (const parsed of parser as AsyncIterable<ParsedRecord>) {
-      const line = lines.lineOf(parsed);
-      if (header === null) {
-        header = parsed.record;
-        const bad = checkHeader(header, exportName);
+      const line = counter.lineOf(parsed);
+      if (read === null) {
+        const header = names ?? parsed.record;
+        const bad = checkHeader(header, exportName, { reader, delimiter, isGiven: names !== null });
         if (bad) return yield [bad];
-        continue;
+        read = recordReader(header, reader);
+        if (names === null) continue;
       }
-      group.push(entryOf(header, parsed.record, line));
+      group.push(read(parsed.record, line));
       if (group.length < GROUP_ROWS) continue;
       yield group;
       group = [];
     }
   } catch (error) {
     // Syntax errors come as an error of the parser, with the line.
-    unreadable.push(parseProblem(error, lines));
+    unreadable.push(parseProblem(error, counter, quote));
   } finally {
     parser.destroy();
   }
   yield [...group, ...unreadable.slice(0, 1)];
 }
 
-function checkHeader(header: readonly string[], exportName: ExportName): RawEntry | null {
-  const names = new Set<string>();
-  for (const name of header) {
-    // If lines end with CR alone, all records are part of the header.
-    if (/\r(?!\n)/.test(name)) return badFile(1, 'lines that end with LF or CRLF', header.join(','));
-    if (names.has(name)) return badFile(1, 'every column only once', name, name);
-    names.add(name);
-    const column = exportColumn(name);
-    if (column && !column.exports.includes(exportName))
-      return badFile(1, `no column ${name} in ${exportName} files`, name, name);
-  }
-  const absent = EXPORT_COLUMNS.filter((column) => column.required && !names.has(column.name));
-  if (absent.length === 0) return null;
-  const unknown = header.filter((name) => exportColumn(name) === undefined);
-  const wanted = absent.map(({ name }) => {
-    const given = nearest(name, unknown, MISSPELT_MAX);
-    return given === null ? name : `${name} (misspelled as "${given.slice(0, 100)}"?)`;
-  });
-  const columns = absent.length === 1 ? 'the column' : 'the columns';
-  return badFile(1, `a header line with ${columns} ${wanted.join(', ')}`, header.join(','));
+function otherEncoding(exportName: ExportName): string {
+  return `If the file has another encoding, such as windows-1252, set csv = { encoding = "windows-1252" } in [exports.${exportName}].`;
 }
 
-function entryOf(header: readonly string[], record: readonly string[], line: number): RawEntry {
-  if (record.length !== header.length) {
-    return badRow(line, `${counted(header.length, 'field')}, as in the header`, record.join(','));
-  }
-  const raw: Record<string, unknown> = Object.create(null);
-  for (const [index, name] of header.entries()) raw[name] = fieldValue(name, record[index] ?? '');
-  return { kind: 'row', line, raw: raw as RawRow };
+/** A column of a file and what it is read as. */
+interface Target {
+  readonly name: string;
+  readonly index: number;
+  readonly read: Reader;
+}
+
+/** Made once for a file, so that a field costs no search. */
+function recordReader(header: readonly string[], reader: ColumnReader | null) {
+  const isInFile = (name: string) => header.includes(name);
+  const targets: Target[] = header.flatMap((theirs, index) =>
+    (reader?.namesOf(theirs, isInFile) ?? [theirs]).map((name) => {
+      const plain = fieldReader(name);
+      return { name, index, read: reader?.reader(name, plain) ?? plain };
+    }),
+  );
+  const constants = (reader?.constants ?? []).filter(([name]) => !targets.some((one) => one.name === name));
+  const places = new Map(header.map((name, index) => [name, index]));
+  return (record: readonly string[], line: number): RawEntry => {
+    if (record.length !== header.length)
+      return badRow(line, `${counted(header.length, 'field')}, as in the header`, record.join(','));
+    const raw: Record<string, unknown> = Object.create(null);
+    for (const { name, index, read } of targets) raw[name] = read(record[index]);
+    for (const [name, value] of constants) raw[name] = value;
+    const origin = reader === null ? null : new Origin(reader, (name) => record[places.get(name) ?? -1]);
+    return { kind: 'row', line, raw: raw as RawRow, origin };
+  };
 }
 
 /** A field that is not of its column's type stays a string, so that the row check reports it. */
-function fieldValue(name: string, text: string): unknown {
-  if (text === '') return null;
-  const type = exportColumn(name)?.kind.type;
-  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text;
-  const isNumber = (type === 'integer' && INTEGER.test(text)) || (type === 'score' && NUMBER.test(text));
-  return isNumber ? Number(text) : text;
+function fieldReader(name: string): Reader {
+  switch (exportColumn(name)?.kind.type) {
+    case 'boolean':
+      return (text) => (text === '' ? null : text === 'true' ? true : text === 'false' ? false : text);
+    case 'integer':
+      return (text) => (text === '' ? null : INTEGER.test(String(text)) ? Number(text) : text);
+    case 'score':
+      return (text) => (text === '' ? null : NUMBER.test(String(text)) ? Number(text) : text);
+    default:
+      return (text) => (text === '' ? null : text);
+  }
 }
 
-function parseProblem(error: unknown, lines: LineCounter): RawEntry {
+function parseProblem(error: unknown, lines: LineCounter, quote: string): RawEntry {
   if (!(error instanceof CsvError)) throw error;
   const line = typeof error.lines === 'number' ? error.lines - lines.returns : 0;
   const reason = error.message.replace(/ at line \d+/, '').slice(0, 200);
-  return badFile(line, `CSV as in RFC 4180 (${reason})`, null);
+  return badFile(
+    line,
+    `CSV as in RFC 4180${quote === '"' ? '' : `, with the quote ${quote}`} (${reason})`,
+    null,
+  );
 }
 
 /** Finds the line on which a record begins: the parser gives its last line, and counts a carriage return as a line. */

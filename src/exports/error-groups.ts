@@ -1,4 +1,5 @@
 /** Counts the errors in an export file by kind, and shortens their values. Pure. */
+import { counted } from '../counted.ts';
 import type { RowError } from './check-row.ts';
 
 export interface LineError extends RowError {
@@ -19,14 +20,14 @@ const VALUE_CHARACTERS_MAX = 200;
 export class ErrorGroups {
   readonly #groups = new Map<string, ErrorGroup & { count: number; readonly lines: number[] }>();
 
-  add({ line, column, expected, value }: LineError): void {
-    const key = `${column} ${expected}`;
+  add({ line, ...error }: LineError): void {
+    const key = `${error.column} ${error.expected}`;
     const group = this.#groups.get(key);
     if (group !== undefined) {
       group.count += 1;
       if (group.lines.length < GROUP_LINES_MAX) group.lines.push(line);
     } else if (this.#groups.size < GROUPS_MAX)
-      this.#groups.set(key, { ...shortened({ column, expected, value }), count: 1, lines: [line] });
+      this.#groups.set(key, { ...shortened(error), count: 1, lines: [line] });
   }
 
   all(): ErrorGroup[] {
@@ -34,13 +35,45 @@ export class ErrorGroups {
   }
 }
 
+/**
+ * An error in words, with the file's own column and value where a mapping gives them others.
+ * @param example what stands before the value if it is one of several
+ */
+export function errorText(error: RowError, example = ''): string {
+  const { column, column_in_file, expected, value, value_in_file } = error;
+  const place =
+    column === null ? '' : column_in_file === undefined ? `${column}: ` : `${column_in_file} (${column}): `;
+  const given =
+    value_in_file === undefined ? jsonText(value) : `${jsonText(value_in_file)}, read as ${jsonText(value)}`;
+  return `${place}expected ${expected}${value === null ? '' : `, found ${example}${given}`}`;
+}
+
+/** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null without errors. */
+export function firstErrorText({
+  errors = [],
+  errors_total = errors.length,
+}: {
+  readonly errors?: readonly LineError[];
+  readonly errors_total?: number;
+}): string | null {
+  const [first] = errors;
+  if (first === undefined) return null;
+  const more = errors_total > 1 ? `; ${counted(errors_total - 1, 'more error')}` : '';
+  return `line ${first.line}${first.column === null ? ': ' : ', '}${errorText(first)}${more}`;
+}
+
 /** Truncates a long value: it is shown only so that a person can find the row. */
 export function shortened(error: RowError): RowError {
-  const { value } = error;
+  const value = shortValue(error.value);
+  if (error.value_in_file === undefined) return value === error.value ? error : { ...error, value };
+  return { ...error, value, value_in_file: shortValue(error.value_in_file) };
+}
+
+function shortValue(value: unknown): unknown {
   const text = typeof value === 'string' ? value : jsonText(value);
-  if (text === null) return { ...error, value: NESTED_TOO_DEEPLY };
-  if (text === undefined || text.length <= VALUE_CHARACTERS_MAX) return error;
-  return { ...error, value: `${text.slice(0, VALUE_CHARACTERS_MAX)}…` };
+  if (text === null) return NESTED_TOO_DEEPLY;
+  if (text === undefined || text.length <= VALUE_CHARACTERS_MAX) return value;
+  return `${text.slice(0, VALUE_CHARACTERS_MAX)}…`;
 }
 
 /** Shown for a value that {@link jsonText} cannot write. */

@@ -2,10 +2,13 @@
  * The names of files in the drop folder.
  *
  * `<export>.<window start>.<form>` is a ten-minute window of an export; `<export>.backfill-<label>.<form>` is history
- * outside any window. Other names are refused, unless they mark the file as unfinished.
+ * outside any window. The setting `file_name` adds other names of windows. Any other name is refused, unless it marks the
+ * file as unfinished.
  */
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
 import { DAY_MS, formatMs, parseWindowStart, WINDOW_MS } from '../time.ts';
+import { localClock } from '../zone-days.ts';
+import { nameFormat } from './time-format.ts';
 
 export const FORMS = ['ndjson', 'ndjson.gz', 'ndjson.zst', 'csv', 'csv.gz', 'csv.zst'] as const;
 export type Form = (typeof FORMS)[number];
@@ -25,7 +28,19 @@ export type ParsedName =
   | { readonly kind: 'unfinished' }
   | { readonly kind: 'refused'; readonly reason: string };
 
+/** The names that an agency's own system gives to the files of an export; plain data, of the settings. */
+export interface OwnName {
+  /** With the start of the window in letters: `hits_{YYYYMMDD}_{HHmm}.csv`; empty: it has none. */
+  readonly file_name: string;
+  /** Of the start of the window; empty: UTC. */
+  readonly time_zone: string;
+}
+export type OwnNames = Readonly<Record<ExportName, OwnName>>;
+
+export type NameParser = (name: string) => ParsedName;
+
 const UNFINISHED = /^\.|\.(tmp|part|partial)$/;
+const FORM_END = /(?:\.(ndjson|csv))?(\.gz|\.zst)?$/;
 const LABEL = /^[a-z0-9._-]{1,64}$/;
 const EXPECTED =
   'expected <export>.<window start>.<form> such as newswire.20261121T1010Z.ndjson.gz, or <export>.backfill-<label>.<form>';
@@ -56,18 +71,86 @@ export function parseFileName(name: string): ParsedName {
   return { kind: 'export', file: { kind: 'window', name, export: exportName, form, window_start } };
 }
 
+/** Parses names of the drop folder, also those of the setting `file_name`. */
+export function nameParser(names: OwnNames): NameParser {
+  const parsers = EXPORT_NAMES.filter((name) => names[name].file_name !== '').map((name) =>
+    ownNameParser(name, names[name]),
+  );
+  return (name) => {
+    const parsed = parseFileName(name);
+    if (parsed.kind !== 'refused') return parsed;
+    return parsers.map((parse) => parse(name)).find((own) => own !== null) ?? parsed;
+  };
+}
+
+/** @returns a parser that gives null for a name of another form */
+function ownNameParser(exportName: ExportName, { file_name, time_zone }: OwnName) {
+  const format = nameFormat(file_name);
+  const clock = localClock(time_zone === '' ? 'UTC' : time_zone);
+  return (name: string): ParsedName | null => {
+    const time = format?.parse(name) ?? null;
+    if (time === null) return null;
+    const start = time.isLocal ? clock(time.ms) : time.ms;
+    const written = formatMs(time.ms).slice(0, 16).replace('T', ' ');
+    if (start === 'skipped') return refused(`the clocks in ${time_zone} skip ${written}`);
+    if (start === 'twice')
+      return refused(
+        `the clocks in ${time_zone} show ${written} twice. Let the names be in UTC, or rename the file to ${exportName}.YYYYMMDDTHHMMZ.${formOf(name)}, in UTC`,
+      );
+    if (start % WINDOW_MS !== 0)
+      return refused(`${written} is not the start of a window: it must be a multiple of ten minutes`);
+    const file = {
+      kind: 'window',
+      name,
+      export: exportName,
+      form: formOf(name),
+      window_start: start,
+    } as const;
+    return { kind: 'export', file };
+  };
+}
+
+/** By the end of the name; CSV if it is no other. */
+function formOf(name: string): Form {
+  const [, kind = 'csv', packing = ''] = FORM_END.exec(name) ?? [];
+  return FORMS.find((form) => form === `${kind}${packing}`) ?? 'csv';
+}
+
+/** A file that was read before, whatever its name would be taken for now. */
+export function recordedFile(record: {
+  readonly name: string;
+  readonly export: ExportName | null;
+  readonly window_start: number | null;
+  readonly label: string | null;
+}): ExportFileName | null {
+  const { name, export: exportName, window_start, label } = record;
+  if (exportName === null) return null;
+  const file = { name, export: exportName, form: formOf(name) };
+  if (window_start !== null) return { ...file, kind: 'window', window_start };
+  return label === null ? null : { ...file, kind: 'backfill', label };
+}
+
 /** Whether a window's file can be read now: the window must have ended. */
 export function windowReadiness(windowStartMs: number, nowMs: number): 'ready' | 'early' | 'too far ahead' {
   if (windowStartMs > nowMs + DAY_MS) return 'too far ahead';
   return windowStartMs + WINDOW_MS <= nowMs ? 'ready' : 'early';
 }
 
+/** The time at which a window ends, for people: `23:00 UTC`. */
+export function endText(windowStartMs: number): string {
+  return `${formatMs(windowStartMs + WINDOW_MS).slice(11, 16)} UTC`;
+}
+
 /** The name with the ingest number before the form, for use where the name itself is taken. */
 export function numberedName(name: string, number: string): string {
-  const parsed = parseFileName(name);
-  if (parsed.kind !== 'export') return `${name}.${number}`;
-  const base = name.slice(0, -parsed.file.form.length - 1);
-  return `${base}.${number}.${parsed.file.form}`;
+  const [end = ''] = FORM_END.exec(name) ?? [];
+  return `${name.slice(0, name.length - end.length)}.${number}${end}`;
+}
+
+/** The name without such a number. */
+export function unnumberedName(name: string): string {
+  const [end = ''] = FORM_END.exec(name) ?? [];
+  return name.slice(0, name.length - end.length).replace(/\.\d+(\.\d+)?$/, '') + end;
 }
 
 /** The order in which waiting files are read: by window, backfills last. File times do not count. */

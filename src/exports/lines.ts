@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { grouped } from '../counted.ts';
 import type { RawRow, RowError } from './check-row.ts';
+import type { Origin } from './mapping.ts';
 
 export const LINE_BYTES_MAX = 1024 * 1024;
 
@@ -16,7 +17,8 @@ type Lines =
 const BEGINNING_BYTES = 200;
 
 export type RawEntry =
-  | { readonly kind: 'row'; readonly line: number; readonly raw: RawRow }
+  /** `origin`: the row as the file has it, under a mapping. */
+  | { readonly kind: 'row'; readonly line: number; readonly raw: RawRow; readonly origin: Origin | null }
   /** One row cannot be read; the rest of the file can. */
   | { readonly kind: 'bad row'; readonly line: number; readonly error: RowError; readonly text: string }
   /** The optional last line of an NDJSON file. */
@@ -24,22 +26,48 @@ export type RawEntry =
   /** The rest of the file cannot be read. */
   | { readonly kind: 'bad file'; readonly line: number; readonly error: RowError };
 
-/** @param column that the error names; the value, of which the beginning is kept, is null without one */
+/** @param value its beginning is kept. @param more the column that the error names, and what to do */
 export function badFile(
   line: number,
   expected: string,
   value: string | null,
-  column: string | null = null,
+  more: Partial<Pick<RowError, 'column' | 'what_to_do'>> = {},
 ): RawEntry {
-  return { kind: 'bad file', line, error: { column, value: value?.slice(0, 200) ?? null, expected } };
+  const error = { column: null, value: value?.slice(0, 200) ?? null, expected, ...more };
+  return { kind: 'bad file', line, error };
 }
 
 export function badRow(line: number, expected: string, text: string): RawEntry {
   return { kind: 'bad row', line, error: { column: null, value: text, expected }, text };
 }
 
-/** Lines are counted from 1. Each block ends with a newline, except perhaps the last one of a file. */
-export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
+/** Chunks in another encoding, by its label, as UTF-8. Bytes that it does not know end as bytes that are not UTF-8. */
+export async function* decodedChunks(
+  chunks: AsyncIterable<Buffer>,
+  encoding: string,
+): AsyncGenerator<Buffer> {
+  const decoder = new TextDecoder(encoding);
+  const encoded = (text: string) =>
+    text.includes(REPLACEMENT)
+      ? Buffer.from(Buffer.from(text).toString('latin1').replaceAll(REPLACEMENT_BYTES, '\u00ff'), 'latin1')
+      : Buffer.from(text);
+  for await (const chunk of chunks) yield encoded(decoder.decode(chunk, { stream: true }));
+  yield encoded(decoder.decode());
+}
+
+/** What is expected of bytes that are not text in an encoding. */
+export function expectedText(encoding: string): string {
+  return `${encoding} text`;
+}
+
+const REPLACEMENT = '\ufffd';
+const REPLACEMENT_BYTES = Buffer.from(REPLACEMENT).toString('latin1');
+
+/**
+ * Lines are counted from 1. Each block ends with a newline, except perhaps the last one of a file.
+ * @param encoding of the file, for errors
+ */
+export async function* wholeLines(chunks: AsyncIterable<Buffer>, encoding = 'UTF-8'): AsyncGenerator<Lines> {
   let rest: Buffer[] = [];
   let restBytes = 0;
   let line = 1;
@@ -68,18 +96,18 @@ export async function* wholeLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
     let block = restBytes === 0 ? chunk.subarray(0, end) : Buffer.concat([...rest, chunk.subarray(0, end)]);
     if (isStart) block = withoutMark(block);
     isStart = false;
-    line = yield* decoded(block, line);
+    line = yield* decoded(block, line, encoding);
     rest = end === chunk.length ? [] : [chunk.subarray(end)];
     restBytes = chunk.length - end;
   }
   if (restBytes > 0) {
     const block = Buffer.concat(rest);
-    yield* decoded(isStart ? withoutMark(block) : block, line);
+    yield* decoded(isStart ? withoutMark(block) : block, line, encoding);
   }
 }
 
 /** @returns the number of the line after the block */
-function* decoded(block: Buffer, firstLine: number): Generator<Lines, number> {
+function* decoded(block: Buffer, firstLine: number, encoding: string): Generator<Lines, number> {
   if (isUtf8(block)) {
     yield { kind: 'lines', first_line: firstLine, block };
     return firstLine + countNewlines(block);
@@ -91,7 +119,7 @@ function* decoded(block: Buffer, firstLine: number): Generator<Lines, number> {
     const bytes = block.subarray(at, end);
     yield isUtf8(bytes)
       ? { kind: 'lines', first_line: line, block: bytes }
-      : { kind: 'bad', line, expected: 'UTF-8 text', text: bytes.toString('utf8') };
+      : { kind: 'bad', line, expected: expectedText(encoding), text: bytes.toString('utf8') };
     at = end;
   }
   return line;

@@ -2,12 +2,17 @@
 import { reasonOf } from '../refused.ts';
 import type { RawRow } from './check-row.ts';
 import { badFile, badRow, NEWLINE, type RawEntry, wholeLines } from './lines.ts';
+import { ColumnReader, type Mapping, Origin } from './mapping.ts';
 
 /** Entries come in groups: an asynchronous step for each row would cost more than the row. */
-export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenerator<Iterable<RawEntry>> {
+export async function* ndjsonEntries(
+  chunks: AsyncIterable<Buffer>,
+  mapping: Mapping | null,
+): AsyncGenerator<Iterable<RawEntry>> {
+  const reader = mapping === null ? null : new ColumnReader(mapping);
   for await (const lines of wholeLines(chunks))
     yield lines.kind === 'lines'
-      ? entriesOf(lines.block, lines.first_line)
+      ? entriesOf(lines.block, lines.first_line, reader)
       : [badRow(lines.line, lines.expected, lines.text)];
 }
 
@@ -15,18 +20,18 @@ export async function* ndjsonEntries(chunks: AsyncIterable<Buffer>): AsyncGenera
  * Each line is decoded by itself: most then need one byte per character; a block as one string needs two. Rows are parsed
  * lazily, so that each dies young: rows of a complete block survived garbage collections, which took a quarter of the time.
  */
-function* entriesOf(block: Buffer, firstLine: number): Generator<RawEntry> {
+function* entriesOf(block: Buffer, firstLine: number, reader: ColumnReader | null): Generator<RawEntry> {
   let line = firstLine;
   for (let at = 0; at < block.length; line += 1) {
     const newline = block.indexOf(NEWLINE, at);
     const end = newline < 0 ? block.length : newline;
     const content = block.toString('utf8', at, end);
-    if (content.trim() !== '') yield entryOf(content, line);
+    if (content.trim() !== '') yield entryOf(content, line, reader);
     at = end + 1;
   }
 }
 
-function entryOf(content: string, line: number): RawEntry {
+function entryOf(content: string, line: number, reader: ColumnReader | null): RawEntry {
   let value: unknown;
   try {
     value = JSON.parse(content);
@@ -34,7 +39,11 @@ function entryOf(content: string, line: number): RawEntry {
     return badRow(line, `a JSON object (${placeOf(reasonOf(error))})`, content);
   }
   if (!isObject(value)) return badRow(line, 'a JSON object', content);
-  if (!Object.hasOwn(value, 'end_of_export')) return { kind: 'row', line, raw: value };
+  if (!Object.hasOwn(value, 'end_of_export')) {
+    if (reader === null) return { kind: 'row', line, raw: value, origin: null };
+    const origin = new Origin(reader, (name) => (Object.hasOwn(value, name) ? value[name] : undefined));
+    return { kind: 'row', line, raw: reader.row(value), origin };
+  }
   const { end_of_export: end, rows } = value;
   if (end !== true || typeof rows !== 'number' || !Number.isInteger(rows) || rows < 0)
     return badFile(

@@ -5,6 +5,7 @@ import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
 import { createCredentialReader } from '../auth/authorize.ts';
 import { createAccessTokens } from '../auth/token.ts';
+import type { ExportSwitches } from '../config/load.ts';
 import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, TYPE_RULES } from '../detection/content-type.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
@@ -48,7 +49,7 @@ import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions
   extends Pick<Pipeline, 'access' | 'health' | 'keyUses' | 'log' | 'metrics' | 'now'> {
-  readonly config: Pick<Settings, 'server' | 'exports' | 'limits' | 'photos'>;
+  readonly config: ExportSwitches & Pick<Settings, 'server' | 'limits' | 'photos'>;
   /** A reader on `detections.db`; throws while it is not there yet. */
   readonly detections: () => Database;
   /** For a certificate that is about to expire, and a proxy that is not trusted. */

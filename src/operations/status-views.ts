@@ -3,6 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { integer } from '../config/option-values.ts';
 import { counted, freeText, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { firstErrorText } from '../exports/error-groups.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import { type FileDocument, fileDocument, newestFiles } from '../ingest/files/file-record.ts';
 import { pasted } from '../setup/shell.ts';
@@ -304,7 +305,7 @@ const FILE_COLUMNS: readonly Column<FileDocument>[] = [
   { title: 'ROWS', value: (file) => shownCount(file.report.rows), align: 'right' },
   { title: 'CREATED', value: (file) => shownCount(file.report.created), align: 'right' },
   { title: 'UPDATED', value: (file) => shownCount(file.report.updated), align: 'right' },
-  { title: 'WHY', value: (file) => file.report.reason },
+  { title: 'WHY', value: ({ report }) => whyText(report) },
 ];
 const HELD_COLUMNS: readonly Column<HeldDocument>[] = [
   { title: 'FILE', value: ({ file }) => file },
@@ -313,9 +314,24 @@ const HELD_COLUMNS: readonly Column<HeldDocument>[] = [
 ];
 const WHAT_TO_DO: Column<NotApplied> = { title: 'WHAT TO DO', value: (file) => file.what_to_do };
 
+/** Why a file was not applied, with its first error, or what its rows have lost. */
+function whyText(report: FileDocument['report']): string | null {
+  const { urls_withheld = 0 } = report;
+  return firstErrorText(report) ?? report.reason ?? (urls_withheld > 0 ? withheldText(urls_withheld) : null);
+}
+
+export function withheldText(rows: number): string {
+  return `${counted(rows, 'row')} of print articles without article.url, because the account has no licence`;
+}
+
+/** How rows of print articles keep their URL. */
+export const SHOW_URLS =
+  'To show it, run: wirewatch account set ID --print-metadata on; for files that were read before, then: wirewatch ingest replay';
+
 /** Files in a table, the newest last. */
 export function fileTable(files: readonly FileDocument[]): string {
-  return table(files.toReversed(), FILE_COLUMNS);
+  const isWithheld = files.some(({ report }) => (report.urls_withheld ?? 0) > 0);
+  return `${table(files.toReversed(), FILE_COLUMNS)}${isWithheld ? `\n${SHOW_URLS}` : ''}`;
 }
 
 function shownCount(count: number | undefined): string | undefined {

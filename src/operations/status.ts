@@ -8,11 +8,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ValuePointer } from '@sinclair/typebox/value';
 import { listeningUrl } from '../config/listening.ts';
-import { type Config, enabledExports, holdRules, loadConfig } from '../config/load.ts';
+import { type Config, dropNames, enabledExports, holdRules, loadConfig } from '../config/load.ts';
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { exportFilesIn, type HeldFile, heldOf } from '../drop/waiting-names.ts';
+import { type ExportFileName, endText, windowReadiness } from '../exports/file-name.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
 import { diskFolders, disksOf } from '../health/disk.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
@@ -72,7 +73,9 @@ export async function readStatus(sources: StatusSources) {
   const pausedMs = orElse(null, () => readPause(sources.access()));
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable } = ledger;
-  const { waiting, held } = orElse({ waiting: [], held: [] }, () => droppedFiles(config, ledger.db));
+  const { waiting, waiting_windows, held } = orElse({ waiting: [], waiting_windows: [], held: [] }, () =>
+    droppedFiles(config, ledger.db),
+  );
   return {
     at: formatMs(nowMs),
     version: VERSION,
@@ -92,7 +95,10 @@ export async function readStatus(sources: StatusSources) {
       /** Their names, in the order in which they are read: the first ones. */
       waiting_files: waiting.slice(0, WAITING_SHOWN_MAX),
       /** What they wait for besides their turn, and what to do about it; null: nothing. */
-      waits_for: waiting.length === 0 ? null : waitsFor(running, paused_since, alerts),
+      waits_for:
+        waiting.length === 0
+          ? null
+          : (waitsFor(running, paused_since, alerts) ?? waitsForEnd(waiting_windows, nowMs)),
       /** Export files in the drop folder that wait for an operator. */
       held: held.length,
       /** In order of their windows: the first ones. */
@@ -162,12 +168,31 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
 }
 
 /** Export files in the drop folder: the names of those that are read in their turn, and those that are held. */
-function droppedFiles(config: Config, db: Database | null): { waiting: string[]; held: HeldFile[] } {
-  const dropped = exportFilesIn(config.ingest.drop, db === null ? undefined : recordedIn(db));
+function droppedFiles(
+  config: Config,
+  db: Database | null,
+): { waiting: string[]; waiting_windows: WaitingWindow[]; held: HeldFile[] } {
+  const dropped = exportFilesIn(dropNames(config), db === null ? undefined : recordedIn(db));
   const held = db === null ? [] : heldOf(dropped, heldBy(db, holdRules(config)));
   const heldPaths = new Set(held.map(({ path }) => path));
-  const waiting = dropped.filter(({ path }) => !heldPaths.has(path)).map(({ file }) => file.name);
-  return { waiting, held };
+  const waiting = dropped.filter(({ path }) => !heldPaths.has(path)).map(({ file }) => file);
+  const waiting_windows = waiting.flatMap((file) => (file.kind === 'window' ? file : []));
+  return { waiting: waiting.map(({ name }) => name), waiting_windows, held };
+}
+
+type WaitingWindow = Pick<Extract<ExportFileName, { kind: 'window' }>, 'name' | 'window_start'>;
+
+/** Files of windows that have not ended wait for that. */
+function waitsForEnd(windows: readonly WaitingWindow[], nowMs: number) {
+  const early = windows.filter(({ window_start }) => windowReadiness(window_start, nowMs) === 'early');
+  const [first] = early;
+  if (first === undefined) return null;
+  const until = `until ${endText(first.window_start)}`;
+  const reason =
+    early.length === 1
+      ? `${first.name} waits ${until}, when its window ends`
+      : `${counted(early.length, 'file')} wait ${until} or later, when their windows end`;
+  return { reason, what_to_do: 'Nothing: they are read then.' };
 }
 
 function heldDocument(held: HeldFile) {

@@ -1,7 +1,7 @@
 /** The ten-minute windows of the exports: which were read, which failed, and which are read after all. */
 import { Type } from '@sinclair/typebox';
 import { noteOperation } from '../auth/audit.ts';
-import { holdRules } from '../config/load.ts';
+import { dropNames, holdRules } from '../config/load.ts';
 import { integer, type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
@@ -189,7 +189,7 @@ function releaseOperation(release: Release) {
 
 function heldIn({ config, detections }: Context): HeldFile[] {
   const db = detections();
-  return db === null ? [] : heldFiles(config.ingest.drop, db, holdRules(config));
+  return db === null ? [] : heldFiles(dropNames(config), db, holdRules(config));
 }
 
 function heldStarts(context: Context, exportName: ExportName, from: ResettableStatus): number[] {

@@ -5,7 +5,7 @@
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only page`, `period`, `light`, `fair`, `stall`, `follow`, `console`, `copy`, `start`, `revoke` | only this part |
+ * | `--only page`, `period`, `light`, `fair`, `stall`, `follow`, `console`, `copy`, `start`, `revoke`, `mapped` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
@@ -24,6 +24,7 @@ import { following } from './following.ts';
 import { growth } from './growth.ts';
 import { ingest } from './ingest.ts';
 import { light } from './light.ts';
+import { mapped } from './mapped.ts';
 import { pages } from './pages.ts';
 import { peers } from './peers.ts';
 import { periods } from './periods.ts';
@@ -67,7 +68,10 @@ async function main(): Promise<void> {
     command('generate', ...exports, ...subscriptions);
     if (values.only === 'copy') return keep('copy', 'without a copy', await copies(bench));
     if (values.only === 'revoke') return note(figureTable('at rest', await revocations(bench)));
-    const ingested = await ingest(bench);
+    const isMapped = isWanted('mapped') && values.peers !== true;
+    const inOtherShape = isMapped ? [await mapped({ ...bench, data: join(folder, 'mapped') })] : [];
+    if (values.only === 'mapped') return print(inOtherShape);
+    const ingested = [await ingest(bench), ...inOtherShape];
     const appliance = await startAppliance(bench.data);
     try {
       if (values.peers === true) keep('peers', 'the other', await peers(bench, appliance.url));
@@ -91,8 +95,8 @@ async function growthOf(folder: string): Promise<Figure[]> {
     : withBuilt(values.against, folder, (before) => growth(BUNDLE, before, options));
 }
 
-async function measureLimits(bench: Bench, appliance: Started, ingested: Row): Promise<void> {
-  const results = [ingested];
+async function measureLimits(bench: Bench, appliance: Started, ingested: readonly Row[]): Promise<void> {
+  const results = [...ingested];
   if (isWanted('page')) results.push(...(await pages(bench, appliance.url)));
   if (isWanted('period')) results.push(...(await periods(bench, appliance.url)));
   if (isWanted('light')) results.push(...(await light(bench, appliance.url)));

@@ -101,6 +101,7 @@ test('wrong usage is exit 2 with a hint on stderr and nothing on stdout', () => 
     [['help', 'vresion'], /^wirewatch: unknown command 'vresion'\n\(Did you mean version\?\)/],
     [['removed', '--help'], /^wirewatch: unknown command 'removed'/],
     [['--data', 'x', 'key', 'creat', '-h'], /^wirewatch: unknown command 'creat'\n\(Did you mean create\?\)/],
+    [['manual', 'con'], /^wirewatch: the manual has no topic "con"\. Did you mean concepts\? /],
     [
       ['manual', 'quickstart'],
       /^wirewatch: the manual has no topic "quickstart"\. Did you mean quick-start\? To list the topics, run: wirewatch manual\n$/,

@@ -60,6 +60,18 @@ test('the annotated file equals the one in config/, shows every default, and loa
   assert.deepEqual(loaded, defaults);
 });
 
+const OWN_SHAPE = {
+  enabled: true,
+  columns: {},
+  values: {},
+  constants: {},
+  csv: {},
+  time_format: '',
+  time_zone: '',
+  decimal: '.',
+  file_name: '',
+};
+
 test('the defaults', () => {
   const config = load({});
   assert.deepEqual(config, {
@@ -75,7 +87,7 @@ test('the defaults', () => {
       max_connections: 1000,
       max_connections_per_address: 100,
     },
-    exports: { newswire: { enabled: true }, imagewire: { enabled: true } },
+    exports: { newswire: OWN_SHAPE, imagewire: OWN_SHAPE },
     ingest: {
       drop: path.join(folder, 'drop'),
       quiet_ms: 500,

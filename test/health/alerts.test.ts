@@ -58,6 +58,7 @@ function file(members: Partial<FileRecord>): void {
     finished_at: NOW - HOUR_MS,
     rows_applied: 0,
     report: {},
+    mapping: null,
     destination: `somewhere/${lastNumber}`,
     ...members,
   });

@@ -78,7 +78,7 @@ describe('the monitor', () => {
     const file = { number, name, export: null, window_start: null, label: null, sha256: null, bytes: 1 };
     const times = { taken_at: NOW, finished_at: NOW };
     const result = { rows_applied: 0, report: { reason: 'no export file' }, destination: `refused/${name}` };
-    saveFile(store.writer, { ...file, ...times, ...result, outcome: 'refused' });
+    saveFile(store.writer, { ...file, ...times, ...result, outcome: 'refused', mapping: null });
   }
 
   function setWindows(status: WindowStatus): void {

@@ -49,6 +49,7 @@ async function fileOf(exportName: ExportName, rows: readonly ExportRow[]): Promi
     earliest: '2000-01-01T00:00:00Z',
     latest: '2027-01-01T00:00:00Z',
     exported_at_default: EXPORTED_AT_DEFAULT,
+    mapping: null,
     require_trailer: false,
     bad_rows: 'fail',
     errors_max: 100,

@@ -49,7 +49,15 @@ function file(members: Partial<FileRecord>): string {
   const times = { taken_at: NOW_MS - DAY_MS / 2, finished_at: NOW_MS - DAY_MS / 2 };
   saveFile(store.writer, {
     ...{ number: lastNumber, name, export: 'newswire', window_start: START, label: null, sha256: null },
-    ...{ bytes: 1, outcome: 'applied', ...times, rows_applied: 0, report: {}, destination: 'x' },
+    ...{
+      bytes: 1,
+      outcome: 'applied',
+      ...times,
+      rows_applied: 0,
+      report: {},
+      mapping: null,
+      destination: 'x',
+    },
     ...members,
   });
   return name;

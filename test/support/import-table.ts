@@ -34,12 +34,13 @@ export const ROOMS = listed({
   'wakeable-timer.ts': '',
   detection: 'bounded-map.ts seal.ts',
   limits: 'addresses.ts bounded-map.ts counted.ts pace.ts refused.ts store time.ts',
-  config: 'addresses.ts auth copy counted.ts detection nearest.ts operations refused.ts time-zone.ts time.ts',
+  config:
+    'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts time-zone.ts time.ts',
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
   auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
   windows: 'counted.ts detection store time.ts',
   log: 'counted.ts detection own-process.ts pace.ts refused.ts store time.ts',
-  exports: 'bounded-map.ts counted.ts detection nearest.ts refused.ts time.ts',
+  exports: 'bounded-map.ts counted.ts detection nearest.ts refused.ts time.ts zone-days.ts',
   drop: 'detection exports refused.ts store time.ts windows',
   ingest: `
     auth clock.ts counted.ts detection drop exports log pace.ts packed.ts refused.ts store thread-call.ts
@@ -47,12 +48,12 @@ export const ROOMS = listed({
   query: `
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'auth clock.ts counted.ts ingest log pace.ts refused.ts store time.ts version.ts wakeable-timer.ts',
+  copy: 'auth clock.ts counted.ts exports ingest log pace.ts refused.ts store time.ts version.ts wakeable-timer.ts',
   health: 'copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
-    auth config counted.ts detection drop error-codes.ts health ingest limits log nearest.ts
+    auth config counted.ts detection drop error-codes.ts exports health ingest limits log nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time.ts version.ts windows`,
   'tools/generate': 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
@@ -69,7 +70,7 @@ export const ROOMS = listed({
   admin: `
     auth bounded-map.ts clock.ts config detection drop health http ingest limits log logger.ts manual
     openapi operations pace.ts packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
-  console: 'admin auth detection operations time.ts',
+  console: 'admin auth detection exports operations time.ts',
   'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
   'appliance.ts': `
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest

@@ -37,7 +37,7 @@ function open(exports: readonly ExportName[] = EXPORT_NAMES): void {
     exports,
     write: (work) => writer.write({ kind: 'test' }, work),
     between: () => between(),
-    waitingWindows: (exportName) => waitingWindows(drop.root, exportName),
+    waitingWindows: (exportName) => waitingWindows(drop, exportName),
   });
 }
 

@@ -2,7 +2,7 @@
  * The map of windows with the list of those without data, and one window (api.ts). One query reads the states of all
  * windows of a span; map, list and actions are made from it, so they never disagree.
  */
-import { holdRules } from '../../config/load.ts';
+import { dropNames, holdRules } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import type { HeldFile } from '../../drop/waiting-names.ts';
 import {
@@ -170,7 +170,7 @@ interface Known extends Pick<WindowState, 'window_start' | 'since' | 'rows' | 'r
 
 /** The files that are held now, of all exports. */
 function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
-  return heldFiles(config.ingest.drop, db, holdRules(config));
+  return heldFiles(dropNames(config), db, holdRules(config));
 }
 
 /** @param span epoch milliseconds, `[from, to)` @param isEnabled whether the export is switched on */

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
 import { exportFilesIn } from '../../drop/waiting-names.ts';
-import { type ExportFileName, latestTime, parseFileName } from '../../exports/file-name.ts';
+import { type ExportFileName, latestTime, recordedFile } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
 import {
   type FileRecord,
@@ -57,7 +57,8 @@ export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): P
   const result = await finished(checking, between);
   if (result.kind !== 'read') return unread(files, waiting, number, result);
   const { sha256, bytes, ...counts } = result.counts;
-  const same = findSameContent(writer.db, file, sha256);
+  const { mapping } = checking.order;
+  const same = findSameContent(writer.db, file, { sha256, mapping });
   if (same !== null)
     return putAway(files, waiting, number, { outcome: 'repeated', sha256, ...counts, reason: sameAs(same) });
   if (!drop.take(waiting, number)) return null;
@@ -65,7 +66,7 @@ export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): P
   // Subscriptions may change before the rows are applied: then other rows are left out.
   const report = { ...counts, ...NO_COUNTS, unknown_rows: {}, bounds: { earliest, latest } };
   const record: FileRecord = {
-    ...recordOf(files, waiting, number, { outcome: 'applied', sha256, ...report }),
+    ...recordOf(files, waiting, number, { outcome: 'applied', sha256, mapping, ...report }),
     outcome: 'applying',
     finished_at: null,
     destination: null,
@@ -93,15 +94,16 @@ async function finished(checking: Reading, between: Ingest['between']): Promise<
 export async function applyBackfill(files: Ingest, record: FileRecord): Promise<FileRecord> {
   const { drop, writer, exports, between } = files;
   const { number, name } = record;
-  const parsed = parseFileName(name);
-  if (parsed.kind !== 'export') throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
+  const file = recordedFile(record);
+  if (file === null) throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
   // An earlier attempt of this run may have applied more than the caller's record says.
   let current = findFile(writer.db, number) ?? record;
   const source = drop.sourceAt(drop.takenPath(number, name));
   // As when it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
+  const { mapping } = record;
   const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
   const read = (rows_to_skip: number) =>
-    exports.read(source, parsed.file, name, { ...REREAD, ...bounds, rows_to_skip });
+    exports.read(source, file, name, { ...REREAD, ...bounds, mapping, rows_to_skip });
   const inTransaction: InParts['inTransaction'] = (rows_applied, counts, unknownRows) => {
     const { report } = current;
     const unknown_rows = sumOfUnknown(report.unknown_rows ?? {}, unknownRows);
@@ -164,11 +166,12 @@ export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord
   const { drop, writer } = files;
   const { name, sha256, rows_applied } = record;
   const { bounds: _, ...report } = record.report;
-  const parsed = parseFileName(name);
+  const dropped = recordedFile(record);
   const same =
-    parsed.kind === 'export' && sha256 !== null ? findSameContent(writer.db, parsed.file, sha256) : null;
-  const isWaiting = () =>
-    exportFilesIn(drop.root, recordedIn(writer.db)).some(({ file }) => file.name === name);
+    dropped !== null && sha256 !== null
+      ? findSameContent(writer.db, dropped, { sha256, mapping: record.mapping })
+      : null;
+  const isWaiting = () => exportFilesIn(drop, recordedIn(writer.db)).some(({ file }) => file.name === name);
   if (same === null && isWaiting()) return null;
   const { rows = 0 } = report;
   const reason =

@@ -8,6 +8,7 @@ import { grouped } from '../../counted.ts';
 import type { Waiting } from '../../drop/drop-folder.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
 import type { ExportFileName } from '../../exports/file-name.ts';
+import type { Mapping } from '../../exports/mapping.ts';
 import type { Operation } from '../../log/format.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
 import { statusAfter } from '../../windows/window-states.ts';
@@ -55,7 +56,8 @@ export async function ingestWindowFile(files: Ingest, waiting: WaitingWindow): P
       return unread(files, waiting, number, result);
     }
     const { sha256, bytes, ...counts } = result.counts;
-    const same = findSameContent(writer.db, file, sha256);
+    const { mapping } = reading.order;
+    const same = findSameContent(writer.db, file, { sha256, mapping });
     if (same !== null) {
       writer.rollback();
       const reason = sameAs(same);
@@ -66,7 +68,7 @@ export async function ingestWindowFile(files: Ingest, waiting: WaitingWindow): P
       return null;
     }
     const report = { ...applier.counts, ...counts };
-    const record = recordOf(files, waiting, number, { outcome: 'applied', sha256, ...report });
+    const record = recordOf(files, waiting, number, { outcome: 'applied', sha256, mapping, ...report });
     writer.commit(applier, fileOperation(record), () => save(files, record));
     finishFile(files, record);
     retireFailed(files, file);
@@ -131,6 +133,8 @@ interface Became<Outcome extends FileOutcome> extends FileReport {
   readonly outcome: Outcome;
   /** Null: it was not read to its end. */
   readonly sha256?: string | null;
+  /** With which it was applied. */
+  readonly mapping?: Mapping | null;
 }
 
 /** Takes a file that is not applied, records it with its window, and moves it to its folder. */
@@ -153,7 +157,7 @@ export function recordOf(
   files: FileStore,
   waiting: Waiting,
   number: number,
-  { outcome, sha256 = null, ...report }: Became<Exclude<FileOutcome, 'applying'>>,
+  { outcome, sha256 = null, mapping = null, ...report }: Became<Exclude<FileOutcome, 'applying'>>,
 ): FileRecord {
   const file = waiting.kind === 'export' ? waiting.file : null;
   const nowMs = files.now();
@@ -170,6 +174,7 @@ export function recordOf(
     finished_at: nowMs,
     rows_applied: 0,
     report,
+    mapping,
     destination: chooseDestination(files, outcome, waiting.name, number),
   };
 }

@@ -2,6 +2,7 @@
 import type { ExportName } from '../../detection/content-type.ts';
 import type { TimeBounds } from '../../exports/check-row.ts';
 import type { ExportFileName } from '../../exports/file-name.ts';
+import type { Mapping } from '../../exports/mapping.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
@@ -35,11 +36,14 @@ export interface FileRecord {
   readonly finished_at: number | null;
   readonly rows_applied: number;
   readonly report: FileReport;
+  /** With which the file was applied; null: it was in our own form. A replay reads it with that again. */
+  readonly mapping: Mapping | null;
   /** Relative to the drop folder; null while a backfill is applied, and when the file is gone. */
   readonly destination: string | null;
 }
 
-type Row = Omit<FileRecord, 'report'> & { readonly report: string };
+/** The mapping is a member of the report. */
+type Row = Omit<FileRecord, 'report' | 'mapping'> & { readonly report: string };
 
 const COLUMNS = `number, name, export, window_start, label, sha256, bytes, outcome, taken_at, finished_at, rows_applied,
   report, destination`;
@@ -78,7 +82,7 @@ export const SELECT_FILES_NOT_APPLIED = `
 const SELECT_SAME_CONTENT = `
   SELECT number FROM ingest_file
   WHERE sha256 = :sha256 AND outcome = 'applied' AND export = :export
-    AND window_start IS :window_start AND label IS :label
+    AND window_start IS :window_start AND label IS :label AND report -> '$.mapping' IS :mapping
   LIMIT 1`;
 
 /** @param clauses what follows FROM */
@@ -89,8 +93,9 @@ function select(db: Database, clauses: string, ...values: unknown[]): FileRecord
     .map(fromRow);
 }
 
-export function saveFile(db: Database, record: FileRecord): void {
-  db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(record.report) });
+export function saveFile(db: Database, { mapping, report, ...record }: FileRecord): void {
+  const all = mapping === null ? report : { ...report, mapping };
+  db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(all) });
 }
 
 /** How many files were refused so far, also those whose records are gone. */
@@ -192,13 +197,18 @@ export function filesNamed(db: Database, name: string): FileRecord[] {
   return select(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
 }
 
-/** The number of the applied file with the same content for this window or label. */
-export function findSameContent(db: Database, file: ExportFileName, sha256: string): number | null {
+/** The number of the applied file with the same content for this window or label, read with the same mapping. */
+export function findSameContent(
+  db: Database,
+  file: ExportFileName,
+  { sha256, mapping }: { readonly sha256: string; readonly mapping: Mapping | null },
+): number | null {
   const wanted = {
     export: file.export,
     window_start: file.kind === 'window' ? file.window_start : null,
     label: file.kind === 'backfill' ? file.label : null,
     sha256,
+    mapping: mapping === null ? null : JSON.stringify(mapping),
   };
   return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
 }
@@ -231,7 +241,8 @@ export function expiredFiles(db: Database, beforeMs: number, after: number, limi
 }
 
 function fromRow(row: Row): FileRecord {
-  return { ...row, report: JSON.parse(row.report) };
+  const { mapping = null, ...report } = JSON.parse(row.report);
+  return { ...row, report, mapping };
 }
 
 /** A file's record in the API's names. */

@@ -2,7 +2,7 @@
 import { counted } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
 import { nullOfFileError } from '../../drop/file-errors.ts';
-import { exportFilesIn, type HeldFile, heldOf } from '../../drop/waiting-names.ts';
+import { type DropNames, exportFilesIn, type HeldFile, heldOf } from '../../drop/waiting-names.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import { type HoldRules, heldBy } from '../../windows/holding.ts';
@@ -10,9 +10,9 @@ import { type ResettableStatus, statusPhrase } from '../../windows/window-states
 import { recordedIn } from './finished-file.ts';
 
 /** In order of their windows; none if the drop folder cannot be read, since an alert says that. */
-export function heldFiles(root: string, db: Database, rules: HoldRules): HeldFile[] {
+export function heldFiles(drop: DropNames, db: Database, rules: HoldRules): HeldFile[] {
   try {
-    return heldOf(exportFilesIn(root, recordedIn(db)), heldBy(db, rules));
+    return heldOf(exportFilesIn(drop, recordedIn(db)), heldBy(db, rules));
   } catch (error) {
     return nullOfFileError(error) ?? [];
   }

@@ -5,7 +5,8 @@
 import { basename, dirname, join } from 'node:path';
 import { isFileError } from '../../drop/file-errors.ts';
 import { entriesIn, renameIn, syncIn } from '../../drop/own-folder.ts';
-import { parseFileName } from '../../exports/file-name.ts';
+import type { DropNames } from '../../drop/waiting-names.ts';
+import { type NameParser, unnumberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
 import { type FileStore, nextNumber } from './finished-file.ts';
 
@@ -18,11 +19,15 @@ const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to 
 export function moveOrphaned(files: FileStore): void {
   const { drop, writer, log } = files;
   if (writer.db.prepare<unknown[], { is_due: number }>(SELECT_TO_READ).get()?.is_due !== 1) return;
-  const paths = orphanedFiles(writer.db, drop.root);
+  const paths = orphanedFiles(writer.db, drop);
   const errors: unknown[] = [];
   for (const path of paths) {
     try {
-      renameIn(drop.root, path, drop.takenPath(nextNumber(files), droppedName(basename(path)) ?? ''));
+      renameIn(
+        drop.root,
+        path,
+        drop.takenPath(nextNumber(files), droppedName(basename(path), drop.parse) ?? ''),
+      );
     } catch (error) {
       if (!isFileError(error)) throw error;
       errors.push(error);
@@ -38,14 +43,14 @@ export function moveOrphaned(files: FileStore): void {
 }
 
 /** @returns their paths in the drop folder */
-export function orphanedFiles(db: Database, drop: string): string[] {
+export function orphanedFiles(db: Database, { root, parse }: DropNames): string[] {
   const rows = db.prepare<unknown[], { destination: string }>(SELECT_DESTINATIONS).all();
   const recorded = new Set(rows.map(({ destination }) => destination));
-  return entriesIn(drop, 'archive')
+  return entriesIn(root, 'archive')
     .filter((day) => day.isDirectory())
     .flatMap((day) =>
-      entriesIn(drop, join('archive', day.name))
-        .filter((entry) => entry.isFile() && droppedName(entry.name) !== null)
+      entriesIn(root, join('archive', day.name))
+        .filter((entry) => entry.isFile() && droppedName(entry.name, parse) !== null)
         .map((entry) => join('archive', day.name, entry.name)),
     )
     .filter((path) => !recorded.has(path));
@@ -55,10 +60,7 @@ export function orphanedFiles(db: Database, drop: string): string[] {
 const SKIPPED_NOTES = /\.(ndjson|csv)(\.(gz|zst))?\.skipped\.ndjson$/;
 
 /** The name under which an archived file was dropped: without the number added where the name was in use. */
-function droppedName(name: string): string | null {
+function droppedName(name: string, parse: NameParser): string | null {
   if (SKIPPED_NOTES.test(name)) return null;
-  for (const candidate of [name, name.replace(/\.\d+(\.\d+)?(?=\.(ndjson|csv)(\.(gz|zst))?$)/, '')]) {
-    if (parseFileName(candidate).kind === 'export') return candidate;
-  }
-  return null;
+  return [name, unnumberedName(name)].find((one) => parse(one).kind === 'export') ?? null;
 }

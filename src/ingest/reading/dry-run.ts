@@ -1,27 +1,61 @@
 /** Reads an export file as ingest would, without changing anything: for `ingest validate` and `ingest explain`. */
 import { now } from '../../clock.ts';
 import { type Known, merge } from '../../detection/merge.ts';
+import { Bad } from '../../exports/article-address.ts';
 import { type ExportFileName, timesOf } from '../../exports/file-name.ts';
+import type { Origin } from '../../exports/mapping.ts';
 import { DetectionRows } from '../../log/detection-rows.ts';
 import type { Database } from '../../store/database.ts';
 import { type ApplyCounts, findKnown, NO_COUNTS } from '../apply/apply-rows.ts';
-import { type ReadingOrder, type ReadingResult, type ReadingSinks, readExport } from './read-export.ts';
+import {
+  type ReadingOrder,
+  type ReadingResult,
+  type ReadingSinks,
+  type ReadRow,
+  readExport,
+} from './read-export.ts';
 import { type RowBatch, scoringOf } from './row-batch.ts';
 
-export type ReadingRules = Pick<ReadingOrder, 'earliest' | 'require_trailer' | 'bad_rows'>;
+export type ReadingRules = Pick<ReadingOrder, 'earliest' | 'require_trailer' | 'bad_rows' | 'mapping'>;
 
 /** @param rules without `streams`, every stream counts as existing */
 export function checkExport(
   path: string,
   file: ExportFileName,
   rules: ReadingRules & Partial<Pick<ReadingOrder, 'streams' | 'licensed'>>,
-  sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress'>>,
+  sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress' | 'onRow'>>,
 ): Promise<ReadingResult> {
   const order = { source: { path, found: null }, file, ...timesOf(file, now()), rows_to_skip: 0 };
   const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, licensed: [] };
   const photoPath = (sourceInternalId: number) => `/photos/${sourceInternalId}`;
   return readExport({ ...order, ...all, ...rules }, { photoPath, ...sinks });
 }
+
+/** What the columns of the first rows were read as. */
+export class FirstRows {
+  readonly rows: { readonly line: number; readonly columns: Readonly<Record<string, ReadValue>> }[] = [];
+
+  readonly add = ({ line, raw, origin }: ReadRow): void => {
+    if (this.rows.length === FIRST_ROWS) return;
+    const columns = Object.entries(raw).map(([name, value]) => {
+      const isBad = value instanceof Bad;
+      const read = isBad ? null : value;
+      const constant = origin?.has(name) === false ? { constant: true } : {};
+      const unreadable = isBad ? { unreadable: true } : {};
+      return [name, { value: read, ...origin?.of(name, read), ...constant, ...unreadable }] as const;
+    });
+    this.rows.push({ line, columns: Object.fromEntries(columns) });
+  };
+}
+
+/** The file's own column and value, where a mapping gives them others. */
+export type ReadValue = {
+  readonly value: unknown;
+  readonly constant?: boolean;
+  readonly unreadable?: boolean;
+} & ReturnType<Origin['of']>;
+
+const FIRST_ROWS = 3;
 
 export interface Effect extends ApplyCounts {
   rows: number;

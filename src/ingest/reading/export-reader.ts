@@ -76,10 +76,16 @@ export class ExportReader {
   ): Reading {
     const subscribers = this.#subscribers();
     const { settings, now, onProgress } = this.#options;
-    const { earliest_time: earliest, require_trailer, bad_rows, drop } = settings;
+    const { earliest_time: earliest, require_trailer, bad_rows, drop, mappings } = settings;
     const order: ReaderOrder = {
       ...{ source, file, ...timesOf(file, now()), earliest, require_trailer, bad_rows, drop },
-      ...{ errors_max: ERRORS_READ_MAX, rows_to_skip: 0, check_only: false, skipped_path: null },
+      ...{
+        mapping: mappings[file.export],
+        errors_max: ERRORS_READ_MAX,
+        rows_to_skip: 0,
+        check_only: false,
+        skipped_path: null,
+      },
       ...subscribers,
       ...options,
     };

@@ -20,6 +20,7 @@ import { csvEntries } from '../../exports/csv.ts';
 import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../../exports/error-groups.ts';
 import type { ExportFileName } from '../../exports/file-name.ts';
 import type { RawEntry } from '../../exports/lines.ts';
+import type { Mapping } from '../../exports/mapping.ts';
 import { ndjsonEntries } from '../../exports/ndjson.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../../exports/unpacking.ts';
 import { parseSeconds } from '../../time.ts';
@@ -30,6 +31,8 @@ export interface ReadingOrder extends TimeBounds {
   readonly source: ExportSource;
   readonly file: ExportFileName;
   readonly exported_at_default: string;
+  /** What the shape of the file is; null: our own form. */
+  readonly mapping: Mapping | null;
   readonly require_trailer: boolean;
   /** Whether an invalid row fails the file, or is skipped, unless most are invalid. */
   readonly bad_rows: 'fail' | 'skip';
@@ -49,10 +52,15 @@ export interface ReadingSinks {
   readonly memory?: ArrayBuffer[];
   /** Receives each batch; the next one follows when it resolves. Without it, rows are only checked. */
   readonly onBatch?: (batch: RowBatch) => Promise<void> | void;
+  /** Called for each row that could be read, with what it was read as. */
+  readonly onRow?: (row: ReadRow) => void;
   /** Called for each skipped row. */
   readonly onBadRow?: (bad: BadRow) => void;
   readonly onProgress?: (rows: number) => void;
 }
+
+/** `origin`: the row as the file has it, under a mapping. */
+export type ReadRow = Pick<Extract<RawEntry, { kind: 'row' }>, 'line' | 'raw' | 'origin'>;
 
 export type BadRow = { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown };
 
@@ -66,6 +74,8 @@ export interface ReadingCounts {
   readonly ignored_columns: readonly string[];
   /** Rows whose `article_publisher_name` was dropped, because they have no `article_publisher_id`. */
   readonly names_without_id: number;
+  /** Rows of print articles whose URL customers do not see, because their account has no licence. */
+  readonly urls_withheld: number;
 }
 
 export type ReadingResult =
@@ -101,8 +111,8 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
   const reading = new Reading(order, sinks);
   try {
     const entries = file.form.startsWith('csv')
-      ? csvEntries(content.chunks, file.export)
-      : ndjsonEntries(content.chunks);
+      ? csvEntries(content.chunks, file.export, order.mapping)
+      : ndjsonEntries(content.chunks, order.mapping);
     for await (const group of entries) {
       for (const entry of group) {
         const full = reading.take(entry);
@@ -125,6 +135,8 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
   }
 }
 
+const NO_VALUE = { column: null, value: null } as const;
+
 class Reading {
   rows = 0;
   isOver = false;
@@ -144,6 +156,7 @@ class Reading {
   readonly #skippedErrors: LineError[] = [];
   #skippedErrorsTotal = 0;
   #namesWithoutId = 0;
+  #urlsWithheld = 0;
   #trailer: { readonly line: number; readonly rows: number } | null = null;
   readonly #unknown = new Map<string, number>();
   readonly #unknownOfBatch = new Map<string, number>();
@@ -167,7 +180,7 @@ class Reading {
   /** @returns a batch once it is full */
   take(entry: RawEntry): RowBatch | null {
     if (this.#trailer !== null) {
-      this.#fail(entry.line, 'no lines after the end_of_export line');
+      this.#fail({ line: entry.line, ...NO_VALUE, expected: 'no lines after the end_of_export line' });
       return null;
     }
     switch (entry.kind) {
@@ -175,7 +188,7 @@ class Reading {
         this.#trailer = entry;
         return null;
       case 'bad file':
-        this.#fail(entry.line, entry.error.expected, entry.error.column, entry.error.value);
+        this.#fail({ line: entry.line, ...entry.error });
         return null;
       case 'bad row':
         this.rows += 1;
@@ -208,10 +221,10 @@ class Reading {
     if (trailer === null) {
       const { file, require_trailer } = this.#order;
       if (require_trailer && !file.form.startsWith('csv') && !this.isOver)
-        this.#fail(0, 'a last line {"end_of_export":true,"rows":N}');
+        this.#fail({ line: 0, ...NO_VALUE, expected: 'a last line {"end_of_export":true,"rows":N}' });
     } else if (trailer.rows !== this.rows) {
       const expected = `${this.rows}, the number of rows in the file`;
-      this.#fail(trailer.line, expected, 'rows', trailer.rows);
+      this.#fail({ line: trailer.line, column: 'rows', value: trailer.rows, expected });
     }
   }
 
@@ -233,6 +246,7 @@ class Reading {
       unknown_rows: Object.fromEntries(this.#unknown),
       ignored_columns: [...this.#ignored].sort(),
       names_without_id: this.#namesWithoutId,
+      urls_withheld: this.#urlsWithheld,
     };
   }
 
@@ -244,10 +258,12 @@ class Reading {
     return { kind: 'bad', counts, rows_with_errors: this.#rowsWithErrors, ...errors };
   }
 
-  #check({ line, raw }: Extract<RawEntry, { kind: 'row' }>): void {
+  #check(read: ReadRow): void {
+    const { line, raw, origin } = read;
+    this.#sinks.onRow?.(read);
     const checked = checkRow(raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
-      this.#bad(line, checked.errors, raw);
+      this.#bad(line, origin === null ? checked.errors : checked.errors.map((one) => origin.named(one)), raw);
       return;
     }
     const { row, isNameDropped } = checked;
@@ -255,13 +271,16 @@ class Reading {
     if (this.#streams?.has(stream) === false) this.#countUnknown(stream);
     else {
       if (isNameDropped) this.#namesWithoutId += 1;
-      if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(row);
+      const isLicensed = this.#licensed.has(row.subscription_id);
+      const shown = shownUrl(row.article_url, row.article_print, isLicensed);
+      if (shown !== row.article_url) this.#urlsWithheld += 1;
+      if (this.#errorsTotal === 0 && this.#sinks.onBatch !== undefined) this.#append(row, shown);
     }
   }
 
-  #append(row: ExportRow): void {
+  /** @param shown the URL that customers see */
+  #append(row: ExportRow, shown: string | null): void {
     const contentType = this.#contentType;
-    const shown = shownUrl(row.article_url, row.article_print, this.#licensed.has(row.subscription_id));
     const isWithheld = shown !== row.article_url;
     this.#batch.add({
       id: formatDetectionId(contentType, row.subscription_id, row.source_internal_id, row.article_id),
@@ -294,8 +313,8 @@ class Reading {
     this.isOver = this.#errorsTotal >= this.#order.errors_max;
   }
 
-  #fail(line: number, expected: string, column: string | null = null, value: unknown = null): void {
-    this.#note({ line, column, value, expected });
+  #fail(error: LineError): void {
+    this.#note(error);
     this.isOver = true;
   }
 

@@ -5,9 +5,10 @@
  * applied, they may be those of another customer: they are left out, and not counted.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import { reasonOfFile } from '../../drop/file-errors.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
-import { parseFileName } from '../../exports/file-name.ts';
+import { recordedFile } from '../../exports/file-name.ts';
 import { removedSubscriptions } from '../../log/detection-rows.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, type InParts, REREAD } from '../apply/backfill.ts';
@@ -37,14 +38,14 @@ export async function replay(
 
   /** @returns why the file could not be read; null when it was */
   async function replayFile(record: FileRecord): Promise<string | null> {
-    const parsed = parseFileName(record.name);
-    const { destination } = record;
-    if (parsed.kind !== 'export' || destination === null || !isThereIn(drop.root, destination))
+    const file = recordedFile(record);
+    const { destination, mapping } = record;
+    if (file === null || destination === null || !isThereIn(drop.root, destination))
       return 'the file is no longer in the archive';
     const source = drop.sourceAt(destination);
     const { streams, former } = exports.streamsAt(removed, record.finished_at ?? record.taken_at);
     const read = (rows_to_skip: number) =>
-      exports.read(source, parsed.file, destination, { ...REREAD, streams, rows_to_skip });
+      exports.read(source, file, destination, { ...REREAD, mapping, streams, rows_to_skip });
     let unknown_rows: Record<string, number> = {};
     const inTransaction: InParts['inTransaction'] = (_, applied, unknownRows) => {
       Object.assign(counts, sumOf(counts, applied));
@@ -56,15 +57,20 @@ export async function replay(
     if (result.kind === 'bad') return 'the file does not match the export format';
     if (result.kind !== 'read') return result.reason;
     for (const stream of former) delete unknown_rows[stream];
-    noteUnknownRows(ingest, record, unknown_rows);
+    noteLeftOut(ingest, record, { unknown_rows, urls_withheld: result.counts.urls_withheld });
     return null;
   }
 }
 
-/** Rows without a subscription, and their alert, are those of the last reading. */
-function noteUnknownRows({ writer }: FileStore, record: FileRecord, unknown_rows: UnknownRows): void {
-  if (JSON.stringify(record.report.unknown_rows ?? {}) === JSON.stringify(unknown_rows)) return;
-  const report = { ...record.report, unknown_rows };
+/** Rows without a subscription, and their alert, are those of the last reading; so are those without their URL. */
+function noteLeftOut(
+  { writer }: FileStore,
+  record: FileRecord,
+  leftOut: { readonly unknown_rows: UnknownRows; readonly urls_withheld: number },
+): void {
+  const { unknown_rows = {}, urls_withheld = 0 } = record.report;
+  if (isDeepStrictEqual({ unknown_rows, urls_withheld }, leftOut)) return;
+  const report = { ...record.report, ...leftOut };
   writer.write(operationOf(record), () => saveFile(writer.db, { ...record, report }));
 }
 

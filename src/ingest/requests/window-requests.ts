@@ -2,7 +2,7 @@
 
 import { reasonOfFile } from '../../drop/file-errors.ts';
 import { exportFilesIn } from '../../drop/waiting-names.ts';
-import { parseFileName, switchedOff } from '../../exports/file-name.ts';
+import { recordedFile, switchedOff } from '../../exports/file-name.ts';
 import { formatMs } from '../../time.ts';
 import { expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
@@ -42,7 +42,7 @@ async function droppedFile(
   { drop, writer, now }: FileStore,
   request: RequestOf<'reset'>,
 ): Promise<WaitingWindow | 'still written' | null> {
-  const [newest] = exportFilesIn(drop.root, recordedIn(writer.db))
+  const [newest] = exportFilesIn(drop, recordedIn(writer.db))
     .flatMap(({ file, path }) => {
       if (file.kind !== 'window' || file.export !== request.export) return [];
       if (file.window_start !== request.window_start) return [];
@@ -60,11 +60,11 @@ async function droppedFile(
 function failedFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): WaitingWindow | null {
   for (const record of filesLeft(writer.db, request.export, request.window_start)) {
     const path = record.destination ?? '';
-    const parsed = parseFileName(record.name);
+    const file = recordedFile(record);
     const snapshot = drop.snapshot(path);
-    if (typeof snapshot !== 'string' && parsed.kind === 'export' && parsed.file.kind === 'window') {
+    if (typeof snapshot !== 'string' && file?.kind === 'window') {
       const { name } = record;
-      return { kind: 'export', name, path, snapshot, file: parsed.file, isFinal: true, isReadAgain: true };
+      return { kind: 'export', name, path, snapshot, file, isFinal: true, isReadAgain: true };
     }
     // Somebody removed the file: its record must not hide an older one.
     writer.write({ kind: 'file gone', file: record.number, name: record.name }, () =>

@@ -118,7 +118,7 @@ export class Ingester {
       exports: settings.enabled_exports,
       write: (work) => writer.write({ kind: 'look for missing windows' }, work),
       between: this.#between,
-      waitingWindows: (exportName) => waitingWindows(drop.root, exportName),
+      waitingWindows: (exportName) => waitingWindows(drop, exportName),
     });
     this.#removals = removalRetries(ingest);
     this.lostEnd = new LostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });

@@ -1,6 +1,8 @@
 /** What the ingest thread is started with, the calls that it serves, and its events. */
 
 import type { DropSettings } from '../../drop/readiness.ts';
+import type { OwnNames } from '../../exports/file-name.ts';
+import type { Mappings } from '../../exports/mapping.ts';
 import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
 import type { CopyState } from '../../store/copy-state.ts';
@@ -19,6 +21,8 @@ export interface IngestSettings
     Pick<ReadingOrder, 'require_trailer' | 'bad_rows'> {
   readonly data: string;
   readonly drop: string;
+  readonly file_names: OwnNames;
+  readonly mappings: Mappings;
   readonly rescan_seconds: number;
   readonly archive_days: number;
   /** As the API writes times. */

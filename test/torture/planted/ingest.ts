@@ -53,6 +53,15 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     'at: [-HAS_OPEN_FILES-]{+false+} ?': 'a folder cannot be exchanged while it is used',
     '[-!isTrusted(lstatSync(next)) ||-]': 'only the operator makes links on the way to the drop folder',
   }),
+  ...faultsIn('ingest/requests/replay.ts', 'other-shapes', {
+    '...REREAD, [-mapping, -]streams': 'an archived file is replayed with the mapping of its first reading',
+  }),
+  ...faultsIn('ingest/files/file-record.ts', 'other-shapes', {
+    "[- AND report -> '$.mapping' IS :mapping-]": 'the same file is read again under a changed mapping',
+  }),
+  ...faultsIn('zone-days.ts', 'mapping', {
+    'last.epochMilliseconds + Math.[-max-]{+min+}(': 'a local time that exists twice is an error of its row',
+  }),
   ...faultsIn('drop/readiness.ts', 'ready-files', {
     'if (unchangedMs {++ 1 +}< settings.quiet_ms)': 'a file must be unchanged for quiet_ms',
   }),

@@ -89,7 +89,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     "[-'secure_delete = ON',-]": 'removed rows are nowhere in the database file',
   }),
   ...faultsIn('ingest/requests/replay.ts', 'removal', {
-    '...REREAD, [-streams, -]rows_to_skip': 'a replay brings no removed rows back',
+    'mapping, [-streams, -]rows_to_skip': 'a replay brings no removed rows back',
   }),
   ...faultsIn('copy/restore.ts', 'restore', {
     '[-replaced.parted !== null ? replaced.parted-]{+true ? (replaced.parted ?? Number.POSITIVE_INFINITY)+} : monthBeforeEnd(db)':

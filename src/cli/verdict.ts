@@ -1,0 +1,123 @@
+/** What `ingest validate` says of a file: the document, and its text. */
+import { counted, grouped } from '../counted.ts';
+import { EXPORT_COLUMNS } from '../exports/columns.ts';
+import { type ErrorGroup, errorText } from '../exports/error-groups.ts';
+import type { ExportFileName } from '../exports/file-name.ts';
+import type { FirstRows, ReadValue } from '../ingest/reading/dry-run.ts';
+import type { ReadingResult } from '../ingest/reading/read-export.ts';
+import { nearest } from '../nearest.ts';
+import { SHOW_URLS, withheldText } from '../operations/status-views.ts';
+import { joined, table } from '../text-layout.ts';
+import { formatMs } from '../time.ts';
+
+const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
+
+/** Why a file was not read. */
+type Unread = { readonly unread: string | null };
+type Shown = { readonly mapped: boolean; readonly first_rows: FirstRows['rows'] };
+export type Verdict = ReturnType<typeof verdictOf>;
+
+/**
+ * @param named null if the name is not that of an export file
+ * @param result null if the file was not read
+ */
+export function verdictOf(
+  file: string,
+  named: ExportFileName | null,
+  result: ReadingResult | null,
+  { unread = null, mapped = false, first_rows = [] }: Partial<Unread & Shown> = {},
+) {
+  const bad = result?.kind === 'bad' ? result : null;
+  return {
+    file,
+    valid: result?.kind === 'read',
+    export: named?.export ?? null,
+    window_start: named?.kind === 'window' ? formatMs(named.window_start) : null,
+    label: named?.kind === 'backfill' ? named.label : null,
+    rows: result?.counts.rows ?? 0,
+    /** Why it is not valid, if the cause is not in single rows. */
+    reason: result !== null && 'reason' in result ? result.reason : unread,
+    errors_total: bad?.errors_total ?? 0,
+    rows_with_errors: bad?.rows_with_errors ?? 0,
+    errors: bad?.errors ?? [],
+    /** All errors by column and kind. */
+    error_groups: bad?.error_groups ?? [],
+    ignored_columns: result?.counts.ignored_columns ?? [],
+    /** Rows whose publisher name is ignored, because they have no article_publisher_id. */
+    names_without_id: result?.counts.names_without_id ?? 0,
+    /** Rows of print articles whose article_url customers do not see without a licence of their account. */
+    urls_withheld: result?.counts.urls_withheld ?? 0,
+    /** Whether the export has a mapping, by its settings. */
+    mapped,
+    /** What the columns of the first rows were read as. */
+    first_rows,
+  };
+}
+
+export function verdictText(verdict: Verdict): string {
+  const about =
+    verdict.export === null
+      ? ''
+      : ` (${verdict.export} ${verdict.window_start ?? `backfill ${verdict.label}`})`;
+  const notes = [
+    verdict.ignored_columns.length > 0 &&
+      `ignored columns: ${verdict.ignored_columns.map(withSuggestion).join(', ')}`,
+    verdict.names_without_id > 0 &&
+      `${counted(verdict.names_without_id, 'row')} with article_publisher_name but without article_publisher_id: the name is ignored`,
+    verdict.urls_withheld > 0 && `${withheldText(verdict.urls_withheld)}. ${SHOW_URLS}`,
+  ];
+  const read = verdict.mapped && firstRowsText(verdict.first_rows);
+  if (verdict.valid) return joined('\n', [`valid: ${counted(verdict.rows, 'row')}${about}`, ...notes, read]);
+  const errors = verdict.error_groups.map(groupText);
+  const grouped = verdict.error_groups.reduce((sum, { count }) => sum + count, 0);
+  const left = verdict.errors_total - grouped;
+  const more = left > 0 && `  … ${counted(left, 'error')} of other kinds`;
+  const why = verdict.reason ?? `${counted(verdict.errors_total, 'error')} in ${rowsText(verdict)}`;
+  return joined('\n', [`invalid: ${why}${about}`, ...errors, more, ...notes, read]);
+}
+
+/** The columns of the first rows: where they are in the file, and what each was read as. */
+function firstRowsText(rows: FirstRows['rows']): string | false {
+  const names = [...new Set(rows.flatMap(({ columns }) => Object.keys(columns)))];
+  if (names.length === 0) return false;
+  const nameInFile = (name: string) => {
+    const reads = rows.flatMap(({ columns }) => columns[name] ?? []);
+    if (reads.every(({ constant }) => constant === true)) return '(constant)';
+    return reads.find(({ column_in_file }) => column_in_file !== undefined)?.column_in_file ?? name;
+  };
+  return `first rows:\n${table(names, [
+    { title: 'COLUMN', value: (name) => name },
+    { title: 'IN THE FILE', value: nameInFile },
+    ...rows.map(({ line, columns }) => ({
+      title: `LINE ${line}`,
+      value: (name: string) => readText(columns[name]),
+    })),
+  ])}`;
+}
+
+/** `"62,5" as 62.5` */
+function readText(read: ReadValue | undefined): string {
+  if (read === undefined) return '';
+  const value = JSON.stringify(read.value);
+  if (read.value_in_file === undefined) return value;
+  return `${JSON.stringify(read.value_in_file)}${read.unreadable ? ', unreadable' : ` as ${value}`}`;
+}
+
+/** If the file as a whole breaks the format, no row has errors. */
+function rowsText({ rows_with_errors, rows }: Verdict): string {
+  const all = counted(rows, 'row');
+  return rows_with_errors === 0 || rows === 1 ? all : `${grouped(rows_with_errors)} of ${all}`;
+}
+
+function groupText({ count, lines, ...error }: ErrorGroup): string {
+  const shown = `${lines.length === 1 ? 'line' : 'lines'} ${lines.join(', ')}${count > lines.length ? ', …' : ''}`;
+  const where = count > 1 ? `${counted(count, 'time')}, ${shown}` : shown;
+  const advice = error.what_to_do === undefined ? '' : `\n    ${error.what_to_do}`;
+  return `  ${errorText(error, count > 1 ? 'for example ' : '')} (${where})${advice}`;
+}
+
+/** An ignored column may be a misspelt one. */
+function withSuggestion(name: string): string {
+  const column = nearest(name, COLUMN_NAMES, 3);
+  return column === null ? name : `${name} (did you mean ${column}?)`;
+}

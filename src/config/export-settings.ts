@@ -1,0 +1,223 @@
+/**
+ * The settings of one export: whether it is in use, and how its files differ from the export format (manual,
+ * your-exports.md). What they mean is in exports/.
+ */
+import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
+import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
+import { Bad } from '../exports/article-address.ts';
+import { readValue } from '../exports/check-row.ts';
+import { EXPORT_COLUMNS, exportColumn } from '../exports/columns.ts';
+import type { OwnNames } from '../exports/file-name.ts';
+import type { Mapping, Mappings } from '../exports/mapping.ts';
+import { nameFormat, timeFormat } from '../exports/time-format.ts';
+import { nearest } from '../nearest.ts';
+import { zoneName } from '../time-zone.ts';
+import { shown } from './raw-value.ts';
+
+const FIXED_OFFSET = /^[+-]([01]\d|2[0-3]):[0-5]\d$/;
+
+FormatRegistry.Set(
+  'setting-zone',
+  (text) => text === '' || FIXED_OFFSET.test(text) || zoneName(text) !== null,
+);
+FormatRegistry.Set('setting-time-format', (text) => text === '' || isTimeFormat(text));
+FormatRegistry.Set('setting-file-name', (text) => text === '' || isFileName(text));
+
+const Value = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
+
+/** @param problems what is wrong with a table of the right types, by its members */
+function table<Schema extends TSchema>(
+  schema: Schema,
+  description: string,
+  expected: string,
+  problems: (value: Static<Schema>) => string[],
+): Schema {
+  return { ...schema, default: {}, description, expected, problems };
+}
+
+export function exportSettings(exportName: ExportName) {
+  return Type.Object(
+    {
+      enabled: Type.Boolean({
+        default: true,
+        description: `Whether the ${exportName} export is in use. If false, its files are refused, it has no streams, and as_of and health ignore it.`,
+      }),
+      columns: table(
+        Type.Record(Type.String(), Type.String({ minLength: 1, maxLength: 1000 })),
+        'For columns that have another name in the files: our name = theirs.',
+        'a table such as { subscription_id = "Customer" }',
+        (columns) => Object.keys(columns).flatMap((name) => columnProblems(name, exportName)),
+      ),
+      values: table(
+        Type.Record(Type.String(), Type.Record(Type.String(), Value)),
+        'For columns whose values are written otherwise: theirs = ours. An empty text is no value.',
+        'a table such as { article_print = { "Y" = true, "N" = false } }',
+        (values) =>
+          Object.entries(values).flatMap(([name, theirs]) => [
+            ...columnProblems(name, exportName),
+            ...Object.entries(theirs).flatMap(([text, value]) =>
+              valueProblems(`${name}.${text}`, name, value, exportName),
+            ),
+          ]),
+      ),
+      constants: table(
+        Type.Record(Type.String(), Value),
+        'Values of columns that the files lack.',
+        'a table such as { source_language = "de" }',
+        (constants) =>
+          Object.entries(constants).flatMap(([name, value]) => [
+            ...columnProblems(name, exportName),
+            ...valueProblems(name, name, value, exportName),
+          ]),
+      ),
+      csv: table(
+        Type.Object(
+          {
+            delimiter: Type.Optional(Type.String()),
+            quote: Type.Optional(Type.String()),
+            encoding: Type.Optional(Type.String()),
+            header: Type.Optional(Type.Array(Type.String(), { maxItems: 1000 })),
+          },
+          { additionalProperties: false },
+        ),
+        'How CSV files are written: delimiter (","), quote ("\\""; empty for none), encoding ("utf-8", or another label of the Encoding Standard), and header: the names of the columns, if the files have no header line.',
+        'a table of delimiter, quote, encoding and header, such as { delimiter = ";", encoding = "windows-1252" }',
+        csvProblems,
+      ),
+      time_format: Type.String({
+        maxLength: 100,
+        format: 'setting-time-format',
+        expected:
+          'empty, or a format of YYYY or YY, MM or M, DD or D, HH or H (hh or h with A), mm, ss, S (fractions), Z (offset), such as DD.MM.YYYY HH:mm:ss',
+        default: '',
+        description: 'How times are written. ISO 8601 with Z or an offset is always read.',
+      }),
+      time_zone: Type.String({
+        format: 'setting-zone',
+        expected: 'empty, an IANA time zone such as Europe/Berlin, or an offset such as +01:00',
+        default: '',
+        description:
+          'Time zone of times without an offset, and of file_name. Empty: such a time is an error, and file_name is in UTC.',
+      }),
+      decimal: Type.Union([Type.Literal('.'), Type.Literal(',')], {
+        default: '.',
+        description: 'Decimal separator of numbers in text.',
+      }),
+      file_name: Type.String({
+        maxLength: 150,
+        format: 'setting-file-name',
+        expected:
+          'empty, or the name of a file with the start of its window, such as hits_{YYYYMMDD}_{HHmm}.csv; it ends in neither .tmp, .part nor .partial, and begins with no dot',
+        default: '',
+        description:
+          'Another name that the files of windows may have: the start of the window, in time_zone, by the letters of time_format in braces.',
+      }),
+    },
+    { additionalProperties: false },
+  );
+}
+
+type ExportSettings = Static<ReturnType<typeof exportSettings>>;
+type AllExports = Readonly<Record<ExportName, ExportSettings>>;
+
+/** What ingest needs of the settings: plain data. */
+export function exportShapes({ exports }: { readonly exports: AllExports }): {
+  readonly mappings: Mappings;
+  readonly file_names: OwnNames;
+} {
+  return {
+    mappings: perExport((name) => mappingOf(exports[name])),
+    file_names: perExport((name) => {
+      const { file_name, time_zone } = exports[name];
+      return { file_name, time_zone };
+    }),
+  };
+}
+
+/** Null if nothing is set: the files are in our own form. */
+function mappingOf({ enabled: _, file_name: __, ...mapping }: ExportSettings): Mapping | null {
+  const isSet = Object.values(mapping).some((value) =>
+    typeof value === 'string' ? value !== '' && value !== '.' : Object.keys(value).length > 0,
+  );
+  return isSet ? mapping : null;
+}
+
+/** What is wrong between the settings of an export; null: nothing. The first of them, with its setting. */
+export function shapeProblem(
+  exports: AllExports,
+): { readonly setting: string; readonly problem: string } | null {
+  for (const name of EXPORT_NAMES) {
+    const { columns, constants, csv, time_format, time_zone, file_name } = exports[name];
+    const of = (setting: string, problem: string) => ({ setting: `exports.${name}.${setting}`, problem });
+    const both = Object.keys(constants).find((column) => Object.hasOwn(columns, column));
+    if (both !== undefined) return of('constants', `${both} is also in columns; remove one of them`);
+    if (time_format !== '' && time_zone === '' && timeFormat(time_format)?.fields.has('offset') !== true)
+      return of('time_format', 'such times have no offset: set time_zone, too');
+    const [ours, theirs] =
+      Object.entries(columns).find(([, one]) => csv.header?.includes(one) === false) ?? [];
+    if (ours !== undefined) return of('columns', `${ours} = "${theirs}": csv.header has no such name`);
+    if (
+      file_name !== '' &&
+      EXPORT_NAMES.some((other) => other < name && exports[other].file_name === file_name)
+    )
+      return of('file_name', 'the other export has the same; names must tell the exports apart');
+  }
+  return null;
+}
+
+function columnProblems(name: string, exportName: ExportName): string[] {
+  const known = EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map((one) => one.name);
+  if (known.some((one) => one === name)) return [];
+  const near = nearest(name, known, 4);
+  return [
+    `${name}: ${exportName} files have no such column${near === null ? '' : `; did you mean ${near}?`}`,
+  ];
+}
+
+function valueProblems(
+  place: string,
+  name: string,
+  value: string | number | boolean,
+  exportName: ExportName,
+): string[] {
+  const column = exportColumn(name);
+  if (column === undefined || value === '') return [];
+  const limits = { export: exportName, earliest: '', latest: '9999-12-31T23:59:59Z' };
+  const read = readValue(value, column.kind, limits);
+  return read instanceof Bad ? [`${place}: expected ${read.expected}, found ${shown(value)}`] : [];
+}
+
+function csvProblems(csv: Mapping['csv']): string[] {
+  const { delimiter = ',', quote = '"', encoding = 'utf-8', header = ['-'] } = csv;
+  const isOne = (text: string) => [...text].length === 1 && !/[\r\n]/.test(text);
+  return [
+    !isOne(delimiter) && `delimiter: expected one character, such as ";" or "\\t", found ${shown(delimiter)}`,
+    quote !== '' && !isOne(quote) && `quote: expected one character, or nothing, found ${shown(quote)}`,
+    quote === delimiter && 'quote: it is also the delimiter',
+    !isEncoding(encoding) &&
+      `encoding: expected a label such as utf-8, windows-1252 or utf-16le, found ${shown(encoding)}`,
+    (header.length === 0 || new Set(header).size < header.length) &&
+      'header: expected the name of each column of the files, each only once',
+  ].filter((problem) => problem !== false);
+}
+
+function isEncoding(label: string): boolean {
+  try {
+    return new TextDecoder(label).encoding !== '';
+  } catch {
+    return false;
+  }
+}
+
+function isTimeFormat(text: string): boolean {
+  const fields = timeFormat(text)?.fields;
+  return fields !== undefined && (['year', 'month', 'day'] as const).every((field) => fields.has(field));
+}
+
+function isFileName(text: string): boolean {
+  const fields = nameFormat(text)?.fields;
+  const isComplete = (['year', 'month', 'day', 'hour', 'minute'] as const).every((field) =>
+    fields?.has(field),
+  );
+  return isComplete && !/^\.|[/\0]|\.(tmp|part|partial)$/.test(text);
+}

@@ -1,0 +1,218 @@
+/**
+ * Exports of another shape: reads the columns and values of a file as those of the export format (manual,
+ * your-exports.md), by the settings of `[exports.newswire]`. The rows are then checked like any others. Pure.
+ */
+import type { ExportName } from '../detection/content-type.ts';
+import { formatMs, parseSeconds } from '../time.ts';
+import { localClock } from '../zone-days.ts';
+import { Bad } from './article-address.ts';
+import type { RawRow, RowError } from './check-row.ts';
+import { exportColumn } from './columns.ts';
+import { timeFormat } from './time-format.ts';
+
+type Scalar = string | number | boolean;
+
+/** How a file says what the export format says; plain data, of the settings, and kept with each file that was read so. */
+export interface Mapping {
+  /** The file's name of a column, by ours. */
+  readonly columns: Readonly<Record<string, string>>;
+  /** By our column: our value of the file's. An empty text is no value. */
+  readonly values: Readonly<Record<string, Readonly<Record<string, Scalar>>>>;
+  /** Of columns that the file lacks. */
+  readonly constants: Readonly<Record<string, Scalar>>;
+  readonly csv: {
+    readonly delimiter?: string;
+    readonly quote?: string;
+    readonly encoding?: string;
+    readonly header?: readonly string[];
+  };
+  readonly time_format: string;
+  readonly time_zone: string;
+  readonly decimal: '.' | ',';
+}
+
+/** By export; null: its files are in our own form. */
+export type Mappings = Readonly<Record<ExportName, Mapping | null>>;
+
+/** A value that is read; {@link Bad} for one that cannot be. */
+export type Reader = (given: unknown) => unknown;
+
+const ISO_LOCAL = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?$/;
+const VALUES_NAMED_MAX = 10;
+
+/** Reads the columns of one file under a mapping. */
+export class ColumnReader {
+  readonly #mapping: Mapping;
+  /** Our columns by the file's name. */
+  readonly #ours: ReadonlyMap<string, readonly string[]>;
+  readonly #readTime: ((text: string) => string | Bad) | null;
+  readonly #readers = new Map<string, Reader>();
+
+  constructor(mapping: Mapping) {
+    this.#mapping = mapping;
+    this.#ours = new Map(
+      [...Map.groupBy(Object.entries(mapping.columns), ([, theirs]) => theirs)].map(([theirs, pairs]) => [
+        theirs,
+        pairs.map(([ours]) => ours),
+      ]),
+    );
+    this.#readTime = timeReader(mapping);
+  }
+
+  /**
+   * What a column of the file is read as: names of ours, or its own. A column with one of our names is ignored if
+   * `columns` gives that name to another one, which the file has.
+   */
+  namesOf(theirs: string, isInFile: (theirs: string) => boolean): readonly string[] {
+    const ours = this.#ours.get(theirs);
+    if (ours !== undefined) return ours;
+    const other = this.nameOf(theirs);
+    return other !== theirs && isInFile(other) ? [] : [theirs];
+  }
+
+  /** Whether `columns` has the file's name of a column. */
+  isNamed(theirs: string): boolean {
+    return this.#ours.has(theirs);
+  }
+
+  /** The file's name of one of our columns. */
+  nameOf(ours: string): string {
+    return Object.hasOwn(this.#mapping.columns, ours) ? (this.#mapping.columns[ours] ?? ours) : ours;
+  }
+
+  get constants(): readonly (readonly [string, Scalar])[] {
+    return Object.entries(this.#mapping.constants);
+  }
+
+  /** Reads an object of an NDJSON file. */
+  row(theirs: RawRow): RawRow {
+    const raw: Record<string, unknown> = Object.create(null);
+    for (const key of Object.keys(theirs))
+      for (const name of this.namesOf(key, (other) => Object.hasOwn(theirs, other)))
+        raw[name] = this.reader(name)(theirs[key]);
+    for (const [name, value] of this.constants) if (!(name in raw)) raw[name] = value;
+    return raw;
+  }
+
+  /** @param plain reads a value for which there is no rule */
+  reader(name: string, plain: Reader = same): Reader {
+    const known = this.#readers.get(name);
+    if (known !== undefined) return known;
+    const reader = this.#listed(name, this.#ruled(name, plain));
+    this.#readers.set(name, reader);
+    return reader;
+  }
+
+  #ruled(name: string, plain: Reader): Reader {
+    const type = exportColumn(name)?.kind.type;
+    const readTime = this.#readTime;
+    if (type === 'timestamp' && readTime !== null)
+      return (given) => (typeof given === 'string' && given !== '' ? readTime(given) : plain(given));
+    if (type === 'score' && this.#mapping.decimal === ',')
+      return (given) => (typeof given === 'string' && given !== '' ? decimal(given) : plain(given));
+    return plain;
+  }
+
+  /** By the list of values, if the column has one. */
+  #listed(name: string, otherwise: Reader): Reader {
+    if (!Object.hasOwn(this.#mapping.values, name)) return otherwise;
+    const values = new Map(Object.entries(this.#mapping.values[name] ?? {}));
+    const type = exportColumn(name)?.kind.type;
+    const named = [...values.keys()].slice(0, VALUES_NAMED_MAX).map((value) => JSON.stringify(value));
+    const more = values.size > VALUES_NAMED_MAX ? ', …' : '';
+    const unlisted = new Bad(`one of the values in the settings (${named.join(', ')}${more})`);
+    return (given) => {
+      const listed = values.get(given === null ? '' : String(given));
+      if (listed !== undefined) return listed === '' ? null : listed;
+      const read = otherwise(given);
+      const isWrong =
+        typeof read === 'string' && (type === 'boolean' || type === 'integer' || type === 'score');
+      return isWrong && read !== '' ? unlisted : read;
+    };
+  }
+}
+
+/** The fields of a row as the file has them, to name them in errors. */
+export class Origin {
+  readonly #reader: ColumnReader;
+  readonly #find: (theirs: string) => unknown;
+
+  /** @param find a value of the row by the file's name; undefined if there is none */
+  constructor(reader: ColumnReader, find: (theirs: string) => unknown) {
+    this.#reader = reader;
+    this.#find = find;
+  }
+
+  /** Whether the row has one of our columns: otherwise it is a constant. */
+  has(ours: string): boolean {
+    return this.#find(this.#reader.nameOf(ours)) !== undefined || this.#find(ours) !== undefined;
+  }
+
+  /** The file's column and value for one of ours, as far as they are others than ours. */
+  of(ours: string, value: unknown): Pick<RowError, 'column_in_file' | 'value_in_file'> {
+    const name = this.#reader.nameOf(ours);
+    const found = this.#find(name);
+    const given = found === undefined ? this.#find(ours) : found;
+    return {
+      ...(name !== ours && found !== undefined && { column_in_file: name }),
+      ...(given !== undefined && String(given ?? '') !== String(value ?? '') && { value_in_file: given }),
+    };
+  }
+
+  /** An error with the file's own column and value. */
+  named(error: RowError): RowError {
+    if (error.column === null) return error;
+    const { column_in_file = this.#otherName(error), value_in_file } = this.of(error.column, error.value);
+    return {
+      ...error,
+      ...(column_in_file !== undefined && { column_in_file }),
+      // What cannot be read has no value of ours.
+      ...(value_in_file !== undefined &&
+        (error.value === null ? { value: value_in_file } : { value_in_file })),
+    };
+  }
+
+  /** Of a column that the row lacks. */
+  #otherName({ column }: RowError): string | undefined {
+    const name = this.#reader.nameOf(column ?? '');
+    return name === column ? undefined : name;
+  }
+}
+
+function same(given: unknown): unknown {
+  return given;
+}
+
+function decimal(text: string): number | Bad {
+  return /^-?(0|[1-9]\d*)(,\d+)?$/.test(text)
+    ? Number(text.replace(',', '.'))
+    : new Bad('a number with a decimal comma, such as 62,5');
+}
+
+/** Null: times are in our form. */
+function timeReader({ time_format, time_zone }: Mapping): ((text: string) => string | Bad) | null {
+  if (time_format === '' && time_zone === '') return null;
+  const format = time_format === '' ? null : timeFormat(time_format);
+  const clock = time_zone === '' ? null : localClock(time_zone);
+  const form = format === null ? 'YYYY-MM-DDTHH:mm:ss' : time_format;
+  const unread = new Bad(`a time in the form ${form}, or in ISO 8601 with Z or an offset`);
+  const isoLocal = (text: string) => {
+    if (clock === null || !ISO_LOCAL.test(text)) return null;
+    const seconds = parseSeconds(`${text.slice(0, 10)}T${text.slice(11)}${text.length === 16 ? ':00' : ''}Z`);
+    return seconds === null ? null : { ms: seconds * 1000, isLocal: true };
+  };
+  return (text) => {
+    const read = format?.parse(text) ?? null;
+    if (read === null && parseSeconds(text) !== null) return text;
+    const time = read ?? isoLocal(text);
+    if (time === null) return unread;
+    const at = time.isLocal && clock !== null ? clock(time.ms) : time.ms;
+    if (at === 'skipped') return new Bad(`a local time that clocks in ${time_zone} do not skip`);
+    if (at === 'twice')
+      return new Bad(
+        `a local time that clocks in ${time_zone} show once, not twice`,
+        'Let the system write UTC, or set time_zone to a fixed offset such as +01:00.',
+      );
+    return formatMs(at);
+  };
+}

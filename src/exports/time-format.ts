@@ -1,0 +1,115 @@
+/**
+ * Times as other systems write them, by letters: `DD.MM.YYYY HH:mm:ss` (manual, your-exports.md, "Times"). In the name of a
+ * file the letters are in braces: `hits_{YYYYMMDD}_{HHmm}.csv`. Pure.
+ */
+import { parseInstant } from '../time.ts';
+
+const FIELDS = {
+  YYYY: { field: 'year', form: '\\d{4}' },
+  YY: { field: 'year', form: '\\d{2}' },
+  MM: { field: 'month', form: '\\d{2}' },
+  M: { field: 'month', form: '\\d{1,2}' },
+  DD: { field: 'day', form: '\\d{2}' },
+  D: { field: 'day', form: '\\d{1,2}' },
+  HH: { field: 'hour', form: '\\d{2}' },
+  H: { field: 'hour', form: '\\d{1,2}' },
+  hh: { field: 'hour', form: '\\d{2}' },
+  h: { field: 'hour', form: '\\d{1,2}' },
+  mm: { field: 'minute', form: '\\d{2}' },
+  ss: { field: 'second', form: '\\d{2}' },
+  S: { field: 'fraction', form: '\\d{1,9}' },
+  A: { field: 'half', form: '[AaPp][Mm]' },
+  Z: { field: 'offset', form: '[Zz]|[+-]\\d{2}:?\\d{2}' },
+} as const;
+
+type Field = (typeof FIELDS)[keyof typeof FIELDS]['field'];
+
+/** Letters that mean something; text in brackets means itself. */
+const LETTERS = /\[([^\]]*)\]|YYYY|YY|MM?|DD?|HH?|hh?|mm|ss|S+|A|Z/g;
+
+export interface TimeFormat {
+  /** What the format gives. */
+  readonly fields: ReadonlySet<Field>;
+  /**
+   * @returns `ms`: epoch milliseconds; of a local time that has no offset (`isLocal`), as if it were in UTC. Null: the
+   *   text is not in this format, or there is no such day or time
+   */
+  parse(text: string): { readonly ms: number; readonly isLocal: boolean } | null;
+}
+
+/** @returns null if the same part of a time is in it twice, or an hour up to 12 without AM or PM */
+export function timeFormat(letters: string): TimeFormat | null {
+  return compiled(splitLetters(letters));
+}
+
+/** The format of a file name, with its letters in braces. */
+export function nameFormat(name: string): TimeFormat | null {
+  const parts = name.split(/\{([^{}]*)\}/);
+  return compiled(
+    parts.flatMap((part, at) => (at % 2 === 0 ? [{ letters: null, text: part }] : splitLetters(part))),
+  );
+}
+
+interface Part {
+  readonly letters: keyof typeof FIELDS | null;
+  readonly text: string;
+}
+
+function splitLetters(format: string): Part[] {
+  const parts: Part[] = [];
+  let at = 0;
+  for (const match of format.matchAll(LETTERS)) {
+    parts.push({ letters: null, text: format.slice(at, match.index) });
+    const [text, literal] = match;
+    if (literal !== undefined) parts.push({ letters: null, text: literal });
+    else parts.push({ letters: (text.startsWith('S') ? 'S' : text) as keyof typeof FIELDS, text });
+    at = match.index + text.length;
+  }
+  return [...parts, { letters: null, text: format.slice(at) }];
+}
+
+function compiled(parts: readonly Part[]): TimeFormat | null {
+  const named = parts.flatMap(({ letters }) => (letters === null ? [] : FIELDS[letters].field));
+  const fields = new Set<Field>(named);
+  const isOf12 = parts.some(({ letters }) => letters === 'hh' || letters === 'h');
+  if (fields.size < named.length || isOf12 !== fields.has('half')) return null;
+  const source = parts
+    .map(({ letters, text }) => (letters === null ? literal(text) : `(${FIELDS[letters].form})`))
+    .join('');
+  const pattern = new RegExp(`^${source}$`, 's');
+  const groupOf = (field: Field) => named.indexOf(field) + 1;
+  const [year, month, day] = [groupOf('year'), groupOf('month'), groupOf('day')];
+  const [hour, minute, second] = [groupOf('hour'), groupOf('minute'), groupOf('second')];
+  const [half, offset] = [groupOf('half'), groupOf('offset')];
+  return {
+    fields,
+    parse(text) {
+      const match = pattern.exec(text);
+      if (match === null) return null;
+      const part = (group: number) => (group === 0 ? '00' : (match[group] ?? '').padStart(2, '0'));
+      const years = part(year);
+      const time = `${half === 0 ? part(hour) : of24(part(hour), part(half))}:${part(minute)}:${part(second)}`;
+      const zone =
+        offset === 0
+          ? 'Z'
+          : part(offset)
+              .replace(/^0(?=z)/i, '')
+              .replace(/(?<=^.\d\d)(?=\d)/, ':');
+      const ms = parseInstant(
+        `${years.length === 2 ? `20${years}` : years}-${part(month)}-${part(day)}T${time}${zone}`,
+      );
+      return ms === null ? null : { ms, isLocal: offset === 0 };
+    },
+  };
+}
+
+/** The hour of 24; no hour if it is not one of 12. */
+function of24(hour: string, half: string): string {
+  const hours = Number(hour);
+  if (hours < 1 || hours > 12) return '--';
+  return String((hours % 12) + (/^p/i.test(half) ? 12 : 0)).padStart(2, '0');
+}
+
+function literal(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
+}

@@ -1,0 +1,307 @@
+/** Exports of another shape: the same rows, as five systems would write them, end up as the same bytes. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import fc from 'fast-check';
+import { nameParser, numberedName, unnumberedName } from '../../src/exports/file-name.ts';
+import type { Mapping } from '../../src/exports/mapping.ts';
+import { nameFormat, timeFormat } from '../../src/exports/time-format.ts';
+import { checkExport } from '../../src/ingest/reading/dry-run.ts';
+import { formatMs } from '../../src/time.ts';
+import { localClock } from '../../src/zone-days.ts';
+import { runToEnd } from '../support/command.ts';
+import { ndjson, type Row } from '../support/export-files.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'wirewatch-mapping-'));
+after(() => rmSync(folder, { recursive: true }));
+
+const OWN: Mapping = {
+  columns: {},
+  values: {},
+  constants: {},
+  csv: {},
+  time_format: '',
+  time_zone: '',
+  decimal: '.',
+};
+/** An hour after clocks in Berlin went back: earlier times of its rows are in summer time. */
+const START = '2026-10-25T02:00:00Z';
+const WINDOW = '20261025T0200Z';
+const TWICE = ['2026-10-25T00:00:00Z', START] as const;
+
+async function linesOf(content: string | Buffer, form: 'ndjson' | 'csv', mapping: Mapping | null) {
+  const name = `newswire.${WINDOW}.${form}`;
+  writeFileSync(join(folder, name), content);
+  const file = { kind: 'window', name, export: 'newswire', form, window_start: Date.parse(START) } as const;
+  const lines: Buffer[] = [];
+  const result = await checkExport(
+    join(folder, name),
+    file,
+    { mapping, earliest: '2000-01-01T00:00:00Z', require_trailer: false, bad_rows: 'fail' },
+    { onBatch: (batch) => void lines.push(Buffer.from(batch.lines)) },
+  );
+  return { result, bytes: Buffer.concat(lines) };
+}
+
+interface Shape {
+  readonly mapping: Mapping;
+  readonly header?: false;
+  readonly encode?: (text: string) => Buffer;
+  readonly field?: (column: string, value: unknown) => string | undefined;
+}
+
+/** The rows as another system writes them, in the names of the mapping. */
+function written(rows: readonly Row[], { mapping, header, encode, field }: Shape): Buffer {
+  const { delimiter = ',', quote = '"' } = mapping.csv;
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))].filter(
+    (name) => !(name in mapping.constants),
+  );
+  const quoted = (text: string) =>
+    [delimiter, quote, '\n'].some((one) => text.includes(one))
+      ? quote + text.replaceAll(quote, quote + quote) + quote
+      : text;
+  const line = (texts: readonly string[]) => `${texts.map(quoted).join(delimiter)}\r\n`;
+  const textOf = (row: Row) => (name: string) =>
+    row[name] === undefined || row[name] === null ? '' : (field?.(name, row[name]) ?? String(row[name]));
+  const text = [
+    header === false ? '' : line(columns.map((name) => mapping.columns[name] ?? name)),
+    ...rows.map((row) => line(columns.map(textOf(row)))),
+  ].join('');
+  return encode?.(text) ?? Buffer.from(text);
+}
+
+const WINDOWS_1252 = new Map(
+  Array.from({ length: 256 }, (_, byte) => [
+    new TextDecoder('windows-1252').decode(new Uint8Array([byte])),
+    byte,
+  ]),
+);
+
+function isTime(value: unknown): value is string {
+  return typeof value === 'string' && /^\d{4}-\d\d-\d\dT.*Z$/.test(value);
+}
+
+function inBerlin(time: string): string {
+  const parts = new Intl.DateTimeFormat('en-GB', {
+    timeZone: 'Europe/Berlin',
+    ...{ year: 'numeric', month: '2-digit', day: '2-digit' },
+    ...{ hour: '2-digit', minute: '2-digit', second: '2-digit' },
+  }).formatToParts(new Date(time));
+  const of = (type: string) => parts.find((part) => part.type === type)?.value ?? '';
+  return `${of('day')}.${of('month')}.${of('year')} ${of('hour')}:${of('minute')}:${of('second')}`;
+}
+
+function generated(): Row[] {
+  const out = join(folder, 'generated');
+  const options = ['--export', 'newswire', '--rows', '400', '--start', WINDOW, '--form', 'ndjson'];
+  assert.equal(runToEnd(['generate', '--out', out, ...options]).status, 0);
+  const [name = ''] = readdirSync(out).filter((one) => one.endsWith('.ndjson'));
+  const rows: Row[] = readFileSync(join(out, name), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line));
+  return rows
+    .filter((row) =>
+      Object.values(row).every((value) => !isTime(value) || value < TWICE[0] || value >= TWICE[1]),
+    )
+    .filter((row) => [...JSON.stringify(row)].every((character) => WINDOWS_1252.has(character)))
+    .map((row) => ({
+      ...row,
+      first_detected_at: row.first_detected_at,
+      exported_at: '2026-10-25T02:10:00Z',
+    }));
+}
+
+test('a generated file in five shapes is read as the same rows in our own form', async () => {
+  const rows = generated().map((row, index) =>
+    // Before and after the clocks went back.
+    index % 2 === 0 ? row : { ...row, first_detected_at: '2026-10-24T20:00:00Z' },
+  );
+  assert.ok(rows.length > 50, `${rows.length}`);
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const own = await linesOf(ndjson(rows), 'ndjson', null);
+  assert.equal(own.result.kind, 'read');
+  const shapes: Record<string, Shape> = {
+    'semicolons and Windows-1252': {
+      mapping: { ...OWN, csv: { delimiter: ';', encoding: 'windows-1252' } },
+      encode: (text) => Buffer.from([...text].map((character) => WINDOWS_1252.get(character) ?? 0)),
+    },
+    'decimal commas, single quotes between spaces': {
+      mapping: { ...OWN, decimal: ',', csv: { delimiter: ' ', quote: "'" } },
+      field: (name, value) => (name === 'strength_score' ? String(value).replace('.', ',') : undefined),
+    },
+    'German dates with a change of summer time': {
+      mapping: { ...OWN, time_format: 'DD.MM.YYYY HH:mm:ss', time_zone: 'Europe/Berlin' },
+      field: (_, value) => (isTime(value) ? inBerlin(value) : undefined),
+    },
+    'no header, UTF-16': {
+      mapping: { ...OWN, csv: { header: columns, encoding: 'utf-16le' } },
+      header: false,
+      encode: (text) => Buffer.from(`\ufeff${text}`, 'utf16le'),
+    },
+    'other names and values': {
+      mapping: {
+        ...OWN,
+        columns: Object.fromEntries(columns.map((name, index) => [name, `Spalte ${index}`])),
+        values: { article_print: { ja: true, nein: false }, subscription_id: { ACME: 7001, BOTE: 7002 } },
+      },
+      field: (name, value) =>
+        name === 'article_print'
+          ? value === true
+            ? 'ja'
+            : 'nein'
+          : name === 'subscription_id'
+            ? { 7001: 'ACME', 7002: 'BOTE' }[Number(value)]
+            : undefined,
+    },
+  };
+  for (const [name, shape] of Object.entries(shapes)) {
+    const read = await linesOf(written(rows, shape), 'csv', shape.mapping);
+    assert.equal(read.result.kind, 'read', `${name}: ${JSON.stringify(read.result)}`);
+    assert.equal(read.result.counts.rows, rows.length);
+    assert.ok(read.bytes.equals(own.bytes), name);
+  }
+});
+
+test('errors name column and value of the file, and ours', async () => {
+  const mapping: Mapping = {
+    ...OWN,
+    columns: { strength_score: 'Anteil', first_detected_at: 'gefunden', last_scored_at: 'bewertet' },
+    values: { article_print: { J: true, N: false } },
+    constants: { subscription_id: 7001, source_internal_id: 1, article_id: 2 },
+    time_format: 'DD.MM.YYYY HH:mm:ss',
+    time_zone: 'Europe/Berlin',
+    decimal: ',',
+  };
+  const { result } = await linesOf(
+    'Anteil,gefunden,bewertet,article_print\n62.5,25.10.2026 02:30:00,20.11.1999 10:00:00,X\n"140,5",29.03.2026 02:30:00,20.11.2036 10:00:00,J\n',
+    'csv',
+    mapping,
+  );
+  assert.ok(result.kind === 'bad');
+  const found = result.errors.map(({ column_in_file, column, value, value_in_file }) =>
+    [column_in_file, column, value, value_in_file].filter((one) => one !== undefined),
+  );
+  assert.deepEqual(found, [
+    ['Anteil', 'strength_score', '62.5'],
+    ['gefunden', 'first_detected_at', '25.10.2026 02:30:00'],
+    ['article_print', 'X'],
+    ['Anteil', 'strength_score', 140.5, '140,5'],
+    ['gefunden', 'first_detected_at', '29.03.2026 02:30:00'],
+    ['bewertet', 'last_scored_at', '2036-11-20T09:00:00Z', '20.11.2036 10:00:00'],
+  ]);
+  const expected = result.errors.map((error) => error.expected).join('\n');
+  assert.match(
+    expected,
+    /a decimal comma[\s\S]*Europe\/Berlin show once, not twice[\s\S]*"J", "N"[\s\S]*do not skip/,
+  );
+});
+
+test('NDJSON is mapped, too, and rows in our own form are read beside others', async () => {
+  const mapping: Mapping = {
+    ...OWN,
+    columns: { article_id: 'artikel', source_id: 'article_id' },
+    constants: { source_language: 'de' },
+    time_zone: '+01:00',
+  };
+  const own = {
+    subscription_id: 7001,
+    source_internal_id: 1,
+    first_detected_at: '2026-10-25T01:30:00Z',
+    last_scored_at: '2026-10-25T01:30:00Z',
+    exported_at: '2026-10-25T01:30:00Z',
+    strength_score: 1,
+  };
+  const { article_id: _, ...row } = { ...own, article_id: 2, first_detected_at: '2026-10-25 02:30' };
+  const theirs = { ...row, artikel: 2, article_id: 'urn:2' };
+  const wanted = { ...own, article_id: 2, source_id: 'urn:2', source_language: 'de' };
+  const read = await linesOf(ndjson([theirs]), 'ndjson', mapping);
+  assert.equal(read.result.kind, 'read', JSON.stringify(read.result));
+  assert.ok(read.bytes.equals((await linesOf(ndjson([wanted]), 'ndjson', null)).bytes));
+  const { source_id: __, ...plain } = wanted;
+  const both = await linesOf(ndjson([plain]), 'ndjson', { ...mapping, columns: { article_id: 'artikel' } });
+  assert.ok(both.bytes.equals((await linesOf(ndjson([plain]), 'ndjson', null)).bytes));
+});
+
+test('bytes that the encoding does not know fail the file, at their line', async () => {
+  const content = Buffer.concat([Buffer.from('article_id\n1\n'), Buffer.from([0x82]), Buffer.from('\n2\n')]);
+  const header = { subscription_id: 1, source_internal_id: 1, strength_score: 1 };
+  const times = { first_detected_at: START, last_scored_at: START };
+  const mapping = { ...OWN, csv: { encoding: 'shift_jis' }, constants: { ...header, ...times } };
+  const { result } = await linesOf(content, 'csv', mapping);
+  assert.ok(result.kind === 'bad');
+  assert.deepEqual([result.errors[0]?.line, result.errors[0]?.expected], [3, 'shift_jis text']);
+});
+
+test('times by letters', () => {
+  const read = (format: string, text: string) => {
+    const time = timeFormat(format)?.parse(text);
+    return time == null ? time : `${formatMs(time.ms)}${time.isLocal ? ' local' : ''}`;
+  };
+  assert.equal(read('DD.MM.YYYY HH:mm:ss', '20.11.2026 11:12:08'), '2026-11-20T11:12:08Z local');
+  assert.equal(read('M/D/YY h:mm A', '1/2/26 12:05 am'), '2026-01-02T00:05:00Z local');
+  assert.equal(read('YYYYMMDD[T]HHmmss.SSSZ', '20260102T030405.999+0130'), '2026-01-02T01:34:05Z');
+  for (const [format, text] of [
+    ['DD.MM.YYYY', '31.02.2026'],
+    ['DD.MM.YYYY', '1.02.2026'],
+    ['DD.MM.YYYY hh:mm A', '01.02.2026 13:00 PM'],
+    ['DD.MM.YYYY HH', '01.02.2026 24'],
+    ['YYYY.MM.DD', '2026-01-02'],
+  ] as const)
+    assert.equal(read(format, text), null, `${format}: ${text}`);
+  for (const wrong of ['YYYY YY', 'hh:mm', 'HH A']) assert.equal(timeFormat(wrong), null, wrong);
+  assert.equal(nameFormat('YYYY_{YYYY}')?.parse('YYYY_2026')?.ms, undefined);
+});
+
+test('a local time is the instant that shows it, skipped or twice', () => {
+  const zones = ['Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'Pacific/Apia', '+05:30', 'UTC'];
+  for (const zone of zones) {
+    const clock = localClock(zone);
+    const offset = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
+    const localOf = (ms: number) => {
+      const name = offset.formatToParts(ms).find(({ type }) => type === 'timeZoneName')?.value ?? '';
+      const [, sign = '+', hours = 0, minutes = 0] = /([+-])(\d\d):(\d\d)/.exec(name) ?? [];
+      return ms + (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * 60_000;
+    };
+    const times = fc.date({ min: new Date('1990-01-01'), max: new Date('2040-01-01'), noInvalidDate: true });
+    fc.assert(
+      fc.property(times, (at) => {
+        const ms = Math.floor(at.getTime() / 60_000) * 60_000;
+        const local = localOf(ms);
+        const near = [-60, -30, 30, 60].map((minutes) => ms + minutes * 60_000);
+        const isTwice = near.some((other) => localOf(other) === local);
+        assert.equal(clock(local), isTwice ? 'twice' : ms, `${zone} ${at.toISOString()}`);
+      }),
+      { numRuns: 200 },
+    );
+  }
+  assert.equal(localClock('Europe/Berlin')(Date.parse('2026-10-25T02:30:00Z')), 'twice');
+  assert.equal(localClock('Europe/Berlin')(Date.parse('2026-03-29T02:30:00Z')), 'skipped');
+  assert.equal(localClock('Pacific/Apia')(Date.parse('2011-12-30T12:00:00Z')), 'skipped');
+  assert.equal(localClock('+01:00')(Date.parse('2026-10-25T02:30:00Z')), Date.parse('2026-10-25T01:30:00Z'));
+});
+
+test('names by the setting file_name, beside our own', () => {
+  const parse = nameParser({
+    newswire: { file_name: 'treffer_{YYYYMMDD}_{HHmm}.txt.gz', time_zone: 'Europe/Berlin' },
+    imagewire: { file_name: '', time_zone: '' },
+  });
+  const startOf = (name: string) => {
+    const parsed = parse(name);
+    if (parsed.kind !== 'export') return parsed.kind === 'refused' ? parsed.reason : parsed.kind;
+    const { file } = parsed;
+    return file.kind === 'window' ? [file.export, formatMs(file.window_start), file.form] : file.kind;
+  };
+  assert.deepEqual(startOf('treffer_20261120_1110.txt.gz'), ['newswire', '2026-11-20T10:10:00Z', 'csv.gz']);
+  assert.deepEqual(startOf('newswire.20261120T1010Z.ndjson'), ['newswire', '2026-11-20T10:10:00Z', 'ndjson']);
+  assert.equal(startOf('newswire.backfill-x.csv'), 'backfill');
+  assert.equal(startOf('treffer_20261120_1110.txt.gz.part'), 'unfinished');
+  assert.match(String(startOf('treffer_20261120_1111.txt.gz')), /not the start of a window/);
+  assert.match(String(startOf('treffer_20261025_0210.txt.gz')), /show 2026-10-25 02:10 twice/);
+  assert.match(String(startOf('treffer_20260329_0210.txt.gz')), /skip 2026-03-29 02:10/);
+  assert.match(String(startOf('treffer_20261320_1110.txt.gz')), /must begin with "newswire\."/);
+  for (const name of ['treffer_1.txt', 'treffer_1.csv.gz', 'newswire.20261120T1010Z.csv'])
+    for (const number of ['12', '12.1']) assert.equal(unnumberedName(numberedName(name, number)), name);
+});
