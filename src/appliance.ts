@@ -71,7 +71,7 @@ export interface LabParts {
   readonly detections: () => Database;
   readonly recentDeliveries: ReadonlyMap<number, number>;
   readonly dailyRows: DailyRows;
-  readonly waiting: Pick<Waiting, 'changed'>;
+  readonly waiting: Pick<Waiting, 'changed' | 'isIdle'>;
   readonly secret: Buffer;
   /** Runs operations, once the appliance has started. */
   readonly operations: () => Operations;

@@ -115,8 +115,16 @@ const FAULT = {
   retry_after: whole(1, 86_400, 'Retry-After of the answer, in seconds'),
   delay: span('delay the answer by this time of the real clock'),
   slow: whole(1, BYTES_MAX, 'send the body at this many bytes a second'),
-  cut_after: whole(0, BYTES_MAX, 'close the connection after this many bytes of the body'),
-  truncate: whole(0, BYTES_MAX, 'send only this many bytes of the body, with a matching Content-Length'),
+  cut_after: whole(
+    0,
+    BYTES_MAX,
+    'close the connection after this many bytes of the body. Waits for a longer body',
+  ),
+  truncate: whole(
+    0,
+    BYTES_MAX,
+    'send only this many bytes of the body, with a matching Content-Length. Waits for a longer body',
+  ),
   corrupt: toggle('change some bytes in the middle of the body'),
   close: toggle(
     'close the connection when the request arrives, without an answer, like a kept-alive connection that timed out',
@@ -128,6 +136,7 @@ const FAULT = {
   duplicate: toggle(
     'answer a request for changes with the rows of the previous page again. Waits for such a request',
   ),
+  page_rows: whole(1, 1000, 'end a page after this many rows, with has_more true. Waits for a longer page'),
   pages: whole(
     1,
     1000,

@@ -171,7 +171,9 @@ export class LabRequest implements Intervention {
   #wasApplied({ spec }: Fault, answer: Answer): boolean {
     if (this.#isApplied) return true;
     if (this.#code !== null || spec.empty_page === true) return false;
-    return spec.duplicate !== true || answer.status === 200;
+    if (spec.page_rows !== undefined && this.#begun.record.has_more !== true) return false;
+    const isLonger = sizeOf(answer.body) > Math.max(spec.cut_after ?? -1, spec.truncate ?? -1);
+    return isLonger && (spec.duplicate !== true || answer.status === 200);
   }
 
   #notePage({ status, body }: Answer): void {
@@ -194,6 +196,11 @@ export class LabRequest implements Intervention {
     const headers = nextLink(baseUrl, exchange.path, query, cursor);
     return { ...answer, body: JSON.stringify(page), headers };
   }
+}
+
+function sizeOf(body: Answer['body']): number {
+  if (typeof body === 'string') return Buffer.byteLength(body);
+  return 'handle' in body ? body.bytes : body.reduce((sum, { length }) => sum + length, 0);
 }
 
 function degradedHealth(answer: Answer): Answer | null {

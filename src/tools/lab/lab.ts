@@ -22,6 +22,7 @@ import type { Config } from '../../config/load.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Route } from '../../http/routes.ts';
 import type { IngestRequest } from '../../ingest/requests/requests.ts';
+import { PAGE_ROWS_DEFAULT } from '../../limits/contract-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { epochAt } from '../../log/version-epoch.ts';
 import {
@@ -98,7 +99,8 @@ export class Lab implements LabJoined {
 
   begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): LabRequest {
     const endpoint = route?.id ?? null;
-    const record = this.requests.begin(request, endpoint);
+    const waits = () => this.#running().waiting.isIdle(request.socket);
+    const record = this.requests.begin(request, endpoint, waits);
     const found =
       endpoint === null ? null : (preferred(request.headers.prefer) ?? this.faults.next(endpoint));
     const fault = found === null ? null : this.#redirected(found, request);
@@ -231,17 +233,24 @@ export class Lab implements LabJoined {
     return { id, ...spec };
   }
 
-  /** For a duplicate: changes the request into that for the page before. @returns null if there is none */
+  /** Changes the request for a shorter page, or into that for the page before. @returns null if there is none */
   #redirected(fault: Fault, request: { url?: string | undefined }): Fault | null {
+    const { duplicate, page_rows, pages } = fault.spec;
+    if (duplicate !== true && page_rows === undefined) return fault;
     const [path = '', query = ''] = (request.url ?? '').split('?');
-    if (fault.spec.duplicate !== true) return fault;
     const parameters = new URLSearchParams(query);
-    const before = this.requests.pageBefore(parameters.get('cursor') ?? '', fault.spec.pages);
+    if (page_rows !== undefined) {
+      const limit = Number(parameters.get('limit') ?? PAGE_ROWS_DEFAULT);
+      if (page_rows < limit) parameters.set('limit', `${page_rows}`);
+      request.url = `${path}?${parameters}`;
+      return fault;
+    }
+    const before = this.requests.pageBefore(parameters.get('cursor') ?? '', pages);
     if (before === null) {
       this.faults.giveBack(fault);
       return null;
     }
-    for (const name of ['cursor', 'since', ...(fault.spec.pages === undefined ? [] : ['limit'])]) {
+    for (const name of ['cursor', 'since', ...(pages === undefined ? [] : ['limit'])]) {
       parameters.delete(name);
       if (before[name] !== undefined) parameters.set(name, before[name]);
     }
