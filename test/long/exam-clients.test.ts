@@ -18,7 +18,9 @@ import {
   printCopy,
   withExam,
 } from '../support/exam.ts';
-import { runProgram } from '../support/program.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+import { sample } from '../support/samples.ts';
+import { compileClient, writeTypedClient } from '../support/typed-client.ts';
 
 const noShell = process.platform === 'win32' && 'the commands are for a POSIX shell';
 const noPython = spawnSync('python3', ['--version']).status !== 0 && 'python3 is not installed';
@@ -125,6 +127,12 @@ function typescript(folder: string, source: string): string {
   writeFileSync(path.join(folder, 'client.ts'), source);
   return line(folder, process.execPath, 'client.ts');
 }
+
+test('the sample client in TypeScript compiles', () =>
+  inFolder(async (folder) => {
+    writeTypedClient(folder, sample('client-ts'));
+    await compileClient(folder);
+  }));
 
 describe('the exam', { concurrency: 4, skip: noShell }, () => {
   after(endLabs);

@@ -9,6 +9,7 @@ import { RULES } from '../../src/tools/lab/exam-grades.ts';
 import { type Lab, startLab } from '../support/lab.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
+import { sample } from '../support/samples.ts';
 
 const TOPIC = 'testing-your-client';
 const isThere = (tool: string, ...args: string[]) => spawnSync(tool, [...args, '--version']).status === 0;
@@ -60,7 +61,7 @@ test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
 describe('with pytest', { skip: !isThere('python3', '-m', 'pytest') && 'pytest is not installed' }, () => {
   test('the tests pass, and catch a client that waits too little', () =>
     inFolder(async (folder) => {
-      const client = example('change-stream', 'python-client');
+      const client = sample('client-py');
       writeFileSync(path.join(folder, 'test_client.py'), example(TOPIC, 'pytest'));
       writeFileSync(path.join(folder, 'client.py'), client);
       const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'test_client.py'];

@@ -1,11 +1,12 @@
 /** Has clients take the lab's exam, each in a folder of its own; several exams share a lab, one after the other. */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { RULES } from '../../src/tools/lab/exam-grades.ts';
 import { type Lab, startLab } from './lab.ts';
 import { runProgram } from './program.ts';
+import { sample } from './samples.ts';
 
 export interface Result {
   readonly code: number | null;
@@ -59,7 +60,7 @@ export function printCopy(folder: string, file = 'detections.sqlite', table = 'd
 
 /** A sample client whose first wait is a quarter of a second, so that its exam is short. */
 export function hastySample(name: 'client-ts' | 'client-py'): string {
-  const text = readFileSync(path.join(import.meta.dirname, '../../config', name), 'utf8');
+  const text = sample(name);
   const hasty = text.replace('FIRST_WAIT = SECOND', 'FIRST_WAIT = SECOND / 4').replace('= 1, 5', '= 0.25, 5');
   assert.notEqual(hasty, text);
   return hasty;
