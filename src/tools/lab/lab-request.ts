@@ -16,7 +16,7 @@ import { rateLimited } from '../../http/pipeline.ts';
 import { type Answer, type Route, splitTarget, unroutedProblem } from '../../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { Refused } from '../../refused.ts';
-import { cutConnection, delayOf, sendAsProxy, sendTampered } from './fault-answers.ts';
+import { cutConnection, delayOf, retryAfter, sendAsProxy, sendTampered } from './fault-answers.ts';
 import { codeOf, type Fault, type Faults } from './faults.ts';
 import type { Report, RequestRecord } from './report.ts';
 
@@ -149,6 +149,8 @@ export class LabRequest implements Intervention {
     if (fault?.id === 'prefer') headers.push('Preference-Applied', `code=${answer.status}`);
     const at = headers.indexOf('Retry-After');
     record.retry_after = at < 0 ? null : Number(headers[at + 1]);
+    if (fault !== null && record.retry_after !== null)
+      headers[at + 1] = retryAfter(fault.spec, record.retry_after);
     return sendTampered(exchange, { ...answer, headers }, closing, fault);
   }
 

@@ -16,6 +16,7 @@ import { getAccount } from '../../auth/accounts.ts';
 import { noteOperation } from '../../auth/audit.ts';
 import { openAccess } from '../../auth/open-access.ts';
 import { removeSubscription } from '../../auth/removal.ts';
+import { listSubscriptions } from '../../auth/subscriptions.ts';
 import { moveClock, now } from '../../clock.ts';
 import { isLoopback } from '../../config/listening.ts';
 import type { Config } from '../../config/load.ts';
@@ -118,7 +119,11 @@ export class Lab implements LabJoined {
   async run({ name, values, operation }: AskLab): Promise<unknown> {
     if (isRead(name, values)) return this.#act(name, values, operation);
     // One after the other: a drop must not replace a file that waits.
-    const done = this.#last.then(() => this.#act(name, values, operation));
+    const done = this.#last.then(() => {
+      const known = this.#withAccess(operation, listSubscriptions);
+      this.feed.subscriptions = known.map(({ id, content_types: contentTypes }) => ({ id, contentTypes }));
+      return this.#act(name, values, operation);
+    });
     this.#last = done.catch(() => {});
     const result = await done;
     this.requests.did(name, values, result);
@@ -197,7 +202,6 @@ export class Lab implements LabJoined {
       await this.#ask(operation, { kind: 'remove', subscriptions: [subscription] }, (db) =>
         removeSubscription(db, subscription),
       );
-      this.feed.endSubscription(subscription);
       return { subscription };
     },
     restore: async () => {
@@ -207,9 +211,9 @@ export class Lab implements LabJoined {
       await ingest.rested();
       return { versions_raised_by: 1000 };
     },
-    allowance: ({ used }, operation) => {
+    allowance: ({ account: account_id = SAMPLE_ACCOUNT.id, used }, operation) => {
       const { dailyRows } = this.#running();
-      const account = this.#withAccess(operation, (db) => getAccount(db, SAMPLE_ACCOUNT.id));
+      const account = this.#withAccess(operation, (db) => getAccount(db, account_id));
       const allowance = account.daily_rows ?? this.dailyRows;
       const id = accountUsageId(account);
       dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
