@@ -65,6 +65,8 @@ export const ENDPOINT_IDS = [
   'getPhoto',
   'getMe',
   'createToken',
+  'getAuthorizationServer',
+  'getOpenApi',
   'getHealth',
 ] as const;
 
