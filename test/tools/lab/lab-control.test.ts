@@ -110,6 +110,20 @@ test('the lab accepts only local requests with its own Host, and explains refusa
         400,
         'rows: expected a whole number from 0 to 10,000, found "many"',
       ]);
+      for (const [fault, detail] of [
+        [{}, /needs an effect: expected at least one of status, code, delay/],
+        [{ status: 418 }, /^status: expected one of 400, 401/],
+        [{ status: 500, code: 'rate_limited' }, /belongs to the status 429, not to 500/],
+        [{ code: 'daily_allowance', retry_after: 5 }, /waits until 00:00 UTC/],
+        [{ status: 503, retry_after_date: true }, /^retry_after_date: .*add retry_after$/],
+        [{ status: 503, pages: 2 }, /^pages: says how far duplicate goes back/],
+        [{ delay: 'soon' }, /^delay: expected a duration such as 500ms/],
+        [{ status: 500, endpoint: 'getEverything' }, /^endpoint: expected one of/],
+      ] as const) {
+        const [status, found] = await post('fault-add', JSON.stringify(fault));
+        assert.equal(status, 400);
+        assert.match(found, detail);
+      }
       assert.equal((await post('clock', '{"advance": "1h", "when": "1h"}'))[0], 400);
       assert.equal((await post('clock', '{"advance": "40000d"}'))[0], 400);
       assert.equal((await post('correct', '{"id": "t.7001.1.1", "score": 1}'))[0], 404);

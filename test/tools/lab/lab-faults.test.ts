@@ -390,22 +390,3 @@ test('the report has every request, with its faults', async () => {
   const later = await lab.control('report', { after: read.number });
   assert.equal(later.requests.length, 2);
 });
-
-test('invalid faults are refused', async () => {
-  const refused = async (spec: object) => {
-    const response = await fetch(`${lab.url}/operations/lab-fault-add`, {
-      method: 'POST',
-      body: JSON.stringify(spec),
-      headers: { 'content-type': 'application/json' },
-    });
-    assert.equal(response.status, 400, JSON.stringify(spec));
-    return (await lab.json(response)).detail;
-  };
-  assert.match(await refused({}), /needs an effect: expected at least one of status, code, delay/);
-  assert.match(await refused({ status: 418 }), /^status: expected one of 400, 401/);
-  assert.match(await refused({ status: 500, code: 'rate_limited' }), /belongs to the status 429, not to 500/);
-  assert.match(await refused({ code: 'daily_allowance', retry_after: 5 }), /waits until 00:00 UTC/);
-  assert.match(await refused({ status: 503, pages: 2 }), /^pages: says how far duplicate goes back/);
-  assert.match(await refused({ delay: 'soon' }), /^delay: expected a duration such as 500ms/);
-  assert.match(await refused({ status: 500, endpoint: 'getEverything' }), /^endpoint: expected one of/);
-});
