@@ -139,9 +139,14 @@ function settingsTable(): string {
   const rows = SETTINGS.map(({ path, description, schema, flag }) => [
     `\`${path}\``,
     `\`${JSON.stringify(schema.default)}\``,
-    `${description} Expected: ${expectation(schema)}.${flag === null ? '' : ` Flag: \`${flag}\`.`}`,
+    coded(`${description} Expected: ${expectation(schema)}.${flag === null ? '' : ` Flag: \`${flag}\`.`}`),
   ]);
   return table(['Setting', 'Default', 'Meaning'], rows);
+}
+
+/** Marks as code what Markdown would take for emphasis. */
+function coded(text: string): string {
+  return text.replaceAll('"*"', '`"*"`');
 }
 
 function columnsTable(): string {
