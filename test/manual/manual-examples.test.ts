@@ -164,38 +164,6 @@ describe("the manual's calls", { skip: !has('curl') && 'curl is not installed' }
     }));
 });
 
-/** Runs an example that calls the service. @returns its output, parsed */
-async function called(code: string, more: Record<string, string> = {}): Promise<Record<string, unknown>> {
-  const script = code.replaceAll('http://127.0.0.1:8080', appliance.serving().url);
-  const env = { PATH: process.env.PATH, KEY: appliance.key, ...more };
-  const child = spawn('sh', ['-eu', '-c', script], { env });
-  const [stdout] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
-  return JSON.parse(stdout);
-}
-
-describe("the manual's first calls", { skip: !has('curl') && 'curl is not installed' }, () => {
-  test('return the key, a page of the stream and a page of a period', async () => {
-    const me = await called(example('client-guide', 'first-call'));
-    assert.ok(Array.isArray(me.subscriptions) && me.subscriptions.length > 0);
-
-    const stream = example('change-stream', 'first-page').replace(/since=[^&]+/, `since=${since}`);
-    const { data, next_cursor } = await called(stream);
-    assert.ok(Array.isArray(data) && data.length > 0 && typeof next_cursor === 'string');
-
-    const wait = example('change-stream', 'wait').replace('wait=50', 'wait=1');
-    const nothing = await called(wait, { CURSOR: next_cursor });
-    assert.deepEqual([nothing.data, nothing.has_more], [[], false]);
-
-    const [today = ''] = new Date().toISOString().split('T');
-    const starts = /"text":"([^"]+)"/.exec(JSON.stringify(me))?.[1];
-    const days = example('periods', 'first-page')
-      .replace(/from=[\d-]+/, `from=${starts}`)
-      .replace(/to=[\d-]+/, `to=${today}`);
-    const period = await called(days);
-    assert.ok(Array.isArray(period.data) && period.data.length > 0);
-  });
-});
-
 describe("the manual's writers on a full disk", {
   skip: !existsSync('/dev/full') && 'there is no /dev/full',
 }, () => {
