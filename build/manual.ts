@@ -14,6 +14,7 @@ import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
 import { PROBLEMS } from '../src/error-codes.ts';
 import { type ColumnName, EXPORT_COLUMNS } from '../src/exports/columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
+import { SAMPLES } from '../src/samples/samples.ts';
 
 import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';
 
@@ -61,10 +62,22 @@ async function madeParts(): Promise<Map<string, string>> {
     ['settings', settingsTable()],
     ['columns', columnsTable()],
     ['errors', errorsTable()],
+    ['client-core', clientCore()],
     ...(['limits', 'earlier', 'growth', 'peers'] as const).map(
       (group) => [`measured-${group}`, measured(group)] as const,
     ),
   ]);
+}
+
+/** The functions of the sample client in Python that store a page. */
+function clientCore(): string {
+  const source = SAMPLES.find(({ name }) => name === 'client-py')?.text() ?? '';
+  const functions = ['store', 'read_changes'].map((name) => {
+    const [code] = new RegExp(`^def ${name}\\([\\s\\S]*?(?=\\n\\n\\n)`, 'm').exec(source) ?? [];
+    if (code === undefined) throw new Error(`client-py has no function ${name}`);
+    return code;
+  });
+  return `\`\`\`python\n${functions.join('\n\n\n')}\n\`\`\``;
 }
 
 function topicLists(): string {
@@ -126,9 +139,14 @@ function settingsTable(): string {
   const rows = SETTINGS.map(({ path, description, schema, flag }) => [
     `\`${path}\``,
     `\`${JSON.stringify(schema.default)}\``,
-    `${description} Expected: ${expectation(schema)}.${flag === null ? '' : ` Flag: \`${flag}\`.`}`,
+    coded(`${description} Expected: ${expectation(schema)}.${flag === null ? '' : ` Flag: \`${flag}\`.`}`),
   ]);
   return table(['Setting', 'Default', 'Meaning'], rows);
+}
+
+/** Marks as code what Markdown would take for emphasis. */
+function coded(text: string): string {
+  return text.replaceAll('"*"', '`"*"`');
 }
 
 function columnsTable(): string {

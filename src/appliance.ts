@@ -31,6 +31,7 @@ import { createRequestCounts } from './limits/request-counts.ts';
 import { createUsageKeeper, readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
 import { startScrubs } from './log/scrub-schedule.ts';
 import type { Logger } from './logger.ts';
+import { openApiDocument } from './openapi/document.ts';
 import type { Live } from './operations/operation.ts';
 import type { Schedule } from './own-process.ts';
 import { prepareAccess, reportStaleSpare } from './prepare-access.ts';
@@ -70,7 +71,7 @@ export interface LabParts {
   readonly detections: () => Database;
   readonly recentDeliveries: ReadonlyMap<number, number>;
   readonly dailyRows: DailyRows;
-  readonly waiting: Pick<Waiting, 'changed'>;
+  readonly waiting: Pick<Waiting, 'changed' | 'isIdle'>;
   readonly secret: Buffer;
   /** Runs operations, once the appliance has started. */
   readonly operations: () => Operations;
@@ -355,6 +356,7 @@ async function serve(
     ...parts,
     config,
     onEndLost: ingest.endLost,
+    openApi: (baseUrl) => JSON.stringify(openApiDocument(baseUrl)),
     log,
     now,
     ...(lab && { interventions: lab }),

@@ -1,4 +1,12 @@
 /** Files imported as text, `with { type: 'text' }`. */
+declare module '*/client-ts' {
+  const text: string;
+  export default text;
+}
+declare module '*/client-py' {
+  const text: string;
+  export default text;
+}
 declare module '*.conf' {
   const text: string;
   export default text;

@@ -14,8 +14,10 @@ import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { WIDTH_DEFAULT, wrapped } from '../text-layout.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
-import { type ClientProcess, EXAMINER, playExam } from '../tools/lab/exam.ts';
-import { type Finding, gradeClient, type Versions } from '../tools/lab/exam-grades.ts';
+import type { Copied } from '../tools/lab/evidence.ts';
+import { playExam } from '../tools/lab/exam.ts';
+import { type Finding, gradeClient } from '../tools/lab/exam-grades.ts';
+import { type ClientProcess, EXAMINER } from '../tools/lab/exam-watch.ts';
 import { parseJson } from '../tools/pull/api.ts';
 import { type Result, subcommand } from './command.ts';
 import { dataFolderPath, LAB_KEY_FILE } from './data-folder.ts';
@@ -26,7 +28,7 @@ import { commonOptions } from './options.ts';
 export const LAB_DATA = '$WIREWATCH_DATA, else ./wirewatch-lab';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
-const PATIENCE_SECONDS_DEFAULT = 120;
+const PATIENCE_SECONDS_DEFAULT = 60;
 const PATIENCE_SECONDS_MAX = 3600;
 const OUTCOMES = { passed: 'passed', failed: 'FAILED', not_tested: 'not tested', advice: 'advice' } as const;
 
@@ -47,7 +49,7 @@ const MEMBERS = {
   }),
 };
 
-export const registerExam = subcommand('exam', 'play an hour of bad days to your client, and grade it', {
+export const registerExam = subcommand('exam', 'play a day of bad luck to your client, and grade it', {
   members: MEMBERS,
   ownHelp: { data: LAB_DATA, json: 'print the findings as JSON' },
   examples: ['lab exam --client ./run-client --copy ./print-copy'],
@@ -185,17 +187,17 @@ function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientProcess {
 }
 
 /**
- * Runs the command that prints the copy: a line of JSON for each detection, with id and version. If a detection has
- * several lines, the highest version counts.
+ * Runs the command that prints the copy: a line of JSON for each detection, with id and version.
  * @throws Refused `failed` if it fails or prints anything else
  */
-async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Versions> {
+async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Copied> {
   const { stdout } = await promisify(exec)(command, { env, maxBuffer: COPY_BYTES_MAX }).catch(
     (error: unknown) => {
       throw failed(`--copy: the command failed: ${reasonOf(error)}`);
     },
   );
   const versions = new Map<string, number>();
+  const repeated = new Set<string>();
   for (const [index, line] of stdout.split('\n').entries()) {
     if (line.trim() === '') continue;
     const { id, version } = Object(parseJson(line));
@@ -203,7 +205,8 @@ async function readCopy(command: string, env: NodeJS.ProcessEnv): Promise<Versio
       throw failed(
         `--copy: line ${index + 1}: expected one detection a line, such as {"id": "t.7001.1.2", "version": 3}`,
       );
+    if (versions.has(id)) repeated.add(id);
     versions.set(id, Math.max(Number(version), versions.get(id) ?? 0));
   }
-  return versions;
+  return { versions, repeated };
 }

@@ -20,6 +20,7 @@ import { misconfigured, Refused } from '../refused.ts';
 import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
+import { SECRET_BYTES } from '../store/secret.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
 import type { Feed } from '../tools/lab/feed.ts';
@@ -237,6 +238,9 @@ export async function startLab(
     async prepare(settings) {
       const config = labConfig(settings, drop?.(settings.dataFolder) ?? settings.ingest.drop);
       await beginAnew(config.dataFolder, kind);
+      // Photo addresses and cursors follow from the seed, too. A demonstration may have an export of its user.
+      if (kind === 'lab')
+        writeWhole(dataFolder(config.dataFolder).secret, seeded('secret', seed, SECRET_BYTES));
       const keys = makeKeys(config.keys.prefix);
       prepareAccess(config, kind, keys);
       // For the exam.
@@ -274,9 +278,11 @@ export async function startLab(
 
 /** A key that follows from a seed. Anyone who knows the seed knows the key: a lab holds sample data only. */
 function seededKey(prefix: string, seed: string): string {
-  const bytes = (length: number) =>
-    hash('sha512', `wirewatch lab ${length} ${seed}`, 'buffer').subarray(0, length);
-  return createKey(prefix, bytes).key;
+  return createKey(prefix, (length) => seeded(`${length}`, seed, length)).key;
+}
+
+function seeded(what: string, seed: string, length: number): Buffer {
+  return hash('sha512', `wirewatch lab ${what} ${seed}`, 'buffer').subarray(0, length);
 }
 
 /**

@@ -83,7 +83,7 @@ export function createProgress({
       if (atMs - drawnMs < REDRAW_MS) return;
       drawnMs = atMs;
       const line = progressLine(label, done, total, atMs - shown.startMs);
-      stream.write(`${CLEAR_LINE}${[...line].slice(0, Math.max(1, (stream.columns ?? 80) - 1)).join('')}`);
+      stream.write(`${CLEAR_LINE}${[...line].slice(0, Math.max(1, (stream.columns || 80) - 1)).join('')}`);
     },
   };
 }

@@ -39,12 +39,12 @@ const MEMBERS = {
   ),
   full: toggle('copy the complete history first; without it, a new copy starts with changes from now on'),
   since: value(readInstant, {
-    hint: 'start with the changes delivered at or after this time, at most 31 days ago',
+    hint: 'start a new copy with the changes delivered at or after this time, at most 31 days ago; ignored for a copy that has begun',
     placeholder: 'time',
   }),
   follow: toggle('keep polling for changes until stopped'),
   poll_seconds: value(integer(1, POLL_SECONDS_MAX), {
-    hint: `how long to wait if there is nothing new (default: ${POLL_SECONDS_DEFAULT})`,
+    hint: `with --follow: ask again after this time, instead of having the service wait for the next change (default: the service waits; one that cannot is asked every ${POLL_SECONDS_DEFAULT} s)`,
     placeholder: 'seconds',
   }),
   format: choice(['sqlite', 'ndjson'], {
@@ -101,7 +101,7 @@ async function run(options: PullOptions): Promise<Result> {
   };
   try {
     copy = opened.use(open(options));
-    const since = begin(copy, options);
+    const since = begin(copy, options, say);
     const { cursor, streams } = copy.position();
     startsNow = compare !== true && cursor === null && streams === null && since === null;
     const ask = createAsk(api, since);
@@ -131,6 +131,7 @@ async function pull(begun: Work, ask: Ask, options: PullOptions, signal: AbortSi
     const askedMs = performance.now();
     work = await walkPeriods(work, ask);
     do {
+      if (follow === true) work.onPage('following the change stream', 0, 0);
       const isWaitedFor = await catchUp(work, waitSeconds);
       if (follow !== true) return;
       if (!isWaitedFor) await sleep(pauseMs, undefined, { signal });
@@ -155,10 +156,15 @@ function isFolder(path: string): boolean {
 
 /**
  * Notes the options in a new copy, so that later runs need not repeat them.
+ * @param say for a note to the user
  * @returns when the change stream begins if the copy has no cursor; null: now
  * @throws Refused `usage` for options that do not fit the copy, `failed` for one that cannot be compared yet
  */
-function begin(copy: Copy, { into, compare, ...options }: PullOptions): string | null {
+function begin(
+  copy: Copy,
+  { into, compare, ...options }: PullOptions,
+  say: (text: string) => void,
+): string | null {
   const position = copy.position();
   const { cursor, walk, streams } = position;
   const isLines = copy.count() === null;
@@ -175,7 +181,7 @@ function begin(copy: Copy, { into, compare, ...options }: PullOptions): string |
     copy.store([], { cursor, walk: null, streams: isFull ? [] : null, since: from });
     return from;
   }
-  if (since !== null) throw new Refused('usage', `${into} already records its position: leave out --since.`);
+  if (since !== null) say(`${into} continues where it stopped; --since is only for a new copy.`);
   if (options.full !== true || streams !== null) return null;
   const next = `Leave out --full to continue it. To copy the history, delete ${filesOf(into, isLines)} first, or name another file.`;
   throw new Refused('usage', `${into} was started without --full. ${next}`);
@@ -196,7 +202,8 @@ function pulledText(into: string, stored: number, detections: number | null, sta
   return `${done} Run the same command again to fetch later changes.${start}`;
 }
 
-function comparisonText(into: string, { detections, changed_since, differences }: Comparison): string {
+function comparisonText(into: string, comparison: Comparison): string {
+  const { detections, changed_since, not_read, differences } = comparison;
   const all = counted(detections, 'detection');
   const count = counted(differences.length, 'difference');
   const shown = table(differences.slice(0, DIFFERENCES_SHOWN_MAX), [
@@ -207,12 +214,23 @@ function comparisonText(into: string, { detections, changed_since, differences }
   ]);
   const more = differences.length - DIFFERENCES_SHOWN_MAX;
   const left = more > 0 ? `\nand ${grouped(more)} more; --json lists all of them` : '';
-  const result =
-    differences.length === 0
-      ? `The copy ${into} matches the service: ${all} compared.`
-      : `${shown}${left}\nThe copy ${into} differs from the service: ${count} in ${all}.`;
-  if (changed_since === 0) return result;
-  return `${result}\nNot compared: ${counted(changed_since, 'detection')}, changed after the copy was updated.`;
+  const isEmpty = detections === 0;
+  const matches = isEmpty
+    ? `The copy ${into} is empty, and the service has nothing for this key either.`
+    : `The copy ${into} matches the service: ${counted(detections - not_read.detections, 'detection')} compared.`;
+  const differs = isEmpty
+    ? `The copy ${into} is empty: ${counted(differences.length, 'detection')} missing.`
+    : `The copy ${into} differs from the service: ${count} in ${all}.`;
+  const lines = [differences.length === 0 ? matches : `${shown}${left}\n${differs}`];
+  if (changed_since > 0)
+    lines.push(`Not compared: ${counted(changed_since, 'detection')}, changed after the copy was updated.`);
+  if (not_read.detections > 0) {
+    const streams = not_read.streams.join(', ');
+    lines.push(
+      `Not compared: ${counted(not_read.detections, 'detection')} of ${streams}, which this key no longer reads.`,
+    );
+  }
+  return lines.join('\n');
 }
 
 /** Reads a file that contains the key alone, or the output of `key create --json`. */

@@ -83,6 +83,11 @@ const Server = section({
     default: true,
     description: 'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
   }),
+  discovery: Type.Boolean({
+    default: true,
+    description:
+      'Whether GET /v1/openapi.json and GET /.well-known/oauth-authorization-server are answered, to anyone. Neither contains data of a customer.',
+  }),
   cors_origins: Type.Array(
     Type.String({
       format: 'setting-origin',

@@ -21,10 +21,12 @@ import type { Database } from '../store/database.ts';
 import { createClientAddress, createProxyWarning } from './client-address.ts';
 import { createCors } from './cors.ts';
 import { createEncoder } from './encoding.ts';
+import { authorizationServerRoute } from './endpoints/authorization-server.ts';
 import { changesRoute } from './endpoints/changes.ts';
 import { detectionRoute } from './endpoints/detection.ts';
 import { healthRoute } from './endpoints/health.ts';
 import { meRoute } from './endpoints/me.ts';
+import { openApiRoute } from './endpoints/openapi.ts';
 import { periodRoute } from './endpoints/period.ts';
 import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
@@ -64,6 +66,8 @@ export interface ServerOptions
   readonly onEndLost: (cursor: StreamPosition) => void;
   /** Requests that wait for the next change; closed with the server. */
   readonly waiting: Waiting;
+  /** The text of the OpenAPI document, for the address of the service. */
+  readonly openApi: (baseUrl: string) => string;
   /** In a lab only. */
   readonly interventions?: Interventions;
   readonly times?: ConnectionTimes;
@@ -155,6 +159,9 @@ function createRoutes(
     healthRoute(options.health),
     tokenRoute({ ...options, ...token, bodyTimeoutMs: times.tokenBodyMs }),
     photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
+    ...(config.server.discovery
+      ? [openApiRoute(options.openApi, baseUrl), authorizationServerRoute(baseUrl)]
+      : []),
   ];
 }
 

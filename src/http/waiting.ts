@@ -24,6 +24,8 @@ export function createWaiting(connectionsMax: number) {
   const waitsMax = Math.ceil(connectionsMax * WAITS_SHARE);
   /** The oldest first. */
   const waiters = new Set<Waiter>();
+  /** Sockets of the requests that have seen every change so far. */
+  const idle = new Set<Socket>();
   let isClosed = false;
 
   function makeRoom(keyId: string): void {
@@ -46,6 +48,7 @@ export function createWaiting(connectionsMax: number) {
       const settle = (isChanged: boolean) => {
         wake?.(isChanged);
         wake = null;
+        idle.delete(socket);
       };
       const end = () => {
         isOver = true;
@@ -67,7 +70,10 @@ export function createWaiting(connectionsMax: number) {
           const { promise, resolve } = Promise.withResolvers<boolean>();
           // The clock of a lab jumps, and its timers do not.
           if (isOver || monotonicMs() >= endMs) resolve(false);
-          else wake = resolve;
+          else {
+            wake = resolve;
+            idle.add(socket);
+          }
           return promise;
         },
         [Symbol.dispose]: end,
@@ -83,6 +89,8 @@ export function createWaiting(connectionsMax: number) {
       for (const waiter of [...waiters]) waiter.end();
     },
     count: () => waiters.size,
+    /** Whether a request of the socket waits, and has seen every change so far. */
+    isIdle: (socket: Socket) => idle.has(socket),
   };
 }
 

@@ -34,7 +34,8 @@ const TAGS = [
   { name: 'Service', description: 'Access tokens, health and photos.' },
 ];
 
-export function openApiDocument(): Json {
+/** @param url the address of the service; default: an example */
+export function openApiDocument(url?: string): Json {
   const shared = {
     responses: share(
       'responses',
@@ -59,10 +60,13 @@ export function openApiDocument(): Json {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [
-      {
-        url: 'http://127.0.0.1:8080',
-        description: 'Wirewatch on this machine. Elsewhere, use the address in the setting server.base_url.',
-      },
+      url === undefined
+        ? {
+            url: 'http://127.0.0.1:8080',
+            description:
+              'Wirewatch on this machine. Elsewhere, use the address in the setting server.base_url.',
+          }
+        : { url },
     ],
     tags: TAGS,
     paths: paths(shared),

@@ -5,7 +5,7 @@ import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
 import { isDetectionId } from '../detection/id.ts';
 import { OAUTH_ERRORS, PROBLEMS } from '../error-codes.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
-import { choice, hinted, type Member, required, toggle, type ValuesOf, value } from './member.ts';
+import { anyText, choice, hinted, type Member, required, toggle, type ValuesOf, value } from './member.ts';
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 const YEARS_MAX_MS = 200 * 366 * DAY_MS;
@@ -13,10 +13,12 @@ const YEARS_MAX_MS = 200 * 366 * DAY_MS;
 const CLOCK_MIN_MS = Date.UTC(2001);
 const CLOCK_MAX_MS = Date.UTC(2099);
 
-/** Reads `250ms`, `30s`, `10m`, `26h` or `3d`, with an optional sign; milliseconds, or null. */
+/** Reads `250ms`, `30s`, `59m58s`, `26h` or `3d`, with an optional sign; milliseconds, or null. */
 export function parseDuration(text: string): number | null {
-  const [, sign, count, unit = ''] = /^([+-]?)(\d{1,12}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text) ?? [];
-  const ms = Math.round(Number(count) * (UNITS[unit] ?? Number.NaN));
+  const [, sign, parts = ''] = /^([+-]?)((?:\d{1,12}(?:\.\d{1,3})?(?:ms|s|m|h|d)){1,5})$/.exec(text) ?? [];
+  let ms = parts === '' ? Number.NaN : 0;
+  for (const [, count, unit = ''] of parts.matchAll(/([\d.]+)([a-z]+)/g))
+    ms += Math.round(Number(count) * (UNITS[unit] ?? Number.NaN));
   if (!(ms <= YEARS_MAX_MS)) return null;
   return sign === '-' ? -ms : ms;
 }
@@ -63,6 +65,8 @@ export const ENDPOINT_IDS = [
   'getPhoto',
   'getMe',
   'createToken',
+  'getAuthorizationServer',
+  'getOpenApi',
   'getHealth',
 ] as const;
 
@@ -71,7 +75,7 @@ const isShift = (text: string) => parseDuration(text) !== null;
 const isTime = (text: string) => parseLabTime(text) !== null;
 const isWindow = (text: string) => (parseLabTime(text) ?? Number.NaN) % WINDOW_MS === 0;
 const TIME_EXPECTED = 'a time between 2001 and 2099 such as 2026-03-29T00:00Z';
-const span = texts('duration', isSpan, 'a duration such as 500ms, 90s, 10m, 26h or 3d');
+const span = texts('duration', isSpan, 'a duration such as 500ms, 90s, 59m58s, 26h or 3d');
 const shift = texts('shift', isShift, 'a duration such as +26h, 90s or -1d');
 const time = texts('time', isTime, TIME_EXPECTED);
 const when = texts(
@@ -112,11 +116,20 @@ const FAULT = {
   endpoint: choice(ENDPOINT_IDS, { hint: 'only requests to this endpoint', placeholder: 'name' }),
   status: STATUS,
   code: CODE,
-  retry_after: whole(1, 86_400, 'Retry-After of the answer, in seconds'),
+  retry_after: whole(0, 86_400, 'Retry-After of the answer, in seconds'),
+  retry_after_date: toggle('send Retry-After as a date, as some proxies do'),
   delay: span('delay the answer by this time of the real clock'),
   slow: whole(1, BYTES_MAX, 'send the body at this many bytes a second'),
-  cut_after: whole(0, BYTES_MAX, 'close the connection after this many bytes of the body'),
-  truncate: whole(0, BYTES_MAX, 'send only this many bytes of the body, with a matching Content-Length'),
+  cut_after: whole(
+    0,
+    BYTES_MAX,
+    'close the connection after this many bytes of the body. Waits for a longer body',
+  ),
+  truncate: whole(
+    0,
+    BYTES_MAX,
+    'send only this many bytes of the body, with a matching Content-Length. Waits for a longer body',
+  ),
   corrupt: toggle('change some bytes in the middle of the body'),
   close: toggle(
     'close the connection when the request arrives, without an answer, like a kept-alive connection that timed out',
@@ -128,6 +141,7 @@ const FAULT = {
   duplicate: toggle(
     'answer a request for changes with the rows of the previous page again. Waits for such a request',
   ),
+  page_rows: whole(1, 1000, 'end a page after this many rows, with has_more true. Waits for a longer page'),
   pages: whole(
     1,
     1000,
@@ -170,6 +184,10 @@ export const LAB_MEMBERS = {
   'remove-subscription': { subscription: required(SUBSCRIPTION) },
   restore: {},
   allowance: {
+    account: value(anyText, {
+      hint: 'id of the account (default: that of the sample agency)',
+      placeholder: 'id',
+    }),
     used: {
       ...whole(0, 1_000_000_000_000, 'rows used today (default: the whole allowance)', 'rows'),
       mayBeBare: true,

@@ -26,7 +26,7 @@ export const LAB = [
   ofLab('clock', LAB_MEMBERS.clock, {
     summary: 'show or move the clock. Everything that is due by then happens at once',
     operands: ['when'],
-    examples: ['clock', 'clock +26h', 'clock 2026-03-29T00:00Z'],
+    examples: ['clock', 'clock +26h', 'clock 59m58s', 'clock 2026-03-29T00:00Z'],
     form: {
       label: 'Move the clock',
       will: 'Everything that is due by then happens at once.',
@@ -68,7 +68,7 @@ export const LAB = [
     examples: ['restore'],
   }),
   ofLab('allowance', LAB_MEMBERS.allowance, {
-    summary: 'set how much of the daily row allowance of the account is used',
+    summary: 'set how much of the daily row allowance of an account is used',
     examples: ['allowance --used', 'allowance --used 0'],
   }),
   ofLab('duplicate', LAB_MEMBERS.duplicate, {

@@ -1,5 +1,7 @@
-/** Sample files for the programs around Wirewatch: those of `config/`, bundled. */
+/** Sample files for the programs around Wirewatch, and sample clients: those of `config/`, bundled. */
 import certbotHook from '../../config/certbot-hook.sh' with { type: 'text' };
+import clientPy from '../../config/client-py' with { type: 'text' };
+import clientTs from '../../config/client-ts' with { type: 'text' };
 import grafanaDashboard from '../../config/grafana-dashboard.json' with { type: 'json' };
 import keepalived from '../../config/keepalived.conf' with { type: 'text' };
 import logrotate from '../../config/logrotate.conf' with { type: 'text' };
@@ -40,6 +42,16 @@ export const SAMPLES: readonly Sample[] = [
     name: 'prometheus-rules.yml',
     title: 'alerting rules for Prometheus, with severities',
     text: () => prometheusRules,
+  },
+  {
+    name: 'client-ts',
+    title: 'a complete client in TypeScript, for Node 24: follows the stream into SQLite',
+    text: () => clientTs,
+  },
+  {
+    name: 'client-py',
+    title: 'a complete client in Python: follows the stream into SQLite',
+    text: () => clientPy,
   },
   {
     name: 'grafana-dashboard.json',

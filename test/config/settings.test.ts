@@ -83,6 +83,7 @@ test('the defaults', () => {
       tls_certificate: '',
       tls_key: '',
       compression: true,
+      discovery: true,
       cors_origins: [],
       max_connections: 1000,
       max_connections_per_address: 100,

@@ -55,6 +55,26 @@ test('its links lead to existing topics and headings', () => {
   }
 });
 
+test('no value of a table is changed by rendering', () => {
+  const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', amp: '&', '#39': "'" };
+  const shown = (html: string) =>
+    html.replaceAll(/<[^>]+>/g, '').replaceAll(/&(#?\w+);/g, (_, name: string) => ENTITIES[name] ?? '?');
+  const meant = (cell: string) =>
+    cell
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .replaceAll('`', '')
+      .replaceAll(/\*\*([^*]+)\*\*/g, '$1');
+  for (const name of files) {
+    const markdown = read(name).replaceAll(/^```[\s\S]*?^```/gm, '');
+    const cells = [...manualHtml(markdown).matchAll(/<td>([\s\S]*?)<\/td>/g)].map(([, html = '']) =>
+      shown(html),
+    );
+    const expected = tableRows(markdown).flat().map(meant);
+    assert.equal(cells.length, expected.length, name);
+    for (const [index, cell] of cells.entries()) assert.equal(cell, expected[index], name);
+  }
+});
+
 const SAMPLE = `# A title
 
 <!-- a comment -->

@@ -6,9 +6,10 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { RULES } from '../../src/tools/lab/exam-grades.ts';
-import { type Lab, startLab } from '../support/lab.ts';
+import { follow, type Lab, startLab } from '../support/lab.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
+import { sample } from '../support/samples.ts';
 
 const TOPIC = 'testing-your-client';
 const isThere = (tool: string, ...args: string[]) => spawnSync(tool, [...args, '--version']).status === 0;
@@ -19,7 +20,7 @@ let end: () => void = () => {};
 before(async () => {
   await new Promise<void>((started, reject) => {
     ended = inFolder(async (folder) => {
-      lab = await startLab(folder, ['--seed', '7']);
+      lab = await startLab(folder, ['--seed', '7', '--clock', '2026-11-21T12:00Z']);
       started();
       await new Promise<void>((resolve) => {
         end = resolve;
@@ -43,6 +44,35 @@ async function run(folder: string, program: string, args: readonly string[]) {
   return { code, stdout, stderr };
 }
 
+test(
+  "the manual's first calls find the data of a lab",
+  { skip: !isThere('curl') && 'curl is not installed' },
+  () =>
+    inFolder(async (folder) => {
+      const called = async (of: string, name: string, more = '') => {
+        const script = example(of, name).replaceAll('http://127.0.0.1:8080', lab.url);
+        const { code, stdout, stderr } = await run(folder, 'sh', [
+          '-ec',
+          `${more}\n${script.replace('wait=50', 'wait=1')}`,
+        ]);
+        assert.deepEqual([code, stderr], [0, '']);
+        return JSON.parse(stdout);
+      };
+      const me = await called('client-guide', 'first-call');
+      assert.ok(me.subscriptions.length > 0, JSON.stringify(me));
+      for (const [of, name] of [
+        ['change-stream', 'first-page'],
+        ['periods', 'first-page'],
+      ] as const) {
+        const { data } = await called(of, name);
+        assert.ok(Array.isArray(data) && data.length > 0, of);
+      }
+      const { cursor } = await follow(lab, 'since=2026-11-21T10:00:00Z');
+      const nothing = await called('change-stream', 'wait', `CURSOR=${cursor}`);
+      assert.deepEqual([nothing.data, nothing.has_more], [[], false]);
+    }),
+);
+
 test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
   inFolder(async (folder) => {
     const { code, stdout, stderr } = await run(folder, 'sh', ['-ec', example(TOPIC, 'curl')]);
@@ -60,7 +90,7 @@ test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
 describe('with pytest', { skip: !isThere('python3', '-m', 'pytest') && 'pytest is not installed' }, () => {
   test('the tests pass, and catch a client that waits too little', () =>
     inFolder(async (folder) => {
-      const client = example('change-stream', 'python-client');
+      const client = sample('client-py');
       writeFileSync(path.join(folder, 'test_client.py'), example(TOPIC, 'pytest'));
       writeFileSync(path.join(folder, 'client.py'), client);
       const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'test_client.py'];

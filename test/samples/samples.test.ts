@@ -9,14 +9,9 @@ import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { runBeside } from '../support/command.ts';
 import { metricsOfManual } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
+import { sample } from '../support/samples.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config');
-
-function sample(name: string): string {
-  const found = SAMPLES.find((one) => one.name === name);
-  assert.ok(found, name);
-  return found.text();
-}
 
 test('config/ holds exactly the samples, as they are printed', () => {
   assert.deepEqual(readdirSync(CONFIG).sort(), SAMPLES.map(({ name }) => name).sort());

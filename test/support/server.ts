@@ -20,6 +20,7 @@ import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts'
 import { createKeyUses, createSeenKeys, type KeyUses } from '../../src/limits/key-uses.ts';
 import type { StreamPosition } from '../../src/log/version-epoch.ts';
 import type { Logger } from '../../src/logger.ts';
+import { openApiDocument } from '../../src/openapi/document.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { checkResponsesOf } from './checked-fetch.ts';
@@ -59,6 +60,8 @@ export interface TestServerOptions {
   readonly host?: string;
   readonly trusted_proxies?: string[];
   readonly cors_origins?: string[];
+  /** Default: true. */
+  readonly discovery?: boolean;
   readonly max_connections?: number;
   readonly max_connections_per_address?: number;
   /** Paths of PEM files. */
@@ -116,6 +119,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     secret: TEST_SECRET,
     recentDeliveries,
     onEndLost: options.onEndLost ?? (() => {}),
+    openApi: (baseUrl) => JSON.stringify(openApiDocument(baseUrl)),
     waiting,
     dailyRows,
     keyUses,
@@ -204,6 +208,7 @@ function configOf(options: TestServerOptions): ServerOptions['config'] {
       tls_certificate: options.tls?.certificate ?? '',
       tls_key: options.tls?.key ?? '',
       compression: true,
+      discovery: options.discovery ?? true,
       cors_origins: options.cors_origins ?? [],
       max_connections: options.max_connections ?? 100,
       max_connections_per_address: options.max_connections_per_address ?? 100,

@@ -25,7 +25,12 @@ export function writeTypedClient(folder: string, source: string): void {
 export async function compileTypedClient(folder: string, document: string): Promise<void> {
   writeFileSync(join(folder, 'openapi.json'), document);
   await run(folder, 'openapi-typescript/bin/cli.js', 'openapi.json', '-o', 'api.ts');
-  await run(folder, 'typescript/bin/tsc', ...STRICT, ...MODERN, 'client.ts');
+  await compileClient(folder);
+}
+
+/** Compiles a written client. */
+export function compileClient(folder: string): Promise<void> {
+  return run(folder, 'typescript/bin/tsc', ...STRICT, ...MODERN, 'client.ts');
 }
 
 async function run(folder: string, script: string, ...args: string[]): Promise<void> {

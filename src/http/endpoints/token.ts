@@ -30,7 +30,7 @@ export interface TokenSources {
 
 const BASIC = 'Basic realm="svc-data"';
 const CLOSE = ['Connection', 'close'];
-const GRANT_TYPE = 'client_credentials';
+export const GRANT_TYPE = 'client_credentials';
 const TOO_SLOW = 'The request body was not received in time.';
 const TOKEN_SECONDS = TOKEN_LIFETIME_MS / SECOND_MS;
 

@@ -1,60 +1,29 @@
 /**
- * The exam: an hour of bad days by the lab's clock, played to a client that knows only the address and a key. The
- * lab's report records what the client does; exam-grades.ts grades it.
+ * The exam: a day of bad luck by the lab's clock, played to a client that knows only the address and a key. The lab's
+ * report records what the client does; exam-grades.ts grades it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FaultSpec, LabName } from '../../operations/lab-members.ts';
-import { Evidence, filtersOf, isGoodPage, type Moment, type Versions } from './exam-grades.ts';
-import type { RequestRecord } from './report.ts';
+import type { FaultSpec } from '../../operations/lab-members.ts';
+import { DAY_MS, formatMs, SECOND_MS } from '../../time.ts';
+import type { Compared, Evidence } from './evidence.ts';
+import { type ExamOptions, POLL_MS, Unfinished, Watch } from './exam-watch.ts';
 
-export interface ClientProcess {
-  readonly isRunning: boolean;
-  start(): void;
-  /** Exit code if it ended by itself since the last call, null for a signal; undefined: it did not end. */
-  takeEnd(): number | null | undefined;
-  /** Kills it with all its processes; resolves when it is gone. */
-  kill(): Promise<void>;
-}
-
-export interface ExamOptions {
-  /** Has the lab do an operation. @throws Refused by it */
-  readonly ask: <Answer>(name: LabName, given: object) => Promise<Answer>;
-  /** Reads the API, marked so that the evidence leaves it out. @returns the body of a good answer */
-  readonly read: <Answer>(target: string) => Promise<Answer>;
-  /** Null: the user runs it. */
-  readonly client: ClientProcess | null;
-  /** Asks the user to kill the client and start it again; false: there is no terminal. */
-  readonly restart: () => Promise<boolean>;
-  /** Null: there is no command that prints the copy. */
-  readonly copy: (() => Promise<Versions>) | null;
-  /** The longest time of one act, in milliseconds of the real clock. */
-  readonly patienceMs: number;
-  readonly onAct: (name: string) => void;
-}
-
-/** User agent of the exam's own requests to the API. */
-export const EXAMINER = 'wirewatch-lab-exam';
-
-const POLL_MS = 20;
-const START_AGAIN_MS = 500;
-const WATCH_401_MS = 5_000;
+/** How long a client that was refused is watched. */
+const WATCH_MS = 4_000;
 /** How long after a page was sent the client is killed. */
 const KILLS_MS = [0, 3, 10, 30];
 /** Delay of an answer that the client must not get before it is killed. */
 const HELD = '10m';
-const SLOW_BYTES_A_SECOND = 200;
+const SLOW_BYTES_A_SECOND = 500;
 const RETRY_AFTER = 2;
-const LOWER_TRIES = 3;
-/** Greater than the number of any request: the report then has their count alone. */
-const NEWER = Number.MAX_SAFE_INTEGER;
-const MONTH_MS = 31 * 24 * 3_600_000;
-
-class Unfinished extends Error {}
-
-interface Reported {
-  readonly requests_total: number;
-  readonly requests: RequestRecord[];
-}
+/** So many requests for changes do not come before the second page of a period. */
+const STREAM_BEGUN = 3;
+const TRIES = 3;
+/** The allowance is used up that long before midnight. */
+const BEFORE_MIDNIGHT_MS = 6 * SECOND_MS;
+const MONTH_MS = 31 * DAY_MS;
+/** Pages of a period while the client is to be killed between two. */
+const SHORT_PERIOD: FaultSpec = { endpoint: 'listDetections', page_rows: 20, delay: '100ms', times: 1000 };
 
 interface Detection {
   readonly id: string;
@@ -70,12 +39,13 @@ interface Page {
 }
 
 /** Acts in which new detections come while answers fail, with the faults of each. */
-const BAD_ANSWERS: Readonly<Record<string, readonly FaultSpec[]>> = {
-  '429 with Retry-After': [{ status: 429, code: 'rate_limited', retry_after: RETRY_AFTER, times: 2 }],
+const ERRORS: Readonly<Record<string, readonly FaultSpec[]>> = {
+  '429 with Retry-After': [{ status: 429, code: 'rate_limited', retry_after: RETRY_AFTER }],
   '500 and 503': [{ status: 503 }, { status: 500 }, { status: 503 }],
-  'bodies that end early': [{ cut_after: 200 }, { truncate: 150 }],
-  'no answer, and the error of a proxy': [{ reset: true }, { status: 502 }],
+  'no answer, and the error of a proxy': [{ status: 502 }, { reset: true }],
 };
+/** The first page has has_more true: its cursor is also in its header Link. */
+const CUT_BODIES: readonly FaultSpec[] = [{ page_rows: 1, cut_after: 200 }, { truncate: 150 }];
 
 /** @throws Refused by the lab or the command of the copy; a client that does not finish is part of the evidence */
 export async function playExam(options: ExamOptions): Promise<Evidence> {
@@ -89,18 +59,13 @@ export async function playExam(options: ExamOptions): Promise<Evidence> {
 
 class Exam {
   readonly #options: ExamOptions;
-  readonly #seen = new Evidence();
-  /** Number of the last request before the exam. */
-  #first = 0;
-  /** The filters of the client's first page; null: it has read no page yet. */
-  #filters: string | null = null;
-  /** Number of the request for the last page that the client read after a change. */
-  #lastPage = 0;
+  readonly #watch: Watch;
+  readonly #seen: Evidence;
 
   constructor(options: ExamOptions) {
     this.#options = options;
-    this.#seen.isRestarted = options.client !== null;
-    this.#seen.hasCopy = options.copy !== null;
+    this.#watch = new Watch(options);
+    this.#seen = this.#watch.seen;
   }
 
   async play(): Promise<Evidence> {
@@ -108,7 +73,7 @@ class Exam {
     // What was tried in this lab before must not fail a good client.
     await ask('fault clear', {});
     await ask('allowance', { used: 0 });
-    this.#first = await this.#last();
+    await this.#watch.begin();
     for (const [name, act] of this.#acts()) {
       onAct(name);
       await ask('clock', { advance: '6m' });
@@ -120,133 +85,118 @@ class Exam {
         break;
       }
     }
-    await this.#noteEnd();
-    this.#seen.requests = await this.#report(this.#first);
+    await this.#watch.noteEnd();
+    this.#seen.requests = await this.#watch.all();
     return this.#seen;
   }
 
-  /** In order. 401 comes last: a client may end with it. */
+  /** In order. Refusals come last: a client may end with them. */
   #acts(): (readonly [name: string, act: () => Promise<void>])[] {
     return [
-      ['the first pages, one of them empty', () => this.#meets([{ empty_page: true }])],
-      ...Object.entries(BAD_ANSWERS).map(([name, faults]) => [name, () => this.#meets(faults, 4)] as const),
+      ['a restart within a period', () => this.#restartInPeriod()],
+      ['the first pages, one of them empty', () => this.#meetsInPages([{ empty_page: true }])],
+      ...Object.entries(ERRORS).map(([name, faults]) => [name, () => this.#meets(faults)] as const),
+      ['bodies that end early', () => this.#meetsInPages(CUT_BODIES)],
       ['restarts', () => this.#restarts()],
       ['a version that was delivered before', () => this.#lowerVersion()],
       ['a gap, and its late file', () => this.#gap()],
-      ['the copy', () => this.#readCopy()],
+      ['the copy', () => this.#compareCopy()],
+      ['versions after a restore', () => this.#restore()],
+      ['the daily allowance', () => this.#allowance()],
+      ['400', () => this.#invalid()],
       ['401', () => this.#unauthorized()],
     ];
   }
 
-  /** Drops new detections, adds faults, and waits until the client has read past them. */
-  async #meets(faults: readonly FaultSpec[], rows = 0): Promise<void> {
-    if (rows > 0) await this.#options.ask('drop', { rows });
-    for (const fault of faults) await this.#fault(fault);
-    await this.#caughtUp();
-  }
-
-  async #fault(spec: FaultSpec): Promise<string> {
-    const body = { endpoint: 'listChanges', ...spec };
-    const { id } = await this.#options.ask<{ id: string }>('fault add', body);
-    if (spec.cut_after !== undefined || spec.truncate !== undefined)
-      this.#seen.damaging = new Set([...this.#seen.damaging, id]);
-    return id;
-  }
-
-  /** Waits until every fault has fired, and the client has read a page with has_more false after the last. */
-  async #caughtUp(): Promise<void> {
-    const last = await this.#last();
-    await this.#until('it did not read on to a page with has_more false', last, async (requests) => {
-      const faults = await this.#options.ask<{ left: number | null }[]>('fault list', {});
-      if (faults.some(({ left }) => left !== 0)) return false;
-      const page = this.#followed(requests).at(-1);
-      if (page?.has_more !== false || page.fault !== null || !this.#isGood(page)) return false;
-      this.#lastPage = page.number;
-      return true;
+  /** A client that reads periods first is killed between two pages. */
+  async #restartInPeriod(): Promise<void> {
+    if (this.#options.client === null) return;
+    const id = await this.#watch.fault(SHORT_PERIOD);
+    let isWithin = false;
+    await this.#watch.until('it did not ask for detections', 0, (requests) => {
+      const periods = requests.filter(({ endpoint }) => endpoint === 'listDetections');
+      isWithin = periods.some(({ parameters }) => parameters.cursor !== undefined);
+      const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
+      // A client that reads both may begin the stream before it goes on with the periods.
+      return isWithin || changes.length > (periods.length === 0 ? 0 : STREAM_BEGUN);
     });
+    if (isWithin) this.#seen.isKilledInWalk = await this.#watch.restart();
+    await this.#options.ask('fault clear', { id });
   }
 
-  /** Until it asks again a client may still be storing its last page. One that ended by itself is started again. */
-  #askedAgain(): Promise<void> {
-    const isAgain = (requests: RequestRecord[]) => this.#followed(requests).length > 0;
-    return this.#until('it did not ask again after its last page', this.#lastPage, isAgain);
+  /** Adds faults, drops new detections, and waits until the client has read past them. */
+  async #meets(faults: readonly FaultSpec[]): Promise<void> {
+    for (const fault of faults) await this.#watch.fault(fault);
+    await this.#drop();
+    await this.#watch.caughtUp();
   }
 
-  /** Requests for changes with the filters of the client's first page: other filters are other streams. */
-  #followed(requests: readonly RequestRecord[]): RequestRecord[] {
-    const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
-    const first = changes.find((one) => this.#isGood(one));
-    if (first !== undefined) this.#filters ??= filtersOf(first);
-    return changes.filter((one) => filtersOf(one) === this.#filters);
+  /** The same for faults of pages with rows. */
+  async #meetsInPages(faults: readonly FaultSpec[]): Promise<void> {
+    await this.#addForPages(faults);
+    await this.#watch.caughtUp();
   }
 
-  #isGood(request: RequestRecord): boolean {
-    return isGoodPage(request, this.#seen);
+  /** @returns the id of the last fault, and the ids of the detections that it meets first */
+  async #addForPages(faults: readonly FaultSpec[]) {
+    const before = await this.#watch.lastAnswered();
+    // A client that waits already would get its next page without a fault.
+    const wall = await this.#watch.fault({ status: 503 });
+    let last = '';
+    for (const fault of faults) last = await this.#watch.fault(fault);
+    await this.#drop();
+    await this.#watch.until('it did not ask again after 503', before, (requests) => {
+      const refused = requests.findIndex(({ fault }) => fault === wall);
+      return refused >= 0 && requests.slice(refused + 1).some(({ endpoint }) => endpoint === 'listChanges');
+    });
+    return { id: last, dropped: await this.#drop() };
   }
 
   async #restarts(): Promise<void> {
     const { client } = this.#options;
     for (const afterMs of KILLS_MS) {
-      const last = await this.#last();
-      await this.#dropBeforeKill();
-      await this.#asks(last, (one) => (one.rows ?? 0) > 0 && this.#isGood(one));
+      const last = await this.#watch.lastAnswered();
+      this.#noteKilled(await this.#drop());
+      await this.#watch.asks(last, (one) => (one.rows ?? 0) > 0 && this.#watch.isGood(one));
       await sleep(afterMs);
-      if (!(await this.#restart())) return;
-      await this.#caughtUp();
+      if (!(await this.#watch.restart())) return;
+      await this.#watch.caughtUp();
     }
-    if (client !== null) {
-      // By its second request a client may have stored the cursor of the first page, but not its rows: the kill shows it.
-      // It is killed before, too: its next run gets the rows with its first request.
-      await this.#kill(client);
-      await this.#killWithin({ delay: HELD, after: 1 });
-    }
+    if (client !== null) await this.#killAtSecondRequest();
     // A client that the exam cannot kill only reads a slow page.
-    await this.#killWithin({ slow: SLOW_BYTES_A_SECOND });
-  }
-
-  /** Drops new detections, and kills the client within an answer. */
-  async #killWithin(answer: FaultSpec): Promise<void> {
-    await this.#dropBeforeKill();
-    const last = await this.#last();
-    const id = await this.#fault(answer);
-    await this.#asks(last, ({ fault }) => fault === id);
-    if (this.#options.client !== null) await this.#restart();
+    const { id, dropped } = await this.#addForPages([{ slow: SLOW_BYTES_A_SECOND }]);
+    this.#noteKilled(dropped);
+    await this.#watch.asks(0, ({ fault }) => fault === id);
+    if (client !== null) await this.#watch.restart();
     await this.#options.ask('fault clear', { id });
-    await this.#caughtUp();
+    await this.#watch.caughtUp();
   }
 
-  async #dropBeforeKill(): Promise<void> {
-    const { files } = await this.#options.ask<{ files: { ids: string[] }[] }>('drop', { rows: 3 });
-    this.#seen.atKills = new Set([...this.#seen.atKills, ...files.flatMap(({ ids }) => ids)]);
+  /**
+   * By its second request a client may have stored the cursor of the first page, but not its rows: the kill shows it.
+   * It is killed before, too: its next run gets the rows with its first request.
+   */
+  async #killAtSecondRequest(): Promise<void> {
+    await this.#watch.kill();
+    this.#noteKilled(await this.#drop());
+    const last = await this.#watch.last();
+    const id = await this.#watch.fault({ delay: HELD, after: 1 });
+    await this.#watch.until('it did not ask for changes', last, (requests) => {
+      return requests.filter(({ endpoint }) => endpoint === 'listChanges').length > 1;
+    });
+    await this.#watch.restart();
+    await this.#options.ask('fault clear', { id });
+    await this.#watch.caughtUp();
   }
 
-  async #restart(): Promise<boolean> {
-    const { client, restart } = this.#options;
-    if (client !== null) {
-      await this.#kill(client);
-      client.start();
-    } else {
-      this.#seen.isRestarted = await restart();
-      if (this.#seen.isRestarted) await this.#note('killed', null);
-    }
-    return this.#seen.isRestarted;
+  #noteKilled(ids: readonly string[]): void {
+    this.#seen.atKills = new Set([...this.#seen.atKills, ...ids]);
   }
 
-  async #kill(client: ClientProcess): Promise<void> {
-    if (await this.#noteEnd()) return;
-    await client.kill();
-    await this.#note('killed', null);
-  }
-
-  /** Records an end of the client. @returns whether it ended by itself */
-  async #noteEnd(): Promise<boolean> {
-    const code = this.#options.client?.takeEnd();
-    if (code !== undefined) await this.#note('ended', code);
-    return code !== undefined;
-  }
-
-  async #note(kind: Moment['kind'], code: number | null): Promise<void> {
-    this.#seen.moments = [...this.#seen.moments, { kind, after: await this.#last(), code }];
+  /** @returns the ids of new detections, of both content types */
+  async #drop(): Promise<string[]> {
+    const { files } = await this.#options.ask<{ files: { ids: string[] }[] }>('drop', { rows: 4 });
+    return files.flatMap(({ ids }) => ids);
   }
 
   /** Sends two new versions on two pages, then the first page again; reads the copy while 429 holds the second back. */
@@ -258,111 +208,119 @@ class Exam {
     if (text === undefined) return;
     const { id, version, strength } = text;
     const other = strength.score >= 1 ? strength.score - 1 : strength.score + 1;
-    for (const score of [other, strength.score]) {
-      await ask('correct', { id, score });
-      await this.#caughtUp();
-    }
-    for (let tries = 0; tries < LOWER_TRIES && this.#seen.lower === null; tries += 1) {
-      await this.#askedAgain();
-      const last = await this.#last();
-      const wall = await this.#fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
-      const lower = await this.#fault({ duplicate: true, pages: 2 });
-      await this.#asks(last, ({ fault }) => fault === wall);
-      const requests = await this.#report(last);
+    await ask('correct', { id, score: other });
+    await this.#watch.caughtUp();
+    const { cursor } = this.#watch;
+    await ask('correct', { id, score: strength.score });
+    await this.#watch.caughtUp();
+    for (let tries = 0; tries < TRIES && this.#seen.lower === null; tries += 1) {
+      await this.#watch.askedAgain();
+      const last = await this.#watch.last();
+      // A client that waits asks again after the page of one more detection.
+      const more = (await this.#watch.isWaiting()) ? 1 : 0;
+      const wall = await this.#watch.fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
+      const lower = await this.#watch.fault({ duplicate: true, pages: 2 + tries + more });
+      await ask('drop', { rows: 1, export: 'newswire' });
+      await this.#watch.asks(last, ({ fault }) => fault === wall);
+      const requests = await this.#watch.all();
       // A client that asked in between, or started again with since, did not meet the fault.
-      const wasDelivered = requests.some(({ fault, rows }) => fault === lower && rows === 1);
-      const copied = (await copy()).get(id) ?? null;
+      const wasDelivered = requests.some((one) => one.fault === lower && one.cursor_given === cursor);
+      const copied = (await copy()).versions.get(id) ?? null;
       if (wasDelivered) this.#seen.lower = { id, delivered: version + 1, stored: version + 2, copied };
       await ask('fault clear', {});
-      await this.#caughtUp();
+      await this.#watch.caughtUp();
     }
   }
 
   async #gap(): Promise<void> {
     const { ask } = this.#options;
-    this.#seen.gapAfter = await this.#last();
     await ask('gap', { export: 'newswire', status: 'missing' });
-    await this.#caughtUp();
+    await this.#watch.caughtUp();
     await ask('late', { rows: 2, export: 'newswire' });
-    await this.#caughtUp();
+    await this.#watch.caughtUp();
   }
 
-  async #readCopy(): Promise<void> {
+  async #readCopy(): Promise<Compared | null> {
     const { copy, client } = this.#options;
-    if (copy === null) return;
-    await this.#askedAgain();
+    if (copy === null) return null;
+    await this.#watch.askedAgain();
     const expected = await this.#expected();
-    if (client !== null) await this.#kill(client);
-    const versions = await copy();
-    this.#seen.copy = { versions, expected: new Map(expected.map(({ id, version }) => [id, version])) };
+    if (client !== null) await this.#watch.kill();
+    return { ...(await copy()), expected: new Map(expected.map(({ id, version }) => [id, version])) };
+  }
+
+  async #compareCopy(): Promise<void> {
+    this.#seen.copy = await this.#readCopy();
+  }
+
+  async #restore(): Promise<void> {
+    await this.#options.ask('restore', {});
+    await this.#watch.caughtUp();
+    this.#seen.restored = await this.#readCopy();
+  }
+
+  /** The allowance is used up a few seconds before the next day, so the client need not wait for hours. */
+  async #allowance(): Promise<void> {
+    const { ask } = this.#options;
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      const last = await this.#watch.last();
+      const { now } = await ask<{ now: string }>('clock', {});
+      const nextDayMs = Math.ceil((Date.parse(now) + BEFORE_MIDNIGHT_MS) / DAY_MS) * DAY_MS;
+      await ask('clock', { to: formatMs(nextDayMs - BEFORE_MIDNIGHT_MS) });
+      await ask('allowance', {});
+      await ask('drop', { rows: 2, export: 'newswire' });
+      await this.#watch.caughtUp();
+      const requests = await this.#watch.all();
+      if (requests.some(({ number, code }) => number > last && code === 'daily_allowance')) return;
+    }
+  }
+
+  /** A subscription that the client names is removed; otherwise, a fault refuses its request. */
+  async #invalid(): Promise<void> {
+    const { ask, client } = this.#options;
+    // A client that its user runs may end now: 401 is what it meets instead.
+    if (client === null) return;
+    await this.#watch.askedAgain();
+    this.#seen.invalidAfter = await this.#watch.last();
+    const named = this.#watch.followed(await this.#watch.all()).at(-1)?.parameters.subscription_id;
+    if (named === undefined) await this.#watch.fault({ status: 400, times: 1000 });
+    else await ask('remove-subscription', { subscription: Number(named.split(',').at(-1)) });
+    await this.#watchRefused(400);
+    await ask('fault clear', {});
+  }
+
+  async #unauthorized(): Promise<void> {
+    this.#seen.unauthorizedAfter = await this.#watch.last();
+    await this.#watch.fault({ status: 401, times: 1000 });
+    await this.#watchRefused(401);
   }
 
   /** The client may end. If it runs on, its requests are recorded for a while. */
-  async #unauthorized(): Promise<void> {
-    const last = await this.#last();
-    this.#seen.unauthorizedAfter = last;
-    await this.#fault({ status: 401, times: 1000 });
-    await this.#asks(last, ({ status }) => status === 401);
-    const untilMs = performance.now() + WATCH_401_MS;
+  async #watchRefused(refusal: number): Promise<void> {
+    const last = await this.#watch.lastAnswered();
+    await this.#drop();
+    await this.#watch.asks(last, ({ status }) => status === refusal);
+    const untilMs = performance.now() + WATCH_MS;
     while (performance.now() < untilMs && this.#options.client?.isRunning !== false) await sleep(POLL_MS);
   }
 
-  /** The latest version of each detection of the stream that the client follows. */
+  /** The latest version of each detection that the client can have: of its stream, or of all that its periods have. */
   async #expected(): Promise<Detection[]> {
-    const requests = await this.#report(this.#first);
+    const requests = await this.#watch.all();
     const asked = requests.find(({ endpoint, status }) => endpoint === 'listChanges' && status === 200);
     const { cursor, since = '', limit, fields, ...filters } = asked?.parameters ?? {};
     const { now } = await this.#options.ask<{ now: string }>('clock', {});
     const oldest = Date.parse(now) - MONTH_MS + 60_000;
-    const start = new Date(Math.max(Date.parse(since) || oldest, oldest)).toISOString();
+    const isWalk = requests.some(({ endpoint }) => endpoint === 'listDetections');
+    const sinceMs = isWalk ? oldest : Math.max(Date.parse(since) || oldest, oldest);
+    const start = { since: new Date(sinceMs).toISOString() };
     const found = new Map<string, Detection>();
-    for (let next: Record<string, string> = cursor === undefined ? { since: start } : { cursor }; ; ) {
+    for (let next: Record<string, string> = cursor === undefined ? start : { cursor }; ; ) {
       const query = new URLSearchParams({ ...filters, ...next, limit: '1000' });
       const page = await this.#options.read<Page>(`/v1/detections/changes?${query}`);
       for (const detection of page.data) found.set(detection.id, detection);
       if (!page.has_more) return [...found.values()];
       next = { cursor: page.next_cursor };
     }
-  }
-
-  /** Waits for a certain request of the client. @param after only requests with greater numbers */
-  #asks(after: number, isIt: (request: RequestRecord) => boolean): Promise<void> {
-    return this.#until('it did not ask for changes', after, (requests) => requests.some(isIt));
-  }
-
-  /**
-   * Polls the client's requests until a condition holds, and starts the client again if it has ended.
-   * @param after only requests with greater numbers
-   * @throws Unfinished when the patience is over
-   */
-  async #until(
-    what: string,
-    after: number,
-    holds: (requests: RequestRecord[]) => boolean | Promise<boolean>,
-  ): Promise<void> {
-    const { client, patienceMs } = this.#options;
-    const untilMs = performance.now() + patienceMs;
-    let startMs = 0;
-    while (performance.now() < untilMs) {
-      const requests = await this.#report(after);
-      if (await holds(requests)) return;
-      if (client?.isRunning === false && performance.now() >= startMs) {
-        await this.#noteEnd();
-        client.start();
-        startMs = performance.now() + START_AGAIN_MS;
-      }
-      await sleep(POLL_MS);
-    }
-    throw new Unfinished(`${what} within ${Math.round(patienceMs / 1000)} seconds`);
-  }
-
-  async #report(after: number): Promise<RequestRecord[]> {
-    const { requests } = await this.#options.ask<Reported>('report', { after });
-    return requests.filter(({ endpoint, user_agent }) => endpoint !== null && user_agent !== EXAMINER);
-  }
-
-  /** Number of the last request. */
-  async #last(): Promise<number> {
-    return (await this.#options.ask<Reported>('report', { after: NEWER })).requests_total;
   }
 }

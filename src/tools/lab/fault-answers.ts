@@ -9,11 +9,13 @@ import { now } from '../../clock.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { sendAnswer, writeHead } from '../../http/reply.ts';
 import type { Answer } from '../../http/routes.ts';
-import { parseDuration } from '../../operations/lab-members.ts';
+import { type FaultSpec, parseDuration } from '../../operations/lab-members.ts';
+import { SECOND_MS } from '../../time.ts';
 import type { Fault } from './faults.ts';
 import type { RequestRecord } from './report.ts';
 
 const TAMPERED = 'X-Wirewatch-Lab';
+const EXPOSE = 'Access-Control-Expose-Headers';
 /** How often a second a slow body is continued. */
 const PIECES_A_SECOND = 10;
 /** How many bytes of a corrupted body become 0xFF, which is invalid in UTF-8 and breaks any compression. */
@@ -29,6 +31,8 @@ export async function sendTampered(
 ): Promise<void> {
   const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
   if (fault !== null) headers.push(TAMPERED, fault.id);
+  // A page of another origin reads only what is exposed.
+  if (fault !== null && exchange.cors.includes(EXPOSE)) headers.push(EXPOSE, TAMPERED);
   const answer = { ...plain, headers };
   const delayMs = delayOf(fault);
   // Without a reference: a delay must not keep the lab from ending.
@@ -59,10 +63,15 @@ export function sendAsProxy(response: ServerResponse, { id, spec }: Fault, recor
   response.writeHead(status, [
     ...['Server', 'nginx', 'Date', new Date(now()).toUTCString()],
     ...['Content-Type', 'text/html', 'Content-Length', `${body.length}`],
-    ...(spec.retry_after === undefined ? [] : ['Retry-After', `${spec.retry_after}`]),
+    ...(spec.retry_after === undefined ? [] : ['Retry-After', retryAfter(spec, spec.retry_after)]),
     ...[TAMPERED, id],
   ]);
   response.end(body);
+}
+
+/** The value of Retry-After: seconds, or the date by the lab's clock (RFC 9110, section 10.2.3). */
+export function retryAfter({ retry_after_date }: FaultSpec, seconds: number): string {
+  return retry_after_date === true ? new Date(now() + seconds * SECOND_MS).toUTCString() : `${seconds}`;
 }
 
 /** @param isReset with RST instead of an orderly end */

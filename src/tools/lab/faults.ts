@@ -23,7 +23,7 @@ interface Armed extends Fault {
 
 const FAULTS_MAX = 1000;
 /** Members that choose the requests, or belong to another member. Every other member has an effect. */
-const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 'pages'];
+const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 'retry_after_date', 'pages'];
 const EFFECTS = Object.keys(LAB_MEMBERS['fault add']).filter((name) => !NO_EFFECTS.includes(name));
 
 export class Faults {
@@ -100,6 +100,8 @@ function check(spec: FaultSpec): void {
     throw wrong(`code: ${code} belongs to the status ${STATUS_OF_CODE.get(code)}, not to ${status}`);
   if (spec.pages !== undefined && spec.duplicate !== true)
     throw wrong('pages: says how far duplicate goes back; add duplicate');
+  if (spec.retry_after_date === true && retry_after === undefined)
+    throw wrong('retry_after_date: says how retry_after is sent; add retry_after');
   if (retry_after !== undefined && codeOf(spec) === null && (status ?? 0) < 500)
     throw wrong('retry_after: needs a status such as 429 or 503');
   if (retry_after !== undefined && code === 'daily_allowance')

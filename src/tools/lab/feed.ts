@@ -56,7 +56,8 @@ export class Feed {
   readonly #parts: () => LabParts;
   /** Rows whose photos are not written yet. */
   #unpictured: SampleRow[] = [];
-  #subscriptions: readonly SampleSubscription[] = SAMPLE_SUBSCRIPTIONS;
+  /** Those for which detections are drawn. */
+  subscriptions: readonly SampleSubscription[] = SAMPLE_SUBSCRIPTIONS;
   #drops = 0;
   #backfills = 0;
 
@@ -136,16 +137,11 @@ export class Feed {
 
   /** @throws Refused `invalid_request` for a subscription that is unknown or removed */
   requireSubscription(subscription: number): void {
-    const known = this.#subscriptions.map(({ id }) => id);
+    const known = this.subscriptions.map(({ id }) => id);
     if (known.includes(subscription)) return;
     const expected =
       known.length === 0 ? 'all are removed; restart the lab' : `expected ${known.join(' or ')}`;
     throw new Refused('invalid_request', `subscription: ${expected}, found ${subscription}`);
-  }
-
-  /** Draws no more detections for it. */
-  endSubscription(subscription: number): void {
-    this.#subscriptions = this.#subscriptions.filter(({ id }) => id !== subscription);
   }
 
   /** Drops an invalid file. @returns the start of its window, epoch milliseconds */
@@ -189,7 +185,7 @@ export class Feed {
   }
 
   #drawing(exportName: ExportName, windowStartMs: number, subscription?: number) {
-    const subscriptions = this.#subscriptions.filter(({ id }) => id === (subscription ?? id));
+    const subscriptions = this.subscriptions.filter(({ id }) => id === (subscription ?? id));
     return { seed: this.#seed, exportName, windowStartMs, subscriptions };
   }
 
@@ -220,6 +216,8 @@ function moved(rows: readonly SampleRow[], byMs: number): SampleRow[] {
       const ms = typeof value === 'string' ? parseInstant(value) : null;
       if (ms !== null) own[name] = formatMs(ms + byMs);
     }
+    // Otherwise the time of reading, which no seed gives.
+    own.exported_at ??= own.last_scored_at;
     if ('source_image_url' in own) own.source_image_url = null;
     return own;
   });

@@ -16,7 +16,7 @@ import { type Answer, type Route, splitTarget, unroutedProblem } from '../../htt
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
 import { Refused } from '../../refused.ts';
-import { cutConnection, delayOf, sendAsProxy, sendTampered } from './fault-answers.ts';
+import { cutConnection, delayOf, retryAfter, sendAsProxy, sendTampered } from './fault-answers.ts';
 import { codeOf, type Fault, type Faults } from './faults.ts';
 import type { Report, RequestRecord } from './report.ts';
 
@@ -149,6 +149,8 @@ export class LabRequest implements Intervention {
     if (fault?.id === 'prefer') headers.push('Preference-Applied', `code=${answer.status}`);
     const at = headers.indexOf('Retry-After');
     record.retry_after = at < 0 ? null : Number(headers[at + 1]);
+    if (fault !== null && record.retry_after !== null)
+      headers[at + 1] = retryAfter(fault.spec, record.retry_after);
     return sendTampered(exchange, { ...answer, headers }, closing, fault);
   }
 
@@ -171,7 +173,9 @@ export class LabRequest implements Intervention {
   #wasApplied({ spec }: Fault, answer: Answer): boolean {
     if (this.#isApplied) return true;
     if (this.#code !== null || spec.empty_page === true) return false;
-    return spec.duplicate !== true || answer.status === 200;
+    if (spec.page_rows !== undefined && this.#begun.record.has_more !== true) return false;
+    const isLonger = sizeOf(answer.body) > Math.max(spec.cut_after ?? -1, spec.truncate ?? -1);
+    return isLonger && (spec.duplicate !== true || answer.status === 200);
   }
 
   #notePage({ status, body }: Answer): void {
@@ -194,6 +198,11 @@ export class LabRequest implements Intervention {
     const headers = nextLink(baseUrl, exchange.path, query, cursor);
     return { ...answer, body: JSON.stringify(page), headers };
   }
+}
+
+function sizeOf(body: Answer['body']): number {
+  if (typeof body === 'string') return Buffer.byteLength(body);
+  return 'handle' in body ? body.bytes : body.reduce((sum, { length }) => sum + length, 0);
 }
 
 function degradedHealth(answer: Answer): Answer | null {

@@ -16,12 +16,14 @@ import { getAccount } from '../../auth/accounts.ts';
 import { noteOperation } from '../../auth/audit.ts';
 import { openAccess } from '../../auth/open-access.ts';
 import { removeSubscription } from '../../auth/removal.ts';
+import { listSubscriptions } from '../../auth/subscriptions.ts';
 import { moveClock, now } from '../../clock.ts';
 import { isLoopback } from '../../config/listening.ts';
 import type { Config } from '../../config/load.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Route } from '../../http/routes.ts';
 import type { IngestRequest } from '../../ingest/requests/requests.ts';
+import { PAGE_ROWS_DEFAULT } from '../../limits/contract-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { epochAt } from '../../log/version-epoch.ts';
 import {
@@ -98,7 +100,8 @@ export class Lab implements LabJoined {
 
   begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): LabRequest {
     const endpoint = route?.id ?? null;
-    const record = this.requests.begin(request, endpoint);
+    const waits = () => this.#running().waiting.isIdle(request.socket);
+    const record = this.requests.begin(request, endpoint, waits);
     const found =
       endpoint === null ? null : (preferred(request.headers.prefer) ?? this.faults.next(endpoint));
     const fault = found === null ? null : this.#redirected(found, request);
@@ -116,7 +119,11 @@ export class Lab implements LabJoined {
   async run({ name, values, operation }: AskLab): Promise<unknown> {
     if (isRead(name, values)) return this.#act(name, values, operation);
     // One after the other: a drop must not replace a file that waits.
-    const done = this.#last.then(() => this.#act(name, values, operation));
+    const done = this.#last.then(() => {
+      const known = this.#withAccess(operation, listSubscriptions);
+      this.feed.subscriptions = known.map(({ id, content_types: contentTypes }) => ({ id, contentTypes }));
+      return this.#act(name, values, operation);
+    });
     this.#last = done.catch(() => {});
     const result = await done;
     this.requests.did(name, values, result);
@@ -195,7 +202,6 @@ export class Lab implements LabJoined {
       await this.#ask(operation, { kind: 'remove', subscriptions: [subscription] }, (db) =>
         removeSubscription(db, subscription),
       );
-      this.feed.endSubscription(subscription);
       return { subscription };
     },
     restore: async () => {
@@ -205,9 +211,9 @@ export class Lab implements LabJoined {
       await ingest.rested();
       return { versions_raised_by: 1000 };
     },
-    allowance: ({ used }, operation) => {
+    allowance: ({ account: account_id = SAMPLE_ACCOUNT.id, used }, operation) => {
       const { dailyRows } = this.#running();
-      const account = this.#withAccess(operation, (db) => getAccount(db, SAMPLE_ACCOUNT.id));
+      const account = this.#withAccess(operation, (db) => getAccount(db, account_id));
       const allowance = account.daily_rows ?? this.dailyRows;
       const id = accountUsageId(account);
       dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
@@ -231,17 +237,24 @@ export class Lab implements LabJoined {
     return { id, ...spec };
   }
 
-  /** For a duplicate: changes the request into that for the page before. @returns null if there is none */
+  /** Changes the request for a shorter page, or into that for the page before. @returns null if there is none */
   #redirected(fault: Fault, request: { url?: string | undefined }): Fault | null {
+    const { duplicate, page_rows, pages } = fault.spec;
+    if (duplicate !== true && page_rows === undefined) return fault;
     const [path = '', query = ''] = (request.url ?? '').split('?');
-    if (fault.spec.duplicate !== true) return fault;
     const parameters = new URLSearchParams(query);
-    const before = this.requests.pageBefore(parameters.get('cursor') ?? '', fault.spec.pages);
+    if (page_rows !== undefined) {
+      const limit = Number(parameters.get('limit') ?? PAGE_ROWS_DEFAULT);
+      if (page_rows < limit) parameters.set('limit', `${page_rows}`);
+      request.url = `${path}?${parameters}`;
+      return fault;
+    }
+    const before = this.requests.pageBefore(parameters.get('cursor') ?? '', pages);
     if (before === null) {
       this.faults.giveBack(fault);
       return null;
     }
-    for (const name of ['cursor', 'since', ...(fault.spec.pages === undefined ? [] : ['limit'])]) {
+    for (const name of ['cursor', 'since', ...(pages === undefined ? [] : ['limit'])]) {
       parameters.delete(name);
       if (before[name] !== undefined) parameters.set(name, before[name]);
     }

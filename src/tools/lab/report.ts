@@ -19,6 +19,8 @@ export interface RequestRecord {
   readonly parameters: Readonly<Record<string, string>>;
   readonly user_agent: string | null;
   readonly prefer: string | null;
+  /** Whether it waits at the head of the stream, and has seen every change so far. */
+  readonly waits: boolean;
   key_id: string | null;
   /** Id of the fault that it met. */
   fault: string | null;
@@ -58,7 +60,8 @@ export class Report {
   #connections = new WeakMap<object, number>();
   #connectionCount = 0;
 
-  begin(request: IncomingMessage, endpoint: string | null): RequestRecord {
+  /** @param waits whether the request waits for a change at the moment */
+  begin(request: IncomingMessage, endpoint: string | null, waits: () => boolean): RequestRecord {
     const { path, query } = splitTarget(request.url ?? '');
     const { 'user-agent': userAgent, prefer } = request.headers;
     this.#count += 1;
@@ -72,6 +75,9 @@ export class Report {
       parameters: parametersOf(query),
       user_agent: userAgent ?? null,
       prefer: prefer === undefined ? null : String(prefer),
+      get waits() {
+        return this.status === null && waits();
+      },
       key_id: null,
       fault: null,
       status: null,

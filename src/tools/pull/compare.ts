@@ -11,17 +11,31 @@ import { hash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
 import { type Database, openScratch } from '../../store/database.ts';
 import { SECOND_MS } from '../../time.ts';
 import { ChangesPage, type Detection, LIMIT, PeriodPage } from './api.ts';
-import type { Copy } from './copy.ts';
-import { CHANGES, PERIOD, queryOf, shownStep, stepsOf, type Work } from './procedures.ts';
+import { type Copy, Step } from './copy.ts';
+import {
+  CHANGES,
+  PERIOD,
+  queryOf,
+  readStreams,
+  type Start,
+  shownStep,
+  stepsOf,
+  streamName,
+  type Work,
+} from './procedures.ts';
 
 export interface Comparison {
   /** Detections of the copy. */
   readonly detections: number;
   /** Detections that differ, but changed after the copy was updated. */
   readonly changed_since: number;
+  /** Detections of streams that the key does not read, such as those of a removed subscription; they are not compared. */
+  readonly not_read: { readonly detections: number; readonly streams: readonly string[] };
   readonly differences: readonly Difference[];
 }
 
@@ -33,24 +47,28 @@ export interface Difference {
   readonly service_version: number | null;
 }
 
+/** The members that name the stream; the lines of another client may lack them. */
+const OfStream = Type.Pick(Step, ['subscription_id', 'content_type']);
 /** Captures an address of a photo without that of the service. */
 const OWN_ADDRESS = /^.*(\/photos\/\d+\?signature=.*)$/;
 const NOT_COMPARED = new Set(['event', 'last_scored_at', 'exported_at']);
 
-/** The rows of the copy that the service has not returned yet; `is_due`: a period contains it by now. */
+/** The rows of the copy that the service has not returned yet; `state`: `due`, a period contains it by
+ * now; `ahead`, not yet; `not_read`, the key does not read its stream. */
 const SCHEMA = {
   application_id: 0x77770016,
-  sql: `CREATE TABLE own (id TEXT PRIMARY KEY, version INTEGER NOT NULL, is_due INTEGER NOT NULL, digest TEXT NOT NULL)
+  sql: `CREATE TABLE own (id TEXT PRIMARY KEY, version INTEGER NOT NULL, state TEXT NOT NULL, digest TEXT NOT NULL)
     STRICT, WITHOUT ROWID;`,
   synchronous: 'NORMAL',
 } as const;
 const UPSERT_OWN = `
   INSERT INTO own VALUES (?, ?, ?, ?)
-  ON CONFLICT (id) DO UPDATE SET version = excluded.version, is_due = excluded.is_due, digest = excluded.digest
+  ON CONFLICT (id) DO UPDATE SET version = excluded.version, state = excluded.state, digest = excluded.digest
   WHERE excluded.version >= own.version`;
 const COUNT_OWN = 'SELECT count(*) FROM own';
+const COUNT_NOT_READ = "SELECT count(*) FROM own WHERE state = 'not_read'";
 const TAKE_OWN = 'DELETE FROM own WHERE id = ? RETURNING version, digest';
-const SELECT_LEFT = 'SELECT id, version FROM own WHERE is_due = 1 ORDER BY id';
+const SELECT_LEFT = "SELECT id, version FROM own WHERE state = 'due' ORDER BY id";
 
 interface Own {
   readonly id: string;
@@ -65,8 +83,10 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
   const { cursor } = copy.position();
   using list = openList();
   const { db } = list;
-  await noteOwn(db, copy, start.dateMs);
-  const detections = db.prepare<[], number>(COUNT_OWN).pluck().get() ?? 0;
+  const streams = await noteOwn(db, copy, start);
+  const countOf = (sql: string) => db.prepare<[], number>(sql).pluck().get() ?? 0;
+  const detections = countOf(COUNT_OWN);
+  const not_read = { detections: countOf(COUNT_NOT_READ), streams };
   const take = db.prepare<[string], Omit<Own, 'id'>>(TAKE_OWN);
   const found = new Map<string, Difference>();
   const note = (id: string, kind: Difference['kind'], copied: number | null, served: number | null) =>
@@ -89,7 +109,7 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
   const query = { ...begun, fields: 'id', limit: LIMIT };
   for await (const { body } of api.pages(CHANGES, ChangesPage, query))
     for (const { id } of body.data) if (found.delete(id)) changed_since += 1;
-  return { detections, changed_since, differences: [...found.values()] };
+  return { detections, changed_since, not_read, differences: [...found.values()] };
 }
 
 /** Not beside the copy, whose folder may be read-only. */
@@ -104,14 +124,20 @@ function openList(): { readonly db: Database } & Disposable {
   }
 }
 
-/** Lists the detections of the copy: the highest version of each. */
-async function noteOwn(db: Database, copy: Copy, dateMs: number): Promise<void> {
+/** Lists the detections of the copy: the highest version of each. @returns the streams that the key does not read */
+async function noteOwn(db: Database, copy: Copy, start: Start): Promise<string[]> {
   const upsert = db.prepare(UPSERT_OWN);
+  const read = new Set(readStreams(start).map(streamName));
+  const notRead = new Set<string>();
   for await (const row of copy.rows()) {
     // A period ends now; the clock of the matching system may be ahead.
-    const isAhead = Date.parse(String(row.first_detected_at)) > dateMs - SECOND_MS;
-    upsert.run(row.id, row.version, isAhead ? 0 : 1, digestOf(row));
+    const isAhead = Date.parse(String(row.first_detected_at)) > start.dateMs - SECOND_MS;
+    const stream = Value.Check(OfStream, row) ? streamName(row) : null;
+    const isRead = stream === null || read.has(stream);
+    if (!isRead) notRead.add(stream);
+    upsert.run(row.id, row.version, isRead ? (isAhead ? 'ahead' : 'due') : 'not_read', digestOf(row));
   }
+  return [...notRead].sort();
 }
 
 function digestOf(row: Detection): string {

@@ -28,7 +28,7 @@ import { UnknownSchema } from '../../store/schema.ts';
 import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
 
 /** A period of one stream; both days are included. */
-const Step = Type.Object({
+export const Step = Type.Object({
   subscription_id: Type.Integer(),
   content_type: ContentType,
   from: Type.String(),

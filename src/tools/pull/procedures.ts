@@ -146,7 +146,7 @@ export function stepsOf(start: Start): Step[] {
 }
 
 /** The streams that the key reads. `oldest`: the day on which records begin; undefined if there are none. */
-function readStreams({ me }: Start) {
+export function readStreams({ me }: Start) {
   return me.subscriptions.flatMap(({ id: subscription_id, content_types, data_starts }) =>
     CONTENT_TYPES.filter((type) => content_types.includes(type)).map((content_type) => {
       const oldest = data_starts[content_type]?.slice(0, 10);
@@ -155,7 +155,7 @@ function readStreams({ me }: Start) {
   );
 }
 
-function streamName({
+export function streamName({
   subscription_id,
   content_type,
 }: Pick<Step, 'subscription_id' | 'content_type'>): string {

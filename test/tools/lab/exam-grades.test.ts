@@ -1,7 +1,8 @@
 /** How the lab's exam grades a client: rule by rule, with handwritten reports (contract: Client procedures, Retry). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Evidence, gradeClient, RULES, type RuleName } from '../../../src/tools/lab/exam-grades.ts';
+import { Evidence } from '../../../src/tools/lab/evidence.ts';
+import { gradeClient, RULES, type RuleName } from '../../../src/tools/lab/exam-grades.ts';
 import type { RequestRecord } from '../../../src/tools/lab/report.ts';
 
 interface Short extends Partial<RequestRecord> {
@@ -27,6 +28,7 @@ function requestsOf(...short: Short[]): RequestRecord[] {
         has_more: false,
         as_of: null,
       },
+      waits: false,
       ...{ complete: true, finished_at: at, real_finished_at: at },
       parameters: cursor === undefined ? { since: 'T' } : { cursor },
       ...own,
@@ -42,37 +44,28 @@ const failure = (status: number, retry_after: number | null = null): Short => ({
   has_more: null,
 });
 
-function outcomes(requests: RequestRecord[], more: Partial<Evidence> = {}): Record<string, string> {
-  const evidence: Evidence = {
-    ...{
-      requests,
-      moments: [],
-      damaging: new Set(),
-      unauthorizedAfter: 1000,
-      gapAfter: 1000,
-      unfinished: null,
-    },
-    ...{
-      isRestarted: true,
-      hasCopy: true,
-      copy: { versions: new Map(), expected: new Map() },
-      atKills: new Set(),
-    },
+function gradesOf(requests: RequestRecord[], more: Partial<Evidence> = {}) {
+  const copy = { versions: new Map(), expected: new Map(), repeated: new Set<string>() };
+  const evidence: Evidence = Object.assign(new Evidence(), {
+    ...{ requests, unauthorizedAfter: 1000, isRestarted: true, hasCopy: true, copy, restored: copy },
     lower: { id: 't.1.1.1', delivered: 2, stored: 3, copied: 3 },
     ...more,
-  };
+  });
   const findings = gradeClient(evidence);
   assert.deepEqual(
     findings.map(({ rule }) => rule),
     Object.keys(RULES),
   );
-  const others = findings.filter(({ rule, outcome }) => outcome !== 'passed' && rule !== 'notices_gaps');
-  return Object.fromEntries(others.map(({ rule, outcome }) => [rule, outcome]));
+  return new Map(findings.map((finding) => [finding.rule, finding]));
 }
 
 /** @param rule the only violated rule; null: none */
 function assertGrade(rule: RuleName | null, requests: RequestRecord[], more?: Partial<Evidence>): void {
-  assert.deepEqual(outcomes(requests, more), rule === null ? {} : { [rule]: 'failed' });
+  const failed = [...gradesOf(requests, more).values()].filter(({ outcome }) => outcome === 'failed');
+  assert.deepEqual(
+    failed.map((finding) => finding.rule),
+    rule === null ? [] : [rule],
+  );
 }
 
 test('Retry-After is a lower bound', () => {
@@ -127,6 +120,11 @@ test('requests with other filters form other chains', () => {
 test('has_more is followed at once', () => {
   assertGrade(null, requestsOf({ has_more: true }, { cursor: 'c1' }));
   assertGrade('follows_has_more', requestsOf({ has_more: true }, { cursor: 'c1', wait: 3600 }));
+  const empty = { has_more: true, rows: 0 };
+  assertGrade('follows_has_more', requestsOf(empty, { cursor: 'c1', wait: 5 }));
+  assertGrade(null, requestsOf(empty, { cursor: 'c1', wait: 1 }));
+  const slow = { real_finished_at: new Date(Date.UTC(2026, 0, 1, 0, 1)).toISOString() };
+  assertGrade(null, requestsOf({ has_more: true, ...slow }, { cursor: 'c1', wait: 62 }));
   const ended = { moments: [{ kind: 'ended', after: 1, code: 0 }] as const };
   assertGrade('follows_has_more', requestsOf({ has_more: true }, { cursor: 'c1' }), ended);
   assertGrade('follows_has_more', requestsOf({ has_more: true }), ended);
@@ -148,47 +146,75 @@ test('a client must survive every error but 401', () => {
   assertGrade(null, requestsOf(failure(401)), { ...ended, unauthorizedAfter: 0 });
 });
 
-test('the copy has every detection in its latest version', () => {
-  const copy = (...versions: [string, number][]) => ({
-    copy: {
-      versions: new Map(versions),
-      expected: new Map([
-        ['a', 2],
-        ['b', 1],
-      ] as const),
-    },
+test('a request that was refused with 400 is not repeated unchanged', () => {
+  const refused = (...subscriptions: string[]) =>
+    requestsOf(
+      {},
+      ...subscriptions.map((subscription_id) => ({
+        ...failure(400),
+        parameters: { cursor: 'c1', subscription_id },
+      })),
+    );
+  assertGrade('handles_400', refused('1', '1'), { invalidAfter: 1 });
+  assertGrade(null, refused('1,2', '1'), { invalidAfter: 1 });
+  const ended = { moments: [{ kind: 'ended', after: 2, code: 1 }] as const };
+  assertGrade(null, refused('1', '1'), { invalidAfter: 1, ...ended });
+});
+
+test('a client waits for the allowance of the next day', () => {
+  const ended = { moments: [{ kind: 'ended', after: 1, code: 1 }] as const };
+  assertGrade('outlasts_allowance', requestsOf({ ...failure(429), code: 'daily_allowance' }, {}), ended);
+});
+
+test('a period that was begun is read to its end', () => {
+  const page = (has_more: boolean, parameters: Record<string, string>): Short => ({
+    ...{ endpoint: 'listDetections', has_more, parameters: { from: '2026-01-01', ...parameters } },
   });
+  const begun = [page(true, { to: '2026-01-31' }), page(true, { to: '2026-01-31', cursor: 'a' })];
+  assertGrade('finishes_periods', requestsOf(...begun));
+  assertGrade(null, requestsOf(...begun, page(false, { to: '2026-02-01' })));
+  assertGrade(null, requestsOf(page(true, { limit: '1' })));
+});
+
+test('the copy has every detection once, in its latest version, also after a restore', () => {
+  const copied = (...versions: [string, number][]) => ({
+    versions: new Map(versions),
+    expected: new Map([
+      ['a', 2],
+      ['b', 1],
+    ] as const),
+    repeated: new Set<string>(),
+  });
+  const copy = (...versions: [string, number][]) => ({ copy: copied(...versions) });
   assertGrade(null, requestsOf({}), copy(['a', 2], ['b', 1], ['other', 1]));
   assertGrade('right_copy', requestsOf({}), copy(['a', 1], ['b', 1]));
   assertGrade('right_copy', requestsOf({}), copy(['a', 2]));
   assertGrade('rows_with_cursor', requestsOf({}), { ...copy(['a', 2]), atKills: new Set(['b', 'filtered']) });
+  const right = copied(['a', 2], ['b', 1]);
+  assertGrade('one_row', requestsOf({}), { copy: { ...right, repeated: new Set(['a']) } });
+  const restored = { ...right, expected: new Map([['a', 1002]]) };
+  assertGrade('takes_versions', requestsOf({}), { copy: right, restored });
+  assertGrade('right_copy', requestsOf({}), { copy: copied(['a', 1], ['b', 1]), restored });
   const lower = { id: 'a', delivered: 2, stored: 3 };
   assertGrade('keeps_versions', requestsOf({}), { lower: { ...lower, copied: 2 } });
   assertGrade('keeps_versions', requestsOf({}), { lower: { ...lower, copied: null } });
   assertGrade(null, requestsOf({}), { lower: { ...lower, copied: 4 } });
 });
 
-test('unobserved requirements are reported', () => {
-  const none = {
-    hasCopy: false,
-    copy: null,
-    lower: null,
-    isRestarted: false,
-    unauthorizedAfter: null,
-    gapAfter: null,
-  };
-  assert.deepEqual(outcomes(requestsOf({}), { ...none, unfinished: 'the act: it did not ask' }), {
-    ...{ finishes: 'failed', rows_with_cursor: 'not_tested', keeps_versions: 'not_tested' },
-    ...{ handles_401: 'not_tested', right_copy: 'not_tested' },
-  });
-  const gaps = (requests: RequestRecord[], gapAfter: number | null) =>
-    gradeClient({
-      ...{ requests, moments: [], damaging: new Set(), unauthorizedAfter: null, gapAfter, unfinished: null },
-      ...{ isRestarted: true, hasCopy: false, copy: null, atKills: new Set(), lower: null },
-    }).find(({ rule }) => rule === 'notices_gaps')?.outcome;
-  assert.equal(gaps(requestsOf({}, { endpoint: 'getMe' }), 1), 'passed');
-  assert.equal(gaps(requestsOf({ endpoint: 'getMe' }, {}), 1), 'advice');
-  assert.equal(gaps(requestsOf({ endpoint: 'getMe' }), null), 'not_tested');
+test('a rule without an occasion to break it is not tested', () => {
+  const nothing = gradesOf(requestsOf({}), { lower: null, unauthorizedAfter: null });
+  const passed = [...nothing.values()].filter(({ outcome }) => outcome === 'passed');
+  assert.deepEqual(
+    passed.map(({ rule }) => rule),
+    ['finishes', 'rows_with_cursor', 'takes_versions', 'right_copy'],
+  );
+  assert.equal(nothing.get('notices_gaps')?.outcome, 'advice');
+  const damaging = { damaging: new Set(['f1']) };
+  const cut = (has_more: boolean) =>
+    gradesOf(requestsOf({ fault: 'f1', has_more }, {}), damaging).get('keeps_cursor')?.outcome;
+  assert.deepEqual([cut(false), cut(true)], ['not_tested', 'passed'], 'only a page with Link can tell');
+  const asked = gradesOf(requestsOf({ endpoint: 'getMe' }, {}));
+  assert.equal(asked.get('notices_gaps')?.outcome, 'passed');
 });
 
 test('a copy that was not read has its reason', () => {

@@ -31,6 +31,7 @@ test('the commands are clients of the running lab', async () => {
         JSON.parse((await command(lab, 'clock', '2026-04-01T00:00Z')).text).now.startsWith('2026-04-01T00:'),
       );
       assert.ok(JSON.parse((await command(lab, 'clock', '-1h')).text).now.startsWith('2026-03-31T23:'));
+      assert.ok(JSON.parse((await command(lab, 'clock', '1h59m')).text).now.startsWith('2026-04-01T0'));
       const dropped = JSON.parse((await command(lab, 'drop', '--rows', '2', '--age', '3d')).text);
       const [{ ids }] = dropped.files;
       const corrected = await command(lab, 'correct', ids[0], '--score', '12');
@@ -109,6 +110,20 @@ test('the lab accepts only local requests with its own Host, and explains refusa
         400,
         'rows: expected a whole number from 0 to 10,000, found "many"',
       ]);
+      for (const [fault, detail] of [
+        [{}, /needs an effect: expected at least one of status, code, delay/],
+        [{ status: 418 }, /^status: expected one of 400, 401/],
+        [{ status: 500, code: 'rate_limited' }, /belongs to the status 429, not to 500/],
+        [{ code: 'daily_allowance', retry_after: 5 }, /waits until 00:00 UTC/],
+        [{ status: 503, retry_after_date: true }, /^retry_after_date: .*add retry_after$/],
+        [{ status: 503, pages: 2 }, /^pages: says how far duplicate goes back/],
+        [{ delay: 'soon' }, /^delay: expected a duration such as 500ms/],
+        [{ status: 500, endpoint: 'getEverything' }, /^endpoint: expected one of/],
+      ] as const) {
+        const [status, found] = await post('fault-add', JSON.stringify(fault));
+        assert.equal(status, 400);
+        assert.match(found, detail);
+      }
       assert.equal((await post('clock', '{"advance": "1h", "when": "1h"}'))[0], 400);
       assert.equal((await post('clock', '{"advance": "40000d"}'))[0], 400);
       assert.equal((await post('correct', '{"id": "t.7001.1.1", "score": 1}'))[0], 404);
@@ -145,8 +160,18 @@ test('other operations work on a running lab, and a lab operation on no other in
       assert.equal(await isServed(), 404, 'its file is held');
       assert.equal((await operate('window', 'reset', 'newswire', window_start)).status, 'done');
       assert.equal(await isServed(), 200);
+      await operate('account', 'add', 'other', '--name', 'Other');
+      await operate('subscription', 'add', '9001', '--account', 'other');
+      const terms = ['--scopes', 'detections:read', '--subscriptions', '9001'];
+      const { key } = await operate('key', 'create', '--name', 'other', '--account', 'other', ...terms);
+      const dropped = await lab.control('drop', { rows: 1, export: 'newswire', subscription: 9001 });
+      const asOther = { authorization: `Bearer ${key}` };
+      const target = `/v1/detections/${dropped.files[0].ids[0]}`;
+      assert.deepEqual([(await lab.get(target)).status, (await lab.get(target, asOther)).status], [404, 200]);
+      await lab.control('allowance', { account: 'other' });
+      assert.deepEqual([(await lab.get(target)).status, (await lab.get(target, asOther)).status], [404, 429]);
       const trail = await operate('audit');
-      assert.equal(trail.at(-1).command, 'window reset');
+      assert.ok(trail.some(({ command }: { command: string }) => command === 'window reset'));
     }),
   );
   const installation = createInstallation();

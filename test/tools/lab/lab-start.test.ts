@@ -4,11 +4,11 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runBeside } from '../../support/command.ts';
-import { follow, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
+import { CHANGES, follow, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 
 test('a seed gives the same month of detections and the same key at any time', async () => {
-  const seen: { ids: string[]; key: string }[] = [];
+  const seen: { ids: string[]; photos: unknown; key: string }[] = [];
   for (const [seed, clock] of [
     ['7', SPRING],
     ['7', '2027-10-01T12:34Z'],
@@ -40,12 +40,20 @@ test('a seed gives the same month of detections and the same key at any time', a
         assert.deepEqual(me.data_gaps, { text: [], image: [] });
         assert.equal((await lab.read('/v1/health')).status, 'ok');
         assert.doesNotMatch(lab.run.stderr(), /backfill-lab-month/, 'the initial month must not be logged');
-        seen.push({ ids: rows.map(({ id, version }) => `${id} ${version}`), key: lab.key });
+        const { data } = await lab.read(
+          `${CHANGES}?since=${new Date(Date.parse(clock) - 1000).toISOString()}&content_type=image&fields=source.image_url`,
+        );
+        // Without the address of the lab.
+        const photos = data.map(({ source }: { source: { image_url: string } }) =>
+          source.image_url.slice(lab.url.length),
+        );
+        seen.push({ ids: rows.map(({ id, version }) => `${id} ${version}`), photos, key: lab.key });
       });
     });
   }
   const [first, second, third] = seen;
   assert.ok(first !== undefined && first.ids.length > 500);
+  assert.match(JSON.stringify(first.photos), /signature=/);
   assert.deepEqual(second, first);
   assert.notDeepEqual(third?.ids, first.ids);
   assert.notEqual(third?.key, first.key);
@@ -56,9 +64,14 @@ test('a key can be set; an invalid one is refused', async () => {
     const generated = runProgram(['key', 'generate', '--name', 'ci', '--json']);
     await generated.ended;
     const { key } = JSON.parse(generated.stdout());
+    mkdirSync(join(folder, 'lab'));
+    const page = 'https://page.example';
+    writeFileSync(join(folder, 'lab', 'wirewatch.toml'), `[server]\ncors_origins = ["${page}"]\n`);
     await withLab(folder, ['--key', key], async (lab) => {
       assert.equal(lab.key, key);
-      assert.equal((await lab.get('/v1/me')).status, 200);
+      const faulty = await lab.get('/v1/me', { origin: page, prefer: 'code=503' });
+      assert.equal(faulty.status, 503);
+      assert.match(faulty.headers.get('access-control-expose-headers') ?? '', /Retry-After.*X-Wirewatch-Lab/);
     });
     assert.ok(!existsSync(join(folder, 'ready.json')), 'the lab must delete its ready file');
     const wrong = await runBeside(['lab', '--data', join(folder, 'other'), '--key', `${key}a`]);

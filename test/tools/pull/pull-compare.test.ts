@@ -29,6 +29,7 @@ interface Compared {
   readonly equal: boolean;
   readonly detections: number;
   readonly changed_since: number;
+  readonly not_read: { readonly detections: number; readonly streams: readonly string[] };
   readonly differences: {
     id: string;
     kind: string;
@@ -137,6 +138,7 @@ describe('pull --compare', () => {
         equal: true,
         detections: all,
         changed_since: 0,
+        not_read: { detections: 0, streams: [] },
         differences: [],
       });
       const { stdout } = await run(argsIn(folder, '--into', into, '--compare'));
@@ -211,6 +213,27 @@ describe('pull --compare', () => {
       assert.equal((await run(argsIn(folder, '--into', into))).code, 0);
       const late = await compared(folder, into);
       assert.deepEqual([late.equal, late.changed_since], [true, 0]);
+    }));
+
+  test('says which detections the key no longer reads, and what an empty copy lacks', () =>
+    inFolder(async (folder) => {
+      const into = await fullCopy(folder);
+      edit(
+        into,
+        `INSERT INTO detections SELECT 't.7009.1.1', 1, json_set(body, '$.subscription_id', 7009, '$.id', 't.7009.1.1')
+         FROM detections WHERE id = '${idOf(at(5))}'`,
+      );
+      const { equal, not_read } = await compared(folder, into);
+      assert.deepEqual([equal, not_read], [true, { detections: 1, streams: ['7009 text'] }]);
+      const compare = async () => (await run(argsIn(folder, '--into', into, '--compare'))).stdout;
+      const all = texts.length + 1;
+      assert.equal(
+        await compare(),
+        `The copy ${into} matches the service: ${all} detections compared.\n` +
+          'Not compared: 1 detection of 7009 text, which this key no longer reads.\n',
+      );
+      edit(into, 'DELETE FROM detections');
+      assert.ok((await compare()).endsWith(`\nThe copy ${into} is empty: ${all} detections missing.\n`));
     }));
 
   test('a detection in the future is in no period, and no difference', () =>

@@ -14,6 +14,7 @@ import { openDatabase } from '../../../src/store/database.ts';
 import { createKey, sharedAppliance } from '../../support/appliance.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 import { pulled } from '../../support/pull.ts';
+import { onTerminal, terminalMissing } from '../../support/terminal.ts';
 
 const MONTHS_BACKFILLED = 3;
 const KILLS = 8;
@@ -159,8 +160,17 @@ describe('pull', () => {
     inFolder(async (folder) => {
       const all = join(folder, 'all.db');
       const since = new Date(Date.now() - 3_600_000).toISOString();
-      assert.equal((await pulled(pullArgs(folder, '--into', all, '--since', since))).code, 0);
+      const args = pullArgs(folder, '--into', all, '--since', since);
+      const first = await pulled(args);
+      assert.deepEqual([first.code, first.stderr], [0, '']);
+      assert.match(first.stdout, /Run the same command again/);
       assert.deepEqual(copyIn(all), await periodWalk());
+      const second = await pulled(args);
+      assert.equal(second.code, 0);
+      assert.match(
+        second.stderr,
+        /^\S+all\.db continues where it stopped; --since is only for a new copy\.\n$/,
+      );
       const none = join(folder, 'none.db');
       const begun = await pulled(pullArgs(folder, '--into', none));
       assert.equal(begun.code, 0);
@@ -187,20 +197,31 @@ describe('pull', () => {
       }
     }));
 
+  test('--follow shows its progress on a terminal', { skip: terminalMissing }, () =>
+    inFolder(async (folder) => {
+      const args = pullArgs(folder, '--into', join(folder, 'copy.db'), '--follow');
+      const program = runProgram(args, {}, { through: onTerminal });
+      await program.until(
+        'progress',
+        () => program.stdout().includes('following the change stream') || undefined,
+      );
+      program.kill('SIGTERM');
+      assert.equal(await program.ended, 0, program.stdout());
+    }),
+  );
+
   test('--format ndjson writes each version once, even after a kill', () =>
     inFolder(async (folder) => {
       const into = join(folder, 'changes.ndjson');
-      const args = pullArgs(folder, '--into', into, '--format', 'ndjson');
       const since = new Date(Date.now() - 3_600_000).toISOString();
+      const args = pullArgs(folder, '--into', into, '--format', 'ndjson', '--since', since);
       for (const delayMs of [180, 220, 260, 300]) {
-        const isNew = lines(into) === null;
-        const program = runProgram(isNew ? [...args, '--since', since] : args);
+        const program = runProgram(args);
         await sleep(delayMs);
         program.kill('SIGKILL');
         await program.ended;
       }
-      const isNew = lines(into) === null;
-      const { code, stderr } = await pulled(isNew ? [...args, '--since', since] : args);
+      const { code, stderr } = await pulled(args);
       assert.equal(code, 0, stderr);
       const versions = (lines(into) ?? []).map((line) => {
         const { id, version } = JSON.parse(line);

@@ -1,0 +1,37 @@
+/** GET /v1/openapi.json: the OpenAPI document of this API, for clients that have no key yet. */
+import { Type } from '@sinclair/typebox';
+import type { OpenEndpoint } from '../description.ts';
+import type { OpenRoute } from '../routes.ts';
+
+export const OPENAPI: OpenEndpoint = {
+  path: '/v1/openapi.json',
+  method: 'GET',
+  id: 'getOpenApi',
+  tag: 'Service',
+  summary: 'Read this document',
+  description:
+    'No authentication and no rate limit. 404 if the operator has switched `server.discovery` off.',
+  access: 'open',
+  responses: {
+    200: {
+      description: 'The OpenAPI 3.1 document, with the address of the service.',
+      schema: 'OpenApi',
+      examples: { document: { openapi: '3.1.1' } },
+    },
+  },
+  problems: ['not_found'],
+  schemas: { OpenApi: Type.Object({ openapi: Type.String() }) },
+};
+
+/** @param document its text, for the address of the service */
+export function openApiRoute(document: (baseUrl: string) => string, baseUrl: () => string): OpenRoute {
+  // The address is known once the server listens.
+  let made = '';
+  return {
+    ...OPENAPI,
+    answer: () => {
+      made ||= document(baseUrl());
+      return { status: 200, body: made };
+    },
+  };
+}

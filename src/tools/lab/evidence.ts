@@ -1,0 +1,113 @@
+/** What the lab's exam observes of a client: its requests from the report of the lab, its ends, and its copy. */
+import type { RequestRecord } from './report.ts';
+
+/** The client was killed, or ended by itself, after the request with this number. It was then started again. */
+export interface Moment {
+  readonly kind: 'killed' | 'ended';
+  readonly after: number;
+  /** Exit code of a client that ended by itself; null: unknown. */
+  readonly code: number | null;
+}
+
+export type Versions = ReadonlyMap<string, number>;
+
+/** What the command prints that prints the copy. */
+export interface Copied {
+  /** Version by id, the highest if there are several. */
+  readonly versions: Versions;
+  /** Ids of several lines. */
+  readonly repeated: ReadonlySet<string>;
+}
+
+/** The copy at one moment, and what the service has. */
+export interface Compared extends Copied {
+  readonly expected: Versions;
+}
+
+export class Evidence {
+  /** The client's own requests to the API, in the order of arrival. */
+  requests: readonly RequestRecord[] = [];
+  moments: readonly Moment[] = [];
+  /** Ids of the faults that make an answer incomplete, even if the report says that it was sent. */
+  damaging: ReadonlySet<string> = new Set();
+  /** Number of the last request before the exam answered with 400 or 401; null: not reached. */
+  invalidAfter: number | null = null;
+  unauthorizedAfter: number | null = null;
+  /** What the client did not finish in time; null: it finished everything. */
+  unfinished: string | null = null;
+  isRestarted = false;
+  /** Whether the client was killed between two pages of a period. */
+  isKilledInWalk = false;
+  /** Whether a command prints the copy. */
+  hasCopy = false;
+  /** Before the restore; null: not read. */
+  copy: Compared | null = null;
+  /** After the restore; null: not read. */
+  restored: Compared | null = null;
+  /** Detections that were delivered right before a kill. */
+  atKills: ReadonlySet<string> = new Set();
+  /** The copy's version of a detection after a lower one was delivered; null: not tried. */
+  lower: Lower | null = null;
+}
+
+interface Lower {
+  readonly id: string;
+  readonly delivered: number;
+  readonly stored: number;
+  /** Null: the copy does not have it. */
+  readonly copied: number | null;
+}
+
+/** Two requests in a row. */
+export interface Pair {
+  readonly one: RequestRecord;
+  readonly next: RequestRecord;
+  /** From the arrival of one to that of the next. */
+  readonly ms: number;
+  /** From the end of the answer to one to the arrival of the next. */
+  readonly pauseMs: number;
+  /** In between the client was killed, or ended by itself. */
+  readonly isKilled: boolean;
+  readonly isRestarted: boolean;
+}
+
+export function pairs(requests: readonly RequestRecord[], { moments }: Evidence): Pair[] {
+  const kills = moments.filter(({ kind }) => kind === 'killed');
+  return requests.slice(1).map((next, index) => {
+    const one = requests[index] ?? next;
+    const arrivedMs = Date.parse(next.real_at);
+    return {
+      one,
+      next,
+      ms: arrivedMs - Date.parse(one.real_at),
+      pauseMs: arrivedMs - Date.parse(one.real_finished_at ?? next.real_at),
+      isKilled: wasInterrupted(kills, one, next),
+      isRestarted: wasInterrupted(moments, one, next),
+    };
+  });
+}
+
+/** Requests for changes, each with the next one of the same filters. */
+export function chains(evidence: Evidence): Pair[] {
+  const changes = evidence.requests.filter(
+    ({ endpoint, method }) => endpoint === 'listChanges' && method === 'GET',
+  );
+  return [...Map.groupBy(changes, filtersOf).values()].flatMap((group) => pairs(group, evidence));
+}
+
+/** The filters of a request as text: equal filters give equal texts. */
+export function filtersOf({ parameters }: RequestRecord): string {
+  const places = ['cursor', 'since', 'limit', 'to'];
+  const filters = Object.entries(parameters).filter(([name]) => !places.includes(name));
+  return JSON.stringify(filters.sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+export function isGoodPage(request: RequestRecord, { damaging }: Pick<Evidence, 'damaging'>): boolean {
+  const { status, complete, fault, has_more } = request;
+  const isDamaged = fault !== null && damaging.has(fault);
+  return status === 200 && complete === true && has_more !== null && !isDamaged;
+}
+
+export function wasInterrupted(moments: readonly Moment[], one: RequestRecord, next: RequestRecord): boolean {
+  return moments.some(({ after }) => after >= one.number && after < next.number);
+}

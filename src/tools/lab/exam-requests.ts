@@ -1,0 +1,251 @@
+/**
+ * What the requests of a client say about the rules of the manual's client guide. No check depends on the speed of the
+ * machine: a wait is measured from one request to the next, which a slow machine only lengthens, and a pause that is
+ * too long is far longer than any machine needs.
+ */
+import { SECOND_MS } from '../../time.ts';
+import {
+  chains,
+  type Evidence,
+  filtersOf,
+  isGoodPage,
+  type Pair,
+  pairs,
+  wasInterrupted,
+} from './evidence.ts';
+import type { RequestRecord } from './report.ts';
+
+export interface Violation {
+  readonly detail: string;
+  readonly requests: readonly number[];
+}
+
+/** Violations, none if the rule is kept; or why there was no occasion to break it, or only advice. */
+export type Result =
+  | readonly Violation[]
+  | { readonly outcome: 'passed' | 'not_tested' | 'advice'; readonly detail: string };
+
+export function notTested(detail: string) {
+  return { outcome: 'not_tested', detail } as const;
+}
+
+export function violation(detail: string, ...requests: number[]): Violation {
+  return { detail, requests };
+}
+
+/** @param occasion whether the client could have broken the rule; @param what did not happen otherwise */
+function tested(found: readonly Violation[], occasion: boolean, what: string): Result {
+  return found.length > 0 || occasion ? found : notTested(what);
+}
+
+export const NOT_REACHED = notTested('the exam ended before');
+
+/** A wait may be this much shorter than Retry-After: clocks and timers count whole milliseconds. */
+const ROUNDING_MS = 50;
+/** The last of three waits is four times the first, minus the random part that the client-guide recommends. */
+const GROWTH_MIN = 1.5;
+/** The first wait is a second, with its random part; a client that waits less than this does not wait. */
+const FIRST_WAIT_MS_MIN = SECOND_MS / 5;
+const AT_ONCE_MS = 30 * SECOND_MS;
+/** There is nothing to store. */
+const AT_ONCE_AFTER_EMPTY_MS = 4 * SECOND_MS;
+
+const ALLOWANCE = 'daily_allowance';
+
+export function failedExits(evidence: Evidence): Result {
+  const { requests } = evidence;
+  const found = endsInError(evidence).filter(({ after }) => codeBefore(evidence, after) !== ALLOWANCE);
+  const isMet = requests.some((one) => one.fault !== null && isDamaged(one, evidence));
+  return tested(
+    found.map(({ code, after }) =>
+      violation(`it ended with exit code ${code} after request ${after}`, after),
+    ),
+    isMet && requests.some(({ status }) => (status ?? 0) >= 500),
+    'the exam ended before errors and bodies that end early reached the client',
+  );
+}
+
+export function allowanceExits(evidence: Evidence): Result {
+  const found = endsInError(evidence).filter(({ after }) => codeBefore(evidence, after) === ALLOWANCE);
+  return tested(
+    found.map(({ code, after }) =>
+      violation(`it ended with exit code ${code} after request ${after}`, after),
+    ),
+    evidence.requests.some(({ code, fault }) => code === ALLOWANCE && fault === null),
+    'the allowance was not used up when the client asked',
+  );
+}
+
+/** Ends before the answers 400 and 401, with which a client may end. */
+function endsInError({ moments, invalidAfter, unauthorizedAfter }: Evidence) {
+  const last = invalidAfter ?? unauthorizedAfter ?? Number.POSITIVE_INFINITY;
+  return moments.filter(({ kind, code, after }) => kind === 'ended' && code !== 0 && after <= last);
+}
+
+/** The error code of the last request for changes. */
+function codeBefore({ requests }: Evidence, after: number): string | null {
+  const last = requests.findLast(({ number, endpoint }) => number <= after && endpoint === 'listChanges');
+  return last?.code ?? null;
+}
+
+/** A page whose body a fault has cut. */
+function isDamaged({ fault }: RequestRecord, { damaging }: Evidence): boolean {
+  return fault !== null && damaging.has(fault);
+}
+
+export function shortWaits(evidence: Evidence): Result {
+  const told = pairs(evidence.requests, evidence).filter(
+    ({ one: { status, retry_after }, isRestarted }) =>
+      (status === 429 || status === 503) && retry_after !== null && !isRestarted,
+  );
+  const found = told.flatMap(({ one: { number, status, retry_after }, next, ms }) => {
+    if (ms >= (retry_after ?? 0) * SECOND_MS - ROUNDING_MS) return [];
+    const what = `came ${seconds(ms)} after a ${status} with Retry-After ${retry_after}`;
+    return violation(`request ${next.number} ${what}`, number, next.number);
+  });
+  return tested(found, told.length > 0, 'no Retry-After reached the client');
+}
+
+/** Errors in a row without a Retry-After: the first wait is too short, or the waits do not grow. */
+export function steadyWaits(evidence: Evidence): Result {
+  const rows: Pair[][] = [[]];
+  for (const pair of pairs(evidence.requests, evidence)) {
+    const { one, isRestarted } = pair;
+    if ((one.status ?? 0) >= 500 && one.retry_after === null && !isRestarted) rows.at(-1)?.push(pair);
+    else rows.push([]);
+  }
+  const found = rows.flatMap((row) => {
+    const waits = row.map(({ ms }) => ms);
+    const [first = Number.POSITIVE_INFINITY] = waits;
+    const isSteady = waits.length > 2 && (waits.at(-1) ?? 0) < GROWTH_MIN * first;
+    if (first >= FIRST_WAIT_MS_MIN && !isSteady) return [];
+    const detail = `after errors in a row it waited ${waits.map(seconds).join(', ')}`;
+    return violation(detail, ...row.map(({ next }) => next.number));
+  });
+  return tested(
+    found,
+    rows.some(({ length }) => length > 2),
+    'three errors in a row did not reach the client',
+  );
+}
+
+export function wrongCursors(evidence: Evidence): Result {
+  const all = chains(evidence);
+  const found = all.flatMap(({ one, next, isKilled, isRestarted }) => {
+    const start = startOf(next);
+    const isGood = isGoodPage(one, evidence);
+    const mayRepeat = !isGood || isKilled || (one.rows === 0 && one.has_more === false);
+    const goesOn = one.cursor_given !== null && start === one.cursor_given;
+    if ((goesOn && (isGood || isKilled)) || (mayRepeat && start === startOf(one))) return [];
+    const when = isRestarted ? ' after a restart' : '';
+    const what =
+      next.parameters.cursor === undefined
+        ? `started again with since${when}`
+        : !isGood && goesOn
+          ? `took the cursor of request ${one.number}, whose answer was incomplete`
+          : `did not go on where request ${one.number} had ended${when}`;
+    return violation(`request ${next.number} ${what}`, one.number, next.number);
+  });
+  if (found.length > 0) return found;
+  // A cursor can be taken from the header Link, which only a page with has_more true has.
+  const isMet = all.some(({ one }) => isDamaged(one, evidence) && one.has_more === true);
+  if (!isMet) return notTested('no page with has_more true ended early');
+  if (evidence.isRestarted) return found;
+  return { outcome: 'passed', detail: 'without a restart: name the command of the client with --client' };
+}
+
+export function unfollowed(evidence: Evidence): Result {
+  const { moments, requests } = evidence;
+  const isMore = (page: RequestRecord) => page.has_more === true && isGoodPage(page, evidence);
+  const all = chains(evidence).filter(({ one, isKilled }) => isMore(one) && !isKilled);
+  const found = all.flatMap(({ one, pauseMs, isRestarted }) => {
+    if (isRestarted) return endedEarly(one);
+    if (pauseMs < (one.rows === 0 ? AT_ONCE_AFTER_EMPTY_MS : AT_ONCE_MS)) return [];
+    const detail = `it waited ${seconds(pauseMs)} after request ${one.number}, though has_more was true`;
+    return violation(detail, one.number);
+  });
+  const last = requests.findLast(({ endpoint }) => endpoint === 'listChanges');
+  if (last !== undefined && isMore(last) && moments.at(-1)?.kind === 'ended') found.push(endedEarly(last));
+  const isMet = all.some(({ one }) => one.rows === 0);
+  return tested(found, isMet, 'no empty page with has_more true reached the client');
+}
+
+function endedEarly({ number }: RequestRecord): Violation {
+  return violation(`it ended after request ${number}, though has_more was true`, number);
+}
+
+/** Each period of which a second page was asked for has a last one, also if `to` moved with the clock meanwhile. */
+export function unfinishedPeriods(evidence: Evidence): Result {
+  const pages = evidence.requests.filter(({ endpoint }) => endpoint === 'listDetections');
+  if (pages.length === 0) return notTested('the client reads no periods');
+  const found = [...Map.groupBy(pages, filtersOf).values()].flatMap((walk) => {
+    const last = walk.findLast(({ parameters }) => parameters.cursor !== undefined);
+    if (last === undefined || walk.some((one) => one.has_more === false && isGoodPage(one, evidence)))
+      return [];
+    const detail = `it did not read the period from ${last.parameters.from} on after request ${last.number}`;
+    return violation(detail, last.number);
+  });
+  return tested(found, evidence.isKilledInWalk, 'the client was not killed between two pages of a period');
+}
+
+/** A refused request for changes must not be repeated as it was. */
+export function repeated400({ requests, moments, invalidAfter, unauthorizedAfter }: Evidence): Result {
+  if (invalidAfter === null) return NOT_REACHED;
+  const own = requests.filter(
+    ({ number }) => number > invalidAfter && number <= (unauthorizedAfter ?? Number.POSITIVE_INFINITY),
+  );
+  const refused = own.filter(({ endpoint, status }) => endpoint === 'listChanges' && status === 400);
+  const found = refused.flatMap((next, index) => {
+    const one = refused[index - 1];
+    if (one === undefined || wasInterrupted(moments, one, next)) return [];
+    if (JSON.stringify(one.parameters) !== JSON.stringify(next.parameters)) return [];
+    const detail = `request ${next.number} repeats what request ${one.number} was refused with 400`;
+    return violation(detail, one.number, next.number);
+  });
+  return tested(found, refused.length > 0, 'no 400 reached the client');
+}
+
+/** A client may repeat the call once, with a new token. */
+export function repeated401({ requests, moments, unauthorizedAfter }: Evidence): Result {
+  if (unauthorizedAfter === null) return NOT_REACHED;
+  const found: Violation[] = [];
+  let refused: RequestRecord | null = null;
+  let mayRepeat = false;
+  let refusals = 0;
+  for (const request of requests) {
+    const { number, endpoint, status } = request;
+    if (refused !== null && wasInterrupted(moments, refused, request)) refused = null;
+    if (refused !== null && endpoint === 'createToken') {
+      mayRepeat = refusals === 1 && status === 200;
+      continue;
+    }
+    if (refused !== null && !mayRepeat) {
+      const what = `repeats what request ${refused.number} was refused with 401`;
+      found.push(violation(`request ${number} ${what}`, refused.number, number));
+    }
+    refusals = status === 401 ? (refused === null ? 1 : refusals + 1) : 0;
+    refused = status === 401 && endpoint !== 'createToken' ? request : null;
+    mayRepeat = false;
+  }
+  return tested(
+    found,
+    requests.some(({ status }) => status === 401),
+    'no 401 reached the client',
+  );
+}
+
+/** Advice at most: the rows of a late file come on the stream, so the copy is right even if the client never asks. */
+export function gapsAsked({ requests }: Evidence): Result {
+  if (requests.some(({ endpoint }) => endpoint === 'getMe')) return [];
+  const detail = 'it never asked GET /v1/me: ask once a day, or a missing file looks like a quiet day';
+  return { outcome: 'advice', detail };
+}
+
+/** Every `since` counts as the same start: a client may calculate it from its clock each time. */
+function startOf({ parameters }: RequestRecord): string {
+  return parameters.cursor ?? 'since';
+}
+
+function seconds(ms: number): string {
+  return `${(ms / SECOND_MS).toFixed(1)} s`;
+}

@@ -1,0 +1,228 @@
+/**
+ * The exam's view of a client: what the lab's report says about its requests, and whether its process runs. Waits until
+ * the client has done something; a client that polls and one that waits at the service are told apart by the report.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { FaultSpec, LabName } from '../../operations/lab-members.ts';
+import { type Copied, Evidence, filtersOf, isGoodPage, type Moment } from './evidence.ts';
+import type { RequestRecord } from './report.ts';
+
+export interface ClientProcess {
+  readonly isRunning: boolean;
+  start(): void;
+  /** Exit code if it ended by itself since the last call, null for a signal; undefined: it did not end. */
+  takeEnd(): number | null | undefined;
+  /** Kills it with all its processes; resolves when it is gone. */
+  kill(): Promise<void>;
+}
+
+export interface ExamOptions {
+  /** Has the lab do an operation. @throws Refused by it */
+  readonly ask: <Answer>(name: LabName, given: object) => Promise<Answer>;
+  /** Reads the API, marked so that the evidence leaves it out. @returns the body of a good answer */
+  readonly read: <Answer>(target: string) => Promise<Answer>;
+  /** Null: the user runs it. */
+  readonly client: ClientProcess | null;
+  /** Asks the user to kill the client and start it again; false: there is no terminal. */
+  readonly restart: () => Promise<boolean>;
+  /** Null: there is no command that prints the copy. */
+  readonly copy: (() => Promise<Copied>) | null;
+  /** The longest time of one act, in milliseconds of the real clock. */
+  readonly patienceMs: number;
+  readonly onAct: (name: string) => void;
+}
+
+/** User agent of the exam's own requests to the API. */
+export const EXAMINER = 'wirewatch-lab-exam';
+
+export const POLL_MS = 20;
+const START_AGAIN_MS = 500;
+/** A client with small pages must not meet the limit of requests a minute: the lab's clock goes on instead. */
+const REQUESTS_A_MINUTE = 50;
+/** Greater than the number of any request: the report then has their count alone. */
+const NEWER = Number.MAX_SAFE_INTEGER;
+
+export class Unfinished extends Error {}
+
+interface Reported {
+  readonly requests_total: number;
+  readonly requests: RequestRecord[];
+}
+
+export class Watch {
+  readonly options: ExamOptions;
+  readonly seen = new Evidence();
+  /** Number of the last request before the exam. */
+  #first = 0;
+  /** The filters of the client's first page; null: it has read no page yet. */
+  #filters: string | null = null;
+  /** Number of the request for the last page that the client read after a change. */
+  #lastPage = 0;
+  #cursor: string | null = null;
+  /** Number of the last request when the clock went on. */
+  #pacedAt = 0;
+
+  constructor(options: ExamOptions) {
+    this.options = options;
+    this.seen.isRestarted = options.client !== null;
+    this.seen.hasCopy = options.copy !== null;
+  }
+
+  async begin(): Promise<void> {
+    this.#first = await this.last();
+    this.#pacedAt = this.#first;
+  }
+
+  /** The cursor that the client had when it had caught up. */
+  get cursor(): string | null {
+    return this.#cursor;
+  }
+
+  /** Adds a fault of requests for changes, unless it names another endpoint. @returns its id */
+  async fault(spec: FaultSpec): Promise<string> {
+    const body = { endpoint: 'listChanges', ...spec };
+    const { id } = await this.options.ask<{ id: string }>('fault add', body);
+    if (spec.cut_after !== undefined || spec.truncate !== undefined)
+      this.seen.damaging = new Set([...this.seen.damaging, id]);
+    return id;
+  }
+
+  /**
+   * Waits until every fault has fired, and the client then has everything: it read a page with has_more false that it
+   * asked for from now on, or it waits for a change.
+   */
+  async caughtUp(): Promise<void> {
+    const last = await this.last();
+    await this.until('it did not read on to a page with has_more false', 0, async (requests) => {
+      if (!(await this.#allFired())) return false;
+      const page = this.followed(requests).at(-1);
+      if (page === undefined) return false;
+      const isRead =
+        page.number > last && page.has_more === false && page.fault === null && this.isGood(page);
+      if (!isRead && !page.waits) return false;
+      this.#lastPage = page.waits ? page.number - 1 : page.number;
+      this.#cursor = page.waits ? (page.parameters.cursor ?? null) : page.cursor_given;
+      return true;
+    });
+  }
+
+  async #allFired(): Promise<boolean> {
+    const faults = await this.options.ask<{ endpoint: string; left: number | null }[]>('fault list', {});
+    return faults.every(({ endpoint, left }) => endpoint !== 'listChanges' || left === 0);
+  }
+
+  /** Until it asks again a client may still be storing its last page. One that ended by itself is started again. */
+  askedAgain(): Promise<void> {
+    const isAgain = (requests: RequestRecord[]) => this.followed(requests).length > 0;
+    return this.until('it did not ask again after its last page', this.#lastPage, isAgain);
+  }
+
+  /** Whether it waits at the service for the next change. */
+  async isWaiting(): Promise<boolean> {
+    return this.followed(await this.all()).at(-1)?.waits === true;
+  }
+
+  /** Requests for changes with the filters of the client's first page: other filters are other streams. */
+  followed(requests: readonly RequestRecord[]): RequestRecord[] {
+    const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
+    const first = changes.find((one) => this.isGood(one));
+    if (first !== undefined) this.#filters ??= filtersOf(first);
+    return changes.filter((one) => filtersOf(one) === this.#filters);
+  }
+
+  isGood(request: RequestRecord): boolean {
+    return isGoodPage(request, this.seen);
+  }
+
+  /** Waits for a certain request for changes. @param after only requests with greater numbers */
+  asks(after: number, isIt: (request: RequestRecord) => boolean): Promise<void> {
+    return this.until('it did not ask for changes', after, (requests) =>
+      requests.some((one) => one.endpoint === 'listChanges' && isIt(one)),
+    );
+  }
+
+  /** Kills the client and starts it again, or asks the user to. @returns whether that was done */
+  async restart(): Promise<boolean> {
+    const { client, restart } = this.options;
+    if (client !== null) {
+      await this.kill();
+      client.start();
+    } else {
+      this.seen.isRestarted = await restart();
+      if (this.seen.isRestarted) await this.#note('killed', null);
+    }
+    return this.seen.isRestarted;
+  }
+
+  async kill(): Promise<void> {
+    if (await this.noteEnd()) return;
+    await this.options.client?.kill();
+    await this.#note('killed', null);
+  }
+
+  /** Records an end of the client. @returns whether it ended by itself */
+  async noteEnd(): Promise<boolean> {
+    const code = this.options.client?.takeEnd();
+    if (code !== undefined) await this.#note('ended', code);
+    return code !== undefined;
+  }
+
+  async #note(kind: Moment['kind'], code: number | null): Promise<void> {
+    this.seen.moments = [...this.seen.moments, { kind, after: await this.last(), code }];
+  }
+
+  /**
+   * Polls the client's requests until a condition holds, and starts the client again if it has ended.
+   * @param after only requests with greater numbers
+   * @throws Unfinished when the patience is over
+   */
+  async until(
+    what: string,
+    after: number,
+    holds: (requests: RequestRecord[]) => boolean | Promise<boolean>,
+  ): Promise<void> {
+    const { client, patienceMs } = this.options;
+    const untilMs = performance.now() + patienceMs;
+    let startMs = 0;
+    while (performance.now() < untilMs) {
+      const requests = await this.#report(Math.max(after, this.#first));
+      if (await holds(requests)) return;
+      if (client?.isRunning === false && performance.now() >= startMs) {
+        await this.noteEnd();
+        client.start();
+        startMs = performance.now() + START_AGAIN_MS;
+      }
+      await this.#pace(requests.at(-1)?.number ?? 0);
+      await sleep(POLL_MS);
+    }
+    throw new Unfinished(`${what} within ${Math.round(patienceMs / 1000)} seconds`);
+  }
+
+  async #pace(last: number): Promise<void> {
+    if (last < this.#pacedAt + REQUESTS_A_MINUTE) return;
+    this.#pacedAt = last;
+    await this.options.ask('clock', { advance: '1m' });
+  }
+
+  /** The client's requests since the beginning of the exam. */
+  all(): Promise<RequestRecord[]> {
+    return this.#report(this.#first);
+  }
+
+  async #report(after: number): Promise<RequestRecord[]> {
+    const { requests } = await this.options.ask<Reported>('report', { after });
+    return requests.filter(({ endpoint, user_agent }) => endpoint !== null && user_agent !== EXAMINER);
+  }
+
+  /** Number of the last request. */
+  async last(): Promise<number> {
+    return (await this.options.ask<Reported>('report', { after: NEWER })).requests_total;
+  }
+
+  /** Number of the last request before those that are not answered yet. */
+  async lastAnswered(): Promise<number> {
+    const last = await this.last();
+    const open = (await this.all()).find(({ status, number }) => status === null && number <= last);
+    return open === undefined ? last : open.number - 1;
+  }
+}

@@ -1,0 +1,60 @@
+/** The two documents that a client reads before it has a key: the OpenAPI document, and RFC 8414's metadata. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  allowInsecureRequests,
+  clientCredentialsGrantRequest,
+  discoveryRequest,
+  processDiscoveryResponse,
+} from 'oauth4webapi';
+import { openApiDocument } from '../../src/openapi/document.ts';
+import { withServer } from '../support/every-endpoint.ts';
+import { startTestServer } from '../support/server.ts';
+
+const OPENAPI = '/v1/openapi.json';
+const METADATA = '/.well-known/oauth-authorization-server';
+const insecure = { [allowInsecureRequests]: true };
+
+test('the OpenAPI document names the address of the service, and needs no credential', () =>
+  withServer({}, async (server) => {
+    const response = await server.get(OPENAPI);
+    assert.deepEqual([response.status, response.headers.get('content-type')], [200, 'application/json']);
+    const expected = { ...openApiDocument(), servers: [{ url: 'https://api.example/ww' }] };
+    assert.deepEqual(await response.json(), JSON.parse(JSON.stringify(expected)));
+    assert.equal((await server.get(`${OPENAPI}/`)).status, 404);
+    const posted = await server.get(OPENAPI, undefined, { method: 'POST' });
+    assert.deepEqual([posted.status, posted.headers.get('allow')], [405, 'GET']);
+  }));
+
+test('an OAuth library finds the token endpoint', async () => {
+  const server = await startTestServer();
+  try {
+    const issuer = new URL(server.url);
+    const found = await discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure });
+    // The library expects the address with a slash, as every URL has it.
+    const metadata = Object(await found.json());
+    assert.equal(metadata.issuer, server.url);
+    const as = await processDiscoveryResponse(issuer, Response.json({ ...metadata, issuer: issuer.href }));
+    const { id, key } = server.makeKey();
+    const basic = { authorization: `Basic ${btoa(`${id}:${key}`)}` };
+    const granted = await clientCredentialsGrantRequest(
+      as,
+      { client_id: id },
+      (_as, _client, _body, headers) => headers.set('authorization', basic.authorization),
+      {},
+      insecure,
+    );
+    assert.equal(granted.status, 200);
+  } finally {
+    await server.close();
+  }
+});
+
+test('without server.discovery both are 404, also with a key', () =>
+  withServer({ discovery: false }, async (server, key) => {
+    for (const path of [OPENAPI, METADATA])
+      for (const credential of [undefined, key])
+        assert.equal((await server.get(path, credential)).status, 404);
+    const refused = await server.get('/v1/me', 'nonsense');
+    assert.deepEqual([refused.status, refused.headers.get('www-authenticate')], [401, 'Bearer']);
+  }));

@@ -1,0 +1,217 @@
+/**
+ * `wirewatch lab exam`: correct clients pass, whether they poll or wait, and each wrong one fails only for its own reason
+ * (contract: Client procedures, Retry). Clients mostly wait for seconds, so several take the exam at the same time.
+ */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { after, describe, test } from 'node:test';
+import { programCommand } from '../support/command.ts';
+import {
+  assertPassed,
+  endLabs,
+  exam,
+  failed,
+  hastySample,
+  line,
+  printCopy,
+  withExam,
+} from '../support/exam.ts';
+import { inFolder, runProgram } from '../support/program.ts';
+import { sample } from '../support/samples.ts';
+import { compileClient, writeTypedClient } from '../support/typed-client.ts';
+
+const noShell = process.platform === 'win32' && 'the commands are for a POSIX shell';
+const noPython = spawnSync('python3', ['--version']).status !== 0 && 'python3 is not installed';
+/** A change of a source: text, and what takes its place. */
+type Change = readonly [from: string, to: string];
+
+const CLIENT = hastySample('client-ts');
+const PERIODS = { finishes_periods: 'not_tested' };
+/** Makes the sample client poll, with small pages. */
+const POLLS: readonly Change[] = [
+  ["readChanges('wait=50')", 'readChanges()'],
+  ['await sleep(MINUTE);', 'await sleep(SECOND);'],
+  ['limit: 1000 }, prefer', 'limit: 5 }, prefer'],
+];
+
+/** Wrong clients: the sample client with a few changes, and the rule that it does not keep. */
+const WRONG: Readonly<Record<string, { rule: string; changes: readonly Change[]; isFull?: true }>> = {
+  'hammers after 429': {
+    rule: 'waits_as_told',
+    changes: [['if (told > 0) pause = told;', 'if (told > 0) pause = SECOND / 4;']],
+  },
+  'stores its cursor at once and its rows later': {
+    rule: 'rows_with_cursor',
+    changes: [
+      ...POLLS,
+      ['function store({ data }', 'let late: readonly Detection[] = [];\nfunction store({ data }'],
+      ['for (const row of data) upsert', 'for (const row of late) upsert'],
+      ['    place();', '    late = data;\n    place();'],
+    ],
+  },
+  'asks for a removed subscription forever': {
+    rule: 'handles_400',
+    changes: [
+      ['...start, limit: 1000', "...start, subscription_id: '7001,7002', limit: 1000"],
+      ['![429,', '![400, 429,'],
+    ],
+  },
+  'appends rows without a key': {
+    rule: 'one_row',
+    changes: [
+      ['id TEXT PRIMARY KEY, version', 'id TEXT, version'],
+      [
+        ` ON CONFLICT (id)
+  DO UPDATE SET version = excluded.version, body = excluded.body WHERE excluded.version > version`,
+        '',
+      ],
+    ],
+  },
+  'takes the cursor from Link before it has the body': {
+    rule: 'keeps_cursor',
+    changes: [
+      [
+        'const text = await answer.text();',
+        `const [, next] = /[?&]cursor=([^&>]+)/.exec(answer.headers.get('link') ?? '') ?? [];
+      if (next !== undefined) url.searchParams.delete('since');
+      if (next !== undefined) url.searchParams.set('cursor', next);
+      const text = await answer.text();`,
+      ],
+    ],
+  },
+  'takes only the next version': {
+    rule: 'takes_versions',
+    changes: [['excluded.version > version', 'excluded.version = version + 1']],
+  },
+  'ends with the daily allowance': {
+    rule: 'outlasts_allowance',
+    changes: [['if (![429,', "if (text.includes('/daily_allowance') || ![429,"]],
+  },
+  'pauses after an empty page': {
+    rule: 'follows_has_more',
+    changes: [
+      [
+        '  return body.has_more',
+        '  if (body.has_more && body.data.length === 0) await sleep(5 * SECOND);\n  return body.has_more',
+      ],
+    ],
+  },
+  'crashes on a cut body while it waits': {
+    rule: 'retries',
+    changes: [
+      [
+        'await answer.text();',
+        'await answer.text().catch((error) => (prefer === undefined ? Promise.reject(error) : process.exit(1)));',
+      ],
+    ],
+  },
+  'forgets the rest of a period at a restart': {
+    rule: 'finishes_periods',
+    changes: [['const upsert =', "db.exec('DELETE FROM period WHERE cursor IS NOT NULL');\nconst upsert ="]],
+    isFull: true,
+  },
+};
+/** What is lost for another reason is also missing in the copy. */
+const LOSING = ['rows_with_cursor', 'keeps_cursor', 'finishes_periods'];
+
+function changed(changes: readonly Change[]): string {
+  return changes.reduce((text, [from, to]) => {
+    assert.equal(text.split(from).length, 2, from);
+    return text.replace(from, () => to);
+  }, CLIENT);
+}
+
+function typescript(folder: string, source: string): string {
+  writeFileSync(path.join(folder, 'client.ts'), source);
+  return line(folder, process.execPath, 'client.ts');
+}
+
+test('the sample client in TypeScript compiles', () =>
+  inFolder(async (folder) => {
+    writeTypedClient(folder, sample('client-ts'));
+    await compileClient(folder);
+  }));
+
+describe('the exam', { concurrency: 4, skip: noShell }, () => {
+  after(endLabs);
+
+  for (const [name, { rule, changes, isFull }] of Object.entries(WRONG))
+    test(`a client that ${name} fails`, () =>
+      withExam(async (lab, folder) => {
+        const client = `${isFull ? 'export SINCE=; ' : ''}${typescript(folder, changed(changes))}`;
+        const result = await exam(lab, ['--client', client, '--copy', printCopy(folder)]);
+        const others = LOSING.includes(rule) ? ['right_copy'] : [];
+        assert.deepEqual(
+          failed(result).flatMap((one) => (others.includes(one.rule) ? [] : [one.rule])),
+          [rule],
+          JSON.stringify(failed(result)),
+        );
+        assert.match(failed(result)[0]?.documentation ?? '', /client-guide: /);
+        assert.deepEqual([result.passed, result.code], [false, 1]);
+      }, rule === 'takes_versions'));
+
+  test('a client that polls with small pages, and takes a second to store one, passes', () =>
+    withExam(async (lab, folder) => {
+      const slow: Change = [
+        '  store(body, () => db.prepare',
+        '  await sleep(SECOND);\n  store(body, () => db.prepare',
+      ];
+      const client = typescript(
+        folder,
+        changed([...POLLS.slice(0, 2), ['1000 }, prefer', '100 }, prefer'], slow]),
+      );
+      assertPassed(await exam(lab, ['--client', client, '--copy', printCopy(folder)]), PERIODS);
+    }));
+
+  test('a client with very small pages passes', () =>
+    withExam(async (lab, folder) => {
+      const client = typescript(folder, changed(POLLS));
+      assertPassed(await exam(lab, ['--client', client, '--copy', printCopy(folder)]), PERIODS);
+    }));
+
+  test('the sample client in Python passes, as printed', { skip: noPython }, () =>
+    withExam(async (lab, folder) => {
+      const printed = runProgram(['sample', 'client-py']);
+      await printed.ended;
+      writeFileSync(path.join(folder, 'client.py'), printed.stdout());
+      const client = `export SINCE=; ${line(folder, 'python3', 'client.py')}`;
+      assertPassed(await exam(lab, ['--client', client, '--copy', printCopy(folder)]), {});
+    }),
+  );
+
+  for (const [how, more] of [
+    ['waits', []],
+    ['polls', ['--poll-seconds', '1']],
+  ] as const)
+    test(`a pull that ${how} passes`, () =>
+      withExam(async (lab, folder) => {
+        writeFileSync(path.join(folder, 'key'), lab.key);
+        const pull = ['pull', '--base-url', lab.url, '--key-file', 'key', '--into', 'copy.db', '--follow'];
+        const { command, args } = programCommand([...pull, ...(how === 'waits' ? ['--full'] : []), ...more]);
+        const since = how === 'waits' ? '' : ' --since "$SINCE"';
+        const client = `${line(folder, command, ...args)}${since}`;
+        const copy = printCopy(folder, 'copy.db', 'detections');
+        assertPassed(await exam(lab, ['--client', client, '--copy', copy]), how === 'waits' ? {} : PERIODS);
+      }));
+
+  test('a client that the user runs is graded by its requests', () =>
+    withExam(async (lab, folder) => {
+      writeFileSync(path.join(folder, 'key'), lab.key);
+      const { now } = await lab.control('clock');
+      const since = new Date(Date.parse(now) - 86_400_000).toISOString();
+      const pull = ['pull', '--base-url', lab.url, '--key-file', path.join(folder, 'key'), '--follow'];
+      const client = runProgram([...pull, '--into', path.join(folder, 'copy.db'), '--since', since]);
+      const result = await exam(lab, []);
+      assertPassed(result, {
+        ...PERIODS,
+        ...{ rows_with_cursor: 'not_tested', keeps_versions: 'not_tested', right_copy: 'not_tested' },
+        ...{ one_row: 'not_tested', takes_versions: 'not_tested', handles_400: 'not_tested' },
+        notices_gaps: result.outcomes.notices_gaps ?? '',
+      });
+      const { detail = '' } = result.findings.find(({ rule }) => rule === 'keeps_cursor') ?? {};
+      assert.match(detail, /without a restart/);
+      assert.equal(await client.ended, 1);
+    }));
+});
