@@ -326,7 +326,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'page size: 200 over more than one stream of a period | period-parameters | limit is at most 1000, and 200 over more than one stream',
     'change stream page: 50 chunks | changes-page | a page ends after fifty chunks, with a cursor past the filtered rows',
     'streams a request: 20 | stream-rules | at most 20 streams are read; a key with more must select some',
-    'age of since: 31 x 24 hours | stream-over-restarts | since is at most 31 days old and not in the future, by the current clock',
+    'age of since: 31 x 24 hours | stream-rules | since: with Z or an offset, milliseconds or none, not in the future, at most 31 x 24 hours ago',
     'period length | period-parameters | any other period is at most 31 x 24 hours plus one',
     'subscriptions a request: 4 | filters | subscription_id: 1 to 999,999,999,999,999, at most 4',
     'shards: 64 | period-parameters | a shard is a stream on a UTC day that the period touches; 64 are possible',

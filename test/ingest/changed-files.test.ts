@@ -84,16 +84,3 @@ test('rows that were added while Wirewatch was stopped are found, too; a time al
   assert.equal((await appliance.processed(name)).msg, 'file applied', 'its rows are merged as any others');
   assert.equal((await appliance.detection(idOf(row)))?.version, 1);
 });
-
-test('what is added and cannot be read fails like any second file, and the window stays done', async () => {
-  const window = nextWindowMs();
-  const name = fileName('newswire', window);
-  const file = openSync(inDrop(name), 'w');
-  writeSync(file, ndjson([newRow()]));
-  await appliance.processed(name);
-  writeSync(file, '{"half a row');
-  closeSync(file);
-  const failed = await appliance.processed(name);
-  assert.deepEqual([failed.msg, failed.destination], ['file failed', `failed/${name}`]);
-  assert.equal(windowStatus('newswire', window), 'done');
-});
