@@ -19,8 +19,8 @@ import { until } from '../support/until.ts';
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
 
 /** Blank lines: they take a second to read, and contain no rows. */
-const BLANK = gzipSync(Buffer.alloc(50_000_000, '\n'), { level: 1 });
-const LONG = Buffer.concat(Array.from({ length: 8 }, () => BLANK));
+const BLANK = gzipSync(Buffer.alloc(10_000_000, '\n'), { level: 1 });
+const LONG = Buffer.concat(Array.from({ length: 4 }, () => BLANK));
 
 let installation: Installation;
 beforeEach(() => {

@@ -36,7 +36,7 @@ export const OPEN_POINTS: readonly Rule[] = [
   ...rules('Open: the period endpoint', [
     'a shard is a stream on a UTC day; a month of one subscription fits | period-parameters | a shard is a stream on a UTC day that the period touches; 64 are possible',
     'a future to is now first, then all is judged | period-parameters | a future to becomes now, before other checks',
-    'the resolved to is that of the whole walk | period-walk | the period of a walk is fixed, even if to is in the future',
+    'the resolved to is that of the whole walk | period-endpoint | the period of a walk is fixed, even if to is in the future',
     'limit is taken up to 1000, and clamped | period-parameters | limit is at most 1000, and 200 over more than one stream',
     'the hash is that of a normal form | period-parameters | the hash covers the request, not its spelling or what the key reads',
     'a page reads a bounded number of rows | period-page | a filter that matches little ends a page after 50 chunks, even within a second, and its cursor advances',

@@ -16,7 +16,6 @@ import {
   rmdirSync,
   rmSync,
   statSync,
-  writeFileSync,
   writeSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -87,28 +86,7 @@ const TROUBLES: readonly Trouble[] = [
         () => {},
       ),
   },
-  {
-    what: 'a folder stands in its place',
-    bring: () =>
-      replaced(
-        () => mkdirSync(store),
-        () => rmdirSync(store),
-      ),
-  },
-  {
-    what: 'another file stands in its place',
-    bring: () =>
-      replaced(
-        () => writeFileSync(store, garbage(60_000)),
-        () => rmSync(store),
-      ),
-  },
   { what: 'it is emptied', bring: () => spoiled((file) => ftruncateSync(file, 0)) },
-  { what: 'it is cut off', bring: () => spoiled((file) => ftruncateSync(file, PAGE_BYTES)) },
-  {
-    what: 'there is garbage in its head',
-    bring: () => spoiled((file) => writeSync(file, garbage(100), 0, 100, 0)),
-  },
   {
     what: 'there is garbage behind its head',
     bring: () => {
@@ -193,8 +171,6 @@ describe('while keys cannot be checked', () => {
         const names = (await openAlerts()).map(({ name }) => name);
         return OF_THIS.every((name) => !names.includes(name));
       });
-      const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-      assert.equal(line.msg, 'file applied');
     });
   }
 });
