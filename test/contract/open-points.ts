@@ -68,7 +68,7 @@ export const OPEN_POINTS: readonly Rule[] = [
     'daily rows: an empty page costs nothing, and is 429 once all is used | limits-http | an empty page, a 404 and a 400 cost nothing; once all rows are used, an empty page is 429, too',
     'daily rows: counts survive a restart | usage | writes while it runs, so that a crash loses little; a stop writes all; each start continues',
     'Basic is form-decoded | token-grant | Basic: each part is form-decoded, the scheme in any case',
-    'WWW-Authenticate is Bearer, but for the token endpoint | pipeline | no, a malformed, an unknown and a revoked credential are 401, before 400',
+    'WWW-Authenticate is Bearer, but for the token endpoint | every-credential | revoked, expired, unknown, malformed and missing credentials are 401 everywhere',
     'a busy store is 503, never 401 | authorize | 503: a store that another process has locked',
     'an unreadable store is 503, never 401 | authorize | 503: a missing store, a damaged one and a broken row, each until it is repaired',
     'If-None-Match: weak, lists, * | schema | If-None-Match is compared weakly, in lists, and supports *; a malformed one matches nothing',
