@@ -21,14 +21,15 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import Driver from 'better-sqlite3';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { Refused } from '../../src/refused.ts';
 import { openAccess } from '../support/access.ts';
 import { sharedAppliance } from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { alertsOf } from '../support/installation-state.ts';
+import { preloaded } from '../support/preload.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 import { until } from '../support/until.ts';
 
@@ -175,8 +176,14 @@ describe('while keys cannot be checked', () => {
   }
 });
 
-test('damage that only ingest meets stops ingest until it is over, and is not taken for damage of detections.db', async () => {
-  await appliance.restart();
+test('damage that only ingest meets stops ingest until it is over, and is not taken for damage of detections.db', {
+  skip: NO_PRELOAD,
+}, async () => {
+  const threads = join(appliance.data, '..', 'threads');
+  // Each thread loads this.
+  const counted = `import { appendFileSync } from 'node:fs'; appendFileSync(${JSON.stringify(threads)}, '.');`;
+  await appliance.restart(preloaded(counted));
+  const starts = () => statSync(threads).size;
   const db = new Driver(store);
   const page = Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'removal'").pluck().get());
   const at = (page - 1) * PAGE_BYTES;
@@ -194,7 +201,8 @@ test('damage that only ingest meets stops ingest until it is over, and is not ta
     await until('the alert', async () => (await stopped()) !== undefined);
     assert.match((await stopped())?.detail ?? '', /^access\.db: /);
     // Several starts of the thread later it is the same alert, opened once.
-    await sleep(1_000);
+    const begun = starts();
+    await until('several starts', () => starts() > begun + 3);
     const alerts = appliance
       .serving()
       .log.filter(({ msg }) => msg === 'alert opened' || msg === 'alert closed');

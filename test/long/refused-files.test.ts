@@ -1,6 +1,6 @@
 /** Any number of files that are no exports: each takes a transaction. */
 import assert from 'node:assert/strict';
-import { rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { REFUSED_RECORDS_MAX } from '../../src/ingest/files/file-record.ts';
@@ -18,6 +18,7 @@ test('a stop does not wait for refused files, and their log and records are boun
   const count = REFUSED_RECORDS_MAX + 20;
   const isRefused = ({ msg }: LogLine) => msg === 'file refused';
   try {
+    mkdirSync(installation.drop, { recursive: true });
     for (let at = 0; at < count; at += 1) writeFileSync(join(installation.drop, `${at}.txt`), '');
     const first = await installation.serve();
     await first.logged('the first one', isRefused);
