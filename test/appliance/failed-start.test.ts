@@ -1,7 +1,7 @@
 /** A failed start cleans up: threads end, files and ports are closed, and the locks are released last. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,6 +14,7 @@ import { Refused, type RefusedCode } from '../../src/refused.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { takeLock } from '../../src/store/locks.ts';
 import { freePort } from '../support/free-port.ts';
+import { openFilesBelow } from '../support/open-files.ts';
 
 const taken = createServer();
 let takenPort: string;
@@ -30,19 +31,6 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
 });
 afterEach(() => rmSync(folder, { recursive: true }));
-
-/** Files of the data folder that this process has open, in any thread. */
-function openFiles(data: string): string[] {
-  const paths = readdirSync('/proc/self/fd').flatMap((fd) => {
-    try {
-      return [readlinkSync(join('/proc/self/fd', fd))];
-    } catch {
-      // The descriptor that lists this folder.
-      return [];
-    }
-  });
-  return paths.filter((path) => path.startsWith(data));
-}
 
 /** Starts with these settings, which must be refused. @returns the message */
 async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<string> {
@@ -78,7 +66,7 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
     assert.ok(release, `${path} is held`);
     release();
   }
-  assert.deepEqual(openFiles(data), []);
+  assert.deepEqual(openFilesBelow(data), []);
   return refusal.message;
 }
 

@@ -37,16 +37,6 @@ describe('on a terminal', { skip: terminalMissing }, () => {
     });
   });
 
-  test('NO_COLOR is obeyed', async () => {
-    await inFolder(async (folder) => {
-      const run = serveOnTerminal(folder, { NO_COLOR: '1' });
-      await run.until('its address', () => /listening/.exec(run.stdout()) ?? undefined);
-      run.kill('SIGTERM');
-      await run.ended;
-      assert.doesNotMatch(run.stdout(), COLOUR);
-    });
-  });
-
   test('external names cannot inject control characters', async () => {
     await inFolder(async (folder) => {
       const drop = path.join(folder, 'data', 'drop');

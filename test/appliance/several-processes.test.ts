@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { restore } from '../../src/copy/restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -13,15 +12,15 @@ import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
+import { isOpen } from '../support/open-files.ts';
 import { runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
 
-/** Blank lines: they take a few seconds to read, and contain no rows. */
-const BLANK = gzipSync(Buffer.alloc(50_000_000, '\n'), { level: 1 });
-/** Four gigabytes. */
-const LONG = Buffer.concat(Array.from({ length: 80 }, () => BLANK));
+/** Blank lines: they take a second to read, and contain no rows. */
+const BLANK = gzipSync(Buffer.alloc(10_000_000, '\n'), { level: 1 });
+const LONG = Buffer.concat(Array.from({ length: 4 }, () => BLANK));
 
 let installation: Installation;
 beforeEach(() => {
@@ -41,10 +40,14 @@ async function applied(): Promise<void> {
 
 test('a command that ingests waits for a starting appliance, which then serves it', async () => {
   await applied();
-  const { lock, serveLock } = folderOf();
+  const { lock, serveLock, stateLock } = folderOf();
   const release = takeLock(serveLock);
   const replay = run('ingest', 'replay');
-  await sleep(1000);
+  await until('the command has begun', () => {
+    const releaseState = takeLock(stateLock, 0);
+    releaseState?.();
+    return releaseState === null;
+  });
   assert.ok(!isLocked(lock), 'the command must leave the lock to the appliance');
   release?.();
   const serving = await installation.serve();
@@ -77,22 +80,27 @@ test('a command yields in the middle of its work, and the appliance continues it
   const replayed = replay.ended.then(() => 'replayed' as const);
   const { lock } = folderOf();
   await until('the command takes the lock', () => isLocked(lock));
+  replay.kill('SIGSTOP');
   const starting = installation.begin();
+  await starting.logged('waiting', ({ msg }) => msg.startsWith('another command is using'));
+  replay.kill('SIGCONT');
   assert.notEqual(await Promise.race([starting.listening(), replayed]), 'replayed');
   replay.kill('SIGTERM');
   await replay.ended;
   assert.equal(await starting.stop(), 0);
 });
 
-test('files removed before they are read are no error', async () => {
+test('files removed before they are read are no error', { skip: process.platform !== 'linux' }, async () => {
   const serving = await installation.serve();
   installation.cli(['ingest', 'pause']);
-  putFile(installation.drop, fileName('newswire', nextWindowMs(), 'ndjson.gz'), BLANK);
+  const long = fileName('newswire', nextWindowMs(), 'ndjson.gz');
+  putFile(installation.drop, long, BLANK);
   const names = Array.from({ length: 6 }, () => fileName('newswire', nextWindowMs()));
   for (const name of names) putFile(installation.drop, name, ndjson([newRow()]));
   installation.cli(['ingest', 'resume']);
-  // By now the first is being read, and the others are next.
-  await sleep(500);
+  await until('the first is being read, and the others are next', () =>
+    isOpen(join(installation.drop, long)),
+  );
   for (const name of names) rmSync(join(installation.drop, name), { force: true });
   const last = fileName('newswire', nextWindowMs());
   putFile(installation.drop, last, ndjson([newRow()]));

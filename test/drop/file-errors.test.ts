@@ -3,19 +3,19 @@
  * ingest. Code preloaded into the real program makes calls fail.
  */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { constants } from 'node:os';
-import { join } from 'node:path';
-import { test } from 'node:test';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
 import { isFileError } from '../../src/drop/file-errors.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { isDiskFull, isWriteLost } from '../../src/store/database-errors.ts';
 import { LogFailure } from '../../src/store/log-errors.ts';
-import { startAppliance } from '../support/appliance.ts';
+import { type Appliance, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { PATH_OF, preloaded } from '../support/preload.ts';
-import { inFolder, type LogLine } from '../support/program.ts';
+import type { LogLine } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 /** Errors of network shares, some of them rare. */
@@ -33,7 +33,7 @@ const OF_ONE_FILE = [
 
 /**
  * Makes the first two renames of a file fail with the error at the end of its name, and every fsync of a file whose
- * name contains `fsync`.
+ * name contains `fsync`. Files named `.txt` cannot be opened as long as the file TEST_UNREADABLE exists.
  */
 const FAILING = `
   import fs from 'node:fs';
@@ -50,25 +50,13 @@ const FAILING = `
     return renameSync(from, to);
   };
   fs.openSync = (path, ...rest) => {
+    if (String(path).endsWith('.txt') && fs.existsSync(process.env.TEST_UNREADABLE)) fail('EACCES', 'open');
     const fd = openSync(path, ...rest);
     if (String(path).includes('fsync')) failing.add(fd);
     else failing.delete(fd);
     return fd;
   };
   fs.fsyncSync = (fd) => failing.has(fd) ? fail('EIO', 'fsync') : fsyncSync(fd);
-  syncBuiltinESMExports();
-`;
-const WITH_FAILURES = preloaded(FAILING);
-/** Files named `.txt` cannot be opened as long as `flag` exists. */
-const unreadable = (flag: string) => `
-  import fs from 'node:fs';
-  import { syncBuiltinESMExports } from 'node:module';
-  const { existsSync, openSync } = fs;
-  fs.openSync = (path, ...rest) => {
-    if (String(path).endsWith('.txt') && existsSync(${JSON.stringify(flag)}))
-      throw Object.assign(new Error('EACCES: made to fail, open'), { code: 'EACCES', syscall: 'open' });
-    return openSync(path, ...rest);
-  };
   syncBuiltinESMExports();
 `;
 const skip =
@@ -93,69 +81,56 @@ test('a system error concerns one file, whatever its name', () => {
   );
 });
 
-test('a file that cannot be taken is reported, retried, and delays no other', { skip }, async () => {
-  const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...WITH_FAILURES });
-  try {
+describe('errors of files', { skip }, () => {
+  let flag: string;
+  let appliance: Appliance;
+  before(async () => {
+    flag = join(mkdtempSync(join(tmpdir(), 'wirewatch-test-')), 'flag');
+    const settings = { ...preloaded(FAILING), TEST_UNREADABLE: flag };
+    appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...settings });
+  });
+  after(async () => {
+    await appliance.stop();
+    rmSync(dirname(flag), { recursive: true });
+  });
+
+  const isStuck = async () => (await openAlertsOf(appliance)).includes('file stuck');
+
+  test('a file that cannot be taken is reported, retried, and delays no other', async () => {
     const names = OF_ONE_FILE.map((code) => `newswire.backfill-${code.toLowerCase()}.ndjson`);
     for (const name of names) appliance.put(name, ndjson([newRow()]));
-    assert.equal(
-      (await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]))).msg,
-      'file applied',
-    );
+    const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    assert.equal(good.msg, 'file applied');
     for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
-    const lines = appliance
-      .serving()
-      .log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
+    const { log } = appliance.serving();
+    const lines = log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
     assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
-    await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
-    const reported = appliance.serving().log.filter((line) => line.alert === 'file stuck');
+    await until('the alert is over', async () => !(await isStuck()));
+    const reported = log.filter((line) => line.alert === 'file stuck');
     assert.notEqual(reported.length, 0);
     for (const [at, { msg }] of reported.entries())
       assert.equal(msg, at % 2 === 0 ? 'alert opened' : 'alert closed', 'all files together have one alert');
-  } finally {
-    await appliance.stop();
-  }
-});
-
-test('a file that cannot be opened stays in the drop folder, also if it would not be read', {
-  skip,
-}, async () => {
-  await inFolder(async (folder) => {
-    const flag = join(folder, 'flag');
-    writeFileSync(flag, '');
-    const appliance = await startAppliance({
-      WIREWATCH_INGEST_QUIET_MS: '0',
-      ...preloaded(unreadable(flag)),
-    });
-    try {
-      appliance.put('report.txt', 'text');
-      const isTried = ({ msg, file }: LogLine) => msg.startsWith('cannot process') && file === 'report.txt';
-      await appliance.serving().logged('the error', isTried);
-      assert.ok(existsSync(join(appliance.drop, 'report.txt')));
-      await until('the alert', async () => (await openAlertsOf(appliance)).includes('file stuck'));
-      assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
-      rmSync(flag);
-      assert.equal((await appliance.processed('report.txt')).msg, 'file refused');
-      await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
-    } finally {
-      rmSync(flag, { force: true });
-      await appliance.stop();
-    }
   });
-});
 
-test('a failed fsync ends ingest: the file is not applied, and reads continue', { skip }, async () => {
-  const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...WITH_FAILURES });
-  try {
-    const good = fileName('newswire', nextWindowMs());
-    assert.equal((await appliance.dropped(good, ndjson([newRow()]))).msg, 'file applied');
+  test('a file that cannot be opened stays in the drop folder, also if it would not be read', async () => {
+    writeFileSync(flag, '');
+    appliance.put('report.txt', 'text');
+    const isTried = ({ msg, file }: LogLine) => msg.startsWith('cannot process') && file === 'report.txt';
+    await appliance.serving().logged('the error', isTried);
+    assert.ok(existsSync(join(appliance.drop, 'report.txt')));
+    await until('the alert', isStuck);
+    assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
+    rmSync(flag);
+    assert.equal((await appliance.processed('report.txt')).msg, 'file refused');
+    await until('the alert is over', async () => !(await isStuck()));
+  });
+
+  test('a failed fsync ends ingest: the file is not applied, and reads continue', async () => {
     appliance.put('newswire.backfill-fsync.ndjson', ndjson([newRow()]));
     await until('the alert', async () => (await openAlertsOf(appliance)).includes('ingest stopped'));
     assert.ok(!existsSync(join(appliance.drop, 'archive', 'newswire.backfill-fsync.ndjson')));
     assert.equal((await appliance.get('/v1/me')).status, 200);
-  } finally {
-    await appliance.stop();
-  }
+  });
 });
 
 test('ingest waits for a full disk, unless an fsync or truncation of the log failed', () => {

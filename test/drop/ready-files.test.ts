@@ -20,7 +20,7 @@ import fc from 'fast-check';
 import { DropFolder, shortName } from '../../src/drop/drop-folder.ts';
 import { compareFiles, numberedName, parseFileName, windowReadiness } from '../../src/exports/file-name.ts';
 import { openContent } from '../../src/exports/unpacking.ts';
-import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
+import { DAY_MS, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
 
 const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
@@ -214,6 +214,27 @@ test('ready files are in the order of windows, then backfills, then refused ones
       'odd',
     ],
   );
+});
+
+test('thousands of held files keep no other file waiting', async () => {
+  // As many as one scan looks at.
+  const held = Array.from(
+    { length: 20_000 },
+    (_, index) => `imagewire.${formatWindowStart(NOW_MS - (index + 1000) * WINDOW_MS)}.ndjson`,
+  );
+  for (const name of [...held, NAME]) writeFileSync(path(name), 'x');
+  const known: Parameters<typeof drop.scan>[1] = {
+    isRecorded: () => false,
+    heldBy: ({ export: exportName }) => (exportName === 'imagewire' ? 'abandoned' : null),
+  };
+  await drop.scan(NOW_MS, known);
+  monotonicMs += 500;
+  const found = await drop.scan(NOW_MS, known);
+  assert.deepEqual(
+    found.ready.map(({ name }) => name),
+    [NAME],
+  );
+  assert.equal(found.held.length, held.length);
 });
 
 test('a file that waits for the end of its window is scanned then', async () => {

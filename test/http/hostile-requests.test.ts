@@ -1,49 +1,35 @@
 /**
- * Requests of hostile or careless clients, byte by byte, to a running appliance (contract: Endpoints, Common detection
+ * Requests of hostile or careless clients, byte by byte (contract: Endpoints, Common detection
  * filters, Authentication): each gets the response that the contract requires, and none causes a fault.
  */
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
-import { after, before, test } from 'node:test';
-import { DAY_MS } from '../../src/time.ts';
+import { after, test } from 'node:test';
 import { ambiguousRequests } from '../support/ambiguous-requests.ts';
-import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { exchangeBytes } from '../support/raw-http.ts';
+import { NOW_MS, sharedServer } from '../support/server.ts';
 
 const CHANGES = '/v1/detections/changes';
-const SINCE = `since=${new Date(Date.now() - DAY_MS).toISOString()}`;
-const GOOD = `${CHANGES}?${SINCE}`;
+const GOOD = `${CHANGES}?since=2026-11-21T11:00:00Z`;
 const ROWS = 120;
 
-let appliance: Appliance;
-let id: string;
-let authorization: string;
-showLogOfFailures(() => appliance?.serving());
+const server = await sharedServer();
+const rows = Array.from({ length: ROWS }, (_, at) => ({
+  content_type: 'text' as const,
+  version: 1,
+  row: { article_id: at + 1 },
+}));
+server.store.deliver(rows, NOW_MS - 1000);
+const { key } = server.makeKey();
+const id = 't.7001.1.1';
+const authorization = `Authorization: Bearer ${key}\r\n`;
+after(() =>
+  assert.deepEqual(
+    server.lines.filter(({ msg }) => msg === 'fault'),
+    [],
+  ),
+);
 
-before(async () => {
-  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  const rows = Array.from({ length: ROWS }, () => newRow());
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
-  id = idOf(rows[0] ?? {});
-  authorization = `Authorization: Bearer ${appliance.key}\r\n`;
-});
-after(async () => {
-  const faults = appliance?.serving().log.filter(({ msg, level }) => msg === 'fault' || level === 'fatal');
-  await appliance?.stop();
-  assert.deepEqual(faults, []);
-});
-
-/** Sends bytes. @returns everything received until the server ends the connection */
-function exchange(bytes: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    const socket = connect(Number(new URL(appliance.serving().url).port), '127.0.0.1');
-    socket.on('connect', () => socket.write(bytes, 'latin1'));
-    socket.on('data', (chunk) => chunks.push(chunk));
-    socket.on('error', reject);
-    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
-  });
-}
+const exchange = (bytes: string) => exchangeBytes(server.port, bytes);
 
 /** `400` with the detail, or `200` with the number of rows. */
 function summaryOf(reply: string): string {
@@ -138,8 +124,7 @@ test('paths match exactly', async () => {
 });
 
 test('one credential, sent once, as Bearer', async () => {
-  const { key } = appliance;
-  const other = createKey(appliance.cli, 'agency', '7002');
+  const { key: other } = server.makeKey();
   const once = authorization;
   const good = [once, `authorization:\tbearer   ${key}\t\r\n`, `${once}Cookie: a=b\r\n`];
   for (const headers of good) assert.equal(await answerTo(GOOD, headers), '200 100', headers);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { malformedReply } from '../../src/http/malformed.ts';
+import { exchangeBytes } from '../support/raw-http.ts';
 import { NOW_MS, sharedServer, startTestServer, type TestServer } from '../support/server.ts';
 
 const server = await sharedServer();
@@ -10,16 +11,7 @@ const key = server.makeKey().key;
 
 const GOOD = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 
-/** Sends bytes. @returns everything received until the server ends the connection */
-function exchange(bytes: string | Buffer, port = server.port): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
-    socket.on('data', (chunk) => chunks.push(chunk));
-    socket.on('error', reject);
-    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
-  });
-}
+const exchange = (bytes: string | Buffer) => exchangeBytes(server.port, bytes);
 
 function get(target: string, headers = 'Host: x\r\nConnection: close\r\n', version = '1.1'): string {
   return `GET ${target} HTTP/${version}\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n`;
@@ -77,11 +69,6 @@ test('a head that is too slow is 408', () => {
   assert.equal(malformedReply(timeout, () => ({ kind: 'no_path' })).problem.status, 408);
 });
 
-test('HTTP/1.1 without a Host is 400, HTTP/1.0 needs none', async () => {
-  assertProblem(await exchange(get(GOOD, 'Connection: close\r\n')), 400, 'invalid_request');
-  assert.equal(parseReply(await exchange(get(GOOD, '', '1.0'))).status, 200);
-});
-
 test('an unknown expectation is 400; 100-continue works', async () => {
   assertProblem(
     await exchange(get(GOOD, 'Host: x\r\nExpect: tea\r\nConnection: close\r\n')),
@@ -90,53 +77,6 @@ test('an unknown expectation is 400; 100-continue works', async () => {
   );
   const reply = await exchange(get(GOOD, 'Host: x\r\nExpect: 100-continue\r\nConnection: close\r\n'));
   assert.match(reply, /^HTTP\/1\.1 (100 Continue\r\n\r\nHTTP\/1\.1 )?200 OK/);
-});
-
-test('CONNECT has no path; an upgrade is ignored', async () => {
-  assertProblem(await exchange('CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n'), 404, 'not_found');
-  const upgrade = 'Host: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n';
-  assert.equal(parseReply(await exchange(get(GOOD, upgrade))).status, 200);
-});
-
-test('a target may be absolute, and * is no path', async () => {
-  assert.equal(parseReply(await exchange(get(`http://elsewhere.example${GOOD}`))).status, 200);
-  assertProblem(await exchange(get('http://elsewhere.example')), 404, 'not_found');
-  assertProblem(await exchange(get('http://elsewhere.example?x')), 404, 'not_found');
-  const star = 'OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
-  assertProblem(await exchange(star), 404, 'not_found');
-});
-
-test('a raw + in the offset of since is parsed as +', async () => {
-  const reply = await exchange(get('/v1/detections/changes?since=2026-11-21T12:30:00+01:00'));
-  assert.equal(parseReply(reply).status, 200);
-});
-
-test('an unread body does no harm', async () => {
-  const body = 'x'.repeat(1_000_000);
-  const post = await server.get(GOOD, undefined, { method: 'POST', body });
-  assert.equal(post.status, 405);
-  const headers = `Host: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n`;
-  assert.equal(parseReply(await exchange(get(GOOD, headers) + body)).status, 200);
-  const unfinished = connect(server.port, '127.0.0.1');
-  unfinished.write(`POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab`);
-  assert.match(await nextData(unfinished), /^HTTP\/1\.1 404/);
-  unfinished.destroy();
-  assert.equal((await server.get(GOOD, key)).status, 200);
-});
-
-test('pipelined requests are answered in order', async () => {
-  const targets = ['/v1/detections/t.1.1.1', '/v1/detections/x', GOOD];
-  const last = get('/x');
-  const reply = await exchange(targets.map((target) => get(target, 'Host: x\r\n')).join('') + last);
-  const statuses = [...reply.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
-  assert.deepEqual(statuses, ['404', '400', '200', '404']);
-});
-
-test('malformed bytes after good requests do not affect their responses', async () => {
-  const good = get(GOOD, 'Host: x\r\n');
-  const reply = await exchange(`${good}${good}${good}nonsense\r\n\r\n`);
-  const statuses = [...reply.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
-  assert.deepEqual(statuses, ['200', '200', '200', '400']);
 });
 
 test('closing ends idle and silent connections and completes a response in progress', async () => {
@@ -174,14 +114,6 @@ test('closing waits at most the grace period', async () => {
   stuck.resume();
   await ended;
   await other.close();
-});
-
-test('a port in use is refused, with a hint', async () => {
-  await assert.rejects(startTestServer({ port: server.port }), {
-    name: 'Refused',
-    code: 'failed',
-    message: /--port/,
-  });
 });
 
 /** Starts a server with a response that does not fit into the buffers of a connection. */

@@ -1,15 +1,9 @@
-/** Detections of a period over HTTP (contract: GET /v1/detections, RangePage). */
+/** Detections of a period over HTTP, and walks by cursor (contract: GET /v1/detections, RangePage, QueryCursor). */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import {
-  DAYS,
-  idsOf,
-  LATER,
-  MINUTE_MS,
-  type Page,
-  row,
-  startPeriodServer,
-} from '../support/period-server.ts';
+import { setKey } from '../../src/auth/keys.ts';
+import { words } from '../support/manual.ts';
+import { DAYS, idsOf, MINUTE_MS, type Page, row, startPeriodServer } from '../support/period-server.ts';
 import { NOW_MS, PLAIN, startTestServer } from '../support/server.ts';
 
 const { server, key, period, refusal } = await startPeriodServer();
@@ -52,16 +46,6 @@ test('a page has its members in order, and every header that the contract names'
   assert.equal(data[2].source.image_url, 'https://api.example/ww/photos/3?signature=abc');
   const last = server.lines.findLast(({ path }) => path === '/v1/detections');
   assert.equal(last?.rows, 5, 'rows must be counted');
-});
-
-test('ascending reverses time, with ties in the same order', async () => {
-  assert.deepEqual(idsOf(await period(`${DAYS}&sort=first_detected_at`)), [
-    't.7001.1.1',
-    'i.7001.3.1',
-    't.7001.2.1',
-    't.7002.4.1',
-    't.7001.6.1',
-  ]);
 });
 
 test('dates are in the zone of the only subscription; the zone is shown as written', async () => {
@@ -121,79 +105,153 @@ test('data_starts is accepted as from, in every zone and for each stream', async
   );
 });
 
-test('too wide, too many shards and too many subscriptions are refused', async () => {
-  assert.match(await refusal('from=2026-10-20&to=2026-11-20'), /31 calendar days/);
-  const detail = await refusal('from=2026-11-01&to=2026-11-20');
-  assert.match(detail, /80 stream-days.*narrow the period or the subscriptions/);
-  const ids = [7001, 7002, 7003, 7004, 8001];
-  const { key: five } = server.makeKey({ subscriptions: ids.map((id) => ({ id, content_types: null })) });
-  assert.match(await refusal(DAYS, five), /5 subscriptions; at most 4/);
-  assert.equal((await period(`${DAYS}&subscription_id=7001,7002,7003,7004`, five)).data.length, 7);
-  assert.match(
-    await refusal(`${DAYS}&subscription_id=${ids}`, five),
-    /^subscription_id: must not have more than 4/,
-  );
-});
-
-test('an export that is switched off has no streams', async () => {
-  const other = await startTestServer({ disabled: ['image'] });
-  try {
-    other.store.deliver([row('image', 1, '2026-11-19T10:00:00Z')], NOW_MS - MINUTE_MS);
-    other.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
-    const response = await other.get(`/v1/detections?${DAYS}`, other.makeKey().key);
-    const page: Page = JSON.parse(await response.text());
-    assert.deepEqual([page.data, page.has_more, page.as_of], [[], false, '2026-11-21T11:50:00Z']);
-  } finally {
-    await other.close();
+test('a walk by cursor returns the same as one page, with one period on every page', async () => {
+  for (const sort of ['first_detected_at', '-first_detected_at']) {
+    const query = `${DAYS}&sort=${sort}`;
+    const whole = await period(query);
+    const seen: string[] = [];
+    let cursor = '';
+    for (let pages = 1; ; pages += 1) {
+      const page = await period(`${query}&limit=2${cursor}`);
+      assert.deepEqual([page.from, page.to, page.time_zone], [whole.from, whole.to, 'UTC']);
+      seen.push(...idsOf(page));
+      assert.equal(page.has_more, page.next_cursor !== null);
+      if (page.next_cursor === null) {
+        assert.equal(pages, 3);
+        break;
+      }
+      assert.match(page.next_cursor, /^[\w-]+$/);
+      cursor = `&cursor=${page.next_cursor}`;
+    }
+    assert.deepEqual(seen, idsOf(whole));
   }
 });
 
-test('a page over one stream has up to 1000 rows, over several up to 200', async () => {
-  const other = await startTestServer();
+test('the period of a walk is fixed, even if to is in the future', async () => {
+  const query = 'from=2026-11-18&to=2026-12-31&limit=1';
+  const first = await period(query);
+  assert.equal(first.to, '2026-11-21T12:00:00Z');
   try {
-    const headline = 'ü'.repeat(1000);
-    const rows = Array.from({ length: 1201 }, (_, index) =>
-      row('image', index, index < 600 ? '2026-11-19T10:00:00Z' : '2026-11-19T10:00:01Z', {
-        article_headline: headline,
-      }),
-    );
-    other.store.deliver([...rows, row('text', 1, '2026-11-19T10:00:00Z')], NOW_MS - MINUTE_MS);
-    const { key: all } = other.makeKey();
-    for (const [streams, size] of [
-      ['&subscription_id=7001&content_type=image', 1000],
-      ['&subscription_id=7001', 200],
-    ] as const) {
-      const response = await other.get(`/v1/detections?${LATER}&limit=1000${streams}`, all, PLAIN);
-      const text = await response.text();
-      assert.equal(response.headers.get('content-length'), String(Buffer.byteLength(text)));
-      const page = JSON.parse(text);
-      assert.deepEqual([page.data.length, page.has_more], [size, true]);
-      assert.equal(page.data[0].source.image_url, `${other.url}/photos/1000?signature=abc`);
-    }
-    for (const limit of ['0', '1001', '01', '1.0']) {
-      assert.equal((await other.get(`/v1/detections?${LATER}&limit=${limit}`, all)).status, 400);
-    }
-  } finally {
-    await other.close();
-  }
-});
-
-test('rows count against the daily allowance, which is checked after the parameters', async () => {
-  const { key: small } = server.makeKey({ daily_rows: 2 });
-  const { data, next_cursor } = await period(`${DAYS}&limit=3`, small);
-  assert.equal(data.length, 3, 'while rows are left, a page must be complete');
-  const used = await server.get(`/v1/detections?${DAYS}&limit=3&cursor=${next_cursor}`, small);
-  assert.equal(used.status, 429);
-  assert.equal(JSON.parse(await used.text()).title, 'Daily allowance used');
-  assert.match(await refusal('from=2026-11-17&to=2026-11-21', small), /^from: must not be before/);
-  server.setNow(NOW_MS + 24 * 60 * MINUTE_MS);
-  try {
-    assert.equal(
-      (await period(`${DAYS}&limit=3&cursor=${next_cursor}`, small)).data.length,
-      2,
-      'the cursor must stay valid',
-    );
+    // By then, the same period would be too long for a first page.
+    server.setNow(NOW_MS + 40 * 24 * 60 * MINUTE_MS);
+    const second = await period(`${query}&cursor=${first.next_cursor}`);
+    assert.deepEqual([second.from, second.to], [first.from, first.to]);
+    assert.deepEqual(idsOf(second), ['t.7002.4.1']);
+    assert.match(await refusal(query), /31 calendar days/);
   } finally {
     server.setNow(NOW_MS);
   }
+});
+
+test('late detections of a current period are on unread pages, and in the next walk', async () => {
+  const other = await startTestServer();
+  try {
+    const { key: reader } = other.makeKey();
+    const today = '/v1/detections?from=2026-11-20&to=2026-11-21&sort=first_detected_at&limit=1';
+    const read = async (more = ''): Promise<Page> => {
+      const response = await other.get(`${today}${more}`, reader);
+      assert.equal(response.status, 200);
+      return JSON.parse(await response.text());
+    };
+    const walk = async (page: Page): Promise<string[]> => {
+      const ids = idsOf(page);
+      for (let at = page; at.has_more; ids.push(...idsOf(at))) at = await read(`&cursor=${at.next_cursor}`);
+      return ids;
+    };
+    other.store.deliver(
+      [row('text', 1, '2026-11-20T10:00:00Z'), row('text', 2, '2026-11-21T10:00:00Z')],
+      NOW_MS - 2 * MINUTE_MS,
+    );
+    const first = await read();
+    other.store.deliver(
+      [row('text', 3, '2026-11-20T09:00:00Z'), row('text', 4, '2026-11-20T11:00:00Z')],
+      NOW_MS - MINUTE_MS,
+    );
+    assert.deepEqual(await walk(first), ['t.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
+    assert.deepEqual(await walk(await read()), ['t.7001.3.1', 't.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
+  } finally {
+    await other.close();
+  }
+  const text = words('periods');
+  assert.match(text, /ended less than two days ago is still filling.*not a consistent snapshot/);
+});
+
+test('a cursor is refused once period, zone, sort, subscriptions or filters change', async () => {
+  const zone = '&time_zone=UTC';
+  const { next_cursor: given } = await period(`${DAYS}${zone}&limit=1`);
+  const cursor = `&cursor=${given}`;
+  for (const changed of [
+    `from=2026-11-18&to=2026-11-20${zone}`,
+    `from=2026-11-19&to=2026-11-21${zone}`,
+    `${DAYS}&time_zone=Europe/Berlin`,
+    DAYS,
+    `${DAYS}&sort=first_detected_at`,
+    `${DAYS}&subscription_id=7001`,
+    `${DAYS}&content_type=text`,
+    `${DAYS}&min_band=off`,
+    `${DAYS}&exclude_domain=x.example`,
+  ]) {
+    assert.match(await refusal(changed + cursor), /^cursor: the period or filters changed; start again$/);
+  }
+  for (const same of [
+    `${DAYS}${zone}${cursor}&limit=3`,
+    `${DAYS}${zone}${cursor}&fields=id&schema_version=v1`,
+    `to=2026-11-21&from=2026-11-18&time_zone=utc${cursor}`,
+  ]) {
+    assert.deepEqual(idsOf(await period(same)).slice(0, 3), ['t.7002.4.1', 'i.7001.3.1', 't.7001.2.1']);
+  }
+});
+
+test("a walk continues after the key's subscriptions change, or is refused with the reason", async () => {
+  const only = (...ids: number[]) => ids.map((id) => ({ id, content_types: null }));
+  const reader = server.makeKey({ subscriptions: only(7003) });
+  const change = (...ids: number[]) => setKey(server.access, reader.id, { subscriptions: only(...ids) });
+  const query = 'from=2026-11-19&to=2026-11-20&limit=1';
+  const first = await period(query, reader.key);
+  assert.deepEqual(idsOf(first), ['t.7003.9.1']);
+  const next = `${query}&cursor=${first.next_cursor}`;
+  change(7001, 7002, 7003);
+  const gained = await period(next, reader.key);
+  // The default zone has changed: a new walk would have another period.
+  assert.deepEqual(
+    [gained.from, gained.to, gained.time_zone, idsOf(gained)],
+    [first.from, first.to, 'Europe/Berlin', ['t.7003.8.1']],
+  );
+  assert.equal((await period(query, reader.key)).time_zone, 'UTC', 'the period of a new walk');
+  const after = await period(`${query.replace('&limit=1', '')}&cursor=${gained.next_cursor}`, reader.key);
+  assert.deepEqual(idsOf(after), ['i.7001.3.1', 't.7001.2.1'], 'from here on also the new subscription');
+  change(7001);
+  assert.deepEqual(idsOf(await period(`${query}&cursor=${gained.next_cursor}`, reader.key)), ['i.7001.3.1']);
+  change(7001, 7002, 7003, 7004, 8001);
+  assert.match(
+    await refusal(next, reader.key),
+    /5 subscriptions.* Name up to 4 of them\. If the key's subscriptions changed.*start again without a cursor$/,
+  );
+  change(7001);
+  const named = `${query}&subscription_id=7003&content_type=text`;
+  assert.match(await refusal(named, reader.key), /one of the key's subscriptions; GET \/v1\/me lists them$/);
+  assert.match(
+    await refusal(`${named}&cursor=${first.next_cursor}`, reader.key),
+    /one of the key's subscriptions; GET \/v1\/me lists them\. If .* changed since the first page, start again without a cursor$/,
+  );
+});
+
+test('a cursor that this endpoint did not issue is refused', async () => {
+  const { next_cursor: given } = await period(`${DAYS}&limit=1`);
+  const changes = await server.get('/v1/detections/changes?since=2026-11-21T00:00:00Z', key);
+  const { next_cursor: ofStream } = JSON.parse(await changes.text());
+  for (const cursor of [
+    'x',
+    `${given}A`,
+    given?.slice(0, -1),
+    `${given?.slice(0, 40)}${given?.[40] === 'B' ? 'C' : 'B'}${given?.slice(41)}`,
+    ofStream,
+  ]) {
+    assert.equal(
+      await refusal(`${DAYS}&cursor=${cursor}`),
+      'cursor: invalid; use next_cursor from this endpoint, or leave cursor out to start again',
+    );
+  }
+  assert.match(await refusal(`${DAYS}&cursor=`), /^cursor: must not be empty/);
+  assert.match(await refusal(`cursor=${given}`), /^from: required/);
 });

@@ -190,23 +190,6 @@ test('by the name of a dropped file, the archived one is found, and unknown subs
   assert.ok(skipped?.what_to_do.endsWith(`wirewatch ingest explain ${name}`), skipped?.what_to_do);
 });
 
-test('refused files are in the status for a day, and open an alert', async () => {
-  await appliance.dropped('newswire.soon.xml', 'x');
-  for (let count = 0; count < 3; count += 1)
-    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  const { stdout } = appliance.cli(['ingest', 'status', '--files', '2']);
-  assert.match(
-    stdout,
-    /Files that were not applied in the last 24 hours:\n(.*\n)+.*newswire\.soon\.xml +refused/,
-  );
-  const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '2', '--json']).stdout);
-  assert.equal(status.not_applied[0].file, 'newswire.soon.xml');
-  const list: { name: string; detail: string }[] = JSON.parse(
-    appliance.cli(['alert', 'list', '--json']).stdout,
-  );
-  assert.match(list.find(({ name }) => name === 'refused files')?.detail ?? '', /newswire\.soon\.xml/);
-});
-
 test('a known name has a history, even without a file', async () => {
   const windowMs = nextWindowMs();
   const name = fileName('newswire', windowMs);

@@ -3,18 +3,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
-import { openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { formatMs, utcDay, WINDOW_MS } from '../../src/time.ts';
-import { setWindow } from '../../src/windows/ledger.ts';
+import { formatMs, utcDay } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { followStream } from '../support/arrivals.ts';
 import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials, later } from '../support/export-trials.ts';
 import { loggedFiles } from '../support/installation-state.ts';
-
-/** As many as one scan looks at. */
-const HELD_FILES = 20_000;
 
 const { inDrop, reasonBeside, windowStatus } = exportTrials(() => appliance);
 
@@ -215,26 +209,6 @@ test('a failed file that a reset had taken when the program was killed has one r
   assert.deepEqual([...last.values()], [null, `failed/${name}`]);
   await appliance.dropped(name, ndjson([newRow()]));
   appliance.cli(['window', 'reset', 'newswire', formatMs(window)]);
-});
-
-test('thousands of held files keep no other file waiting', async () => {
-  const started = nextWindowMs();
-  await appliance.serving().stop();
-  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  const starts = Array.from({ length: HELD_FILES }, (_, index) => started - (index + 1000) * WINDOW_MS);
-  db.transaction(() => {
-    for (const window_start of starts)
-      setWindow(db, { export: 'imagewire', window_start, status: 'abandoned', since: started, file: null });
-  })();
-  db.close();
-  for (const start of starts) writeFileSync(inDrop(fileName('imagewire', start)), 'not read\n');
-  await appliance.restart();
-  const name = fileName('imagewire', nextWindowMs());
-  const row = newRow();
-  assert.equal((await appliance.dropped(name, ndjson([row]))).msg, 'file applied');
-  const status = JSON.parse(appliance.cli(['status', '--json']).stdout);
-  assert.deepEqual([status.ingest.waiting, status.ingest.held], [0, HELD_FILES]);
-  for (const start of starts) rmSync(inDrop(fileName('imagewire', start)));
 });
 
 test('failed_windows = read reads a file for a failed window, and archives the failed one', async () => {

@@ -189,7 +189,7 @@ test('any order and repetition of files gives the same detections, and streams w
       });
       assert.deepEqual(states[0], states[1]);
     }),
-    { numRuns: 100 },
+    { numRuns: 40 },
   );
 });
 
@@ -236,7 +236,7 @@ test('reading applied files again changes nothing', async () => {
         store.db.close();
       }
     }),
-    { numRuns: 30 },
+    { numRuns: 12 },
   );
 });
 

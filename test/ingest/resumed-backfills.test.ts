@@ -1,12 +1,12 @@
-/** A backfill that is resumed after settings or subscriptions changed loses no row silently. */
+/** A backfill that was interrupted: it is resumed, and loses no row silently, whatever has become of its file and settings. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import { NO_PRELOAD } from '../support/command.ts';
+import { NO_PRELOAD as skip } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
@@ -27,114 +27,174 @@ const INTERRUPTED = preloaded(`
 
 const appliance = await sharedAppliance();
 
-/** Drops a backfill and ends the program after the check, before any row was applied. */
+/** Drops backfills and ends the program after their check, before any row was applied. */
 async function interrupted(
-  name: string,
-  rows: readonly Row[],
+  files: Readonly<Record<string, readonly Row[]>>,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   await appliance.restart({ ...settings, ...INTERRUPTED });
-  appliance.put(name, ndjson(rows));
-  await appliance.serving().logged('the interruption', ({ msg, file }) => {
-    return msg.startsWith('cannot process a dropped file') && file === name;
-  });
+  for (const [name, rows] of Object.entries(files)) {
+    appliance.put(name, ndjson(rows));
+    await appliance.serving().logged('the interruption', ({ msg, file }) => {
+      return msg.startsWith('cannot process a dropped file') && file === name;
+    });
+  }
   await appliance.serving().stop();
 }
+
+const rowsOf = (count: number, members: Row = {}) => Array.from({ length: count }, () => newRow(members));
 
 const takenPath = (name: string) => {
   const taken = readdirSync(join(appliance.drop, '.taken')).find((one) => one.endsWith(name)) ?? '';
   return join(appliance.drop, '.taken', taken);
 };
+const numberOf = (path: string) => Number.parseInt(basename(path), 10);
 
-test('the earliest time is that of the check', { skip: NO_PRELOAD }, async () => {
-  const [early, late] = [newRow({ first_detected_at: '2001-02-03T04:05:06Z' }), newRow()];
-  for (const [label, rows] of [
-    ['some', [...Array.from({ length: 19 }, () => newRow()), early]],
-    ['all', Array.from({ length: 150 }, () => newRow({ first_detected_at: '2002-01-01T00:00:00Z' }))],
-  ] as const) {
-    const name = `newswire.backfill-earliest-${label}.ndjson`;
-    await interrupted(name, rows, { WIREWATCH_INGEST_EARLIEST_TIME: '2000-01-01T00:00:00Z' });
-    await appliance.restart({ WIREWATCH_INGEST_EARLIEST_TIME: '2010-01-01T00:00:00Z' });
+const report = (number: number, msg: string) =>
+  appliance
+    .serving()
+    .logged(`${msg}, number ${number}`, (line) => line.msg === msg && line.number === number);
+
+/** Whether a backfill is being applied, and whether there is an alert that it cannot be. */
+async function state(): Promise<[isApplying: boolean, isStuck: boolean]> {
+  const { applying } = JSON.parse(appliance.cli(['ingest', 'status', '--json']).stdout);
+  return [applying.length > 0, (await openAlertsOf(appliance)).includes('file stuck')];
+}
+
+const untilState = (expected: [boolean, boolean]) =>
+  until(`${expected}`, async () => `${await state()}` === `${expected}`);
+
+async function ingestsOthers(): Promise<void> {
+  const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  assert.equal(line.msg, 'file applied');
+}
+
+test('bounds of times are those of the check; a record of an earlier version has none', {
+  skip,
+}, async () => {
+  const early = newRow({ first_detected_at: '2001-02-03T04:05:06Z' });
+  const old = { first_detected_at: '2002-01-01T00:00:00Z' };
+  const checked = {
+    'newswire.backfill-checked-some.ndjson': [...rowsOf(19), early],
+    'newswire.backfill-checked-all.ndjson': rowsOf(150, old),
+  };
+  const [few, most] = ['newswire.backfill-record-few.ndjson', 'newswire.backfill-record-most.ndjson'];
+  const unbounded = { [few]: [newRow(), newRow(old)], [most]: rowsOf(101, old) };
+  await interrupted({ ...checked, ...unbounded }, { WIREWATCH_INGEST_EARLIEST_TIME: '2000-01-01T00:00:00Z' });
+  const database = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
+  database.exec(
+    `UPDATE ingest_file SET report = json_remove(report, '$.bounds') WHERE name LIKE '%backfill-record%'`,
+  );
+  database.close();
+  await appliance.restart({ WIREWATCH_INGEST_EARLIEST_TIME: '2010-01-01T00:00:00Z' });
+  for (const [name, rows] of Object.entries(checked)) {
     const line = await appliance.processed(name);
     assert.deepEqual([line.msg, line.created, line.bad_rows], ['file applied', rows.length, 0]);
     assert.ok(!('bounds' in line), 'of no use once the file is applied');
   }
   assert.ok(await appliance.detection(idOf(early)));
-  const window = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([late]));
-  assert.equal(window.msg, 'file applied');
+  const counted = await appliance.processed(few);
+  assert.deepEqual([counted.msg, counted.created, counted.bad_rows], ['file applied', 1, 1]);
+  const failed = await appliance.processed(most);
+  assert.equal(failed.msg, 'file failed');
+  assert.match(String(failed.reason), /^the file no longer matches the export format; 0 of 101 rows were/);
+  const reason = readFileSync(join(appliance.drop, `${failed.destination}.reason.json`), 'utf8');
+  assert.equal(JSON.parse(reason).errors[1].column, 'first_detected_at');
+  await ingestsOthers();
 });
 
-test('the rest waits while the export is switched off', { skip: NO_PRELOAD }, async () => {
-  const name = 'newswire.backfill-off.ndjson';
-  const row = newRow();
-  await interrupted(name, [row]);
-  await appliance.restart({ WIREWATCH_EXPORTS_NEWSWIRE_ENABLED: 'false' });
-  const line = await appliance
-    .serving()
-    .logged('that it waits', ({ msg }) => msg === 'cannot resume a backfill: its export is switched off');
-  assert.equal(line.file, name);
-  assert.match(String(line.reason), /set \[exports\.newswire\] enabled = true/);
-  await until('the alert', async () => (await openAlertsOf(appliance)).includes('file stuck'));
-  assert.ok(existsSync(takenPath(name)));
-  await appliance.restart();
-  const applied = await appliance.processed(name);
-  assert.deepEqual([applied.msg, applied.created, applied.unknown_rows], ['file applied', 1, {}]);
-  assert.ok(await appliance.detection(idOf(row)));
-  await until('the alert is over', async () => !(await openAlertsOf(appliance)).includes('file stuck'));
-});
-
-test('rows whose stream is gone since the check are counted and reported', { skip: NO_PRELOAD }, async () => {
-  const name = 'newswire.backfill-streams.ndjson';
+test('it waits while its export is switched off; rows whose stream is gone are counted; a changed file fails alone', {
+  skip,
+}, async () => {
+  const [streams, changed] = ['newswire.backfill-streams.ndjson', 'newswire.backfill-changed.ndjson'];
   appliance.cli(['subscription', 'add', '7400', '--account', 'agency']);
   const rows = [newRow(), newRow({ subscription_id: 7400 }), newRow({ subscription_id: 7500 })];
-  await interrupted(name, rows);
+  await interrupted({ [streams]: rows, [changed]: rowsOf(2) });
   appliance.cli(['subscription', 'set', '7400', '--content-types', 'image']);
   appliance.cli(['subscription', 'add', '7500', '--account', 'agency']);
+  writeFileSync(takenPath(changed), ndjson(rowsOf(2)));
+  await appliance.restart({ WIREWATCH_EXPORTS_NEWSWIRE_ENABLED: 'false' });
+  const waiting = await appliance
+    .serving()
+    .logged('that it waits', ({ msg }) => msg === 'cannot resume a backfill: its export is switched off');
+  assert.match(String(waiting.reason), /set \[exports\.newswire\] enabled = true/);
+  await untilState([true, true]);
   await appliance.restart();
-  const line = await appliance.processed(name);
+  const line = await appliance.processed(streams);
   assert.deepEqual([line.msg, line.created, line.unknown_rows], ['file applied', 2, { '7400:text': 1 }]);
   await until('the alert', async () => (await openAlertsOf(appliance)).includes('rows skipped'));
-});
-
-test('a record of an earlier version: rows that are invalid now are counted, or fail this file alone', {
-  skip: NO_PRELOAD,
-}, async () => {
-  const old = { first_detected_at: '2001-01-01T00:00:00Z' };
-  const cases = [
-    ['few', [newRow(), newRow(old)], 'file applied'],
-    ['most', Array.from({ length: 101 }, () => newRow(old)), 'file failed'],
-  ] as const;
-  for (const [label, rows, outcome] of cases) {
-    const name = `newswire.backfill-record-${label}.ndjson`;
-    await interrupted(name, rows);
-    const database = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-    database.exec(`UPDATE ingest_file SET report = json_remove(report, '$.bounds')`);
-    database.close();
-    await appliance.restart({ WIREWATCH_INGEST_EARLIEST_TIME: '2010-01-01T00:00:00Z' });
-    const line = await appliance.processed(name);
-    assert.equal(line.msg, outcome);
-    if (outcome === 'file applied') assert.deepEqual([line.created, line.bad_rows], [1, 1]);
-    else {
-      assert.match(String(line.reason), /^the file no longer matches the export format; 0 of 101 rows were/);
-      const reason = readFileSync(join(appliance.drop, `${line.destination}.reason.json`), 'utf8');
-      assert.equal(JSON.parse(reason).errors[1].column, 'first_detected_at');
-    }
-  }
-  const next = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  assert.equal(next.msg, 'file applied', 'ingest goes on');
-});
-
-test('a file that was changed since the check fails alone', { skip: NO_PRELOAD }, async () => {
-  const name = 'newswire.backfill-changed.ndjson';
-  await interrupted(name, [newRow(), newRow()]);
-  writeFileSync(takenPath(name), ndjson([newRow(), newRow()]));
-  await appliance.restart();
-  const line = await appliance.processed(name);
-  assert.equal(line.msg, 'file failed');
+  const failed = await appliance.processed(changed);
+  assert.equal(failed.msg, 'file failed');
   assert.match(
-    String(line.reason),
+    String(failed.reason),
     /^the file was changed while it was being applied; 2 of 2 rows were applied/,
   );
-  const next = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  assert.equal(next.msg, 'file applied', 'ingest goes on');
+  await untilState([false, false]);
+  await ingestsOthers();
+});
+
+test('it waits while its file cannot be read, fails when it is gone, and is read when it is back', {
+  skip,
+}, async () => {
+  const name = 'newswire.backfill-unreadable.ndjson';
+  await interrupted({ [name]: rowsOf(2) });
+  const here = takenPath(name);
+  const away = join(appliance.drop, '.away');
+  renameSync(here, away);
+  mkdirSync(here);
+  await appliance.restart();
+  const stuck = await appliance
+    .serving()
+    .logged('the report that it is stuck', ({ msg }) => msg.startsWith('cannot resume a backfill'));
+  assert.equal(stuck.file, name);
+  await ingestsOthers();
+  await untilState([true, true]);
+  rmdirSync(here);
+  const failed = await report(numberOf(here), 'file failed');
+  assert.equal(failed.reason, 'the file is gone; 0 of 2 rows were applied: drop it again');
+  assert.equal(failed.destination, null);
+  await untilState([false, false]);
+  renameSync(away, here);
+  const applied = await appliance
+    .serving()
+    .logged('the file', ({ msg, file }) => msg === 'file applied' && file === name);
+  assert.equal(applied.rows, 2);
+  assert.equal(appliance.serving().log.filter(({ msg }) => msg === 'file failed').length, 1);
+});
+
+test('it ends when its file was dropped again', { skip }, async () => {
+  const name = 'newswire.backfill-again.ndjson';
+  await interrupted({ [name]: rowsOf(2) });
+  const here = takenPath(name);
+  renameSync(here, join(appliance.drop, name));
+  await appliance.restart();
+  const applied = await appliance
+    .serving()
+    .logged('the file', ({ msg, file }) => msg === 'file applied' && file === name);
+  const { reason } = await report(numberOf(here), 'file repeated');
+  assert.match(String(reason), new RegExp(`^same content as file ${applied.number}`));
+  await untilState([false, false]);
+});
+
+test('it ends after a restore of a backup that was made meanwhile', { skip }, async () => {
+  const name = 'newswire.backfill-restored.ndjson';
+  await interrupted({ [name]: rowsOf(2) });
+  const number = numberOf(takenPath(name));
+  const backup = join(appliance.data, 'backup');
+  appliance.cli(['backup', backup]);
+  await appliance.restart();
+  await report(number, 'file applied');
+  await appliance.serving().stop();
+  rmSync(join(appliance.data, 'log'), { recursive: true });
+  appliance.cli(['restore', backup, '--replace']);
+  await appliance.restart();
+  const again = await appliance
+    .serving()
+    .logged('the file', ({ msg, file }) => msg === 'file applied' && file === name);
+  assert.match(
+    String((await report(number, 'file repeated')).reason),
+    new RegExp(`^same content as file ${again.number}`),
+  );
+  await untilState([false, false]);
+  assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
 });

@@ -23,20 +23,35 @@ import { createHistory, type History, rowsFrom, withHistory } from '../support/h
 
 class Killed extends Error {}
 
-test('a database with rows beyond its mark is rebuilt', () =>
-  withHistory(async (history, content) => {
-    forgetMark(history.folder.detections);
-    const { madeAnew } = await history.restart();
-    assert.match(String(madeAnew), /the log creates detection .* twice/);
-    history.stop();
-    assertSameContent(contentOfDetections(history.folder.root), content);
-  }));
-
-function forgetMark(path: string): void {
+const changed = (sql: string) => (path: string) => {
   const db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
-  db.exec('DELETE FROM log_mark');
+  db.exec(sql);
   db.close();
-}
+};
+
+const REBUILT: readonly [what: string, change: (path: string) => void, reason: RegExp][] = [
+  ['with rows beyond its mark', changed('DELETE FROM log_mark'), /the log creates detection .* twice/],
+  ['that is emptied', (path) => truncateSync(path), /it does not exist/],
+  ['of another schema', changed('PRAGMA user_version = 5'), /another version/],
+  [
+    'with an overwritten first page',
+    (path) => writeFileSync(path, readFileSync(path).fill(0x5a, 0, 100)),
+    /damaged/,
+  ],
+  ['known to be damaged', (path) => writeFileSync(`${path}-damage`, 'bad\n'), /marked as damaged: bad/],
+  ['of another history', changed("UPDATE log_mark SET entry = 2, id = 'ffff'"), /belongs to another log/],
+];
+for (const [what, change, reason] of REBUILT)
+  test(`a database ${what} is rebuilt`, () =>
+    withHistory(async (history, content) => {
+      change(history.folder.detections);
+      const { madeAnew } = await history.restart();
+      assert.match(String(madeAnew), reason);
+      history.stop();
+      assertSameContent(contentOfDetections(history.folder.root), content);
+      const left = readdirSync(history.folder.root).filter((name) => /draft|aside|damage/.test(name));
+      assert.deepEqual(left, []);
+    }));
 
 test('an interrupted start leaves the database as reliable as it was', () =>
   withHistory(async (history) => {

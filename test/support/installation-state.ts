@@ -126,7 +126,7 @@ const SELECT_DETECTIONS = `
   FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
 
 /** Every detection, in order; also checks the streams. */
-export function detectionsOf({ data }: Installation): unknown[] {
+export function detectionsOf({ data }: Pick<Installation, 'data'>): unknown[] {
   const db = openDatabase(join(data, 'detections.db'), 'read');
   try {
     checkStreams(db);

@@ -7,7 +7,6 @@ import type { TestRow } from './store.ts';
 
 export const MINUTE_MS = 60_000;
 export const DAYS = 'from=2026-11-18&to=2026-11-21';
-export const LATER = 'from=2026-11-19&to=2026-11-21';
 
 export function row(
   content_type: ContentType,

@@ -13,19 +13,6 @@ export const PATH_OF = `((file) => {
     .replace(/^\\/proc\\/self\\/fd\\/\\d+/, (open) => readlinkSync(open));
 })`;
 
-/** Delays reading each frame of the log. */
-export const slowLog = (ms: number) =>
-  preloaded(`
-    import zlib from 'node:zlib';
-    import { syncBuiltinESMExports } from 'node:module';
-    const { zstdDecompressSync } = zlib;
-    zlib.zstdDecompressSync = (...args) => {
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${ms});
-      return zstdDecompressSync(...args);
-    };
-    syncBuiltinESMExports();
-  `);
-
 export interface FailingCall {
   /** Settings of the program. */
   readonly settings: { readonly NODE_OPTIONS: string };

@@ -57,7 +57,7 @@ const UPSERT_FILE = `
     rows_applied = excluded.rows_applied, report = excluded.report, destination = excluded.destination`;
 
 /** Nobody needs more of them, and whoever writes the drop folder could have any number made. */
-const REFUSED_RECORDS_MAX = 1000;
+export const REFUSED_RECORDS_MAX = 1000;
 
 const SELECT_REFUSED = `
   SELECT number FROM ingest_file INDEXED BY ingest_file_by_outcome WHERE outcome = 'refused' ORDER BY number DESC`;

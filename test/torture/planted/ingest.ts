@@ -36,11 +36,11 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     'return [-this.isUnchanged({ ...waiting, path })-]{+true+};':
       'a file that changed while it was taken is checked again',
   }),
-  ...faultsIn('ingest/threads/ingest-loop.ts', 'hostile-exporter', {
+  ...faultsIn('ingest/threads/ingest-loop.ts', 'refused-files', {
     'processed += 1;[-\n      await this.#turn();-]': 'a stop does not wait for many files',
     '[-  this.#checkpoint(CHECKPOINT_BYTES);\n  -]}': 'the write-ahead log stays small',
   }),
-  ...faultsIn('ingest/files/file-record.ts', 'hostile-exporter', {
+  ...faultsIn('ingest/files/file-record.ts', 'refused-files', {
     '[-numbers.slice(REFUSED_RECORDS_MAX)-]{+[]+}': 'records of refused files are bounded',
   }),
   ...faultsIn('ingest/reading/read-export.ts', 'reading-settings', {
@@ -139,7 +139,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     '[-&& shortName(record.name) === name-]':
       'a file in .taken/ is read though the record of another has its number',
   }),
-  ...faultsIn('ingest/apply/backfill.ts', 'archive', {
+  ...faultsIn('ingest/apply/backfill.ts', 'resumed-backfills', {
     '[-if (same === null && isWaiting()) return null;-]':
       'a backfill without a file does not fail while the file waits to be read again',
   }),

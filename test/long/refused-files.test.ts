@@ -1,0 +1,55 @@
+/** Any number of files that are no exports: each takes a transaction. */
+import assert from 'node:assert/strict';
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { REFUSED_RECORDS_MAX } from '../../src/ingest/files/file-record.ts';
+import { createInstallation } from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
+import { contentOfDetections } from '../support/database-content.ts';
+import { programCalls } from '../support/disk-calls.ts';
+import type { LogLine } from '../support/program.ts';
+import { until } from '../support/until.ts';
+
+test('a stop does not wait for refused files, and their log and records are bounded', {
+  skip: NO_PRELOAD,
+}, async () => {
+  const installation = createInstallation();
+  const count = REFUSED_RECORDS_MAX + 20;
+  const isRefused = ({ msg }: LogLine) => msg === 'file refused';
+  try {
+    mkdirSync(installation.drop, { recursive: true });
+    for (let at = 0; at < count; at += 1) writeFileSync(join(installation.drop, `${at}.txt`), '');
+    const first = await installation.serve();
+    await first.logged('the first one', isRefused);
+    assert.equal(await first.stop(), 0);
+    assert.ok(first.log.filter(isRefused).length < count, 'the stop waited for all');
+
+    const recorded = programCalls(dirname(installation.data));
+    const second = await installation.serve(recorded.settings);
+    const alerts = () => installation.cli(['alert', 'list', '--json']).stdout;
+    await until('the count', () =>
+      alerts().includes(`${REFUSED_RECORDS_MAX} files were refused (${count} in all)`),
+    );
+    await until(
+      'an empty write-ahead log',
+      () => statSync(join(installation.data, 'detections.db-wal')).size === 0,
+    );
+    const named = recorded.calls().map((call) => ('to' in call ? call.to : ''));
+    const checkpoint = named.findIndex((path) => path.endsWith('detections.db-checkpoint'));
+    const lastRefused = named.findLastIndex((path) => path.includes('/refused/'));
+    assert.ok(checkpoint >= 0 && checkpoint < lastRefused, 'the write-ahead log was only emptied at the end');
+    await second.stop();
+    const content = contentOfDetections(installation.data);
+    const numbers = (content.ingest_file ?? []).map((row) => Number(Object(row).number));
+    assert.equal(numbers.length, REFUSED_RECORDS_MAX);
+    assert.equal(Math.max(...numbers), count);
+    rmSync(join(installation.data, 'detections.db'));
+    const third = await installation.serve();
+    await third.logged('the new database', ({ msg }) => msg.startsWith('detections.db was brought up'));
+    await third.stop();
+    assert.deepEqual(contentOfDetections(installation.data).ingest_file, content.ingest_file);
+  } finally {
+    installation.remove();
+  }
+});

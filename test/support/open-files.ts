@@ -1,0 +1,27 @@
+/** Which files processes have open, by /proc of Linux. */
+import { readdirSync, readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** @returns the paths below a folder that this process has open, in any thread */
+export function openFilesBelow(folder: string): string[] {
+  return openFiles('self').filter((path) => path.startsWith(folder));
+}
+
+/** Whether any process of this user has the file open. */
+export function isOpen(path: string): boolean {
+  return readdirSync('/proc').some((name) => /^\d+$/.test(name) && openFiles(name).includes(path));
+}
+
+function openFiles(pid: string): string[] {
+  const folder = join('/proc', pid, 'fd');
+  return orNone(() => readdirSync(folder)).flatMap((fd) => orNone(() => [readlinkSync(join(folder, fd))]));
+}
+
+/** A process can end, and close a file, at any time. */
+function orNone(list: () => string[]): string[] {
+  try {
+    return list();
+  } catch {
+    return [];
+  }
+}
