@@ -85,8 +85,11 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     void verify(shipper).catch((error) => {
       options.log('warn', 'cannot verify the copy', { to, reason: reasonOf(error) });
     });
-    // Not within a call that writes.
-    if (isDamaged) shipper.noteDamage();
+    // Not within a call that writes; and a share that is not mounted must not be filled.
+    if (isDamaged) {
+      await refuseEmptied(shipper.place, folder);
+      shipper.noteDamage();
+    }
     isDamaged = false;
     // Before the end of the log is found.
     const access = !isFirst && change === options.accessChange() ? null : findAccess(folder);

@@ -59,7 +59,7 @@ export class TakenOver extends Refused {
 }
 
 export class Shipper {
-  readonly #place: Place;
+  readonly place: Place;
   readonly #folder: DataFolder;
   /** As it was read or written last; null: it must be read. */
   #end: CopyEnd | null = null;
@@ -87,7 +87,7 @@ export class Shipper {
     partBytes = PART_BYTES,
   ) {
     this.#partBytes = partBytes;
-    this.#place = place;
+    this.place = place;
     this.#folder = folder;
     this.#onWritten = onWritten;
   }
@@ -99,13 +99,18 @@ export class Shipper {
 
   /** Reads all of the copy. @returns what is wrong with it, in words */
   async verify(): Promise<readonly string[]> {
-    return (await ofCopy(this.#place).verify(() => {})).findings;
+    const written = this.last?.entry ?? 0;
+    const { findings, entries } = await ofCopy(this.place).verify(() => {});
+    if (findings.length > 0 || entries >= written) return findings;
+    return [`it ends with entry ${entries}, although entry ${written} was written`];
   }
 
-  /** The next {@link ship} writes all of it anew, and deletes the objects so far. */
+  /**
+   * The next {@link ship} writes all of it anew, and deletes the objects so far. Where the copy ends is not read again:
+   * its newest object may be what is damaged or lost.
+   */
   noteDamage(): void {
     this.#isDamaged = true;
-    this.#end = null;
     this.#change = null;
   }
 
@@ -124,12 +129,12 @@ export class Shipper {
     try {
       if (access !== null && this.#change === null) {
         ensureRole(this.#folder);
-        this.#copy = await requireOwn(this.#place, this.#folder, access.state);
+        this.#copy = await requireOwn(this.place, this.#folder, access.state);
       }
       await this.#look();
       if (end !== null) while (!(await this.#shipLog(end)));
       if (access === null || this.#change === access.state.change) return;
-      this.#count(await writeAccess(this.#place, access.state, access.content));
+      this.#count(await writeAccess(this.place, access.state, access.content));
       this.#change = access.state.change;
     } catch (error) {
       this.#end = null;
@@ -142,7 +147,7 @@ export class Shipper {
   async #look(): Promise<void> {
     if (this.#end?.last == null) return;
     const { generation, last } = this.#end;
-    const beyond = await this.#place.list(
+    const beyond = await this.place.list(
       generationFolder(LOG, generation),
       beforeEntry(generation, last.entry + 1),
     );
@@ -172,9 +177,9 @@ export class Shipper {
   /** Why the copy has entries that the log of this machine lacks. */
   async #otherWriter(): Promise<Refused> {
     const by = await this.#newestWriter();
-    if (by !== null) return new TakenOver(this.#place, by);
+    if (by !== null) return new TakenOver(this.place, by);
     return left(
-      this.#place,
+      this.place,
       'it is the copy of a later state of this installation, or of one that was discarded by a restore',
     );
   }
@@ -182,23 +187,23 @@ export class Shipper {
   /** The other machine that took over last, and wrote what is not in the log of this one, in words; null: there is none. */
   async #newestWriter(): Promise<string | null> {
     const { machine } = readRole(this.#folder);
-    const { objects, changes } = await findLog(this.#place);
+    const { objects, changes } = await findLog(this.place);
     for (const { name } of objects.toReversed())
-      for (const { operation, at, ...mark } of (await commitsIn(this.#place, name)).toReversed()) {
+      for (const { operation, at, ...mark } of (await commitsIn(this.place, name)).toReversed()) {
         if (placeOf(this.#folder.log, mark) === 'known') return null;
         if (operation.kind !== PROMOTE) continue;
         return operation.machine === machine ? null : `machine ${operation.machine} took over at ${at}`;
       }
     const change = changes.at(-1);
-    const begun = change === undefined ? null : await generationIn(this.#place, change);
+    const begun = change === undefined ? null : await generationIn(this.place, change);
     return begun === null || begun.machine === machine ? null : `machine ${begun.machine} took over`;
   }
 
   async #findEnd(): Promise<CopyEnd> {
-    const { generation, changes, objects } = await findLog(this.#place);
+    const { generation, changes, objects } = await findLog(this.place);
     if (changes.length > 0) await this.#deleteBefore(generation, changes);
     const newest = objects.at(-1);
-    const last = newest === undefined ? null : await lastIn(this.#place, newest.name);
+    const last = newest === undefined ? null : await lastIn(this.place, newest.name);
     return { generation, changes, first: objects[0]?.first ?? null, last };
   }
 
@@ -235,10 +240,10 @@ export class Shipper {
   }
 
   async #isNext(name: string, before: string, content: Buffer): Promise<boolean> {
-    const isCreated = await this.#place.create(name, content);
+    const isCreated = await this.place.create(name, content);
     if (isCreated) this.#count(content.length);
     const { generation } = this.#known();
-    const beyond = isCreated ? await this.#place.list(generationFolder(LOG, generation), before) : [];
+    const beyond = isCreated ? await this.place.list(generationFolder(LOG, generation), before) : [];
     if (isCreated && beyond.every((one) => one === name)) return true;
     this.#end = null;
     return false;
@@ -247,7 +252,7 @@ export class Shipper {
   async #createPiece(content: Buffer): Promise<string> {
     const folder = generationFolder(LARGE, this.#known().generation);
     const name = `${folder}${randomBytes(8).toString('hex')}.zst`;
-    await this.#place.create(name, content);
+    await this.place.create(name, content);
     this.#count(content.length);
     return name;
   }
@@ -256,23 +261,23 @@ export class Shipper {
   async #merge({ segment, last }: Batch & { readonly kind: 'closed' }): Promise<void> {
     const { generation } = this.#known();
     const from = beforeEntry(generation, segment.firstEntry);
-    const names = await this.#place.list(generationFolder(LOG, generation), from);
+    const names = await this.place.list(generationFolder(LOG, generation), from);
     const parts = names
       .flatMap((name) => parseLogName(name) ?? [])
       .filter((one) => one.last === null && one.first <= last.entry);
     const newest = parts.at(-1);
     if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== segment.firstEntry) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
-    if ((await lastIn(this.#place, newest.name)).id !== last.id) return;
+    if ((await lastIn(this.place, newest.name)).id !== last.id) return;
     const content = await contentOf(segment);
-    if (await this.#place.create(mergedName(generation, segment.firstEntry, last.entry), content))
+    if (await this.place.create(mergedName(generation, segment.firstEntry, last.entry), content))
       this.#count(content.length);
-    for (const { name } of parts) await this.#place.delete(name);
+    for (const { name } of parts) await this.place.delete(name);
   }
 
   /** Writes the compacted log beside the old objects, and then the part that leads to it. */
   async #beginGeneration(old: CopyEnd, end: Mark): Promise<boolean> {
-    const generation = generationAfter(await this.#place.list(LOG, ''), randomBytes(4).toString('hex'));
+    const generation = generationAfter(await this.place.list(LOG, ''), randomBytes(4).toString('hex'));
     this.#end = { ...old, generation, first: null, last: null };
     this.#isDraft = true;
     const isMade = await this.#shipAfter(null, end).finally(() => {
@@ -296,14 +301,14 @@ export class Shipper {
   /** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
   async #deleteBefore(generation: string, changes: readonly string[]): Promise<void> {
     for (const folder of [LOG, LARGE] as const) {
-      const names = await this.#place.list(folder, '');
+      const names = await this.place.list(folder, '');
       for (const name of names)
-        if (isBefore(name, generation) && !changes.includes(name)) await this.#place.delete(name);
+        if (isBefore(name, generation) && !changes.includes(name)) await this.place.delete(name);
     }
   }
 
   #note(marks: readonly (Mark | null)[]): void {
-    noteKept(this.#folder, { copy: this.#copy, to: this.#place.text }, marks);
+    noteKept(this.#folder, { copy: this.#copy, to: this.place.text }, marks);
   }
 
   #count(bytes: number): void {

@@ -165,20 +165,28 @@ test('where a transaction waits for it, it is written at once, and a place that 
   await until('the end of the alert', () => alert === null);
 });
 
-test('damaged objects are found and written anew, in a new generation', async () => {
-  for (let from = 10; from < 60; from += 10) history.apply(rowsFrom(from, 10));
-  verifyEveryMs = 20;
-  const copy = keep();
-  await upToDate(copy);
-  history.apply(rowsFrom(100, 1));
-  await until('the entry to be copied', () => copy.state().entries_behind === 0);
-  const damaged = [...place.objects.keys()].filter((name) => /^(log|access)/.test(name));
-  const [first = '', access = ''] = [
-    damaged.find((name) => name.startsWith('log')),
-    damaged.find((name) => name.startsWith('access')),
-  ];
-  for (const name of [first, access]) place.objects.set(name, Buffer.from('damaged'));
-  await until('the new generation', () => !place.objects.has(first));
-  await until('a sound copy', async () => (await ofCopy(place).verify(() => {})).findings.length === 0);
-  assert.ok(said.includes('warn: the copy is damaged: it is written anew'));
-});
+for (const [what, harm] of [
+  ['damaged objects', (names: string[]) => names.slice(0, 1)],
+  ['a damaged newest object', (names: string[]) => names.slice(-1)],
+  ['a lost newest object', (names: string[]) => names.slice(-1)],
+] as const)
+  test(`${what}: found and written anew, in a new generation`, async () => {
+    for (let from = 10; from < 60; from += 10) history.apply(rowsFrom(from, 10));
+    verifyEveryMs = 20;
+    const copy = keep();
+    await upToDate(copy);
+    history.apply(rowsFrom(100, 1));
+    await until('the entry to be copied', () => copy.state().entries_behind === 0);
+    const namesOf = (folder: string) => [...place.objects.keys()].filter((name) => name.startsWith(folder));
+    const chosen = [...harm(namesOf('log/').sort()), ...(what.includes('newest') ? [] : namesOf('access/'))];
+    for (const name of chosen)
+      if (what.includes('lost')) place.objects.delete(name);
+      else place.objects.set(name, Buffer.from('damaged'));
+    await until('the new generation', () => namesOf('log/').some((name) => name.startsWith('log/0002')));
+    const end = readLogMark(history.db())?.entry;
+    await until('a sound copy', async () => {
+      const { findings, entries } = await ofCopy(place).verify(() => {});
+      return findings.length === 0 && entries === end;
+    });
+    assert.ok(said.includes('warn: the copy is damaged: it is written anew'));
+  });
