@@ -157,7 +157,7 @@ function titleLink(of: DetectionEntry): VNode {
   const title = titleOf(of);
   const id = title === of.id ? '' : `${of.id} `;
   const text = html`<a class="title" href=${linkTo('detections', {}, of.id)}>${foreign(title)}</a>
-    <span class="soft mono">${id}version ${of.version}</span>`;
+    <span class="soft mono">${id}version\u00a0${of.version}</span>`;
   if (!hasPhoto(of)) return text;
   return html`<div class="with-photo"><${Photo} key=${of.id} of=${of} look="small" /><div>${text}</div></div>`;
 }
