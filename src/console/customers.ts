@@ -134,7 +134,7 @@ export function following({ follower, status, last_used_at }: KeyEntry): VNode {
   if (follower === null) return soft(status === 'active' ? 'never' : '–');
   const { rows_behind: rows, minutes_behind, behind } = follower;
   const late = minutes_behind === 0 ? '' : `, ${span(minutes_behind * 60_000)}`;
-  const left = rows === 0 ? 'caught up' : `${count(rows, 'row')} to read`;
+  const left = rows === 0 ? 'caught up' : `keeping up, ${count(rows, 'row')} to read`;
   const text = behind ? `${count(rows, 'row')} behind` : left;
   return html`${state(behind ? 'warning' : 'done', text + late)}<br />
     ${soft([behind ? 'silent since ' : 'last used ', age(last_used_at)])}`;

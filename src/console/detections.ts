@@ -78,13 +78,13 @@ function Live(of: Filters): VNode {
   const [held, setHeld] = useState<DetectionsPage | null>(null);
   useEffect(() => setHeld(null), [path]);
   const onHold = () => setHeld(held === null ? (reading.pages[0] ?? null) : null);
-  const label = held === null ? 'Hold' : 'Resume';
+  const label = held === null ? 'Hold the list' : 'Resume';
   const hold = html`<button type="button" aria-pressed=${held !== null} onClick=${onHold}>${label}</button>`;
   const rows = (page: DetectionsPage) => {
     const [first] = held?.detections ?? [];
     const waiting = first === undefined ? page.detections.length : page.detections.indexOf(first);
     const newer = waiting < 0 ? `More than ${SHOWN_MAX} newer versions` : count(waiting, 'newer version');
-    const live = 'Newest first. New versions appear on top as they are delivered.';
+    const live = 'In the order of delivery, the newest first. New versions appear on top.';
     return html`<p class="soft live-note">${held === null ? live : `Held. ${newer} waiting.`}</p>
       ${detectionRows((held ?? page).detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}
       ${call(page.curl)}`;
@@ -96,7 +96,7 @@ function Search({ route, fields, more }: Filters): VNode {
   const to = utcDay(serverNow() + DAY_MS);
   const period: readonly Field[] = [
     { name: 'from', label: 'First detected from', type: 'date', value: utcDay(serverNow() - 7 * DAY_MS) },
-    { name: 'to', label: 'before', type: 'date', value: to },
+    { name: 'to', label: 'First detected before', type: 'date', value: to },
   ];
   const words: Field = { name: 'words', label: 'Headline, publisher, domain or id', hint: 'part of it' };
   const of = { route, fields: [words, ...period, ...fields], more: more ?? [], kept: { mode: 'search' } };
@@ -106,14 +106,18 @@ function Search({ route, fields, more }: Filters): VNode {
     const { next, searched_to, curl } = pages.at(-1) ?? first;
     const back = (searched_to ?? to).slice(0, 10);
     const isGoing = next !== null && all.length < FOUND_ENOUGH;
-    const soFar = `${isGoing ? 'Searching: it has come back' : 'Searched back'} to ${back}.`;
+    const soFar = isGoing
+      ? `Searching: it has come back to ${back}.`
+      : `Searched back to ${back}; earlier days were not searched yet.`;
     const reached = next === null ? 'The period was searched to its end.' : soFar;
     return html`<${Continued} reading=${reading} isWanted=${isGoing} />
       <p class="soft live-note" role="status">${count(all.length, 'detection')}. ${reached}</p>
       ${detectionRows(all, 'Detections found', 'None so far.')}
       ${call(curl)}`;
   };
-  return panel('Search', [filters(of), read(reading, rows, 'Continue the search')], { help: 'periods' });
+  return panel('Search', [filters(of, 'Search'), read(reading, rows, 'Continue the search')], {
+    help: 'periods',
+  });
 }
 
 /** Rows after which a search waits for somebody who wants more. */

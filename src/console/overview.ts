@@ -133,6 +133,12 @@ function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowM
   return text === '' ? ['done', 'Nothing is missing'] : ['missing', text];
 }
 
+/** `1 failed, 2 missing`; empty if every window was read. */
+function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string {
+  const reasons = Object.entries(not_read).filter(([, windows]) => windows > 0);
+  return reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
+}
+
 /** The four answers, each a link to more. */
 function tiles(
   of: Answer,
@@ -151,8 +157,11 @@ function tiles(
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const alertMark = urgent ? 'failed' : alert ? 'warning' : 'done';
   const detection = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
-  const newest = (name: ExportName) =>
-    html`<div>${name}, newest window ${age(of.exports[name].newest_done, 'none yet')}</div>`;
+  const newest = (name: ExportName) => {
+    const { newest_done, not_read } = of.exports[name];
+    const open = whyNotRead(not_read);
+    return html`<div>${name}: ${open || ['newest window ', age(newest_done, 'none yet')]}</div>`;
+  };
   return html`<div class="answers">
     ${tile('Is anything missing?', linkTo('windows'), missingMark, [
       missingText,
@@ -165,8 +174,10 @@ function tiles(
         : [foreign(worst.name), `: ${count(worst.follower.rows_behind, 'row')} behind`],
     ])}
     ${tile('What do I do?', alert ? ALERTS : linkTo('manual', {}, 'alerts'), alertMark, [
-      alert ? count(alerts.length, 'open alert') : 'Nothing',
-      alert ? [alert.name, urgent && '; needs someone now'] : 'No alert is open',
+      alert ? `Look at: ${alert.name}` : 'Nothing',
+      alert
+        ? `${count(alerts.length, 'open alert')}; ${urgent ? 'needs someone now' : 'it can wait'}`
+        : 'No alert is open',
     ])}
     ${tile('Show me a detection', linkTo('detections', {}, detection?.id), detection ? 'done' : 'abandoned', [
       detection ? foreign(titleOf(detection)) : isReadable ? 'None yet' : 'Not known',
@@ -198,7 +209,7 @@ function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
     return html`<article class="alert" key=${`${name} ${detail}`}>
       <p>
         ${state(page_worthy ? 'failed' : 'warning', html`<strong>${name}</strong>`)}${' '}
-        ${soft([page_worthy && 'needs someone now, ', 'since ', age(since)])}
+        ${soft([page_worthy && 'needs someone now, ', 'noticed ', age(since)])}
       </p>
       <p>${foreign(detail)}</p>
       <p class="soft">${what_to_do}</p>
@@ -218,8 +229,7 @@ function exportLines(name: ExportName, exports: Answer['exports'], map: WindowMa
   const { enabled, newest_done: newest, newest_late_seconds: late, not_read } = exports[name];
   if (!enabled) return html`<p class="soft">Switched off in the settings.</p>`;
   const open = missingIn(exports, [name]);
-  const reasons = Object.entries(not_read).filter(([, windows]) => windows > 0);
-  const why = reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
+  const why = whyNotRead(not_read);
   const href = linkTo('windows', { export: name });
   const missing = html`<a href=${href}>${count(open, 'window')} before it without data</a>: ${why}`;
   return html`<p>${newest === null ? 'No window has been read yet.' : newestRead(newest)}</p>
