@@ -3,7 +3,8 @@
  * (contract: Client procedures, Retry). Clients mostly wait for seconds, so several take the exam at the same time.
  */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -196,22 +197,31 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
         assertPassed(await exam(lab, ['--client', client, '--copy', copy]), how === 'waits' ? {} : PERIODS);
       }));
 
-  test('a client that the user runs is graded by its requests', () =>
-    withExam(async (lab, folder) => {
-      writeFileSync(path.join(folder, 'key'), lab.key);
-      const { now } = await lab.control('clock');
-      const since = new Date(Date.parse(now) - 86_400_000).toISOString();
-      const pull = ['pull', '--base-url', lab.url, '--key-file', path.join(folder, 'key'), '--follow'];
-      const client = runProgram([...pull, '--into', path.join(folder, 'copy.db'), '--since', since]);
-      const result = await exam(lab, []);
-      assertPassed(result, {
-        ...PERIODS,
-        ...{ rows_with_cursor: 'not_tested', keeps_versions: 'not_tested', right_copy: 'not_tested' },
-        ...{ one_row: 'not_tested', takes_versions: 'not_tested', handles_400: 'not_tested' },
-        notices_gaps: result.outcomes.notices_gaps ?? '',
-      });
-      const { detail = '' } = result.findings.find(({ rule }) => rule === 'keeps_cursor') ?? {};
-      assert.match(detail, /without a restart/);
-      assert.equal(await client.ended, 1);
-    }));
+  for (const name of ['pull', 'the sample client'])
+    test(`${name}, run by the user, is graded by its requests`, () =>
+      withExam(async (lab, folder) => {
+        const { now } = await lab.control('clock');
+        const since = new Date(Date.parse(now) - 86_400_000).toISOString();
+        writeFileSync(path.join(folder, 'key'), lab.key);
+        writeFileSync(path.join(folder, 'client.ts'), CLIENT);
+        const pull = ['pull', '--base-url', lab.url, '--key-file', path.join(folder, 'key'), '--follow'];
+        const env = { PATH: process.env.PATH, BASE_URL: lab.url, KEY: lab.key, SINCE: since };
+        const ended =
+          name === 'pull'
+            ? runProgram([...pull, '--into', path.join(folder, 'copy.db'), '--since', since]).ended
+            : once(
+                spawn(process.execPath, ['client.ts'], { cwd: folder, env, stdio: 'ignore' }),
+                'exit',
+              ).then(([code]) => code);
+        const result = await exam(lab, []);
+        assertPassed(result, {
+          ...PERIODS,
+          ...{ rows_with_cursor: 'not_tested', keeps_versions: 'not_tested', right_copy: 'not_tested' },
+          ...{ one_row: 'not_tested', takes_versions: 'not_tested', handles_400: 'not_tested' },
+          notices_gaps: result.outcomes.notices_gaps ?? '',
+        });
+        const { detail = '' } = result.findings.find(({ rule }) => rule === 'keeps_cursor') ?? {};
+        assert.match(detail, /without a restart/);
+        assert.equal(await ended, 1);
+      }));
 });

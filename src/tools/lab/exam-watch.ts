@@ -93,7 +93,9 @@ export class Watch {
    */
   async caughtUp(): Promise<void> {
     const last = await this.last();
-    await this.until('it did not read on to a page with has_more false', 0, async (requests) => {
+    // A client that waits has asked before. Only the newest requests are read again and again.
+    const after = this.#filters === null ? 0 : await this.lastAnswered();
+    await this.until('it did not read on to a page with has_more false', after, async (requests) => {
       if (!(await this.#allFired())) return false;
       const page = this.followed(requests).at(-1);
       if (page === undefined) return false;

@@ -164,9 +164,10 @@ class Exam {
     }
     if (client !== null) await this.#killAtSecondRequest();
     // A client that the exam cannot kill only reads a slow page.
+    const last = await this.#watch.last();
     const { id, dropped } = await this.#addForPages([{ slow: SLOW_BYTES_A_SECOND }]);
     this.#noteKilled(dropped);
-    await this.#watch.asks(0, ({ fault }) => fault === id);
+    await this.#watch.asks(last, ({ fault }) => fault === id);
     if (client !== null) await this.#watch.restart();
     await this.#options.ask('fault clear', { id });
     await this.#watch.caughtUp();
