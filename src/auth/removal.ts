@@ -27,7 +27,7 @@ const OPEN_REMOVALS =
 const OPEN_REMOVAL = `${OPEN_REMOVALS} WHERE id = :id`;
 const OPEN_REMOVALS_OF = `${OPEN_REMOVALS} WHERE account_id = :account`;
 const SELECT_REMOVALS = `
-  SELECT subscription_id AS id FROM removal
+  SELECT subscription_id FROM removal
   WHERE :account IS NULL OR account_id = :account ORDER BY subscription_id`;
 const CLOSE_REMOVAL = 'DELETE FROM removal WHERE subscription_id = :id';
 const DELETE_RIGHTS_TO = 'DELETE FROM api_key_subscription WHERE subscription_id = :id';
@@ -90,13 +90,6 @@ export function closeRemovals(db: Database, subscriptions: readonly number[]): v
   });
 }
 
-function idsOf<Id>(
-  db: Database,
-  sql: string,
-  values: Readonly<Record<string, string | number | null>>,
-): Id[] {
-  return db
-    .prepare<unknown[], { id: Id }>(sql)
-    .all(values)
-    .map(({ id }) => id);
+function idsOf<Id>(db: Database, sql: string, values: object): Id[] {
+  return db.prepare<unknown[], Id>(sql).pluck().all(values);
 }

@@ -88,14 +88,19 @@ export function givenOf(command: Command, { members, operands }: Accepted): obje
   for (const name of Object.keys(members)) {
     const at = operands.indexOf(name);
     const typed = at >= 0 ? command.processedArgs[at] : options[camelCase(name)];
-    if (typed !== undefined) given[name] = typed;
+    // True: the option without a value.
+    if (typed !== undefined && !(typed === true && members[name]?.mayBeBare)) given[name] = typed;
   }
   return given;
 }
 
-function optionOf(name: string, { placeholder, hint, isRequired, ...member }: Member): Option {
+function optionOf(
+  name: string,
+  { placeholder, hint, isRequired, mayBeBare = false, ...member }: Member,
+): Option {
   const flag = flagOf(name);
-  const option = new Option(placeholder === null ? flag : `${flag} <${placeholder}>`, hint);
+  const taken = mayBeBare ? `[${placeholder}]` : `<${placeholder}>`;
+  const option = new Option(placeholder === null ? flag : `${flag} ${taken}`, hint);
   if (placeholder !== null) option.argParser(parserOf(member));
   return option.makeOptionMandatory(isRequired);
 }

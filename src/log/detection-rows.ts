@@ -272,16 +272,11 @@ const SELECT_ORDINALS = `
 
 /** The subscriptions that were removed after they had rows; they may have been added again. */
 export function removedSubscriptions(db: Database): ReadonlySet<number> {
-  const rows = db.prepare<[], { id: number }>(
-    'SELECT DISTINCT subscription_id AS id FROM stream WHERE removed = 1',
-  );
-  return new Set(rows.all().map(({ id }) => id));
+  const sql = 'SELECT DISTINCT subscription_id FROM stream WHERE removed = 1';
+  return new Set(db.prepare<[], number>(sql).pluck().all());
 }
 
 /** The ordinals of removed streams, of one subscription or of all: their rows are being deleted, or are gone. */
 export function endedStreams(db: Database, subscription: number | null = null): number[] {
-  return db
-    .prepare<unknown[], { ordinal: number }>(SELECT_ORDINALS)
-    .all({ subscription })
-    .map(({ ordinal }) => ordinal);
+  return db.prepare<unknown[], number>(SELECT_ORDINALS).pluck().all({ subscription });
 }

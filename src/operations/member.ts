@@ -18,6 +18,8 @@ export interface Member<Value = unknown, Required extends boolean = boolean> {
   /** How a command takes several values: not, as one text with commas, or by repeating the option. */
   readonly several: 'no' | 'commas' | 'repeated';
   readonly isRequired: Required;
+  /** Whether a command takes its option also without a value: it then counts as not given. */
+  readonly mayBeBare?: boolean;
   /** Whether no message may repeat it: it may be a mistyped secret. */
   readonly isSecret: boolean;
   /** @param json its JSON form, or its text */

@@ -44,8 +44,7 @@ export function moveOrphaned(files: FileStore): void {
 
 /** @returns their paths in the drop folder */
 export function orphanedFiles(db: Database, { root, parse }: DropNames): string[] {
-  const rows = db.prepare<unknown[], { destination: string }>(SELECT_DESTINATIONS).all();
-  const recorded = new Set(rows.map(({ destination }) => destination));
+  const recorded = new Set(db.prepare<[], string>(SELECT_DESTINATIONS).pluck().all());
   return entriesIn(root, 'archive')
     .filter((day) => day.isDirectory())
     .flatMap((day) =>
