@@ -106,7 +106,7 @@ test('a record of an earlier version: rows that are invalid now are counted, or 
   ] as const;
   for (const [label, rows, outcome] of cases) {
     const name = `newswire.backfill-record-${label}.ndjson`;
-    await interrupted(name, rows);
+    await interrupted(name, rows, { WIREWATCH_INGEST_EARLIEST_TIME: '2000-01-01T00:00:00Z' });
     const database = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
     database.exec(`UPDATE ingest_file SET report = json_remove(report, '$.bounds')`);
     database.close();
