@@ -23,7 +23,7 @@ import type { DetectionsReader } from './store/detections-reader.ts';
 import { dataFolder } from './store/folder.ts';
 import { LogDamage } from './store/log-errors.ts';
 import { readRole } from './store/role.ts';
-import { formatMs, HOUR_MS, SECOND_MS } from './time.ts';
+import { HOUR_MS, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 
 export interface ApplianceIngestOptions {
@@ -165,7 +165,7 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
     ...holdRules(config),
     ...exportShapes(config),
     archive_days: ingest.archive_days,
-    earliest_time: formatMs(config.earliestTimeMs),
+    earliest_time: config.earliestTime,
     photo_key: deriveKey(secret, 'photo'),
     program: VERSION,
     copy: copy.to === '' ? null : { ...copy, ...placeSettings(copy), machine },

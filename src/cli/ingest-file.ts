@@ -12,10 +12,9 @@ import type { ReadingResult } from '../ingest/reading/read-export.ts';
 import { readSubscribers, type Subscribers } from '../ingest/threads/access-connection.ts';
 import { list, required } from '../operations/member.ts';
 import { fileTable } from '../operations/status-views.ts';
-import { failed } from '../refused.ts';
+import { failed, isErrorCode } from '../refused.ts';
 import { openDatabase } from '../store/database.ts';
 import { joined } from '../text-layout.ts';
-import { formatMs } from '../time.ts';
 import { findWindow } from '../windows/ledger.ts';
 import { arrival, isHistory, type WindowStatus } from '../windows/window-states.ts';
 import { type Result, subcommand } from './command.ts';
@@ -104,7 +103,9 @@ async function validateFile(path: string, config: Config, name = basename(path))
   using progress = createProgress();
   const onProgress = (rows: number) => progress.update(file.name, rows);
   const first = new FirstRows();
-  const result = await checkExport(path, file, rules, { onProgress, onRow: first.add });
+  const sinks = { onProgress, onRow: first.add };
+  const result = await nullOfPermission(checkExport(path, file, rules, sinks));
+  if (result === null) return verdictOf(path, file, null, { unread: NO_PERMISSION });
   return verdictOf(path, file, result, { mapped: rules.mapping !== null, first_rows: first.rows });
 }
 
@@ -154,7 +155,14 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
     return { ...verdict, when_dropped, ...unread };
   }
   const { file } = checked;
-  const { effect, result } = await effectOf(path, file, config);
+  const read = await nullOfPermission(effectOf(path, file, config));
+  if (read === null)
+    return {
+      ...verdict,
+      when_dropped: 'Wirewatch would read it as soon as it has the permission',
+      ...unread,
+    };
+  const { effect, result } = read;
   const { sha256, unknown_rows, urls_withheld } = result.counts;
   const { mapping } = rulesOf(config, file);
   const { status, same } = withDetections<Known>(config, { status: null, same: null }, (db) => ({
@@ -239,10 +247,23 @@ function whenDropped(
 function rulesOf(config: Config, file: ExportFileName): ReadingRules {
   return {
     mapping: exportShapes(config).mappings[file.export],
-    earliest: formatMs(config.earliestTimeMs),
+    earliest: config.earliestTime,
     require_trailer: config.ingest.require_trailer,
     bad_rows: config.ingest.bad_rows,
   };
+}
+
+const NO_PERMISSION =
+  'no permission to read the file: run the command as the user that Wirewatch runs as, and give that user the permission';
+
+/** Null: this user may not read the file. */
+async function nullOfPermission<Read>(reading: Promise<Read>): Promise<Read | null> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isErrorCode(error, 'EACCES', 'EPERM')) return null;
+    throw error;
+  }
 }
 
 function requireFile(path: string): void {

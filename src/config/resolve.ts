@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { isBucket } from '../copy/place.ts';
 import { misconfigured, type Refused } from '../refused.ts';
-import { parseInstant } from '../time.ts';
+import { formatMs, parseInstant } from '../time.ts';
 import { shapeProblem } from './export-settings.ts';
 import { normalBaseUrl } from './format.ts';
 import { isLoopback, isSamePlace, trustedProxies } from './listening.ts';
@@ -15,8 +15,8 @@ import type { Settings } from './schema.ts';
  * `server.trusted_proxies` the addresses and networks that are trusted in the end.
  */
 export type ResolvedSettings = Settings & {
-  /** `ingest.earliest_time` */
-  earliestTimeMs: number;
+  /** `ingest.earliest_time`, as the API writes times; null: it depends on the file. */
+  earliestTime: string | null;
 };
 
 type RawValues = ReadonlyMap<string, RawValue>;
@@ -28,8 +28,7 @@ type TlsFiles = Pick<Settings['server'], 'tls_certificate' | 'tls_key'>;
  */
 export function resolve(settings: Settings, raw: RawValues, dataFolder: string): ResolvedSettings {
   const { server, ingest, photos, copy, log, admin } = settings;
-  const earliestTimeMs = parseInstant(ingest.earliest_time);
-  if (earliestTimeMs === null) throw new Error('earliest_time does not match its format');
+  const earliestMs = parseInstant(ingest.earliest_time);
   const pathOf = (setting: string, value: string, otherwise = ''): string =>
     value === '' ? otherwise : path.resolve(raw.get(setting)?.folder ?? '', value);
   const tlsOf = (section: 'server' | 'admin'): TlsFiles => {
@@ -74,7 +73,7 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
     photos: { folder: pathOf('photos.folder', photos.folder, path.join(dataFolder, 'photos')) },
     copy: { ...copy, to, credentials: pathOf('copy.credentials', copy.credentials) },
     log: { ...log, file: pathOf('log.file', log.file) },
-    earliestTimeMs,
+    earliestTime: earliestMs === null ? null : formatMs(earliestMs),
   };
 }
 

@@ -15,7 +15,7 @@ import { isAddress, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format
 FormatRegistry.Set('setting-address', isAddress);
 FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));
 FormatRegistry.Set('setting-base-url', (text) => text === '' || isBaseUrl(text));
-FormatRegistry.Set('setting-instant', isUtcInstant);
+FormatRegistry.Set('setting-instant', (text) => text === '' || isUtcInstant(text));
 FormatRegistry.Set('setting-origin', (text) => text === '*' || isOrigin(text));
 
 function section<Members extends TProperties>(members: Members) {
@@ -155,9 +155,10 @@ const Ingest = section({
   ),
   earliest_time: Type.String({
     format: 'setting-instant',
-    expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z',
-    default: '2000-01-01T00:00:00Z',
-    description: 'A row with an earlier first_detected_at is a bad row.',
+    expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z, or nothing',
+    default: '',
+    description:
+      'A row with an earlier first_detected_at is a bad row. Empty: five years before the start of the window; of a backfill, before it is read.',
   }),
 });
 

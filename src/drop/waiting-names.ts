@@ -3,14 +3,13 @@
  *
  * A million names fill no memory, and a stop does not wait for them.
  */
-import type { Dirent } from 'node:fs';
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
 import { compareFiles, type ExportFileName, type NameParser } from '../exports/file-name.ts';
 import type { HeldBy } from '../windows/holding.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
-import { entriesIn, namesIn, OWN_FOLDERS } from './own-folder.ts';
+import { entriesIn, fileNamesIn, isOther, namesIn, OWN_FOLDERS } from './own-folder.ts';
 
 /** So many export files, and as many others, are looked at in one scan: those that are read first. */
 const SCANNED_FILES_MAX = 20_000;
@@ -102,7 +101,7 @@ export function exportFilesIn(
   isRecorded: IsRecorded = () => false,
 ): DroppedExport[] {
   const taken = entriesIn(root, '.taken').map(({ name }) => name);
-  const files = [...droppedFiles(namesIn(root, '')), ...takenFiles(taken, isRecorded)];
+  const files = [...droppedFiles(fileNamesIn(root, '')), ...takenFiles(taken, isRecorded)];
   return exportFilesOf(files, parse).sort((a, b) => compareFiles(a.file, b.file));
 }
 
@@ -150,10 +149,4 @@ function firstOf<T>(compare: (a: T, b: T) => number) {
     if (elements.push(element) === 2 * SCANNED_FILES_MAX) elements = all();
   };
   return { add, all };
-}
-
-/** Some file systems do not tell what an entry is. */
-function isOther(entry: Dirent): boolean {
-  const isDevice = entry.isBlockDevice() || entry.isCharacterDevice();
-  return isDevice || entry.isDirectory() || entry.isSymbolicLink() || entry.isFIFO() || entry.isSocket();
 }

@@ -49,6 +49,8 @@ export type CheckedRow =
 
 /** Columns that Wirewatch derives: if an export has them, their values must match. */
 const DERIVED_COLUMNS = ['content_type', 'match_type', 'strength_band'] as const;
+const EARLIEST_TIME =
+  'This bound is the setting [ingest] earliest_time (default: five years before the window, or before a backfill is read). For older detections, set it.';
 const STRING_BYTES_MAX = 4 * 1024;
 const REQUIRED = EXPORT_COLUMNS.filter((column) => column.required);
 /** Longer names are truncated in a file's record. */
@@ -130,7 +132,8 @@ function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits
   }
   // Stored times are compared as text, so each has only one spelling. Most rows have it already.
   const text = value.length === 20 && value[10] === 'T' && value[19] === 'Z' ? value : formatSeconds(seconds);
-  if (bound === 'both' && text < limits.earliest) return new Bad(`a time not before ${limits.earliest}`);
+  if (bound === 'both' && text < limits.earliest)
+    return new Bad(`a time not before ${limits.earliest}`, EARLIEST_TIME);
   if (bound !== 'none' && text > limits.latest) return new Bad(`a time not after ${limits.latest}`);
   return text;
 }

@@ -165,10 +165,18 @@ export function latestTime(endMs: number): string {
   return formatMs(endMs + DAY_MS);
 }
 
-/** The bound and the default for times in a file. */
-export function timesOf(file: ExportFileName, readAtMs: number) {
-  const endMs = file.kind === 'window' ? file.window_start + WINDOW_MS : readAtMs;
-  return { latest: latestTime(endMs), exported_at_default: formatMs(readAtMs) };
+/**
+ * The bounds and the default for times in a file.
+ * @param earliest the setting; null: five years before the start of the window, or before a backfill is read
+ */
+export function timesOf(file: ExportFileName, readAtMs: number, earliest: string | null) {
+  const [startMs, endMs] =
+    file.kind === 'window' ? [file.window_start, file.window_start + WINDOW_MS] : [readAtMs, readAtMs];
+  return {
+    earliest: earliest ?? formatMs(new Date(startMs).setUTCFullYear(new Date(startMs).getUTCFullYear() - 5)),
+    latest: latestTime(endMs),
+    exported_at_default: formatMs(readAtMs),
+  };
 }
 
 export function switchedOff(exportName: ExportName): string {

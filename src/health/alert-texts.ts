@@ -33,7 +33,7 @@ const LATER = {
   'access.db replaced':
     'Check the disk. Look whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',
   'failed windows':
-    'Read the reason next to the file in failed/. Fix the file, drop it again, and reset the window. With [ingest] failed_windows = "read", the window is reset automatically.',
+    'Read the reason next to the file in failed/. Fix the file, drop it again, and reset the window. If it was dropped by mistake, or nobody can fix it, accept the window without it. With [ingest] failed_windows = "read", the window is reset automatically.',
   'late windows':
     'Ask the writer of the export for the files. They are read when they arrive. To list the files waiting in the drop folder, run: wirewatch ingest status',
   'missing windows': 'Ask the writer of the export for the files. They are read when they arrive.',

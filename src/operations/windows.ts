@@ -59,9 +59,10 @@ const RELEASES = [
   {
     name: 'accept',
     from: 'abandoned',
-    summary: 'read an abandoned window after all: the newest file for it in the drop folder',
+    summary:
+      'read an abandoned window after all: the newest file for it in the drop folder. Or do without the file of a failed window: the window counts as done',
     label: 'Accept',
-    will: 'The newest file for the window in the drop folder is read. Its detections then reach the change stream. Other files for the window are then read as corrections.',
+    will: 'Of an abandoned window, the newest file in the drop folder is read, and its detections reach the change stream. A failed window counts as done without the file that failed, which moves to the archive. Other files for the window are then read as corrections.',
   },
 ] as const;
 type Release = (typeof RELEASES)[number];
@@ -171,7 +172,10 @@ function releaseOperation(release: Release) {
       const isList = all || named.length > 1;
       const released: Released[] = [];
       for (const start of starts) {
-        const releasing = releaseWindow(context, from, exportName, start);
+        const isDismissed = name === 'accept' && statusOf(context, exportName, start) === 'failed';
+        const releasing = isDismissed
+          ? dismissWindow(context, exportName, start)
+          : releaseWindow(context, from, exportName, start);
         const told = (error: unknown) => notReleased(context, error, exportName, start);
         released.push(await (isList ? releasing.catch(told) : releasing));
       }
@@ -205,14 +209,17 @@ function requireStatus(
   start: number,
 ): void {
   const status = statusOf(context, exportName, start);
-  if (status === from) return;
+  if (status === from || (name === 'accept' && status === 'failed')) return;
   const window = nameOf(exportName, start);
   const right = RELEASES.find((release) => release.from === status);
   const next =
     right === undefined
       ? `See: wirewatch window list ${exportName} --status ${from}`
       : `Run: wirewatch window ${right.name} ${window}`;
-  const only = `only ${from === 'failed' ? 'a failed' : 'an abandoned'} window can be ${name === 'reset' ? 'reset' : 'accepted'}`;
+  const only =
+    name === 'reset'
+      ? 'only a failed window can be reset'
+      : 'only an abandoned or failed window can be accepted';
   throw failed(`the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
 }
 
@@ -247,6 +254,23 @@ async function releaseWindow(
       ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The details are in ${file}.reason.json in the drop folder.`
       : `${file}: ${outcome}. The window ${exportName} ${window_start} ${statusPhrase(status)}.`;
   return { document: { export: exportName, window_start, status, ...answer.reset }, text };
+}
+
+/** A failed window, without the file that failed. */
+async function dismissWindow(context: Context, exportName: ExportName, start: number): Promise<Released> {
+  const request = { kind: 'dismiss', export: exportName, window_start: start } as const;
+  context.change((access) => noteOperation(access, request));
+  await context.ingest(request);
+  const status = statusOf(context, exportName, start);
+  const is =
+    status === 'done' ? 'is done without the file that failed' : 'is forgotten: no file is expected for it';
+  return {
+    document: {
+      ...{ export: exportName, window_start: formatMs(start), status },
+      ...{ file: null, outcome: 'dismissed', reason: null },
+    },
+    text: `The window ${nameOf(exportName, start)} ${is}.`,
+  };
 }
 
 /** A window in the API's names. */

@@ -60,6 +60,8 @@ export const COUNT_WINDOWS = `
   SELECT count(*) AS windows FROM export_window
   WHERE export = :export AND status = :status AND window_start >= :from`;
 
+const DELETE_WINDOW = 'DELETE FROM export_window WHERE export = :export AND window_start = :window_start';
+
 const IN_SPAN = 'export = :export AND window_start >= :from AND window_start < :to';
 export const COUNT_KNOWN = `SELECT count(*) AS windows FROM export_window WHERE ${IN_SPAN}`;
 
@@ -134,6 +136,17 @@ export function setWindow(db: Database, window: ExportWindow): void {
   // Windows are expected from the first one that finishes. No later one changes that.
   if (window.status === 'done' && !isHistory(window.window_start, window.since))
     db.prepare(INSERT_EXPECTATION).run(window);
+}
+
+/**
+ * A failed window counts as done without its file. If windows of its time are not expected, nothing is said of it any
+ * more: it must not make others expected.
+ */
+export function dismissWindow(db: Database, exportName: ExportName, window_start: number, now: number): void {
+  const expectation = readExpectation(db, exportName);
+  if (expectation !== null && window_start >= expectation.expected_from)
+    setWindow(db, { export: exportName, window_start, status: 'done', since: now, file: null });
+  else db.prepare(DELETE_WINDOW).run({ export: exportName, window_start });
 }
 
 /**

@@ -26,3 +26,22 @@ test('the alert names the file that has been stuck longest, and counts the other
   stuck.keepOnly('dropped', []);
   assert.equal(alert, null);
 });
+
+test('a stuck file is logged when it begins, when its reason changes, and when it ends', () => {
+  const logged: unknown[] = [];
+  const stuck = new StuckFiles(
+    () => {},
+    (level, msg, fields) => logged.push([level, msg, fields]),
+  );
+  const fail = (message: string) =>
+    stuck.add(Object.assign(new Error(message), { code: 'EACCES' }), 'dropped', '/drop/a', 'a')?.message;
+  assert.deepEqual(
+    [fail('denied'), fail('denied'), fail('moved'), fail('moved')],
+    ['denied', undefined, 'moved', undefined],
+  );
+  stuck.keepOnly('dropped', ['/drop/a']);
+  assert.deepEqual(logged, []);
+  stuck.remove('dropped', '/drop/a');
+  stuck.remove('dropped', '/drop/a');
+  assert.deepEqual(logged, [['info', 'a file is no longer stuck', { file: 'a' }]]);
+});

@@ -1,6 +1,6 @@
 /** What `ingest status`, `validate` and `explain` say of waiting files, errors and withheld URLs. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
@@ -50,4 +50,21 @@ test('a file of the running window says until when it waits', () => {
     run('ingest', 'status'),
     new RegExp(`${name}; .* waits until ${until} UTC, when its window ends`),
   );
+});
+
+test('links and folders do not count as waiting files', () => {
+  const before = JSON.parse(run('ingest', 'status', '--json')).waiting;
+  symlinkSync('/nowhere', join(appliance.drop, fileName('newswire', nextWindowMs())));
+  mkdirSync(join(appliance.drop, fileName('newswire', nextWindowMs(), 'csv')));
+  assert.equal(JSON.parse(run('ingest', 'status', '--json')).waiting, before);
+});
+
+test('explain says that it has no permission to read a file', {
+  skip: process.geteuid?.() === 0 && 'root reads all',
+}, () => {
+  const path = join(appliance.data, fileName('newswire', nextWindowMs()));
+  writeFileSync(path, '');
+  chmodSync(path, 0);
+  assert.match(run('ingest', 'explain', path), /no permission to read the file/);
+  assert.match(run('ingest', 'validate', path), /no permission to read the file/);
 });

@@ -16,7 +16,10 @@ import {
 } from './read-export.ts';
 import { type RowBatch, scoringOf } from './row-batch.ts';
 
-export type ReadingRules = Pick<ReadingOrder, 'earliest' | 'require_trailer' | 'bad_rows' | 'mapping'>;
+export interface ReadingRules extends Pick<ReadingOrder, 'require_trailer' | 'bad_rows' | 'mapping'> {
+  /** The setting. */
+  readonly earliest: string | null;
+}
 
 /** @param rules without `streams`, every stream counts as existing */
 export function checkExport(
@@ -25,10 +28,13 @@ export function checkExport(
   rules: ReadingRules & Partial<Pick<ReadingOrder, 'streams' | 'licensed'>>,
   sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress' | 'onRow'>>,
 ): Promise<ReadingResult> {
-  const order = { source: { path, found: null }, file, ...timesOf(file, now()), rows_to_skip: 0 };
+  const order = { source: { path, found: null }, file, rows_to_skip: 0 };
   const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, licensed: [] };
   const photoPath = (sourceInternalId: number) => `/photos/${sourceInternalId}`;
-  return readExport({ ...order, ...all, ...rules }, { photoPath, ...sinks });
+  return readExport(
+    { ...order, ...all, ...rules, ...timesOf(file, now(), rules.earliest) },
+    { photoPath, ...sinks },
+  );
 }
 
 /** What the columns of the first rows were read as. */

@@ -67,6 +67,11 @@ export class ExportReader {
     return { streams: streams.filter((stream) => !isFormer(stream)), former: streams.filter(isFormer) };
   }
 
+  /** The earliest time of a file that was first read then, epoch milliseconds. */
+  earliestAt(file: ExportFileName, ms: number): string {
+    return timesOf(file, ms, this.#options.settings.earliest_time).earliest;
+  }
+
   /** @param label what the progress calls the file */
   read(
     source: ExportSource,
@@ -76,9 +81,9 @@ export class ExportReader {
   ): Reading {
     const subscribers = this.#subscribers();
     const { settings, now, onProgress } = this.#options;
-    const { earliest_time: earliest, require_trailer, bad_rows, drop, mappings } = settings;
+    const { earliest_time, require_trailer, bad_rows, drop, mappings } = settings;
     const order: ReaderOrder = {
-      ...{ source, file, ...timesOf(file, now()), earliest, require_trailer, bad_rows, drop },
+      ...{ source, file, ...timesOf(file, now(), earliest_time), require_trailer, bad_rows, drop },
       ...{
         mapping: mappings[file.export],
         errors_max: ERRORS_READ_MAX,

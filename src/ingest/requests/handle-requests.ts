@@ -6,7 +6,7 @@ import { compactNow, serveRemovals } from '../apply/remove-rows.ts';
 import type { Ingest } from '../files/finished-file.ts';
 import { replay } from './replay.ts';
 import type { IngestRequest, RequestOutcome } from './requests.ts';
-import { expect, gap, reset } from './window-requests.ts';
+import { dismiss, expect, gap, reset } from './window-requests.ts';
 
 /** @param tell called with the progress, in words */
 export async function handleRequest(
@@ -20,6 +20,8 @@ export async function handleRequest(
       return replay(ingest, request, tell);
     case 'reset':
       return reset(ingest, request).catch((error) => ({ ok: false, reason: reasonOfFile(error) }));
+    case 'dismiss':
+      return dismiss(ingest, request);
     case 'expect':
       return expect(writer, request);
     case 'gap':

@@ -44,8 +44,9 @@ export async function replay(
       return 'the file is no longer in the archive';
     const source = drop.sourceAt(destination);
     const { streams, former } = exports.streamsAt(removed, record.finished_at ?? record.taken_at);
+    const earliest = exports.earliestAt(file, record.taken_at);
     const read = (rows_to_skip: number) =>
-      exports.read(source, file, destination, { ...REREAD, mapping, streams, rows_to_skip });
+      exports.read(source, file, destination, { ...REREAD, earliest, mapping, streams, rows_to_skip });
     let unknown_rows: Record<string, number> = {};
     const inTransaction: InParts['inTransaction'] = (_, applied, unknownRows) => {
       Object.assign(counts, sumOf(counts, applied));

@@ -19,6 +19,8 @@ export type IngestRequest =
       /** The status of the window at the time of the request. */
       readonly from: ResettableStatus;
     })
+  /** A failed window counts as done, without the file that failed; one that was never expected is forgotten. */
+  | (OfWindow & { readonly kind: 'dismiss' })
   /** Sets from which window on those of an export are expected. */
   | (OfWindow & { readonly kind: 'expect' })
   /** Of a lab: records an unknown window as if its file had not come in time. */

@@ -4,11 +4,17 @@ import { reasonOfFile } from '../../drop/file-errors.ts';
 import { exportFilesIn } from '../../drop/waiting-names.ts';
 import { recordedFile, switchedOff } from '../../exports/file-name.ts';
 import { formatMs } from '../../time.ts';
-import { expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
+import { dismissWindow, expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
 import { clearDestination, filesLeft } from '../files/file-record.ts';
-import { type FileStore, type Ingest, recordedIn, recordsInTaken } from '../files/finished-file.ts';
+import {
+  type FileStore,
+  type Ingest,
+  recordedIn,
+  recordsInTaken,
+  retireFailed,
+} from '../files/finished-file.ts';
 import type { IngestRequest, RequestOutcome } from './requests.ts';
 
 type RequestOf<Kind extends IngestRequest['kind']> = Extract<IngestRequest, { kind: Kind }>;
@@ -82,6 +88,19 @@ function afterError(files: FileStore, wanted: RequestOf<'reset'>, error: string)
   if (committed === undefined) return { ok: false, reason: error };
   const { name, outcome } = committed;
   return { ok: true, reset: { file: name, outcome, reason: `the file could not be moved yet: ${error}` } };
+}
+
+export function dismiss(files: FileStore, request: RequestOf<'dismiss'>): RequestOutcome {
+  const { export: exportName, window_start } = request;
+  const { writer, now } = files;
+  const status = findWindow(writer.db, exportName, window_start)?.status ?? 'unknown';
+  if (status !== 'failed')
+    return { ok: false, reason: `window ${formatMs(window_start)} of ${exportName} is now ${status}` };
+  writer.write({ kind: 'dismiss', export: exportName, window: formatMs(window_start) }, () =>
+    dismissWindow(writer.db, exportName, window_start, now()),
+  );
+  retireFailed(files, request);
+  return { ok: true };
 }
 
 export function expect(writer: StreamWriter, request: RequestOf<'expect'>): RequestOutcome {

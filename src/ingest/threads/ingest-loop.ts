@@ -104,7 +104,7 @@ export class Ingester {
     });
     const ingest: Ingest = {
       ...{ drop, writer, now: filesNow, log, setCondition, folder, program, access, exports },
-      stuck: new StuckFiles(setCondition),
+      stuck: new StuckFiles(setCondition, log),
       between: this.#between,
       untilRoom: (work) => untilRoom({ ...options, beforeRetry: () => finishTaken(ingest) }, work),
       onProcessed: (record) => this.#report(record),
@@ -281,7 +281,11 @@ export class Ingester {
       // Its writer removed or replaced it: the next scan finds what is there now.
       if (isErrorCode(error, 'ENOENT', 'ESTALE', 'ELOOP', 'ENXIO') && !drop.isUnchanged(waiting)) return;
       const err = stuck.add(error, 'dropped', path, name);
-      log('error', 'cannot process a dropped file: check its permissions; trying again', { file: name, err });
+      if (err !== null)
+        log('error', 'cannot process a dropped file: check its permissions; trying again', {
+          file: name,
+          err,
+        });
     }
   }
 

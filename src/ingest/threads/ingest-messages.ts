@@ -25,8 +25,8 @@ export interface IngestSettings
   readonly mappings: Mappings;
   readonly rescan_seconds: number;
   readonly archive_days: number;
-  /** As the API writes times. */
-  readonly earliest_time: string;
+  /** As the API writes times; null: it depends on the file. */
+  readonly earliest_time: string | null;
   readonly program: string;
   /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
   readonly mode: 'serve' | 'alone';

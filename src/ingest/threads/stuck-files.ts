@@ -28,9 +28,11 @@ export class StuckFiles {
   /** By kind and key, in the order in which they became stuck. */
   readonly #files = new Map<string, StuckFile>();
   readonly #setCondition: Reporting['setCondition'];
+  readonly #log: Reporting['log'];
 
-  constructor(setCondition: Reporting['setCondition']) {
+  constructor(setCondition: Reporting['setCondition'], log: Reporting['log'] = () => {}) {
     this.#setCondition = setCondition;
+    this.#log = log;
   }
 
   /** Milliseconds until files are tried again; infinite without any. */
@@ -42,15 +44,13 @@ export class StuckFiles {
     return (this.#files.get(`${kind} ${key}`)?.retryAtMs ?? 0) > performance.now();
   }
 
-  /** @returns the error, for the log; @throws it if it does not concern one file */
-  add(error: unknown, kind: StuckKind, key: string | number, name: string): PlainError {
-    this.#files.set(`${kind} ${key}`, {
-      name,
-      reason: reasonOfFile(error),
-      retryAtMs: performance.now() + RETRY_MS,
-    });
+  /** @returns the error, for the log; null while the file is stuck for the same reason; @throws it if it does not concern one file */
+  add(error: unknown, kind: StuckKind, key: string | number, name: string): PlainError | null {
+    const reason = reasonOfFile(error);
+    const before = this.#files.get(`${kind} ${key}`)?.reason;
+    this.#files.set(`${kind} ${key}`, { name, reason, retryAtMs: performance.now() + RETRY_MS });
     this.#report();
-    return plainError(error);
+    return before === reason ? null : plainError(error);
   }
 
   /** A file that only a restart with other settings can continue. */
@@ -62,14 +62,21 @@ export class StuckFiles {
   /** Forgets the files of a kind that are not among these. */
   keepOnly(kind: StuckKind, keys: readonly (string | number)[]): void {
     const kept = new Set(keys.map((key) => `${kind} ${key}`));
-    for (const key of this.#files.keys())
-      if (key.startsWith(`${kind} `) && !kept.has(key)) this.#files.delete(key);
+    for (const key of [...this.#files.keys()])
+      if (key.startsWith(`${kind} `) && !kept.has(key)) this.#delete(key);
     this.#report();
   }
 
   remove(kind: StuckKind, key: string | number): void {
-    this.#files.delete(`${kind} ${key}`);
+    this.#delete(`${kind} ${key}`);
     this.#report();
+  }
+
+  #delete(key: string): void {
+    const file = this.#files.get(key);
+    if (file === undefined) return;
+    this.#files.delete(key);
+    this.#log('info', 'a file is no longer stuck', { file: file.name });
   }
 
   #report(): void {

@@ -26,7 +26,11 @@ export function finishTaken(ingest: Ingest): void {
       stuck.remove('taken', number);
     } catch (error) {
       const err = stuck.add(error, 'taken', number, name);
-      log('error', 'cannot move a processed file: check the permissions of the folder', { file: name, err });
+      if (err !== null)
+        log('error', 'cannot move a processed file: check the permissions of the folder', {
+          file: name,
+          err,
+        });
     }
   }
 }
@@ -67,7 +71,8 @@ export async function resumeBackfills(ingest: Ingest): Promise<void> {
       stuck.remove('backfill', number);
     } catch (error) {
       const err = stuck.add(error, 'backfill', number, name);
-      log('error', 'cannot resume a backfill: check its permissions; trying again', { file: name, err });
+      if (err !== null)
+        log('error', 'cannot resume a backfill: check its permissions; trying again', { file: name, err });
     }
   }
 }
@@ -81,6 +86,7 @@ export function takeOrphaned(ingest: Ingest): void {
     stuck.remove('archive', '');
   } catch (error) {
     const err = stuck.add(error, 'archive', '', 'archive');
+    if (err === null) return;
     log(
       'error',
       'cannot move files without a record out of the archive: check its permissions; trying again',
