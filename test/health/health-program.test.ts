@@ -244,6 +244,7 @@ describe('a damaged database', () => {
     // The next start makes it anew, completely.
     await appliance.restart();
     await eventually('health', health, ({ http }) => http === 200);
+    assert.equal((await appliance.get(changes)).status, 200);
     for (const one of [row, ...rows]) assert.equal((await appliance.detection(idOf(one)))?.id, idOf(one));
     await eventually('the list', alerts, isFreeOf('database damaged'));
   });
