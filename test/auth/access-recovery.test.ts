@@ -3,14 +3,13 @@
  * subscriptions and keys are as before, and the audit trail names who changed them.
  */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createInstallation, createKey, type Installation, type Serving } from '../support/appliance.ts';
-import { runBeside } from '../support/command.ts';
 import { until } from '../support/until.ts';
 
 const REPLACED = 'access.db could not be used: its spare copy took its place';
@@ -64,12 +63,6 @@ async function assertAsBefore(before: readonly string[], expected: string): Prom
 }
 
 describe('a start finds', () => {
-  test('an older access.db', async () => {
-    const content = shown();
-    writeFileSync(path(), older);
-    await assertAsBefore(content, REPLACED);
-  });
-
   test('an older access.db, beside the -wal of a newer one', async () => {
     const serving = await installation.serve();
     for (let count = 0; count < 3; count += 1)
@@ -82,12 +75,6 @@ describe('a start finds', () => {
     assert.equal(await statusOf(next, revoked), 401);
     assert.deepEqual(shown(), content);
     await next.stop();
-  });
-
-  test('no access.db', async () => {
-    const content = shown();
-    rmSync(path());
-    await assertAsBefore(content, REPLACED);
   });
 
   test('a damaged one', async () => {
@@ -111,17 +98,6 @@ describe('a start finds', () => {
     } finally {
       await serving.stop();
     }
-  });
-
-  test('both damaged: refused, with a hint', async () => {
-    const paths = [path(), path('-spare')];
-    const sound = paths.map((one) => readFileSync(one));
-    for (const one of paths) writeFileSync(one, 'no database '.repeat(5000));
-    const run = await runBeside(['serve', '--port', '0', '--data', installation.data]);
-    assert.equal(run.status, 78);
-    assert.match(run.stderr, /access\.db cannot be used: .*wirewatch restore BACKUP --replace/);
-    for (const [index, one] of paths.entries()) writeFileSync(one, sound[index] ?? '');
-    await (await installation.serve()).stop();
   });
 });
 

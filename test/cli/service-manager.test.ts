@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { until } from '../support/until.ts';
 
 /** Prints the messages that arrive at a socket like systemd's, one per line. */
 const RECEIVE = `
@@ -24,14 +25,6 @@ function serve(folder: string, env: Readonly<Record<string, string>>): RunningPr
   return runProgram(['serve', '--data', path.join(folder, 'data'), '--port', '0'], env);
 }
 
-/** Waits until the condition holds, much longer than it takes. */
-async function until(holds: () => boolean): Promise<void> {
-  for (const untilMs = performance.now() + 60_000; !holds(); ) {
-    assert.ok(performance.now() < untilMs, 'the condition did not hold in time');
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
 /** Listens in place of systemd. */
 async function receive(
   folder: string,
@@ -46,7 +39,7 @@ async function receive(
     received += text;
   });
   try {
-    await until(() => existsSync(socket));
+    await until('what systemd is to get', () => existsSync(socket));
     await use(socket, () => received.split('\n'));
   } finally {
     receiver.kill();
@@ -67,7 +60,7 @@ describe('systemd', { skip }, () => {
         run.kill('SIGTERM');
         assert.equal(await run.ended, 0);
         // The message may arrive after the program has ended.
-        await until(() => words().includes('STOPPING=1'));
+        await until('what systemd is to get', () => words().includes('STOPPING=1'));
       });
     });
   });

@@ -18,6 +18,7 @@ import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.
 import { setWindow } from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
+import { until } from '../support/until.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
 
@@ -345,10 +346,4 @@ function collector(lines: Record<string, unknown>[]): Writable {
 }
 
 /** The monitor checks once a second. */
-async function waitFor(condition: () => boolean): Promise<void> {
-  const end = performance.now() + 30_000;
-  while (!condition()) {
-    assert.ok(performance.now() < end, 'the condition did not hold in time');
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
+const waitFor = (condition: () => boolean) => until('the check', condition);

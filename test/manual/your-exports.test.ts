@@ -21,10 +21,10 @@ import {
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { programCommand } from '../support/command.ts';
 import { example, topic } from '../support/manual.ts';
 import { type RunningProgram, runProgram } from '../support/program.ts';
+import { until } from '../support/until.ts';
 
 const PAGE = join(import.meta.dirname, '..', '..', 'src', 'manual', 'your-exports.md');
 const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
@@ -122,11 +122,7 @@ describe('the page of your own exports', {
       ...readdirSync(drop).filter((name) => /\.(ndjson|csv)/.test(name)),
       ...(existsSync(join(drop, '.taken')) ? readdirSync(join(drop, '.taken')) : []),
     ];
-    const untilMs = performance.now() + TIMEOUT_MS;
-    while (waiting().length > 0) {
-      assert.ok(performance.now() < untilMs, `still waiting: ${waiting().join()}`);
-      await sleep(20);
-    }
+    await until('ingest to be idle', () => waiting().length === 0);
   }
 
   /** Runs a block at its time. @returns its output, stdout and stderr together */
