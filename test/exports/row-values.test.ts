@@ -199,10 +199,7 @@ test('first_detected_at and last_scored_at lie within a day after the window, fi
     return `${column}: ${expected}${what_to_do}`;
   };
   assert.equal(await errorFor({ first_detected_at: latest, last_scored_at: latest }), 'applied');
-  assert.equal(
-    await errorFor({ first_detected_at: earliest, last_scored_at: latest }),
-    'applied',
-  );
+  assert.equal(await errorFor({ first_detected_at: earliest, last_scored_at: latest }), 'applied');
   // last_scored_at is compared neither with first_detected_at nor with the earliest time.
   assert.equal(
     await errorFor({ first_detected_at: latest, last_scored_at: '1999-12-31T00:00:00Z' }),
