@@ -277,8 +277,16 @@ test('a local time is the instant that shows it, skipped or twice', () => {
       { numRuns: 200 },
     );
   }
-  assert.equal(localClock('Europe/Berlin')(Date.parse('2026-10-25T02:30:00Z')), 'twice');
-  assert.equal(localClock('Europe/Berlin')(Date.parse('2026-03-29T02:30:00Z')), 'skipped');
+  const berlin = localClock('Europe/Berlin');
+  // Both sides of each change are known then.
+  for (const day of ['2026-10-24', '2026-10-26', '2026-03-28', '2026-03-30'])
+    berlin(Date.parse(`${day}T12:00:00Z`));
+  for (const minute of ['02:00', '02:30', '02:59']) {
+    assert.equal(berlin(Date.parse(`2026-10-25T${minute}:00Z`)), 'twice', minute);
+    assert.equal(berlin(Date.parse(`2026-03-29T${minute}:00Z`)), 'skipped', minute);
+  }
+  assert.equal(berlin(Date.parse('2026-10-25T03:00:00Z')), Date.parse('2026-10-25T02:00:00Z'));
+  assert.equal(berlin(Date.parse('2026-10-25T01:59:00Z')), Date.parse('2026-10-24T23:59:00Z'));
   assert.equal(localClock('Pacific/Apia')(Date.parse('2011-12-30T12:00:00Z')), 'skipped');
   assert.equal(localClock('+01:00')(Date.parse('2026-10-25T02:30:00Z')), Date.parse('2026-10-25T01:30:00Z'));
 });

@@ -226,11 +226,7 @@ function unknownLetters(
 
 function windowActions(state: WindowState): Action[] {
   const given = { export: state.export, start: [formatMs(state.window_start)] };
-  if (state.letter === 'f')
-    return [...(state.hasFile ? ['window reset'] : []), 'window accept'].map((operation) => ({
-      operation,
-      given,
-    }));
+  if (state.letter === 'f' && state.hasFile) return [{ operation: 'window reset', given }];
   if (state.letter === 'a' && state.held) return [{ operation: 'window accept', given }];
   return [];
 }

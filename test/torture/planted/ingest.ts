@@ -54,7 +54,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     '[-!isTrusted(lstatSync(next)) ||-]': 'only the operator makes links on the way to the drop folder',
   }),
   ...faultsIn('ingest/requests/replay.ts', 'other-shapes', {
-    '...REREAD, [-mapping, -]streams': 'an archived file is replayed with the mapping of its first reading',
+    'earliest, [-mapping, -]streams': 'an archived file is replayed with the mapping of its first reading',
   }),
   ...faultsIn('ingest/files/file-record.ts', 'other-shapes', {
     "[- AND report -> '$.mapping' IS :mapping-]": 'the same file is read again under a changed mapping',
