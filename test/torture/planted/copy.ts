@@ -15,7 +15,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'a damaged log is made anew only from a copy with its newest entry',
   }),
   ...faultsIn('copy/keep.ts', 'keep', {
-    '[-if (isDamaged) shipper.noteDamage();-]': 'a damaged copy is written anew',
+    '[-shipper.noteDamage();-]': 'a damaged copy is written anew',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
     '{+this.#count(await writeAccess(this.#place, state, content));\n      +}if (end !== null) while':
