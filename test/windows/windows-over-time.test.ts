@@ -142,10 +142,10 @@ test('window reset refuses it; window accept reads the held file', async () => {
   assert.ok(!(await gaps()).some(({ window_start }) => window_start === start));
 });
 
-test('window accept is only for abandoned windows, and needs a file', async () => {
+test('window accept is only for abandoned and failed windows; of an abandoned one it needs a file', async () => {
   const done = appliance.cli(['window', 'accept', 'newswire', formatMs(at(5))], { anyStatus: true });
   assert.equal(done.status, 1);
-  assert.match(done.stderr, /is done: only an abandoned window can be accepted/);
+  assert.match(done.stderr, /is done: only an abandoned or failed window can be accepted/);
   const empty = appliance.cli(['window', 'accept', 'newswire', formatMs(at(6))], { anyStatus: true });
   assert.equal(empty.status, 1);
   assert.match(empty.stderr, /neither the drop folder nor failed\/ has a file for window /);
