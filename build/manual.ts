@@ -1,5 +1,6 @@
 /**
- * `npm run manual`: writes the parts of the manual that the code knows better into src/manual/*.md.
+ * `npm run manual`: writes the parts of the manual that the code knows better into src/manual/*.md, and
+ * config/wirewatch.toml.
  *
  * Such a part stands between `<!-- made by npm run manual: NAME -->` and `<!-- end -->`. A test holds what is there
  * against what would be written.
@@ -8,6 +9,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import type { Command, Option } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
+import { annotatedConfig } from '../src/config/annotated.ts';
 import { expectation, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
@@ -213,5 +215,7 @@ function sentence(text: string): string {
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
-if (process.argv[1] === import.meta.filename)
+if (process.argv[1] === import.meta.filename) {
   for (const [name, text] of await madeManual()) writeFileSync(path.join(FOLDER, name), text);
+  writeFileSync(path.join(FOLDER, '..', '..', 'config', 'wirewatch.toml'), annotatedConfig());
+}

@@ -3,6 +3,10 @@ declare module '*/client-ts' {
   const text: string;
   export default text;
 }
+declare module '*/mail-alert' {
+  const text: string;
+  export default text;
+}
 declare module '*/client-py' {
   const text: string;
   export default text;

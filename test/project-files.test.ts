@@ -7,7 +7,7 @@ import { projectFiles, roomOf, root, sources } from './support/project-files.ts'
 import { words } from './support/words.ts';
 
 const TOP_LEVEL = words(`
-  .ci .gitignore .npmrc ARCHITECTURE.md CHANGELOG.md LICENSE README.md biome.json build config
+  .ci .editorconfig .gitignore .npmrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md biome.json build config
   package-lock.json package.json src test tsconfig.json`);
 
 /**

@@ -1,17 +1,18 @@
 /**
  * Runs test files for `npm test` and similar commands, each in its own process, several at a time.
  *
- * Usage: node test/run.ts [--long] [--executable] [TEST...]. A test is a file, or its name without .test.ts. By
- * default, runs all tests except those that take minutes; with --long, only those. With --executable, then also runs tests
+ * Usage: node test/run.ts [--long] [--executable] [--grep PATTERN] [TEST...]. A test is a file, or its name without
+ * .test.ts; --grep runs only those whose title matches. By default, runs all tests except those that take minutes; with --long, only those. With --executable, then also runs tests
  * for which it matters (OF_EXECUTABLE) on dist/wirewatch instead of the bundle, with an empty environment and in an empty
  * folder (test/support/command.ts). WIREWATCH_PROGRAM names another executable.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
+import { nearest } from '../src/nearest.ts';
 import { FileTimes } from './support/file-times.ts';
 import { testFiles, testsByName } from './support/test-files.ts';
 import { words } from './support/words.ts';
@@ -21,11 +22,15 @@ const DIST = path.join(TESTS, '..', 'dist');
 
 async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
-    options: { long: { type: 'boolean' }, executable: { type: 'boolean' } },
+    options: { long: { type: 'boolean' }, executable: { type: 'boolean' }, grep: { type: 'string' } },
     allowPositionals: true,
   });
   const byName = testsByName(TESTS);
-  const filesOf = (names: readonly string[]) => names.map((name) => byName.get(name) ?? path.resolve(name));
+  const filesOf = (names: readonly string[]) =>
+    names.map(
+      (name) =>
+        byName.get(name) ?? (existsSync(name) ? path.resolve(name) : noSuchTest(name, [...byName.keys()])),
+    );
   const named = filesOf(positionals);
   const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-run-'));
   // Shared by the test processes: types are stripped from each source once, and the template installation is created
@@ -36,13 +41,14 @@ async function main(): Promise<void> {
   // It is set if a test runs this script, and would change the reporter's output.
   delete process.env.NODE_TEST_CONTEXT;
   try {
-    if (values.long === true) await runFiles(named.length > 0 ? named : inOrder('long'));
+    const { grep } = values;
+    if (values.long === true) await runFiles(named.length > 0 ? named : inOrder('long'), grep);
     if (values.executable === true) {
       process.env.WIREWATCH_PROGRAM ??= path.join(DIST, 'wirewatch');
-      await runFiles(named.length > 0 ? named : filesOf(OF_EXECUTABLE));
+      await runFiles(named.length > 0 ? named : filesOf(OF_EXECUTABLE), grep);
     }
     if (values.long !== true && values.executable !== true)
-      await runFiles(named.length > 0 ? named : inOrder('short'));
+      await runFiles(named.length > 0 ? named : inOrder('short'), grep);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -76,10 +82,11 @@ const OF_EXECUTABLE = words(`
 /** A test that hangs fails after this time, in minutes, and the others go on: far longer than any takes beside load. */
 const TEST_MINUTES_MAX = 40;
 
-async function runFiles(files: string[]): Promise<void> {
+async function runFiles(files: string[], grep?: string): Promise<void> {
   const execArgv = [...TEXT_IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
   // One more than the number of processors, since tests also wait for threads, timers and the disk.
-  const tests = run({ files, concurrency: availableParallelism() + 1, execArgv });
+  const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
+  const tests = run({ files, concurrency: availableParallelism() + 1, execArgv, ...patterns });
   const times = new FileTimes(TESTS);
   tests.on('test:dequeue', ({ name, file }) => {
     if (file !== undefined && path.resolve(name) === file) times.begin(file);
@@ -92,6 +99,14 @@ async function runFiles(files: string[]): Promise<void> {
   });
   for await (const text of tests.compose(spec)) process.stdout.write(text);
   if (files.length > 1) process.stdout.write(times.text());
+}
+
+function noSuchTest(name: string, known: readonly string[]): never {
+  const near = nearest(name, known, Number.POSITIVE_INFINITY);
+  process.stderr.write(
+    `There is no test ${name}. Did you mean ${near}? A test is a file, or its name without .test.ts.\n`,
+  );
+  process.exit(2);
 }
 
 await main();

@@ -5,6 +5,7 @@ import clientTs from '../../config/client-ts' with { type: 'text' };
 import grafanaDashboard from '../../config/grafana-dashboard.json' with { type: 'json' };
 import keepalived from '../../config/keepalived.conf' with { type: 'text' };
 import logrotate from '../../config/logrotate.conf' with { type: 'text' };
+import mailAlert from '../../config/mail-alert' with { type: 'text' };
 import nginx from '../../config/nginx.conf' with { type: 'text' };
 import nginxStandby from '../../config/nginx-standby.conf' with { type: 'text' };
 import prometheusRules from '../../config/prometheus-rules.yml' with { type: 'text' };
@@ -37,6 +38,7 @@ export const SAMPLES: readonly Sample[] = [
     title: 'installs a renewed certificate for Wirewatch',
     text: () => certbotHook,
   },
+  { name: 'mail-alert', title: 'mails each alert, as [alerts] command', text: () => mailAlert },
   { name: 'logrotate.conf', title: 'rotates the log file ([log] file)', text: () => logrotate },
   {
     name: 'prometheus-rules.yml',

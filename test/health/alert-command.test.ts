@@ -1,6 +1,7 @@
 /** The operator's command for alerts: its input, one run at a time, bounded. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, beforeEach, test } from 'node:test';
@@ -9,6 +10,8 @@ import { type AlertCommand, createAlertCommand } from '../../src/health/alert-co
 import { startAppliance } from '../support/appliance.ts';
 import { fileName, nextWindowMs } from '../support/export-files.ts';
 import { example } from '../support/manual.ts';
+import { sample } from '../support/samples.ts';
+import { startSmtpSink } from '../support/smtp-sink.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -188,28 +191,31 @@ test('a hostile file name reaches the program as text on one line of its stdin, 
   }
 });
 
-test("the manual's script mails each alert, and marks urgent ones", {
-  skip: spawnSync('jq', ['--version']).status !== 0 && 'jq is not installed',
+const missing = ['jq', 'curl'].find((tool) => spawnSync(tool, ['--version']).status !== 0);
+
+test('the sample mails each alert, and marks urgent ones', {
+  skip: missing !== undefined && `${missing} is not installed`,
 }, async () => {
   const shown = JSON.parse(example('alerts', 'alert'));
   assert.deepEqual(Object.keys(shown), ['event', ...Object.keys(ALERT)]);
   const script = join(folder, 'script');
-  writeFileSync(script, example('alerts', 'alert-script'), { mode: 0o755 });
-  writeFileSync(join(folder, 'msmtp'), `#!/bin/sh\n{ echo "$3"; cat; } > '${folder}/mailed'\n`, {
-    mode: 0o755,
-  });
+  writeFileSync(script, sample('mail-alert'), { mode: 0o755 });
+  const sink = await startSmtpSink();
   const detail = `$(touch '${folder}/pwned')\`touch '${folder}/pwned'\`\nBcc: x@example.com\n\n.\n-n %s \\\\c`;
-  for (const page_worthy of [false, true]) {
-    const { status, stderr } = spawnSync(script, ['--to', 'desk@agency.example'], {
-      input: `${JSON.stringify({ event: 'opened', ...ALERT, page_worthy, detail })}\n`,
-      env: { PATH: `${folder}:${process.env.PATH}` },
-      encoding: 'utf8',
-    });
-    assert.equal(status, 0, stderr);
-    assert.equal(
-      readFileSync(join(folder, 'mailed'), 'utf8'),
-      `desk@agency.example\nTo: desk@agency.example\nSubject: ${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened\n\n${detail}\n\n${ALERT.what_to_do}\n`,
-    );
-    assert.equal(existsSync(join(folder, 'pwned')), false);
+  try {
+    for (const page_worthy of [false, true]) {
+      const mail = spawn(script, [sink.url, 'wirewatch@agency.example', 'desk@agency.example']);
+      mail.stdin.end(`${JSON.stringify({ event: 'opened', ...ALERT, page_worthy, detail })}\n`);
+      const [status] = await once(mail, 'exit');
+      assert.equal(status, 0);
+      const message = (sink.messages.pop() ?? []).filter((line) => !line.startsWith('Date: '));
+      assert.equal(
+        message.join('\n').trimEnd(),
+        `From: wirewatch@agency.example\nTo: desk@agency.example\nSubject: ${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened\nContent-Type: text/plain; charset=utf-8\n\n${detail}\n\n${ALERT.what_to_do}`,
+      );
+      assert.equal(existsSync(join(folder, 'pwned')), false);
+    }
+  } finally {
+    sink.close();
   }
 });

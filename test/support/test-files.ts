@@ -11,7 +11,7 @@ const LONG = `long${path.sep}`;
  */
 const LONG_IN_ROOMS = new Set(
   words(`
-  console-actions console-customers console-demo console-lab console-overdue console-tls console-views
+  console-actions console-customers console-demo console-dialogs console-lab console-overdue console-tls console-views
   copy-interrupted demo exam followers lab-start log log-on-terminal pull recovery-drafts restore-crash
   several-processes slow-clients start-advice`),
 );
