@@ -3,7 +3,7 @@ import { counted, grouped } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
-import { countWindows, findWindow, newestDone, unknownWindows } from './ledger.ts';
+import { countWindows, newestDone, unknownWindows } from './ledger.ts';
 import type { WindowStatus } from './window-states.ts';
 
 /** As long as gaps are shown to clients. */
@@ -12,7 +12,7 @@ const GAPS_SHOWN_MS = 90 * DAY_MS;
 export interface Reach {
   /** End of the newest finished window, as the API writes times; null: none is. */
   readonly newest_done: string | null;
-  /** How long after its end that window was read, in seconds; null without one. */
+  /** How long after its end that window was first read, in seconds; null without one. */
   readonly newest_late_seconds: number | null;
   /** Finished windows of the last 90 days. */
   readonly windows_done: number;
@@ -37,9 +37,15 @@ export function readReach(db: Database, exportName: ExportName, nowMs: number): 
   };
 }
 
+/** Corrections come later, and do not count. */
+export const FIRST_READ = `
+  SELECT min(finished_at) AS at FROM ingest_file
+  WHERE export = :export AND window_start = :start AND outcome = 'applied'`;
+
 function lateSeconds(db: Database, exportName: ExportName, endMs: number): number {
-  const since = findWindow(db, exportName, endMs - WINDOW_MS)?.since ?? endMs;
-  return Math.max(0, Math.round((since - endMs) / SECOND_MS));
+  const window = { export: exportName, start: endMs - WINDOW_MS };
+  const first = db.prepare<unknown[], { at: number | null }>(FIRST_READ).get(window);
+  return Math.max(0, Math.round(((first?.at ?? endMs) - endMs) / SECOND_MS));
 }
 
 export const NOTHING_READ: Reach = {

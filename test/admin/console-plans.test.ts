@@ -12,6 +12,7 @@ import {
   ROWS_BY_STREAM,
   VERSIONS_BETWEEN,
 } from '../../src/query/latest-rows.ts';
+import { FIRST_READ } from '../../src/windows/reach.ts';
 import { createTestStore } from '../support/store.ts';
 
 const store = createTestStore();
@@ -33,6 +34,12 @@ for (const [what, sql, values, plan] of [
     APPLIED_FILES,
     { from: 1, step: 3_600_000 },
     /SEARCH ingest_file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?\)/,
+  ],
+  [
+    'when a window was first read',
+    FIRST_READ,
+    { export: 'newswire', start: 0 },
+    /SEARCH ingest_file USING INDEX ingest_file_by_window \(export=\? AND window_start=\?\)/,
   ],
   [
     'windows with failed files',

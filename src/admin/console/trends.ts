@@ -18,7 +18,11 @@ export const APPLIED_FILES = `
   SELECT finished_at / CAST(:step AS INTEGER) AS step, export,
     sum(coalesce(report ->> '$.created', 0)) AS created,
     sum(coalesce(report ->> '$.updated', 0)) AS updated,
-    avg(max(0, finished_at - window_start - ${WINDOW_MS})) AS late
+    avg(iif(EXISTS (
+      SELECT 1 FROM ingest_file AS earlier
+      WHERE earlier.export = ingest_file.export AND earlier.window_start = ingest_file.window_start
+        AND earlier.outcome = 'applied' AND earlier.number < ingest_file.number
+    ), NULL, max(0, finished_at - window_start - ${WINDOW_MS}))) AS late
   FROM ingest_file INDEXED BY ingest_file_by_outcome
   WHERE outcome = 'applied' AND finished_at >= :from AND export IS NOT NULL
   GROUP BY step, export`;
@@ -47,7 +51,7 @@ export function readTrends(sources: Sources, { query }: Read, nowMs: number) {
       created: values((step) => step?.created ?? 0),
       /** New versions of known ones. */
       updated: values((step) => step?.updated ?? 0),
-      /** From the end of a window to the end of its reading, on average; 0 where nothing was read. */
+      /** From the end of a window to the end of its first reading, on average; 0 where nothing was read. */
       late_seconds: values((step) => Math.round((step?.late ?? 0) / SECOND_MS)),
     };
   };
