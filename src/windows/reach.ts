@@ -39,7 +39,7 @@ export function readReach(db: Database, exportName: ExportName, nowMs: number): 
 
 /** Corrections come later, and do not count. */
 export const FIRST_READ = `
-  SELECT min(finished_at) AS at FROM ingest_file
+  SELECT min(finished_at) AS at FROM ingest_file INDEXED BY ingest_file_by_window
   WHERE export = :export AND window_start = :start AND outcome = 'applied'`;
 
 function lateSeconds(db: Database, exportName: ExportName, endMs: number): number {

@@ -19,7 +19,7 @@ export const APPLIED_FILES = `
     sum(coalesce(report ->> '$.created', 0)) AS created,
     sum(coalesce(report ->> '$.updated', 0)) AS updated,
     avg(iif(EXISTS (
-      SELECT 1 FROM ingest_file AS earlier
+      SELECT 1 FROM ingest_file AS earlier INDEXED BY ingest_file_by_window
       WHERE earlier.export = ingest_file.export AND earlier.window_start = ingest_file.window_start
         AND earlier.outcome = 'applied' AND earlier.number < ingest_file.number
     ), NULL, max(0, finished_at - window_start - ${WINDOW_MS}))) AS late
