@@ -1,43 +1,20 @@
 /** The dialogs of the console's app in a real Chromium, with prepared responses: questions, results, buttons. */
 import assert from 'node:assert/strict';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
-import {
-  assertAccessible,
-  contrastOf,
-  launchBrowser,
-  skip,
-  type Watched,
-  watchedPage,
-} from '../support/browser.ts';
-import { busyResponses } from '../support/console-responses.ts';
-import { type ConsoleServer, OUTCOME, type Posted, startConsoleServer } from '../support/console-server.ts';
+import { describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { assertAccessible, contrastOf, skip } from '../support/browser.ts';
+import { type ConsoleServer, OUTCOME, type Posted } from '../support/console-server.ts';
+import { openView, prepareConsole } from '../support/prepared-console.ts';
 
 describe('dialogs of the console in a browser', { skip }, () => {
-  let browser: Browser;
   let server: ConsoleServer;
-  let watched: Watched;
   let page: Page;
 
-  before(async () => {
-    browser = await launchBrowser();
-  });
-  after(() => browser?.close());
-  beforeEach(async () => {
-    server = await startConsoleServer(busyResponses(Date.now()));
-    watched = await watchedPage(browser);
-    ({ page } = watched);
-  });
-  afterEach(async () => {
-    await watched.close();
-    await server.close();
+  prepareConsole((opened) => {
+    ({ server, page } = opened);
   });
 
-  async function open(view: string, heading: string): Promise<void> {
-    await page.goto(`${server.url}/#/${view}`);
-    await page.locator('h1', { hasText: heading }).waitFor();
-    await page.locator('.reading').first().waitFor({ state: 'detached' });
-  }
+  const open = (view: string, heading: string) => openView({ server, page }, view, heading);
 
   test('an action asks once, says what will happen, sends its body, and shows the outcome', async () => {
     await open('customers', 'Customers');

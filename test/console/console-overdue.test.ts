@@ -1,36 +1,25 @@
 /** The console in a real Chromium: what is overdue and what cannot be known must not look like done. */
 import assert from 'node:assert/strict';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
+import { describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
 import type { Overview, WindowMap } from '../../src/admin/console/api.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { NOTHING_READ } from '../../src/windows/reach.ts';
-import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
-import { busyResponses } from '../support/console-responses.ts';
-import { type ConsoleServer, startConsoleServer } from '../support/console-server.ts';
+import { assertAccessible, skip, type Watched } from '../support/browser.ts';
+import type { ConsoleServer } from '../support/console-server.ts';
+import { prepareConsole } from '../support/prepared-console.ts';
 
 describe('the console in a browser', { skip }, () => {
-  let browser: Browser;
   let server: ConsoleServer;
   let watched: Watched;
   let page: Page;
   let map: WindowMap;
   let overview: Overview;
 
-  before(async () => {
-    browser = await launchBrowser();
-  });
-  after(() => browser?.close());
-  beforeEach(async () => {
-    server = await startConsoleServer(busyResponses(Date.now()));
+  prepareConsole((opened) => {
+    ({ server, watched, page } = opened);
     map = Object(server.responses['/console/windows']);
     overview = Object(server.responses['/console/overview']);
-    watched = await watchedPage(browser);
-    ({ page } = watched);
-  });
-  afterEach(async () => {
-    await watched.close();
-    await server.close();
   });
 
   /** Every window is done, but `overdue` since the newest one, and the last, which is not due yet. */

@@ -3,12 +3,13 @@
  * with 200 failed files, and content of a hostile export.
  */
 import assert from 'node:assert/strict';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
-import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
+import { describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { assertAccessible, skip, type Watched } from '../support/browser.ts';
 import { HOSTILE } from '../support/console-list-responses.ts';
 import { busyResponses } from '../support/console-responses.ts';
-import { type ConsoleServer, startConsoleServer } from '../support/console-server.ts';
+import type { ConsoleServer } from '../support/console-server.ts';
+import { openView, prepareConsole } from '../support/prepared-console.ts';
 import { until } from '../support/until.ts';
 
 const VIEWS = [
@@ -27,30 +28,15 @@ const VIEWS = [
 ] as const;
 
 describe('the console in a browser', { skip }, () => {
-  let browser: Browser;
   let server: ConsoleServer;
   let watched: Watched;
   let page: Page;
 
-  before(async () => {
-    browser = await launchBrowser();
-  });
-  after(() => browser?.close());
-  beforeEach(async () => {
-    server = await startConsoleServer(busyResponses(Date.now()));
-    watched = await watchedPage(browser);
-    ({ page } = watched);
-  });
-  afterEach(async () => {
-    await watched.close();
-    await server.close();
+  prepareConsole((opened) => {
+    ({ server, watched, page } = opened);
   });
 
-  async function open(view: string, heading: string): Promise<void> {
-    await page.goto(`${server.url}/#/${view}`);
-    await page.locator('h1', { hasText: heading }).waitFor();
-    await page.locator('.reading').first().waitFor({ state: 'detached' });
-  }
+  const open = (view: string, heading: string) => openView({ server, page }, view, heading);
 
   for (const [view, heading] of VIEWS) {
     test(`${view}: no serious axe finding, no error, no external request, and it fits`, async () => {
