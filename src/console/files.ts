@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { ExportName, FileEntry, FileOutcome, FileReport, FilesPage } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { firstErrorText } from '../exports/error-groups.ts';
+import { columnText, firstErrorText } from '../exports/error-groups.ts';
 import { actionButton } from './action.ts';
 import { bytes, count, windowTime } from './format.ts';
 import { choices, useList } from './forms.ts';
@@ -121,17 +121,12 @@ export function fileStory(file: FileEntry): VNode {
   </article>`;
 }
 
-function columnText({ column, column_in_file }: NonNullable<FileReport['errors']>[number]): string {
-  if (column === null) return 'whole line';
-  return column_in_file === undefined ? column : `${column_in_file} (${column})`;
-}
-
 function errors({ errors = [], errors_total = errors.length }: FileReport): Children {
   if (errors.length === 0) return null;
   const rows = table(
     { label: 'Errors', rows: errors },
     ['Line', ({ line }) => count(line), 'number'],
-    ['Column', (one) => foreign(columnText(one), 'mono'), 'medium'],
+    ['Column', (one) => foreign(columnText(one) ?? 'whole line', 'mono'), 'medium'],
     ['Value', ({ value: read, value_in_file = read }) => value(value_in_file), 'wide'],
     ['Expected', ({ expected }) => foreign(expected), 'wide'],
   );

@@ -40,12 +40,17 @@ export class ErrorGroups {
  * @param example what stands before the value if it is one of several
  */
 export function errorText(error: RowError, example = ''): string {
-  const { column, column_in_file, expected, value, value_in_file } = error;
-  const place =
-    column === null ? '' : column_in_file === undefined ? `${column}: ` : `${column_in_file} (${column}): `;
+  const { expected, value, value_in_file } = error;
+  const column = columnText(error);
+  const place = column === null ? '' : `${column}: `;
   const given =
     value_in_file === undefined ? jsonText(value) : `${jsonText(value_in_file)}, read as ${jsonText(value)}`;
   return `${place}expected ${expected}${value === null ? '' : `, found ${example}${given}`}`;
+}
+
+/** The column of an error, behind the file's own name for it; null: it is about the whole line. */
+export function columnText({ column, column_in_file }: RowError): string | null {
+  return column === null || column_in_file === undefined ? column : `${column_in_file} (${column})`;
 }
 
 /** `line 1, strength_score: expected a number from 0 to 100, found "high"; 5 more errors`; null without errors. */
