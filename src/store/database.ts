@@ -177,29 +177,18 @@ const SCRATCH = /^scratch-[0-9a-f]+\.db$/;
 /**
  * Opens a new temporary database in the data folder, where the room is. Its name is removed once it is open, so that a
  * crash leaves nothing; if the system keeps the name of an open file, the next one removes it.
- * @param attachTo a connection to which it is attached
  */
-export function openScratch(
-  root: string,
-  schema: Schema,
-  attachTo: { readonly db: Database; readonly name: string } | null = null,
-): { readonly db: Database; readonly close: () => void } {
+export function openScratch(root: string, schema: Schema): Database {
   for (const name of readdirSync(root)) if (SCRATCH.test(name)) tryRemove(join(root, name));
   const path = join(root, `scratch-${randomBytes(8).toString('hex')}.db`);
   try {
     const db = connect(path, SCRATCH_OPTIONS);
-    prepared(db, () => {
+    return prepared(db, () => {
       // The driver's defensive mode ignores this pragma, and SQLite would write each page twice.
       db.unsafeMode(true).pragma('journal_mode = OFF');
       db.unsafeMode(false);
       makeSchema(db, schema);
-      attachTo?.db.prepare(`ATTACH ? AS ${attachTo.name}`).run(path);
     });
-    const close = () => {
-      db.close();
-      tryRemove(path);
-    };
-    return { db, close };
   } finally {
     tryRemove(path);
   }

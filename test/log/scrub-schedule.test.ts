@@ -4,8 +4,7 @@ import { copyFileSync, linkSync, mkdtempSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { ScrubResult } from '../../src/log/scrub.ts';
-import { readScrubRecord, writeScrubRecord } from '../../src/log/scrub-record.ts';
+import { readScrubRecord, type ScrubResult, writeScrubRecord } from '../../src/log/scrub-findings.ts';
 import { startScrubs } from '../../src/log/scrub-schedule.ts';
 import type { Outcome, OwnProcess } from '../../src/own-process.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -130,11 +129,11 @@ test('findings are reported, and reported again by the next start', async () => 
       await all.end(of('log damaged'));
       assert.deepEqual(all.damageReports, ['log: 2 x log damaged (here)']);
       // By a command.
-      writeScrubRecord(dataFolder(root), of('row missing'), NOW + 1000);
+      writeScrubRecord(dataFolder(root), of('database differs'), NOW + 1000);
       all.check();
       assert.deepEqual(all.damageReports.slice(1), [
         'log: null',
-        'database: detections.db: 2 x row missing (here)',
+        'database: detections.db: 2 x database differs (here)',
       ]);
       copyFileSync(join(root, 'verified.json'), kept);
       // Otherwise the next file could get the inode of this one.

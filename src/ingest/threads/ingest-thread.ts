@@ -5,8 +5,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../../clock.ts';
 import { DropFolder } from '../../drop/drop-folder.ts';
 import { type Recovered, recoverDetections } from '../../log/recover.ts';
-import { FINDING_KINDS } from '../../log/scrub-findings.ts';
-import { readScrubRecord } from '../../log/scrub-record.ts';
+import { findingsOf, readScrubRecord } from '../../log/scrub-findings.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import { closeDetections } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
@@ -128,8 +127,8 @@ export function runIngester(port: MessagePort, standby: Standby): void {
 
 /** Whether the last `wirewatch verify` found damage of the log. */
 function isLogDamaged({ data }: IngestSettings): boolean {
-  const found = readScrubRecord(dataFolder(data))?.findings ?? [];
-  return found.some(({ kind }) => FINDING_KINDS[kind].of === 'log');
+  const record = readScrubRecord(dataFolder(data));
+  return record !== null && findingsOf(record, 'log').length > 0;
 }
 
 /** @returns whether nothing of the log is damaged any more */
