@@ -20,7 +20,7 @@ import type { StreamWriter } from '../apply/stream-writer.ts';
 import type { ExportReader } from '../reading/export-reader.ts';
 import type { Reporting } from '../reporting.ts';
 import type { AccessConnection } from '../threads/access-connection.ts';
-import type { StuckFiles } from '../threads/stuck-files.ts';
+import type { StuckFiles } from '../threads/retries.ts';
 import {
   type FileOutcome,
   type FileRecord,

@@ -16,7 +16,6 @@ import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { WakeableTimer } from '../../wakeable-timer.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
 import { CopyDecisions } from './decisions.ts';
-import { waitForRoom } from './full-disk.ts';
 import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
 import type {
   CopySettings,
@@ -25,6 +24,7 @@ import type {
   IngestSettings,
   IngestStart,
 } from './ingest-messages.ts';
+import { waitForRoom } from './retries.ts';
 
 /** What a standby does in this thread, before it ingests (copy/standby-thread.ts). */
 export interface Standby {
