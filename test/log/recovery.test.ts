@@ -305,5 +305,5 @@ function stateOf(): unknown {
     ),
   ]
     .filter((name) => existsSync(join(data, name)))
-    .map((name) => [name, readFileSync(join(data, name)).toString('base64').length]);
+    .map((name) => [name, readFileSync(join(data, name)).toString('base64')]);
 }
