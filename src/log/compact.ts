@@ -1,10 +1,10 @@
 /**
- * Compaction rewrites the log: a snapshot of the database takes the place of all entries up to the last one that is in
- * it, with that one's number and id, and the entries since stay as they are. So the marks of databases stay valid, and
- * ingest goes on meanwhile. The log is shorter then, without rows that were removed, and without damage.
+ * Compaction rewrites the log: a snapshot of the database takes the place of all entries up to the last one in it, with
+ * that one's number and id; later entries stay. So marks stay valid, and ingest goes on meanwhile. The log is shorter then,
+ * without removed rows, and without damage.
  *
  * The database is compared with the log before, as far as that can be read, and with the snapshot before that replaces
- * anything. All of it sees one state of the database, in one long read transaction: the write-ahead log grows meanwhile.
+ * anything, all in one read transaction: the write-ahead log grows meanwhile.
  */
 import { existsSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';

@@ -1,8 +1,6 @@
 /**
- * Writes detections and their versions to `detections.db`, both for ingest and for applying the log, so that recovery
- * makes the same rows as ingest.
- *
- * Sequence numbers of a stream have no gaps. A stream gets the next ordinal with its first version.
+ * Writes detections and their versions to `detections.db`, both for ingest and for applying the log. A stream gets the next
+ * ordinal with its first version, and its sequence numbers have no gaps.
  */
 import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';

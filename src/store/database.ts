@@ -1,8 +1,4 @@
-/**
- * Opens SQLite databases: the only place that does. No rule of the service lives here.
- *
- * https://sqlite.org/wal.html, https://sqlite.org/pragma.html
- */
+/** Opens SQLite databases: the only place that does. https://sqlite.org/wal.html, https://sqlite.org/pragma.html */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -101,10 +97,7 @@ export function refuseForeign(path: string, schema: Schema): void {
   requireSchema(db, path, schema);
 }
 
-/**
- * A database gets its name only when it is complete: several processes may create one at the same moment, and neither
- * they nor a start after a crash may find half of it.
- */
+/** A database gets its name only when it is complete: another process, or a start after a crash, must not find half of it. */
 function create(path: string, schema: Schema): void {
   const draft = `${path}.new-${randomUUID()}`;
   try {
@@ -215,9 +208,8 @@ function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Datab
 }
 
 /**
- * Closes a connection that cannot be prepared. Left open, it would share the index of its write-ahead log with every
- * later connection of this process to the same file, also under another name, and these would not see their own log.
- * @throws what `prepare` throws
+ * Closes a connection that cannot be prepared. Left open, it would share the index of its write-ahead log with later
+ * connections to the same file, also under another name. @throws what `prepare` throws
  */
 function prepared(db: Database, prepare: () => void): Database {
   try {
@@ -230,10 +222,8 @@ function prepared(db: Database, prepare: () => void): Database {
 }
 
 /**
- * SQLite would make the file readable by all, as far as the umask permits, and gives its other files the same mode.
- *
- * An existing file is not opened: closing it would end every lock that this process has on it
- * (https://sqlite.org/howtocorrupt.html, section 2.2).
+ * SQLite would make the file readable by all. An existing file is not opened: closing it would end every lock that this
+ * process has on it (https://sqlite.org/howtocorrupt.html, section 2.2).
  */
 function makePrivate(path: string): void {
   try {

@@ -1,8 +1,6 @@
 /**
- * After the commit: writes the notes beside a file and moves it to its folder.
- *
- * Every step can be repeated. A crash between any two leaves the file in `.taken` with its record; the next start
- * goes through the same steps.
+ * After the commit: writes the notes beside a file and moves it to its folder. Every step can be repeated: a crash leaves the
+ * file in `.taken` with its record.
  */
 import { dirname, join } from 'node:path';
 import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
