@@ -284,9 +284,9 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
 }
 
 function removeReplaced({ root, detections }: DataFolder, remove: () => void): void {
+  // Its marker goes last: nothing else says that the old file has pages of two states.
   remove();
   syncFolder(root);
-  // Only now: nothing but its marker says that the old file has pages of two states.
   removeBeside(detections);
 }
 
