@@ -1,8 +1,6 @@
 /**
- * Writes detections and their versions to `detections.db`, both for ingest and for applying the log, so that recovery
- * makes the same rows as ingest.
- *
- * Sequence numbers of a stream have no gaps. A stream gets the next ordinal with its first version.
+ * Writes detections and their versions to `detections.db`, both for ingest and for applying the log. A stream gets the next
+ * ordinal with its first version, and its sequence numbers have no gaps.
  */
 import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
@@ -100,7 +98,7 @@ function prepareAll(db: Database) {
 const PENDING_MAX = 500;
 
 export class DetectionRows {
-  readonly #textOf: ((text: string) => string) | null;
+  readonly #hasTexts: boolean;
   readonly #sql: ReturnType<typeof prepareAll>;
   /** Of the streams that the transaction adds to, by the first part of their detections' ids. */
   readonly #heads = new Map<string, Head>();
@@ -108,10 +106,10 @@ export class DetectionRows {
 
   /**
    * Parameters are bound by position, not by name: only here does the difference matter.
-   * @param textOf what to store of a text, in a database made for a comparison; null: all of it
+   * @param hasTexts false: only the checksums of texts are stored, in a database made for a comparison
    */
-  constructor(db: Database, textOf: ((text: string) => string) | null = null) {
-    this.#textOf = textOf;
+  constructor(db: Database, hasTexts = true) {
+    this.#hasTexts = hasTexts;
     this.#sql = prepareAll(db);
   }
 
@@ -172,7 +170,7 @@ export class DetectionRows {
     if (known === undefined) return false;
     const text = renderDetection(id, version, state.rendered);
     const checksum = rowChecksum(known.place, text);
-    this.#sql.upsertRescored.run(known.place, this.#textOf?.(text) ?? text, checksum);
+    this.#sql.upsertRescored.run(known.place, this.#hasTexts ? text : '', checksum);
     return true;
   }
 
@@ -205,7 +203,7 @@ export class DetectionRows {
         hashOfSource(filters.source_id),
         filters.article_id,
         rowChecksum(place, head, state.rendered),
-        ...(this.#textOf === null ? [head, state.rendered] : [this.#textOf(`${head}${state.rendered}`), '']),
+        ...(this.#hasTexts ? [head, state.rendered] : ['', '']),
       );
     }
     this.#pending = [];
