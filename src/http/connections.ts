@@ -123,7 +123,7 @@ function begin(connection: Connection, { request, response, answer }: Turn, room
   const { socket } = request;
   const { member } = connection;
   connection.isAnswering = true;
-  if (hasBody(request)) room.setReceiving(member, request);
+  if (hasBody(request)) room.setWaiting(member, request);
   else room.setBusy(member);
   response.on('close', () => {
     connection.isAnswering = false;
@@ -132,7 +132,7 @@ function begin(connection: Connection, { request, response, answer }: Turn, room
     const next = connection.waiting.shift();
     if (next !== undefined) begin(connection, next, room);
     else if (connection.end !== null) connection.end();
-    else if (request.complete) room.setIdle(member);
+    else if (request.complete) room.setWaiting(member, null);
   });
   answer();
 }

@@ -12,7 +12,6 @@ import { Refused, reasonOf } from '../refused.ts';
 import { MINUTE_MS, SECOND_MS } from '../time.ts';
 import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';
 import { watchConnections } from './connections.ts';
-import type { Limit } from './request-metrics.ts';
 import {
   openTls,
   secureContext,
@@ -71,8 +70,7 @@ export interface ListenerOptions extends Pick<TlsRenewalOptions, 'conditions' | 
   /** Of the settings that name the certificate; default: server. */
   readonly section?: 'admin';
   readonly limits: RoomOptions['limits'];
-  /** Called for each connection that a limit closed. */
-  readonly onRefused?: (limit: Limit) => void;
+  readonly onRefused?: RoomOptions['onRefused'];
   /** For the error when it cannot listen: its subject, and what to do. */
   readonly subject?: string;
   readonly advice?: string;
@@ -87,7 +85,7 @@ export async function openListener(options: ListenerOptions) {
   const { settings, section, limits, times = CONNECTION_TIMES, log } = options;
   const tls = await openTls(settings, section && { section });
   const { server, renew } = createNodeServer(tls?.pair ?? null, times);
-  const room = createConnectionRoom({ limits, onRefused: onRefusedConnection(options) });
+  const room = createConnectionRoom({ limits, onRefused: options.onRefused ?? (() => {}) });
   const connections = watchConnections(server, room);
   let pair = tls?.pair ?? null;
   const onRenewed = (renewed: TlsPair) => {
@@ -139,22 +137,6 @@ function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
   const server = createTlsServer({ ...options, ...secureContext(pair), handshakeTimeout: times.handshakeMs });
   server.setTimeout(times.idleMs);
   return { server, renew: (renewed: TlsPair) => server.setSecureContext(secureContext(renewed)) };
-}
-
-/** Counts connections that were closed, and logs them at most once a minute: there may be thousands. */
-function onRefusedConnection({ onRefused, log, now }: ListenerOptions): RoomOptions['onRefused'] {
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  let unlogged = 0;
-  return (address, limit) => {
-    onRefused?.(limit);
-    unlogged += 1;
-    const nowMs = now();
-    // Also after the clock was set back.
-    if (Math.abs(nowMs - loggedMs) < MINUTE_MS) return;
-    log.warn({ address, limit, connections: unlogged }, 'connections were closed: too many are open');
-    loggedMs = nowMs;
-    unlogged = 0;
-  };
 }
 
 type Listen = (port: number, host: string) => void;

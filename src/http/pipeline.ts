@@ -28,13 +28,12 @@ import type { Connections } from './connections.ts';
 import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
 import type { Exchange, Interventions } from './exchange.ts';
-import type { FaultLog } from './fault-log.ts';
+import type { FaultLog, StrangerLog } from './line-limit.ts';
 import type { PageTurns } from './page-turns.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
 import { problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
 import { type Limit, NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
-import type { StrangerLog } from './stranger-log.ts';
 
 const LOGGED_PATH_CHARACTERS_MAX = 256;
 
@@ -266,7 +265,7 @@ function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   sending?.catch((err: unknown) =>
     pipeline.log.warn(
       { request_id: exchange.request_id, err },
-      'a photo changed or could not be read while it was being sent: the response was cut off',
+      'a photo could not be read to its end while it was being sent: the response was cut off',
     ),
   );
 }

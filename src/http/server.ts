@@ -32,7 +32,7 @@ import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
 import { type TokenSources, tokenRoute } from './endpoints/token.ts';
 import type { Interventions } from './exchange.ts';
-import { createFaultLog } from './fault-log.ts';
+import { createFaultLog, createStrangerLog } from './line-limit.ts';
 import { CONNECTION_TIMES, type ConnectionTimes, openListener } from './listener.ts';
 import {
   CONNECT_REPLY,
@@ -46,7 +46,6 @@ import { createPageTurns } from './page-turns.ts';
 import { answerRequest, type Pipeline, refuseExpectation, refuseUnrouted } from './pipeline.ts';
 import { NO_ENDPOINT } from './request-metrics.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
-import { createStrangerLog } from './stranger-log.ts';
 import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions
@@ -78,11 +77,17 @@ export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 /** @throws Refused `failed` where it cannot listen, `configuration` where the certificate cannot be used */
 export async function startServer(options: ServerOptions) {
   const { config, metrics, log } = options;
+  const strangers = createStrangerLog(log);
   const listener = await openListener({
     ...options,
     settings: config.server,
     limits: config.server,
-    onRefused: (limit) => metrics?.refused(limit),
+    onRefused: (address, limit) => {
+      metrics?.refused(limit);
+      strangers.note(address, limit, () =>
+        log.warn({ address, limit }, 'a connection was refused: too many are open'),
+      );
+    },
   });
   const { server, connections, room } = listener;
   const turns = createPageTurns(config.server.max_connections);
@@ -109,8 +114,8 @@ export async function startServer(options: ServerOptions) {
     isClosing: () => state.isClosing,
     connections,
     turns,
-    faults: createFaultLog(options),
-    strangers: createStrangerLog(log),
+    faults: createFaultLog(log),
+    strangers,
     encode: config.server.compression ? createEncoder() : (answer) => answer,
     cors: createCors(config.server.cors_origins),
     interventions: options.interventions ?? null,

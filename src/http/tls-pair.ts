@@ -3,13 +3,12 @@
  * which file to fix.
  */
 import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 'node:crypto';
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../logger.ts';
 import { paced } from '../pace.ts';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, type Now, SECOND_MS } from '../time.ts';
 
 export interface TlsPaths {
@@ -34,13 +33,8 @@ export interface TlsPair extends TlsFiles {
   readonly subjectAltName: string | undefined;
 }
 
-/** A chain has a few kilobytes. */
-const FILE_BYTES_MAX = 1024 * 1024;
 /** Certificates of 90 days are usually renewed 30 days before they expire. */
 const EXPIRES_SOON_MS = 14 * DAY_MS;
-
-/** Without it, opening a pipe would wait for its writer. */
-const NO_WAIT = constants.O_NONBLOCK ?? 0;
 
 /**
  * The certificate of settings, checked; null without one.
@@ -142,22 +136,10 @@ function named(paths: TlsPaths, setting: TlsSetting): string {
 
 async function readPem(name: string, path: string): Promise<Buffer> {
   try {
-    await using file = await open(path, constants.O_RDONLY | NO_WAIT);
-    const stat = await file.stat();
-    if (!stat.isFile()) throw refused(`${name}: not a regular file`);
-    if (stat.size > FILE_BYTES_MAX)
-      throw refused(`${name}: larger than 1 MiB, so not a certificate or key file`);
-    return await file.readFile();
+    return await readFile(path);
   } catch (error) {
-    if (error instanceof Refused) throw error;
-    throw refused(`${name}: ${whyUnreadable(error)}`, error);
+    throw refused(`${name}: ${reasonOf(error)}`, error);
   }
-}
-
-function whyUnreadable(error: unknown): string {
-  if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return 'the file does not exist';
-  if (isErrorCode(error, 'EACCES', 'EPERM')) return 'this user does not have permission to read the file';
-  return reasonOf(error);
 }
 
 function attempt<Value>(use: () => Value, otherwise: string): Value {
@@ -199,38 +181,32 @@ const CHECKS_BEFORE_WARNING = 2;
 export function watchTlsPair(options: TlsRenewalOptions) {
   const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
   let pair = options.pair;
-  /** The error of the last check, and how often in a row; null: none. */
-  let wrong: { readonly files: TlsFiles | null; readonly reason: string; readonly checks: number } | null =
-    null;
+  /** Checks in a row that found no usable pair. */
+  let failures = 0;
   const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
   const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
 
   async function check(): Promise<void> {
-    const found = await readTlsFiles(paths).catch(reasonOf);
-    if (typeof found === 'string') note(null, found);
-    else if (isSame(found, pair)) wrong = null;
-    else if (wrong !== null && wrong.files !== null && isSame(found, wrong.files)) note(found, wrong.reason);
-    else take(found);
-    if (wrong === null) set('certificate not usable', null);
+    try {
+      const files = await readTlsFiles(paths);
+      if (!isSame(files, pair)) take(checkTlsPair(paths, files));
+      failures = 0;
+      set('certificate not usable', null);
+    } catch (error) {
+      failures += 1;
+      if (failures === CHECKS_BEFORE_WARNING) warn(reasonOf(error));
+    }
     checkValidity();
   }
 
-  function take(files: TlsFiles): void {
-    try {
-      pair = checkTlsPair(paths, files);
-    } catch (error) {
-      note(files, reasonOf(error));
-      return;
-    }
-    wrong = null;
+  function take(renewed: TlsPair): void {
+    pair = renewed;
     onRenewed(pair);
     const valid_to = formatMs(pair.validToMs);
     log.info({ certificate: paths.certificate, valid_to }, 'certificate renewed');
   }
 
-  function note(files: TlsFiles | null, reason: string): void {
-    wrong = { files, reason, checks: wrong?.reason === reason ? wrong.checks + 1 : 1 };
-    if (wrong.checks !== CHECKS_BEFORE_WARNING) return;
+  function warn(reason: string): void {
     set('certificate not usable', reason);
     log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
   }

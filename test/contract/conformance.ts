@@ -86,11 +86,11 @@ export const CONFORMANCE: readonly Rule[] = [
     'as_of: as on the change stream | period-page | as_of covers the content types read, as on the change stream',
   ]),
   ...rules('Cursors', [
-    'StreamCursor: opaque base64url, one spelling, never forged | stream-cursor | any changed character is refused, at every position',
+    'StreamCursor: opaque base64url, one spelling, never forged | cursors | any changed character is refused, at every position',
     'StreamCursor: any filter, no expiry, survives a key roll | stream-rules | a cursor is valid with any filter, never expires, and survives a key rotation',
-    'StreamCursor: an earlier version gave it | stream-cursor | a cursor of an earlier version is valid: its format is stable',
+    'StreamCursor: an earlier version gave it | cursors | cursors of an earlier version are valid: their format is stable',
     'StreamCursor: outlives restarts | stream-over-restarts | a cursor survives restarts, a key rotation and a change of filters',
-    'QueryCursor: opaque base64url, never forged | period-cursor | any changed character is refused, at every position',
+    'QueryCursor: opaque base64url, never forged | cursors | any changed character is refused, at every position',
     'QueryCursor: refused when period, zone, sort, subscriptions or filters change | period-endpoint | a cursor is refused once period, zone, sort, subscriptions or filters change',
   ]),
   ...rules('Me', [
@@ -203,7 +203,7 @@ export const CONFORMANCE: readonly Rule[] = [
     '2. otherwise at most 31 x 24 hours and one | period-parameters | any other period is at most 31 x 24 hours plus one',
     '3. not before the day records begin | period-parameters | from may not be earlier than the day on which records begin, in the zone',
     '4. period and filters are fixed for a walk | period-endpoint | a walk by cursor returns the same as one page, with one period on every page',
-    '4. a changed request is 400 | period-cursor | a cursor of another request is refused, with a hint',
+    '4. a changed request is 400 | cursors | a cursor of another request is refused, with a hint',
     '4. limit may change between pages | period-endpoint | a cursor is refused once period, zone, sort, subscriptions or filters change',
     '5. a period that ended less than two days ago is still filling | period-endpoint | late detections of a current period are on unread pages, and in the next walk',
     '6. at most 4 subscriptions | period-parameters | at most four subscriptions are read, named or not',
