@@ -222,9 +222,4 @@ describe('over IPv6', { skip }, () => {
       'IPv4 addresses are not grouped into networks',
     );
   });
-
-  test('a base address with an IPv6 host keeps its brackets', async () => {
-    const server = await start({ host: '::1', base_url: 'https://[2001:db8::1]:8443/api' });
-    assert.equal(await problemType(server), 'https://[2001:db8::1]:8443/api/errors/not_found');
-  });
 });

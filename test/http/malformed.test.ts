@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { malformedReply } from '../../src/http/malformed.ts';
 import { exchangeBytes } from '../support/raw-http.ts';
 import { NOW_MS, sharedServer, startTestServer, type TestServer } from '../support/server.ts';
 
@@ -62,11 +61,6 @@ test('a head that is too large is 431; one of a legal size is accepted', async (
   const legal = parseReply(await exchange(get(`${GOOD}&source_id=${'x'.repeat(20_000)}`)));
   assert.equal(legal.status, 400);
   assert.match(legal.body, /source_id: must not exceed 200 characters/);
-});
-
-test('a head that is too slow is 408', () => {
-  const timeout = Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });
-  assert.equal(malformedReply(timeout, () => ({ kind: 'no_path' })).problem.status, 408);
 });
 
 test('an unknown expectation is 400; 100-continue works', async () => {

@@ -101,17 +101,6 @@ test('a connection that is idle between requests is closed without a response', 
   await untilNoneIsOpen(slow);
 });
 
-test('half-closed and vanished clients leave no connection behind', async () => {
-  const usual = await startWith({});
-  const { key } = usual.makeKey();
-  const halfOpen = open(usual.port);
-  halfOpen.socket.end(get('/v1/me', key));
-  const gone = open(usual.port, get('/v1/me', key));
-  await until('both are answered', () => halfOpen.received() !== '' && gone.received() !== '');
-  gone.socket.resetAndDestroy();
-  await untilNoneIsOpen(usual);
-});
-
 test('clients that never read a large page are disconnected, and the memory is freed', async () => {
   // Longer than a good client needs for its page on a busy machine.
   const slow = await startWith({ idleMs: 3000 });

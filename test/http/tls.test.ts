@@ -133,52 +133,6 @@ describe('a server with a certificate', { skip }, () => {
     );
   });
 
-  test('a renewal fails no connection, and ends the session tickets of the old certificate', async () => {
-    const files = copyOf(first, 'renewed');
-    const other = await startTestServer({ tls: files });
-    const trusted = [first, second].map(({ certificate }) => readFileSync(certificate));
-    const open = async (session?: Buffer) => {
-      const options = { port: other.port, host: '127.0.0.1', servername: 'localhost', ca: trusted };
-      const socket = connect(session === undefined ? options : { ...options, session });
-      const ticket = once(socket, 'session');
-      await once(socket, 'secureConnect');
-      const isResumed = socket.isSessionReused();
-      assert.match(await sendRequest(socket, '/v1/health'), /^HTTP\/1\.1 200 /);
-      // A resumed connection gets no other ticket.
-      const next = isResumed ? undefined : (await ticket)[0];
-      const { CN } = socket.getPeerCertificate().subject ?? {};
-      socket.destroy();
-      return { session: next, isResumed, name: CN };
-    };
-    const renewed = (count: number) =>
-      until(
-        'the renewal',
-        () => other.lines.filter(({ msg }) => msg === 'certificate renewed').length === count,
-      );
-    try {
-      const { session } = await open();
-      assert.equal((await open(session)).isResumed, true);
-      overwrite(files, second);
-      other.running.renewCertificate?.();
-      await renewed(1);
-      const { isResumed, name } = await open(session);
-      assert.deepEqual([isResumed, name], [false, 'second']);
-      let isOver = false;
-      const clients = [1, 2, 3, 4].map(async () => {
-        while (!isOver) await open();
-      });
-      for (let count = 2; count < 8; count += 1) {
-        overwrite(files, count % 2 === 0 ? first : second);
-        other.running.renewCertificate?.();
-        await renewed(count);
-      }
-      isOver = true;
-      await Promise.all(clients);
-    } finally {
-      await other.close();
-    }
-  });
-
   test('max_connections counts connections in their handshake, and the oldest makes room', async () => {
     const silent = [1, 2, 3].map(() => connectTcp(server.port, '127.0.0.1'));
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
