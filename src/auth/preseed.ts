@@ -37,11 +37,7 @@ export interface Preseeded {
   readonly differences: readonly string[];
 }
 
-/**
- * Creates the missing entries, in one transaction.
- * @param db a writer on access.db, or on a copy for a dry run
- * @throws Refused `configuration` with every entry that cannot be created; then none is
- */
+/** Creates what is missing, in one transaction. @throws Refused `configuration` with every problem; then nothing is */
 export function preseed(db: Database, seeds: Seeds, nowMs: number): Preseeded {
   return writing(db, () => createAll(db, seeds, nowMs));
 }
@@ -98,10 +94,8 @@ function divided<Item>(items: readonly Item[], isFirst: (item: Item) => boolean)
 
 interface Steps<Seed> {
   readonly label: string;
-  /** How the existing entry differs; null if it does not exist. */
   readonly differences: (seed: Seed) => string[] | null;
   readonly create: (seed: Seed) => unknown;
-  /** The member that a refusal of `create` is about. */
   readonly blamed: (seed: Seed) => string;
 }
 

@@ -13,7 +13,6 @@ export interface RoomOptions {
     Settings['server'],
     'max_connections' | 'max_connections_per_address' | 'trusted_proxies'
   >;
-  /** Called for each new connection that is closed at once. */
   readonly onRefused: (address: string, limit: Limit) => void;
 }
 
@@ -33,10 +32,7 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions) {
   const isTrusted = createAddressList(limits.trusted_proxies);
   const members = new Set<Member>();
   const counts = new Map<string, number>();
-  /**
-   * On which no complete request has arrived since they were opened or answered, in that order, with the request whose
-   * body is arriving; null before its head is complete.
-   */
+  /** Without a complete request, the longest first, with the request whose body arrives; null before its head. */
   const waiting = new Map<Member, Arriving>();
 
   function leave(member: Member): void {
@@ -74,7 +70,6 @@ export function createConnectionRoom({ limits, onRefused }: RoomOptions) {
     /** Accepts a connection, or closes it at once: null. @param socket the TCP one, before any handshake */
     admit(socket: Socket): Member | null {
       const address = normalAddress(socket.remoteAddress ?? '');
-      // The client is gone already.
       if (address === null) {
         socket.destroy();
         return null;

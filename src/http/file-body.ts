@@ -8,18 +8,12 @@ export interface FileBody {
   /** Closed by {@link sendFile}. */
   readonly handle: FileHandle;
   readonly start: number;
-  /** At least 1. */
   readonly bytes: number;
 }
 
 const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
 
-/**
- * The part of a file that the header Range asks for (RFC 9110, 14.1.2 and 14.2).
- * @param size of the file in bytes, at least 1
- * @returns null: send the complete file, as a server may for a header that is malformed, of another unit, with several
- *   ranges, or outside the file
- */
+/** The part of a file that Range asks for (RFC 9110, 14.1.2, 14.2); null: all of it, as for what is malformed. */
 export function parseRange(
   header: string | undefined,
   size: number,

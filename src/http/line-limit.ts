@@ -9,7 +9,6 @@ import { MINUTE_MS } from '../time.ts';
 
 /** Written lines of one address in a minute. fail2ban counts them, so a ban must need no more (security.md). */
 const ADDRESS_LINES_MAX = 10;
-/** Written lines of all addresses in a minute. */
 const LINES_MAX = 500;
 /** Causes of faults that are told apart in a minute. */
 const CAUSES_MAX = 50;
@@ -23,11 +22,7 @@ export function createStrangerLog(log: Logger) {
     else log.info({ address, counts }, 'further requests');
   });
   return {
-    /**
-     * Calls `write`, or counts.
-     * @param address that caused the line; an IPv6 network of 64 bits counts as one
-     * @param kind one of a few: the error code, for example
-     */
+    /** Calls `write`, or counts. @param kind one of a few: the error code, for example */
     note: (address: string, kind: string, write: () => void) => note(addressNetwork(address), kind, write),
     close,
   };
@@ -41,7 +36,6 @@ export function createFaultLog(log: Logger) {
     log.error({ cause: cause ?? 'other causes', counts }, 'fault repeated'),
   );
   return {
-    /** @param request_id of the request that failed */
     note: (kind: 'fault' | 'unavailable', err: unknown, request_id: string) =>
       note(causeOf(err), kind, () => {
         if (kind === 'fault') log.error({ request_id, err }, 'fault');
@@ -61,12 +55,7 @@ function causeOf(error: unknown): string {
   return `${root.message.slice(0, CAUSE_CHARACTERS_MAX)} ${place}`;
 }
 
-/**
- * @param perName lines of one name in a minute
- * @param linesMax lines of all names in a minute; so many names are held in memory
- * @param onMore called at the end of a minute with what was only counted, by kind; name null: of those that had no line
- *   because none was left
- */
+/** @param onMore called at the end of a minute with what was only counted, by kind; name null: of others */
 function createLineLimit(
   perName: number,
   linesMax: number,

@@ -55,11 +55,9 @@ export interface Pipeline {
   readonly turns: Pick<PageTurns, 'take'>;
   readonly faults: FaultLog;
   readonly strangers: StrangerLog;
-  /** Null: metrics are off. */
   readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;
-  /** Null except in a lab. */
   readonly interventions: Interventions | null;
 }
 
@@ -172,7 +170,6 @@ function handleRequest(
   const requireAllowance = () => pipeline.allowance.require(credential, nowMs);
   const verifyAgain = () => {
     const atMs = pipeline.now();
-    // A 401 has no rate-limit headers.
     exchange.rate = null;
     const again = authenticate(pipeline.access, presented(), address, atMs);
     exchange.rate = pipeline.rate.current(again.key_id, atMs);
@@ -186,10 +183,7 @@ function handleRequest(
   return route.answer({ ...asked, turn, requireAllowance, verifyAgain, now: pipeline.now }, credential);
 }
 
-/**
- * @param presented reads the credential
- * @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate}
- */
+/** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */
 function verify(
   pipeline: Pipeline,
   { claimed_key_id: keyId, address }: Exchange,
@@ -283,7 +277,6 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   const { request_id, response } = exchange;
   const problem = problemOf(error);
   const again = retryAfter(error);
-  // An endpoint that reads detections has failed.
   if (exchange.reader !== null) pipeline.health.noteFault(error);
   // A known state that passes, as while detections.db is being rebuilt, is logged where it begins.
   if (problem.code === 'internal' && (again.length === 0 || isDamage(error)))
@@ -302,7 +295,6 @@ function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code 
   const keyId = exchange.key_id ?? exchange.claimed_key_id;
   if (metrics === null || keyId === null) return;
   try {
-    // Anybody can invent an id.
     if (exchange.key_id !== null || access.hasKey(keyId)) metrics.keyRefused(keyId, code);
   } catch {
     // Keys cannot be read; there is an alert.
@@ -313,7 +305,7 @@ function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code 
 function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
   if (code === 'daily_allowance') return 'daily_rows';
   if (code !== 'rate_limited') return null;
-  if (rate !== null) return rate.allowed ? 'pages' : 'requests';
+  if (rate !== null) return 'requests';
   return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
 }
 

@@ -51,7 +51,6 @@ import type { Waiting } from './waiting.ts';
 export interface ServerOptions
   extends Pick<Pipeline, 'access' | 'health' | 'keyUses' | 'log' | 'metrics' | 'now'> {
   readonly config: ExportSwitches & Pick<Settings, 'server' | 'limits' | 'photos'>;
-  /** A reader on `detections.db`; throws while it is not there yet. */
   readonly detections: () => Database;
   /** For a certificate that is about to expire, and a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
@@ -59,15 +58,11 @@ export interface ServerOptions
   /** Delivery times that are not in the database yet. */
   readonly recentDeliveries: RecentDeliveries;
   readonly dailyRows: DailyRows;
-  /** The caller keeps them over a restart. */
   readonly seenKeys: SeenKeys;
   /** Called for an authentic cursor beyond the log's end, which proves that its end is lost. */
   readonly onEndLost: (cursor: StreamPosition) => void;
-  /** Requests that wait for the next change; closed with the server. */
   readonly waiting: Waiting;
-  /** The text of the OpenAPI document, for the address of the service. */
   readonly openApi: (baseUrl: string) => string;
-  /** In a lab only. */
   readonly interventions?: Interventions;
   readonly times?: ConnectionTimes;
 }
@@ -90,7 +85,7 @@ export async function startServer(options: ServerOptions) {
     },
   });
   const { server, connections, room } = listener;
-  const turns = createPageTurns(config.server.max_connections);
+  const turns = createPageTurns();
   server.on('connection', turns.arrived);
   const state = { baseUrl: config.server.base_url, isClosing: false };
   const tokens = createAccessTokens(options.secret);
@@ -126,7 +121,6 @@ export async function startServer(options: ServerOptions) {
   const url = await listener.listen((port, host) => router.listen(port, host));
   if (state.baseUrl === '') state.baseUrl = url;
   return {
-    /** With loopback for a wildcard address. */
     url,
     renewCertificate: listener.renewCertificate,
     connections: room.open,
@@ -143,7 +137,6 @@ export async function startServer(options: ServerOptions) {
   };
 }
 
-/** Every endpoint, one row each. */
 function createRoutes(
   options: ServerOptions,
   token: Pick<TokenSources, 'tokens' | 'rate'>,
@@ -170,7 +163,6 @@ function createRoutes(
   ];
 }
 
-/** polka passes requests that the route table accepts to their endpoint. */
 function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeline): Polka {
   const router = polka({ server });
   // In place of polka's parsing of the query, which the endpoints parse.
@@ -198,7 +190,6 @@ function answerMalformed(server: Server, pipeline: Pipeline): void {
     pipeline.connections.breakOff(socket, () => sendRaw(pipeline, socket, reply));
   server.on('clientError', (error: Error, socket: Duplex) => {
     const bare = pipeline.connections.endHandshake(socket);
-    // The reply is plain HTTP, as the request was.
     if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST'))
       sendRaw(pipeline, bare, PLAIN_HTTP_REPLY);
     else if (isTlsFailure(error)) {

@@ -1,7 +1,4 @@
-/**
- * Reads the certificate and private key for TLS, and checks them before they are used. OpenSSL's own messages do not say
- * which file to fix.
- */
+/** The certificate and key for TLS, checked before they are used: OpenSSL's messages do not say which file to fix. */
 import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
@@ -12,7 +9,6 @@ import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, type Now, SECOND_MS } from '../time.ts';
 
 export interface TlsPaths {
-  /** Of the settings that name them; default: server. */
   readonly section?: 'admin';
   /** PEM: the server's certificate first, then its chain. */
   readonly certificate: string;
@@ -29,17 +25,13 @@ export interface TlsFiles {
 export interface TlsPair extends TlsFiles {
   readonly validFromMs: number;
   readonly validToMs: number;
-  /** Of X509Certificate. */
   readonly subjectAltName: string | undefined;
 }
 
 /** Certificates of 90 days are usually renewed 30 days before they expire. */
 const EXPIRES_SOON_MS = 14 * DAY_MS;
 
-/**
- * The certificate of settings, checked; null without one.
- * @param section of {@link TlsPaths}; @throws Refused `configuration`
- */
+/** The certificate of settings, checked; null without one. @throws Refused `configuration` */
 export async function openTls(
   { tls_certificate, tls_key }: Readonly<Record<TlsSetting, string>>,
   section: Pick<TlsPaths, 'section'> = {},
@@ -85,10 +77,7 @@ export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
   };
 }
 
-/**
- * Those of TLS 1.3; of TLS 1.2 those with forward secrecy and authenticated encryption, as in Mozilla's "intermediate"
- * (RFC 9325, 4.2). Node's default also has static RSA and CBC.
- */
+/** As Mozilla's "intermediate" (RFC 9325, 4.2): Node's default also has static RSA and CBC. */
 const CIPHERS = [
   ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],
   ...['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
@@ -96,7 +85,6 @@ const CIPHERS = [
   ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 
-/** The TLS options; curves are Node's default. */
 export function secureContext({ certificate, key }: TlsFiles): SecureContextOptions {
   return {
     cert: certificate,
@@ -108,10 +96,7 @@ export function secureContext({ certificate, key }: TlsFiles): SecureContextOpti
   };
 }
 
-/**
- * Whether a certificate has expired, is not valid yet, or expires within 14 days or the last third of its time,
- * whichever is shorter. @returns the text of the alert, or null
- */
+/** Expired, not valid yet, or in its last 14 days or last third. @returns the alert's text, or null */
 export function validityError(
   { certificate }: TlsPaths,
   pair: Pick<TlsPair, 'validFromMs' | 'validToMs'>,
@@ -162,7 +147,6 @@ export interface TlsRenewalOptions {
   readonly conditions: Pick<Conditions, 'set'>;
   readonly log: Logger;
   readonly now: Now;
-  /** null: only on `check`. */
   readonly everyMs?: number | null;
 }
 
@@ -181,7 +165,6 @@ const CHECKS_BEFORE_WARNING = 2;
 export function watchTlsPair(options: TlsRenewalOptions) {
   const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
   let pair = options.pair;
-  /** Checks in a row that found no usable pair. */
   let failures = 0;
   const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
   const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));

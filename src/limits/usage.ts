@@ -38,10 +38,7 @@ export const NO_USAGE: Usage = {
   refusals: [],
 };
 
-/**
- * The usage of earlier runs; none if there is no file.
- * @param onUnusable called with the reason if the file is not used; it is renamed, since it may belong to another program
- */
+/** The usage of earlier runs. @param onUnusable called with the reason if the file is not used; it is renamed then */
 export function readUsageAtStart(path: string, onUnusable: (reason: string) => void): Usage {
   try {
     return read(path);
@@ -57,10 +54,7 @@ export function readUsageAtStart(path: string, onUnusable: (reason: string) => v
   }
 }
 
-/**
- * As the appliance last wrote it, for other threads and processes.
- * @returns null if the file cannot be used, which must not fail a command; {@link NO_USAGE} if there is none
- */
+/** As the appliance last wrote it. @returns null if the file cannot be used; {@link NO_USAGE} if there is none */
 export function readUsage(path: string): Usage | null {
   try {
     return read(path);
@@ -110,10 +104,7 @@ export interface UsageKeeperOptions {
   readonly everyMs?: number | null;
 }
 
-/**
- * Has the counts of the appliance written every five seconds, and at a clean stop. A crash loses the counts since the
- * last write: those rows do not count against the allowance.
- */
+/** Has the counts written every five seconds and at a clean stop. A crash forgets the rows read since. */
 export function createUsageKeeper(options: UsageKeeperOptions) {
   const { text, onFailure, everyMs = WRITE_EVERY_MS } = options;
   let underWay: Promise<void> | null = null;

@@ -125,11 +125,7 @@ function success(
   };
 }
 
-/**
- * @param codes of one status
- * @param headers in addition to those of every problem
- * @param own what the example says otherwise
- */
+/** @param codes of one status; @param headers besides those of every problem; @param own what the example changes */
 function problem(
   codes: readonly ProblemCode[],
   rate: RateHeaders,

@@ -20,7 +20,6 @@ import { parseRange } from '../file-body.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
 
 export interface PhotoSources {
-  /** Absolute; need not exist. */
   readonly folder: string;
   readonly key: Uint8Array;
 }
@@ -142,7 +141,6 @@ function notFound(): Refused {
 }
 
 interface Photo {
-  /** Open; the caller closes it. */
   readonly handle: FileHandle;
   readonly size: number;
   /** Strong: other content has another size or modification time. */
