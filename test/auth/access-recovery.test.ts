@@ -3,23 +3,20 @@
  * subscriptions and keys are as before, and the audit trail names who changed them.
  */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createInstallation, createKey, type Installation, type Serving } from '../support/appliance.ts';
-import { until } from '../support/until.ts';
 
 const REPLACED = 'access.db could not be used: its spare copy took its place';
 
 let installation: Installation;
 let revoked: string;
-let older: Buffer;
 
 before(async () => {
   installation = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
   revoked = createKey(installation.cli, 'agency', '7001');
-  older = readFileSync(path());
   installation.cli(['key', 'revoke', idOfKey(revoked), '--yes']);
   installation.cli(['ingest', 'pause']);
 });
@@ -61,41 +58,10 @@ async function assertAsBefore(before: readonly string[], expected: string): Prom
 }
 
 describe('a start finds', () => {
-  test('an older access.db, beside the -wal of a newer one', async () => {
-    const serving = await installation.serve();
-    for (let count = 0; count < 3; count += 1)
-      installation.cli(['account', 'set', 'agency', '--name', `Agency ${count}`]);
-    const content = shown();
-    await serving.kill();
-    assert.ok(existsSync(path('-wal')));
-    writeFileSync(path(), older);
-    const next = await installation.serve();
-    assert.equal(await statusOf(next, revoked), 401);
-    assert.deepEqual(shown(), content);
-    await next.stop();
-  });
-
   test('a damaged one', async () => {
     const content = shown();
     writeFileSync(path(), 'no database '.repeat(5000));
     await assertAsBefore(content, REPLACED);
-  });
-
-  test('a spare copy that cannot be written is named in the log, and the next change makes it', async () => {
-    const serving = await installation.serve();
-    const draft = join(installation.data, '.access.db-spare.tmp');
-    const line = 'the spare copy of access.db could not be brought up to date: it was deleted';
-    try {
-      mkdirSync(draft);
-      assert.equal(installation.cli(['account', 'set', 'agency', '--name', 'One']).status, 0);
-      await until('the line', () => serving.log.some(({ msg }) => msg === line));
-      assert.ok(!existsSync(path('-spare')));
-      rmdirSync(draft);
-      assert.equal(installation.cli(['account', 'set', 'agency', '--name', 'Two']).status, 0);
-      assert.ok(existsSync(path('-spare')));
-    } finally {
-      await serving.stop();
-    }
   });
 });
 

@@ -139,12 +139,6 @@ describe('a start', () => {
     assert.equal((await json('key', 'show', made.id, ...on)).status, 'revoked');
   });
 
-  test('members that the configuration omits are not compared', async () => {
-    await json('account', 'resume', 'acme', '--data', data);
-    const sparse = written(`[[accounts]]\nid = "acme"\nname = "Acme"\n${SUBSCRIPTION}`);
-    await serving(sparse, async (run) => assert.equal(lineOf(run, DIFFERS), undefined));
-  });
-
   test('a revoked key, or one removed with its account, is not revived if access.db is lost', async () => {
     const other = join(folder, 'other');
     const file = written(`${ACCOUNT}${SUBSCRIPTION}${KEY}`);
@@ -177,16 +171,6 @@ describe('a start', () => {
 describe('a configuration that cannot be applied is exit code 78, and creates nothing', () => {
   const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
     ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: account acme does not exist/],
-    [
-      'a key of an unknown account',
-      `${ACCOUNT}${SUBSCRIPTION}${KEY.replace('"acme"', '"nobody"')}`,
-      /keys\[0\]\.account: account nobody does not exist/,
-    ],
-    [
-      'a key on a subscription that is not there',
-      `${ACCOUNT}${KEY}`,
-      /keys\[0\]\.subscriptions: subscription 7001 does not exist/,
-    ],
     [
       'a secret file that is not there',
       `${ACCOUNT}${SUBSCRIPTION}[[keys]]\nsecret_file = "nowhere.key"\n${TERMS}`,

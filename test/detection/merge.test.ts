@@ -228,22 +228,3 @@ test('members in another order, or absent instead of null, make no version', () 
     assert.equal(merge(known(), other(later), false).kind, 'rescored');
   }
 });
-
-test('a real difference makes a version, whatever form the stored match has', () => {
-  const differences: readonly Partial<ExportRow>[] = [
-    { strength_score: 61 },
-    { article_headline: 'A headline' },
-    { article_publisher_id: 1 },
-    { source_syndicated: false },
-    { source_sentences: 0 },
-    { source_language: '' },
-  ];
-  for (const form of otherForms) {
-    for (const difference of differences) {
-      const stored: Known = { ...known(), match: form(known().match) };
-      assert.equal(merge(stored, scoring({ ...later, ...difference }), false).kind, 'updated');
-      const taken: Known = { ...known(difference), match: form(known(difference).match) };
-      assert.equal(merge(taken, scoring(later), false).kind, 'updated');
-    }
-  }
-});

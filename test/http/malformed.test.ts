@@ -96,20 +96,6 @@ test('closing ends idle and silent connections and completes a response in progr
   await other.close();
 });
 
-test('closing waits at most the grace period', async () => {
-  const other = await startWithLargePage();
-  const stuck = connect(other.port, '127.0.0.1');
-  stuck.on('error', () => {});
-  stuck.write(get(`${GOOD}&limit=1000`, 'Host: x\r\n').replace(key, other.makeKey().key));
-  await nextData(stuck);
-  stuck.pause();
-  const ended = closed(stuck);
-  await other.running.close(50);
-  stuck.resume();
-  await ended;
-  await other.close();
-});
-
 /** Starts a server with a response that does not fit into the buffers of a connection. */
 async function startWithLargePage(): Promise<TestServer> {
   const started = await startTestServer();

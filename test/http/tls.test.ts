@@ -7,9 +7,6 @@ import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
-import { isDeepStrictEqual } from 'node:util';
-import { DAY_MS } from '../../src/time.ts';
-import { startAppliance } from '../support/appliance.ts';
 import {
   type CertificateFiles,
   connectTls,
@@ -21,17 +18,13 @@ import {
   useCertificates,
   WITHOUT_OPENSSL,
 } from '../support/certificates.ts';
-import { NO_PRELOAD } from '../support/command.ts';
 import { freePort } from '../support/free-port.ts';
-import { alertsOf } from '../support/installation-state.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 const { folder, first, second, copyOf } = useCertificates();
 const skip = WITHOUT_OPENSSL;
-
-const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
 
 describe('a server with a certificate', { skip }, () => {
   let server: TestServer;
@@ -231,41 +224,6 @@ describe('the program', { skip }, () => {
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
     });
-  });
-
-  test('a separate certificate of the administration port has its own alerts', {
-    skip: NO_PRELOAD,
-  }, async () => {
-    const server = copyOf(first, 'api');
-    const admin = makeCertificate(folder, 'admin', 'ec', 1);
-    const over = makeCertificate(folder, 'over', 'ec', 1);
-    const appliance = await startAppliance({
-      ...{ WIREWATCH_SERVER_TLS_CERTIFICATE: server.certificate, WIREWATCH_SERVER_TLS_KEY: server.key },
-      ...{ WIREWATCH_ADMIN_TLS_CERTIFICATE: admin.certificate, WIREWATCH_ADMIN_TLS_KEY: admin.key },
-      WIREWATCH_ADMIN_PORT: `${await freePort()}`,
-      NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
-      TEST_CLOCK_SHIFT_MS: `${2 * DAY_MS}`,
-    });
-    try {
-      const expired = async () => {
-        const found = (await alertsOf(appliance)).filter(({ name }) => name === 'certificate expires');
-        return found.map(({ detail }) => detail.split(':', 1)[0]).sort();
-      };
-      const untilExpired = (...files: readonly CertificateFiles[]) =>
-        until(`${files.length} alerts`, async () =>
-          isDeepStrictEqual(
-            await expired(),
-            files.map(({ certificate }) => certificate),
-          ),
-        );
-      await untilExpired(admin);
-      overwrite(server, over);
-      await untilExpired(admin, server);
-      overwrite(admin, second);
-      await untilExpired(server);
-    } finally {
-      await appliance.stop();
-    }
   });
 
   test('only one of the two settings, or a pair that does not match, is exit code 78', async () => {

@@ -8,7 +8,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import * as oauth from 'oauth4webapi';
 import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -249,53 +249,5 @@ describe('curl', { skip: !hasCurl && 'curl is not installed' }, () => {
     const { access_token } = JSON.parse(body);
     const read = await curl('-H', `Authorization: Bearer ${access_token}`, `${url}/v1/detections/${textId}`);
     assert.deepEqual([read.status, JSON.parse(read.body).id], [200, textId]);
-  });
-});
-
-describe('compressed pages', () => {
-  const target = () => `${url}/v1/detections/changes?since=${since}&limit=1000`;
-  let plain: unknown;
-  before(async () => {
-    const rows = Array.from({ length: 20 }, () => newRow({ article_headline: 'Größe' }));
-    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
-    const headers = { authorization: `Bearer ${appliance.key}`, 'accept-encoding': 'identity' };
-    const answer = await fetch(target(), { headers });
-    assert.equal(answer.headers.get('content-encoding'), null);
-    plain = JSON.parse(await answer.text());
-  });
-
-  /** Runs a program with the key and the URL in its environment. @returns its output */
-  async function outputOf(command: string, ...args: string[]): Promise<string> {
-    const env = { ...process.env, KEY: appliance.key, TARGET: target() };
-    const child = spawn(command, args, { env });
-    const [out, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
-    assert.equal(stderr, '');
-    return out;
-  }
-
-  for (const encoding of ['gzip', 'zstd'])
-    test(`fetch of Node decodes ${encoding}`, async () => {
-      const headers = { authorization: `Bearer ${appliance.key}`, 'accept-encoding': encoding };
-      const answer = await fetch(target(), { headers });
-      assert.equal(answer.headers.get('content-encoding'), encoding);
-      assert.deepEqual(JSON.parse(await answer.text()), plain);
-    });
-
-  test('curl --compressed decodes them', { skip: !hasCurl && 'curl is not installed' }, async () => {
-    const authorization = `Authorization: Bearer ${appliance.key}`;
-    const out = await outputOf(
-      'curl',
-      '-sS',
-      '--compressed',
-      '-w',
-      '\n%{size_download}',
-      '-H',
-      authorization,
-      target(),
-    );
-    const at = out.lastIndexOf('\n');
-    const body = out.slice(0, at);
-    assert.deepEqual(JSON.parse(body), plain);
-    assert.ok(Number(out.slice(at)) < Buffer.byteLength(body) / 3, 'the response must be compressed');
   });
 });

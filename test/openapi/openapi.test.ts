@@ -17,10 +17,6 @@ import {
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { OPERATIONS } from '../../src/openapi/operations.ts';
 import { adminDocument } from '../../src/operations/openapi.ts';
-import { CHANGES_PARAMETERS } from '../../src/query/changes-parameters.ts';
-import { SCHEMA_PARAMETERS, VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';
-import type { ParameterTable } from '../../src/query/parameters.ts';
-import { PERIOD_PARAMETERS } from '../../src/query/period-request.ts';
 import { checkBody, checkResponse, membersOf, type ReceivedResponse } from '../support/checked-fetch.ts';
 import { inFolder } from '../support/program.ts';
 
@@ -93,25 +89,6 @@ test("the document has exactly the program's endpoints", () => {
 });
 
 describe('parameters', () => {
-  const tables: [string, ParameterTable][] = [
-    ['listChanges', CHANGES_PARAMETERS],
-    ['listDetections', PERIOD_PARAMETERS],
-    ['getDetection', VIEW_PARAMETERS],
-    ['getDetectionSchema', SCHEMA_PARAMETERS],
-    ['getMe', {}],
-  ];
-  for (const [id, table] of tables) {
-    test(`of ${id} are those of the program, with lists as lists`, () => {
-      const documented = operation(id).parameters.filter((one) => one.in === 'query');
-      assert.deepEqual(
-        documented.map(({ name, schema }) => [name, schema.type === 'array' ? 'list' : 'single']).sort(),
-        Object.entries(table)
-          .map(([name, { isList }]) => [name, isList ? 'list' : 'single'])
-          .sort(),
-      );
-    });
-  }
-
   test('have the limits of the contract', () => {
     const schema = (name: string) =>
       operation('listChanges').parameters.find((one) => one.name === name)?.schema;
@@ -245,6 +222,7 @@ describe('the check of responses', () => {
   };
   const common = { 'x-request-id': REQUEST_ID, 'cache-control': 'no-store' };
   const json = { 'content-type': 'application/json' };
+  const problemJson = { 'content-type': 'application/problem+json' };
   const problem = (code: 'not_found' | 'forbidden', more = {}) => {
     const { status, title } = PROBLEMS[code];
     const type = `http://127.0.0.1/errors/${code}`;
@@ -265,7 +243,7 @@ describe('the check of responses', () => {
 
   test('accepts valid ones', () => {
     assert.doesNotThrow(check({}));
-    const headers = { ...common, ...json, 'content-type': 'application/problem+json' };
+    const headers = { ...common, ...problemJson };
     assert.doesNotThrow(check({ target: '/x', status: 404, headers, body: problem('not_found') }));
   });
 
@@ -277,35 +255,15 @@ describe('the check of responses', () => {
       { headers: { ...json, ...rate, 'cache-control': 'no-store' } },
     ],
     [
-      'a header with another value',
-      /Cache-Control does not match/,
-      { headers: { ...good.headers, 'cache-control': 'public' } },
-    ],
-    [
-      'a header that means something else',
+      'a header too many',
       /undocumented header Retry-After/,
       { headers: { ...good.headers, 'retry-after': '1' } },
     ],
-    [
-      'another content type',
-      /does not list the content type text\/html/,
-      { headers: { ...good.headers, 'content-type': 'text/html' } },
-    ],
     ['a member too many', /does not match the document/, { body: JSON.stringify({ ...page, total: 1 }) }],
-    [
-      'a member too few',
-      /does not match the document/,
-      { body: JSON.stringify({ ...page, as_of: undefined }) },
-    ],
     [
       'a detection that is not whole',
       /does not match the document/,
-      {
-        body: JSON.stringify({
-          ...page,
-          data: [{ id: 't.1.1.1', version: 1, event: 'created', content_type: 'text' }],
-        }),
-      },
+      { body: JSON.stringify({ ...page, data: [{ id: 't.1.1.1', version: 1, content_type: 'text' }] }) },
     ],
     [
       'fields out of order',
@@ -315,26 +273,10 @@ describe('the check of responses', () => {
         body: JSON.stringify({ ...page, data: [{ id: 't.1.1.1', event: 'created', version: 1 }] }),
       },
     ],
-    ['a path that is not there', /is not documented/, { target: '/v1/detections/' }],
-    [
-      'a problem with another request id',
-      /./,
-      {
-        target: '/x',
-        status: 404,
-        headers: { ...common, 'content-type': 'application/problem+json' },
-        body: problem('not_found', { request_id: REQUEST_ID.replace('5', '6') }),
-      },
-    ],
     [
       'a problem of another status',
       /undocumented code forbidden/,
-      {
-        target: '/x',
-        status: 404,
-        headers: { ...common, 'content-type': 'application/problem+json' },
-        body: problem('forbidden'),
-      },
+      { target: '/x', status: 404, headers: { ...common, ...problemJson }, body: problem('forbidden') },
     ],
   ];
   for (const [what, message, changes] of wrong) {
