@@ -1,6 +1,7 @@
 /** Writes answers, with the headers that every one has, and the rate-limit headers once a credential was verified. */
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
+import { releaseMemory } from '../release-memory.ts';
 import type { Exchange } from './exchange.ts';
 import { sendFile } from './file-body.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
@@ -22,7 +23,7 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   else {
     // One system call for the head and all pieces, without copying them.
     response.cork();
-    for (const piece of body) response.write(piece);
+    for (const piece of body) response.write(piece, () => releaseMemory(piece));
     response.uncork();
     response.end();
   }

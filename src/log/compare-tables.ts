@@ -96,8 +96,7 @@ function compareTable({ db, made, findings }: CompareOptions, spec: TableSpec): 
 }
 
 function checkTexts(db: Database, table: string, findings: ScrubFindings): void {
-  const position = table === 'stream_row' ? 'position' : '0 AS position';
-  const sql = `SELECT place, ${position}, CAST(body AS BLOB) AS body, checksum FROM main.${table}`;
+  const sql = `SELECT place, CAST(body AS BLOB) AS body, checksum FROM main.${table}`;
   for (const text of db.prepare<unknown[], StoredText>(sql).iterate()) {
     try {
       requireChecksum(text);

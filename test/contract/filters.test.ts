@@ -21,9 +21,24 @@ function row(content_type: ContentType, article_id: number, more: TestRow['row']
 const server = await sharedServer();
 server.store.deliver(
   [
-    row('text', 1, { strength_score: 24.4, article_publisher_id: 5, article_domain: 'example.com' }),
-    row('text', 2, { strength_score: 25, article_publisher_id: 6, article_domain: 'example.org' }),
-    row('text', 3, { strength_score: 50, article_publisher_id: null, article_domain: null }),
+    row('text', 1, {
+      strength_score: 24.4,
+      article_publisher_id: 5,
+      article_domain: 'example.com',
+      source_id: 'plumless',
+    }),
+    row('text', 2, {
+      strength_score: 25,
+      article_publisher_id: 6,
+      article_domain: 'example.org',
+      source_id: 'buckeroo',
+    }),
+    row('text', 3, {
+      strength_score: 50,
+      article_publisher_id: null,
+      article_domain: null,
+      source_id: 'a"\\b',
+    }),
     row('text', 4, { strength_score: 75, article_publisher_id: 5, article_print: true }),
     row('text', 5, { strength_score: 95, source_id: 'urn:x', subscription_id: 7002 }),
     row('image', 6, { strength_score: 29.4, article_publisher_id: 5 }),
@@ -160,6 +175,9 @@ test('print: true is only print articles, false everything else; images are neve
 test('source_id: exact match, at most 200 characters', async () => {
   assert.deepEqual(await articles('source_id=urn:x'), [5]);
   assert.deepEqual(await articles('source_id=urn'), []);
+  // Both have the same CRC-32, which stream rows store.
+  assert.deepEqual([await articles('source_id=plumless'), await articles('source_id=buckeroo')], [[1], [2]]);
+  assert.deepEqual(await articles(`source_id=${encodeURIComponent('a"\\b')}`), [3]);
   assert.deepEqual(await articles(`source_id=${'x'.repeat(200)}`), []);
   assert.match(await refused(`source_id=${'x'.repeat(201)}`), /^source_id: must not exceed 200/);
 });

@@ -62,7 +62,7 @@ describe('damage is found', () => {
       [
         'a row of the stream too many',
         changed(`INSERT INTO stream_row SELECT place + 500000, position, version, publisher_id, domain, band, score,
-          print, source_id, article_id, body, checksum FROM stream_row ORDER BY place LIMIT 1`),
+          print, source_hash, article_id, body, checksum FROM stream_row ORDER BY place LIMIT 1`),
         'row too many',
         1,
         /^stream_row place/,
@@ -167,7 +167,7 @@ describe('damage is found', () => {
     assert.match(less['index disagrees']?.first ?? '', /row \d+ missing from index stream_row_by_position/);
     const more = await found(() => {
       changed(`INSERT INTO stream_row SELECT ${FIRST + 500_000}, 1, version, publisher_id, domain, band, score, print,
-        source_id, article_id, body, checksum FROM stream_row LIMIT 1`)();
+        source_hash, article_id, body, checksum FROM stream_row LIMIT 1`)();
       withoutIndex(`DELETE FROM stream_row WHERE place = ${FIRST + 500_000}`)();
     });
     assert.match(more['index disagrees']?.first ?? '', /wrong # of entries in index stream_row_by_position/);
