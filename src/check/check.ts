@@ -196,18 +196,11 @@ function outcomesOf(preseed: Preseed, access: Database | null, nowMs: number): O
 /** @throws Refused `configuration` as a start does */
 function ofEntries(seeds: Seeds, access: Database | null, nowMs: number): Outcome[] {
   using copy = openCopyInMemory(access, ACCESS_SCHEMA);
-  const { differences, replaced } = createMissing(copy, seeds, nowMs);
+  const { differences } = createMissing(copy, seeds, nowMs);
+  if (differences.length === 0) return [];
   const differ = warn(
     `existing entries differ from the configuration, which does not change them: ${differences.join('; ')}`,
     'Update the configuration file; see: wirewatch manual preseeding',
   );
-  return [
-    ...(differences.length > 0 ? [differ] : []),
-    ...replaced.map(({ id, place }) =>
-      warn(
-        `key ${id} still works, although ${place} now has another key`,
-        `Once its client has the new key: wirewatch key revoke ${id}`,
-      ),
-    ),
-  ];
+  return [differ];
 }

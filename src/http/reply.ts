@@ -11,10 +11,7 @@ const BEARER = ['WWW-Authenticate', 'Bearer'];
 /** All its answers, problems too, carry `Pragma: no-cache` (RFC 6749, 5.1). */
 export const TOKEN_PATH = '/oauth/token';
 
-/**
- * @param closing whether the connection ends with this answer, since the server is stopping
- * @returns null once everything is written; for a file, a promise that rejects when it cannot be sent
- */
+/** @param closing whether the connection ends with it; @returns for a file, a promise that rejects when it fails */
 export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean): Promise<void> | null {
   const { response } = exchange;
   const { body } = answer;
@@ -33,7 +30,7 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   return null;
 }
 
-/** Writes the head of an answer, with the length of its body. @param closing as of {@link sendAnswer} */
+/** Writes the head of an answer, with the length of its body. */
 export function writeHead(
   { response, request_id, path, rate, cors }: Exchange,
   answer: Answer,
@@ -77,7 +74,6 @@ export function problemAnswer(
   };
 }
 
-/** Of the body as sent. */
 export function byteLength(body: Answer['body']): number {
   if (typeof body === 'string') return Buffer.byteLength(body);
   if ('handle' in body) return body.bytes;

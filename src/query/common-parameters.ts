@@ -146,10 +146,7 @@ const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: s
   ['article_id', 'article_id = @article_id'],
 ];
 
-/**
- * The filters as SQL, which fits the tables of stream rows and of current detections. Values are always bound; the text
- * depends only on which filters are sent.
- */
+/** Conditions on stream rows and current detections; the text depends only on which filters are sent. */
 export function filterSql(filters: DetectionFilters): FilterSql {
   let sql = '';
   const values: Record<string, SqlValue> = {};

@@ -58,7 +58,7 @@ export const OPEN_POINTS: readonly Rule[] = [
   ]),
   ...rules('Open: headers, limits, errors', [
     'OPTIONS is 405 | every-answer | a wrong method on an existing path is 405 with Allow',
-    'photos answer GET alone | photo | only GET is answered: HEAD, OPTIONS and the rest are 405',
+    'photos answer GET alone | every-answer | a wrong method on an existing path is 405 with Allow',
     'RateLimit-Limit, -Policy, -Remaining, -Reset as in the draft | every-error | limits: 120 requests per minute and key, unless the operator set another',
     'Retry-After is the reset | pipeline | over the rate, Retry-After is the reset, and the whole rate is there after it',
     'a token shares the rate of its key | token-grant | reads what its key reads, and shares its request rate',

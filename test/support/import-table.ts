@@ -34,7 +34,7 @@ export const ROOMS = listed({
   'version.ts': '',
   'wakeable-timer.ts': '',
   detection: 'bounded-map.ts seal.ts',
-  limits: 'addresses.ts bounded-map.ts counted.ts pace.ts refused.ts store time.ts',
+  limits: 'addresses.ts bounded-map.ts counted.ts pace.ts refused.ts time.ts',
   config:
     'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts time-zone.ts time.ts',
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
@@ -64,7 +64,7 @@ export const ROOMS = listed({
   'tools/lab': `
     addresses.ts admin appliance.ts auth clock.ts config detection error-codes.ts http ingest limits log
     operations query refused.ts store time.ts tools/generate windows`,
-  openapi: 'auth detection error-codes.ts http query',
+  openapi: 'auth detection error-codes.ts http',
   http: `
     addresses.ts auth clock.ts config counted.ts detection error-codes.ts health limits logger.ts pace.ts
     printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,

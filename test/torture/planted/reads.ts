@@ -97,8 +97,6 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     '[-queues.delete(keyId);\n    -]if': 'each key has one place in the queue',
     '[-postponed > 0-]{+false+}': 'connections are accepted before pages are read',
     '[-performance.now() < endMs-]{+true+}': 'a turn ends after a large page',
-    '>= [-PAGES_PER_KEY_MAX-]{+Infinity+}': 'the pages of a key are bounded',
-    '[-size >= pagesMax-]{+false+}': 'the pages of all keys are bounded',
     '[-&& postponed < ARRIVALS_MAX-]': 'pages are read while connections arrive',
   }),
   ...faultsIn('http/body.ts', 'timers', { '[-clearTimeout(timer);-]': 'a received body has no timer' }),
