@@ -77,19 +77,14 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     if (isNew) behindSinceMs ??= now();
     lookedMs = performance.now();
     const isFirst = shipper === null || isDamaged;
-    if (shipper === null) {
-      const place = await options.open();
-      await refuseEmptied(place, folder);
-      shipper = new Shipper(place, folder);
-    }
+    shipper ??= new Shipper(await options.open(), folder);
+    // A share that is not mounted must not be filled.
+    if (isFirst) await refuseEmptied(shipper.place, folder);
     void verify(shipper).catch((error) => {
       options.log('warn', 'cannot verify the copy', { to, reason: reasonOf(error) });
     });
-    // Not within a call that writes; and a share that is not mounted must not be filled.
-    if (isDamaged) {
-      await refuseEmptied(shipper.place, folder);
-      shipper.noteDamage();
-    }
+    // Not within a call that writes.
+    if (isDamaged) shipper.noteDamage();
     isDamaged = false;
     // Before the end of the log is found.
     const access = !isFirst && change === options.accessChange() ? null : findAccess(folder);

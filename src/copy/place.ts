@@ -37,13 +37,13 @@ export class Unreachable extends Error {
   override readonly name = 'Unreachable';
 }
 
-/** The settings of `[copy]` that say how a place is reached. */
+/** The settings of `[copy]` that say how a bucket is reached. */
 export interface PlaceSettings {
-  /** Of an S3 service other than Amazon's; null: Amazon's. */
-  readonly endpoint: string | null;
+  /** Of an S3 service other than Amazon's; '': Amazon's. */
+  readonly endpoint: string;
   readonly region: string;
-  /** A file with the access key in its first line and the secret in its second; null: the usual environment variables. */
-  readonly credentials: string | null;
+  /** A file with the access key in its first line and the secret in its second; '': the usual environment variables. */
+  readonly credentials: string;
 }
 
 const NAME = /^[a-z0-9_-][a-z0-9._-]*(?:\/[a-z0-9_-][a-z0-9._-]*)*$/;

@@ -47,10 +47,12 @@ import { noteKept } from '../store/role.ts';
 import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { cutLog, Given, type Replaced, replacedHistory } from './discarded.ts';
-import type { Source } from './source.ts';
+import type { Place } from './place.ts';
+import { loadCopy } from './source.ts';
 
 export interface RestoreOptions {
-  readonly source: Source;
+  /** With a copy. */
+  readonly source: Place;
   readonly data: string;
   /** Whether an existing installation is moved aside. */
   readonly replace: boolean;
@@ -244,9 +246,8 @@ type AccessCounts = Pick<NewState, 'accounts' | 'keys'> & { readonly state_ms: n
  */
 async function makeNewState(options: RestoreOptions, stage: DataFolder, live: DataFolder): Promise<NewState> {
   const { source, untilMs, onProgress } = options;
-  const copy = await source.load(stage, onProgress);
-  const last = findTail(stage.log).last;
-  const copied = copy === null || untilMs !== null ? null : { copy, last };
+  const copy = await loadCopy(source, stage, onProgress);
+  const copied = untilMs !== null ? null : { copy, last: findTail(stage.log).last };
   const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
   const access =
     options.standby === true ? accessOfSource(stage, live) : makeAccess(stage, live, options.now());
