@@ -4,6 +4,7 @@
  * A place holds objects that never change once they exist. Whether one may be created is decided by the place, so that two
  * machines never both believe that they wrote it.
  */
+import { join, sep } from 'node:path';
 
 /** Names are those that {@link isName} accepts; any other is an error of the program. */
 export interface Place {
@@ -31,6 +32,17 @@ export const isBucket = (to: string) => to.startsWith('s3://');
 
 /** The folder of a place; null: it is a bucket, or none is set. */
 export const placeFolder = (to: string) => (to === '' || isBucket(to) ? null : to);
+
+/**
+ * Which folder of an installation has a place in it that would harm it, since ingest moves files away, or it would be among
+ * the installation's own; null: none.
+ * @param to absolute, or a bucket
+ */
+export function folderAround(to: string, { data, drop }: { data: string; drop: string }): string | null {
+  const isIn = (folder: string) => to === folder || to.startsWith(folder + sep);
+  if (isIn(drop)) return 'drop';
+  return to === data || isIn(join(data, 'log')) ? 'data' : null;
+}
 
 /** The place cannot be reached now, or its answer is not known: trying again may help. */
 export class Unreachable extends Error {

@@ -74,7 +74,7 @@ export const ROOMS = listed({
   'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
   'appliance.ts': `
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest
-    limits log logger.ts openapi operations own-process.ts prepare-access.ts refused.ts store time.ts`,
+    limits log logger.ts openapi operations prepare-access.ts refused.ts store time.ts`,
   'appliance-ingest.ts': `
     admin auth bounded-map.ts config copy health http ingest logger.ts operations pace.ts seal.ts store
     time.ts version.ts`,
