@@ -9,7 +9,7 @@ import { preseed as createMissing, type Seeds } from '../auth/preseed.ts';
 import type { Config } from '../config/load.ts';
 import type { Preseed } from '../config/preseed.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
-import { openTried, placeSettings } from '../copy/open-place.ts';
+import { openTried } from '../copy/open-place.ts';
 import { freeText } from '../counted.ts';
 import { readStatus, type Status } from '../operations/status.ts';
 import { Refused, reasonOf } from '../refused.ts';
@@ -74,7 +74,7 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
 /** Creates, lists, reads and deletes a small object there. */
 async function checkPlace(copy: Config['copy']): Promise<Outcome> {
   try {
-    await openTried(copy.to, placeSettings(copy));
+    await openTried(copy.to, copy);
     return ok(copy.to);
   } catch (error) {
     return bad(

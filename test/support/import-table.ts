@@ -75,9 +75,9 @@ export const ROOMS = listed({
   'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
   'appliance.ts': `
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest
-    limits log logger.ts openapi operations own-process.ts prepare-access.ts refused.ts store time.ts`,
+    limits log logger.ts openapi operations prepare-access.ts refused.ts store time.ts`,
   'appliance-ingest.ts': `
-    admin auth bounded-map.ts config copy health http ingest logger.ts operations pace.ts seal.ts store
+    admin auth bounded-map.ts config health http ingest logger.ts operations pace.ts seal.ts store
     time.ts version.ts`,
   cli: `
     appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports health
