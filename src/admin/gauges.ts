@@ -10,7 +10,6 @@ import { ALERT_NAMES, isPageWorthy } from '../health/alert-texts.ts';
 import type { Monitor } from '../health/monitor.ts';
 import { accountUsageId, type DailyRows } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
-import { FINDING_KINDS, findingKinds } from '../log/scrub-findings.ts';
 import type { Status } from '../operations/status.ts';
 import { openDatabase } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -76,11 +75,10 @@ const OF_STATUS: Gauges<Status> = {
   ],
   'wirewatch_database_bytes{database}': [
     'Size of a database file.',
-    ({ database }) => byDatabase(database.bytes, database.access_bytes),
-  ],
-  'wirewatch_wal_bytes{database}': [
-    "Size of a database's write-ahead log.",
-    ({ database }) => byDatabase(database.wal_bytes, database.access_wal_bytes),
+    ({ database }) => [
+      [database.bytes, 'detections'],
+      [database.access_bytes, 'access'],
+    ],
   ],
   'wirewatch_disk_free_bytes{folder}': [
     'Free space for the appliance on the disk of a folder.',
@@ -90,7 +88,6 @@ const OF_STATUS: Gauges<Status> = {
     'When detections.db was last compared with its log.',
     ({ scrub }) => secondsOf(scrub?.at),
   ],
-  'wirewatch_verify_findings{kind}': ['Findings of that comparison, by kind.', findings],
   wirewatch_copy_entries_behind: [
     'Entries of the log that the copy lacks.',
     ({ copy }) => (typeof copy?.entries_behind === 'number' ? [[copy.entries_behind]] : []),
@@ -167,18 +164,6 @@ function windows({ exports, database }: Status): Reading {
     const counts = Object.entries({ done, failed, missing, abandoned });
     return counts.map(([status, value]) => [value, name, status] as const);
   });
-}
-
-function byDatabase(detections: number, access: number): Reading {
-  return [
-    [detections, 'detections'],
-    [access, 'access'],
-  ];
-}
-
-function findings({ scrub }: Status): Reading {
-  const kinds = findingKinds().filter((kind) => FINDING_KINDS[kind].of !== 'secret');
-  return kinds.map((kind) => [scrub?.found.find((one) => one.kind === kind)?.count ?? 0, kind]);
 }
 
 interface Accounts {

@@ -96,7 +96,8 @@ async function answerInLines(
   response.end(`{"${told.status === 200 ? 'outcome' : 'problem'}":${told.body}}\n`);
 }
 
-function refusedOf(error: unknown): Refused {
+/** A refusal as a value; any other error is thrown. */
+export function refusedOf(error: unknown): Refused {
   if (error instanceof Refused) return error;
   throw error;
 }

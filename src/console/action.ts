@@ -1,9 +1,9 @@
-/** Actions: button, form or confirmation, result. All of it is made from the table of operations (operations/forms.ts). */
+/** Actions: button, form or confirmation, result. All of it is made from the table of operations (operations/table.ts). */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Action, Outcome, Question } from '../admin/console/api.ts';
-import type { OperationForm } from '../operations/forms.ts';
+import type { OperationForm } from '../operations/table.ts';
 import { commandWords } from './command-line.ts';
 import { clock, count, dayName, windowTime } from './format.ts';
 import { enteredIn, inputs, type Option, operationFields, type Texts } from './forms.ts';

@@ -20,12 +20,12 @@ const OUTCOMES: Readonly<Record<FileOutcome, readonly [MarkName, string]>> = {
   refused: ['warning', 'refused'],
 };
 
-export function outcome(of: FileOutcome): VNode {
+function outcome(of: FileOutcome): VNode {
   return state(...OUTCOMES[of]);
 }
 
 /** Those that were not applied. */
-export const NOT_APPLIED = 'failed,refused';
+const NOT_APPLIED = 'failed,refused';
 
 export function Files({ route }: { route: Route }): VNode {
   const [opened, setOpened] = useState<number | null>(null);

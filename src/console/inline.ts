@@ -1,7 +1,7 @@
 /** What is shown within a line: states, times, and content of an export, which is always inserted as text. */
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
-import { instant, isThisMachine, shown, span } from './format.ts';
+import { instant, shown, span } from './format.ts';
 import { useNow } from './server.ts';
 
 export type Children = ComponentChildren;
@@ -56,10 +56,10 @@ export function when(at: string): VNode {
   return html`<time datetime=${at}>${instant(Date.parse(at))}</time>`;
 }
 
-/** An address from an export: a link if it is http(s) to another machine, else text. The link sends no referrer. */
+/** An address from an export: a link if it is http(s), else text. The link sends no referrer. */
 export function outside(href: string | null, otherwise = ''): VNode {
   const text = foreign(href ?? otherwise);
-  if (href === null || !/^https?:\/\//i.test(href) || isThisMachine(href)) return text;
+  if (href === null || !/^https?:\/\//i.test(href)) return text;
   return html`<a href=${href} target="_blank" rel="noreferrer noopener">${text}</a>`;
 }
 

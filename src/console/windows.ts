@@ -22,32 +22,22 @@ import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
 import { cellsOf, KEYS, LETTERS, sample, WindowGrid } from './window-map.ts';
 
-const SHADES = [
-  ['state', 'State'],
-  ['rows', 'Rows'],
-] as const;
 const LEGEND = ['d', 'e', 'f', 'h', 'm', 'l', 'a', '-'] as const;
 
 export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const reading = useReading<WindowMap>('/console/windows', ['windows']);
   const name: ExportName = EXPORT_NAMES.find((one) => one === parameters.get('export')) ?? EXPORT_NAMES[0];
-  const by = parameters.get('by') === 'rows' ? 'rows' : 'state';
   const start = parameters.get('window');
-  const here = (more: Record<string, string>) => linkTo('windows', { export: name, by, ...more });
+  const here = (more: Record<string, string>) => linkTo('windows', { export: name, ...more });
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>
     ${read(reading, (map) => {
       const labels = EXPORT_NAMES.map((one) => [one, exportLabel(map, one)] as const);
       return html`<${OpenList} map=${map} />
       <div class="row bar">
         <div class="narrow">${choice('Export', name, labels, (one) => go(here({ export: one }), true))}</div>
-        ${choice('Shade by', by, SHADES, (one) => go(here({ by: one }), true))}
-        ${
-          by === 'rows'
-            ? soft(['Fewer rows ', sample('d', [1, 2, 4, 8]), ' more rows'])
-            : LEGEND.map((letter) => soft([sample(letter), LETTERS[letter][0]]))
-        }
+        ${LEGEND.map((letter) => soft([sample(letter), LETTERS[letter][0]]))}
       </div>
-      <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(map, one, by)}</div>`)}</div>
+      <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(map, one)}</div>`)}</div>
       ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`;
     })}`;
 }
@@ -58,14 +48,14 @@ function exportLabel({ exports, open }: WindowMap, name: ExportName): string {
   return own === 0 ? name : `${name}, ${count(own)} open`;
 }
 
-function exportMap(map: WindowMap, name: ExportName, by: string): VNode {
+function exportMap(map: WindowMap, name: ExportName): VNode {
   if (!map.exports[name].enabled)
     return panel(name, html`<p class="empty">This export is switched off in the settings.</p>`);
   const onChoose = (startMs: number) => {
     const window = new Date(startMs).toISOString().replace('.000', '');
-    go(linkTo('windows', { export: name, by, window }));
+    go(linkTo('windows', { export: name, window }));
   };
-  const grid = html`<${WindowGrid} map=${map} name=${name} byRows=${by === 'rows'} onChoose=${onChoose} />`;
+  const grid = html`<${WindowGrid} map=${map} name=${name} onChoose=${onChoose} />`;
   return panel(name, grid, { aside: html`<span class="soft keys">${KEYS}</span>` });
 }
 

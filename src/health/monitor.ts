@@ -71,8 +71,6 @@ interface Ledger {
 
 /** Checks at once, then every second until it is closed. */
 export class Monitor {
-  /** Called when an alert opens, closes or changes its detail. */
-  onChange: () => void = () => {};
   readonly #options: MonitorOptions;
   readonly #access: FileReader;
   #reader: Database | null = null;
@@ -134,7 +132,7 @@ export class Monitor {
     return { ...situation, newest_done: isRead ? newest_done : NOTHING_DONE, alerts };
   }
 
-  /** Checks, and reports what has opened and closed: in the log, to the alert command, to the console. */
+  /** Checks, and reports what has opened and closed: in the log, and to the alert command. */
   #report(): void {
     const nowMs = this.#options.now();
     if (isDue(this.#probedAt, PROBE_EVERY_MS, nowMs)) {
@@ -147,7 +145,6 @@ export class Monitor {
     if (text === this.#reported) return;
     this.#reported = text;
     this.#logChanges(alerts);
-    this.onChange();
   }
 
   /** Has the disks checked with the next check, as after a write that failed. */

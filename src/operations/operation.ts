@@ -4,7 +4,7 @@
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
-import type { Link } from '../auth/console-sessions.ts';
+import type { Ticket } from '../auth/console-sessions.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
@@ -72,7 +72,9 @@ export interface Context {
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
   readonly tell: (progress: string) => void;
   /** Has the appliance remember a link into its console. */
-  readonly remember: (link: Link) => void;
+  readonly remember: (link: Ticket) => void;
+  /** Has the appliance end all sessions and links of its console. */
+  readonly endSessions: () => void;
   /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
   readonly deny: (denied: Denied) => boolean;
 }
@@ -165,6 +167,17 @@ export const act = describing('act');
 /** Changes nothing. */
 export const reading = describing('read');
 
+const DEFAULTS = {
+  help: null,
+  operands: [],
+  creates: false,
+  hasCommand: true,
+  readsDrop: false,
+  form: null,
+  result: Type.Unknown(),
+  colours: {},
+};
+
 function describing(kind: Operation['kind']) {
   return <const Own extends Members = Record<never, never>, Value = unknown>(
     name: string,
@@ -173,20 +186,12 @@ function describing(kind: Operation['kind']) {
     const { members = {} as Own, job, question, text } = description;
     const values = (given: unknown) => readMembers(members, given);
     return {
+      ...DEFAULTS,
+      ...description,
       name,
       kind,
-      summary: description.summary,
-      help: description.help ?? null,
       members,
-      operands: description.operands ?? [],
-      examples: description.examples,
-      creates: description.creates ?? false,
-      hasCommand: description.hasCommand ?? true,
-      readsDrop: description.readsDrop ?? false,
       asks: question !== undefined,
-      form: description.form ?? null,
-      result: description.result ?? Type.Unknown(),
-      colours: description.colours ?? {},
       job: job === undefined ? null : (given) => job(values(given)),
       question: (context, given) => question?.(context, values(given)) ?? null,
       run: async (context, given) => description.run(context, values(given)),

@@ -113,9 +113,7 @@ export async function readStatus(sources: StatusSources) {
     disks: await disksOf(diskFolders(config)),
     database: {
       bytes: sizeOf(folder.detections),
-      wal_bytes: sizeOf(`${folder.detections}-wal`),
       access_bytes: sizeOf(folder.access),
-      access_wal_bytes: sizeOf(`${folder.access}-wal`),
       log_bytes: orElse(0, () => bytesOf(listSegments(folder.log))),
       /** Rows of all streams: versions of detections. */
       versions,

@@ -9,7 +9,6 @@ import type {
   FilesPage,
   Jobs,
   OpenWindow,
-  OperationsPage,
   Overview,
   Session,
   Trends,
@@ -17,17 +16,15 @@ import type {
   WindowLetter,
   WindowMap,
 } from '../../src/admin/console/api.ts';
-import { operationForms } from '../../src/operations/forms.ts';
 import type { Job } from '../../src/operations/jobs.ts';
+import { operationForms } from '../../src/operations/table.ts';
 import {
   auditEntries,
-  CURL,
   customers,
   detection,
   detectionDetail,
   HOSTILE,
   iso,
-  operations,
 } from './console-list-responses.ts';
 
 const MINUTE_MS = 60_000;
@@ -43,12 +40,7 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
   const map = windowMap(nowMs);
   const files = failedFiles(map);
   const detections = Array.from({ length: 30 }, (_, index) => detection(nowMs, index));
-  const page: DetectionsPage = {
-    detections,
-    next: 'cursor',
-    searched_to: iso(nowMs - 7 * DAY_MS),
-    curl: CURL,
-  };
+  const page: DetectionsPage = { detections, next: 'cursor', searched_to: iso(nowMs - 7 * DAY_MS) };
   const filesPage: FilesPage = { files, next: null };
   return {
     '/console/session': session(nowMs),
@@ -61,7 +53,6 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
     '/console/detections/search': page,
     '/console/detections/one': detectionDetail(nowMs, detections[0] ?? detection(nowMs, 0)),
     '/console/history/audit': { entries: auditEntries(nowMs), next: 'more' } satisfies AuditPage,
-    '/console/history/operations': { entries: operations(nowMs), next: null } satisfies OperationsPage,
     '/console/manual': { topics: [{ name: 'alerts', title: 'every alert', excerpt: '' }] },
     '/console/manual/alerts': {
       name: 'alerts',
@@ -268,9 +259,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     disks: [{ of: 'data', folder: 'data', free_bytes: 41_000_000_000, bytes: 500_000_000_000, low: false }],
     database: {
       bytes: 12_400_000_000,
-      wal_bytes: 4_000_000,
       access_bytes: 200_000,
-      access_wal_bytes: 0,
       log_bytes: 1_900_000_000,
       versions: 14_902_113,
       unreadable: null,

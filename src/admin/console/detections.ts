@@ -29,7 +29,7 @@ import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
-import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
+import { DAY_MS, formatMs, formatSeconds, SECOND_MS } from '../../time.ts';
 import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
 
 /** A detection as clients see it, with `event` in the live stream. */
@@ -61,8 +61,6 @@ export interface DetectionsPage {
   readonly next: string | null;
   /** How far back a search has come: a step may find none and still have a `next`. */
   readonly searched_to: string | null;
-  /** The same call of the API, for `/bin/sh`; the key is `$WIREWATCH_KEY`. */
-  readonly curl: string;
 }
 
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
@@ -76,7 +74,7 @@ const SEARCHED_AT_ONCE = 200;
 const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
 /** The newest versions, the newest first; with `after`, only newer ones. `next` is never null here. */
-export function readLive(sources: Sources, { query }: Read, nowMs: number): string {
+export function readLive(sources: Sources, { query }: Read): string {
   const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...AFTER });
   const after = Number(readValues(parameters, AFTER).after ?? 0);
   if (!Value.Check(COUNT, after)) throw notNext();
@@ -89,12 +87,7 @@ export function readLive(sources: Sources, { query }: Read, nowMs: number): stri
   // The head is read before the rows: what is delivered in between is left to the next request.
   const through = Math.max(after, readStreamHead(db).position);
   const rows = newestRows(db, { after, through }, wanted, limit);
-  const since = { since: formatMs(nowMs - HOUR_MS) };
-  return page(textsOf(sources, rows), {
-    next: `${through}`,
-    searched_to: null,
-    curl: curl(sources, '/v1/detections/changes', parameters, since),
-  });
+  return page(textsOf(sources, rows), { next: `${through}`, searched_to: null });
 }
 
 function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
@@ -133,15 +126,11 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const selection = readValues(parameters, STREAM_PARAMETERS);
   const { limit } = readValues(parameters, LIMIT);
   const period = readPeriod(parameters, nowMs);
-  const call = curl(sources, '/v1/detections', parameters, {
-    from: formatSeconds(period.from),
-    to: formatSeconds(period.to),
-  });
   const db = sources.detections();
   const names = knownStreams(db, selection);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
-  if (from >= period.to) return page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
+  if (from >= period.to) return page([], { next: null, searched_to: formatSeconds(period.from) });
   const groups = Math.ceil(names.length / STREAMS_AT_ONCE);
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
@@ -174,7 +163,6 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   return page(texts, {
     next: nextOf(at),
     searched_to: formatSeconds(at === null ? period.from : (at.place?.second ?? at.end)),
-    curl: call,
   });
 }
 
@@ -262,7 +250,6 @@ export function readOne(sources: Sources, { query }: Read) {
     versions,
     next: nextOf(found.next),
     account: account && { id: account.id, name: account.name },
-    curl: `${CURL} '${sources.settings.base_url}/v1/detections/${id}'`,
   };
 }
 
@@ -281,19 +268,4 @@ function changedPaths(before: unknown, after: unknown, path = ''): string[] {
   return names
     .filter((name) => path !== '' || !ALWAYS_CHANGED.includes(name))
     .flatMap((name) => changedPaths(before[name], after[name], path === '' ? name : `${path}.${name}`));
-}
-
-const CURL = 'curl -sS -H "Authorization: Bearer $WIREWATCH_KEY"';
-
-/** The API call with the same filters. @param more parameters with another name or default in the console */
-function curl(
-  { settings }: Sources,
-  path: string,
-  parameters: Parameters,
-  more: Readonly<Record<string, string>>,
-): string {
-  const search = new URLSearchParams(more);
-  for (const [name, values] of parameters)
-    if (Object.hasOwn(SHARED_PARAMETERS, name)) for (const value of values) search.append(name, value);
-  return `${CURL} '${settings.base_url}${path}?${search}'`;
 }
