@@ -119,7 +119,6 @@ const OF_PROCESS: Gauges<{ readonly files: number | null }> = {
   ],
 };
 
-/** Every gauge, without its value. */
 export const GAUGES = Object.entries({ ...LIVE, ...OF_ACCOUNTS, ...OF_STATUS, ...OF_PROCESS }).map(
   ([key, [help]]) => {
     const [name = '', ...labels] = key.split(/[{,}]/).filter(Boolean);
@@ -127,10 +126,8 @@ export const GAUGES = Object.entries({ ...LIVE, ...OF_ACCOUNTS, ...OF_STATUS, ..
   },
 );
 
-/** @returns the values of now, by key */
 export async function readGauges(sources: GaugeSources): Promise<Map<string, Reading>> {
   const status = await sources.status();
-  // Null except on Linux.
   const files = await readdir('/proc/self/fd').catch(() => null);
   const read = <From>(gauges: Gauges<From>, of: From) =>
     Object.entries(gauges).map(([key, [, reading]]) => [key, reading(of)] as const);
@@ -186,7 +183,6 @@ function rowsToday({ accounts, dailyRows, now }: GaugeSources & Accounts): Readi
   return accounts.map((account) => [dailyRows.used('account', accountUsageId(account), now()), account.id]);
 }
 
-/** An account without requests has no value. */
 function lastRequests({ keys, keyUses }: GaugeSources & Accounts): Reading {
   const usedAt = new Map(keyUses.all().map(({ key_id, last_used_at }) => [key_id, last_used_at]));
   return [...Map.groupBy(keys, ({ account_id }) => account_id)].flatMap(([account, own]) => {

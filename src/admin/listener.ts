@@ -31,7 +31,6 @@ export interface AdminOptions extends Pick<GaugeSources, 'monitor' | 'dailyRows'
   readonly secret: Buffer;
   readonly conditions: Conditions;
   readonly operations: Operations;
-  /** Of the API. */
   readonly server: Pick<GaugeSources, 'connections' | 'certificateExpiresMs'>;
   readonly lab: ConsoleOptions['lab'];
   readonly log: Logger;
@@ -102,7 +101,6 @@ async function readStatus(operations: Operations): Promise<Status | null> {
 }
 
 interface Answers {
-  /** The host names that are accepted. */
   readonly names: () => readonly string[];
   readonly metrics: Metrics;
   readonly console: Console;

@@ -48,7 +48,6 @@ export async function answerRequest(
   response.end(told.body);
 }
 
-/** @returns null if it answers in lines, itself */
 export async function answerOperation(
   request: IncomingMessage,
   response: ServerResponse,

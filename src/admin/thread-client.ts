@@ -29,16 +29,13 @@ export interface OperationsOptions {
   readonly settings: OperationsSettings;
   readonly ingest: Pick<IngestClient, 'ask' | 'wake' | 'promote'>;
   readonly denials: Denials;
-  /** Called when access.db could not take what was denied. */
   readonly onDenied: () => void;
   /** Null unless it is a lab. @throws Refused */
   readonly lab: ((asked: AskLab) => Promise<unknown>) | null;
   readonly live: () => Live;
   /** Why detections.db must not be read now; null when it may. */
   readonly unreadable: () => string | null;
-  /** Called when the spare copy of access.db could not be brought up to date. */
   readonly onSpareStale: (reason: string) => void;
-  /** Called when something failed that was not refused. */
   readonly onFault: (fault: { readonly message: string; readonly isDamage: boolean }) => void;
 }
 

@@ -22,7 +22,6 @@ interface Asked {
   readonly live: Live;
 }
 
-/** A view of the console. */
 export interface AskView extends Asked {
   /** Behind `/console/`. */
   readonly path: string;
@@ -40,7 +39,6 @@ export interface AskOperation extends Asked {
   readonly way: Way;
   readonly by: Actor;
   readonly isQuestion?: boolean;
-  /** Whether the answer is the job that it begins, not its outcome. */
   readonly isAsync?: boolean;
 }
 
@@ -50,7 +48,6 @@ export interface OperationsCalls {
   view(ask: AskView): Told;
   /** Never rejects. */
   operate(ask: AskOperation): Told;
-  /** How far a request to the ingest thread has come. */
   ingestProgress(progress: Progress): void;
   /** Ends the thread and the processes that its jobs have begun. */
   stop(): void;
@@ -64,9 +61,7 @@ export interface MainCalls {
   promote(by: object): void;
   /** @throws Refused */
   lab(asked: AskLab): unknown;
-  /** A link into the console was made. */
   link(link: Ticket): void;
-  /** All sessions and links of the console end. */
   endSessions(): void;
   written(): void;
   /** The spare copy of access.db could not be brought up to date. */

@@ -130,7 +130,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       (tellAll) => operation.run(contextFor(ask, operation, tellAll), given),
     );
     if (ask.isAsync !== true) return JSON.stringify(outcomeDocument(await outcome));
-    // Its end is in the list of jobs.
     outcome.catch(() => {});
     return JSON.stringify(job);
   }

@@ -22,7 +22,6 @@ interface Series {
   readonly fromMs: number;
   readonly stepMs: number;
   readonly values: readonly number[];
-  /** What all of them come to. */
   readonly summary: string;
   readonly text: (value: number) => string;
 }
@@ -70,7 +69,6 @@ const COUNTS = [
   ['requests', 'Requests', 'requests'],
   ['refused', 'Refused requests', 'refused requests'],
 ] as const;
-/** Minutes in a step. */
 const STEP = 5;
 
 function ofMinutes(minutes: Overview['minutes']): Series[] {

@@ -21,11 +21,9 @@ import { Windows } from './windows.ts';
 interface View {
   readonly title: string;
   readonly show: (props: { readonly route: Route; readonly overview: Reading<OverviewAnswer> }) => VNode;
-  /** How many of its items need attention. */
   readonly badge?: (overview: OverviewAnswer) => number;
 }
 
-/** By their name in the address, in their order. */
 const VIEWS: Readonly<Record<string, View>> = {
   overview: { title: 'Overview', show: Overview, badge: ({ alerts }) => alerts.length },
   windows: { title: 'Windows', show: Windows, badge: ({ exports }) => missingIn(exports) },

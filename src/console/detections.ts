@@ -52,16 +52,9 @@ function ById(): VNode {
     ${isWrong && failed('Expected an id such as t.7001.12.345.')}</form>`;
 }
 
-const SHOWN_MAX = 200;
-
-/** Adds newer rows on top of those that were read before. */
-export function onTop(newer: DetectionsPage, { detections }: DetectionsPage): DetectionsPage {
-  return { ...newer, detections: [...newer.detections, ...detections].slice(0, SHOWN_MAX) };
-}
-
 function Live(of: Filters): VNode {
   const path = `/console/detections/live${queryOf(valuesOf(of))}`;
-  const reading = useReading<DetectionsPage>(path, ['detections'], onTop);
+  const reading = useReading<DetectionsPage>(path, ['detections']);
   const [held, setHeld] = useState<DetectionsPage | null>(null);
   useEffect(() => setHeld(null), [path]);
   const onHold = () => setHeld(held === null ? (reading.pages[0] ?? null) : null);
@@ -69,8 +62,12 @@ function Live(of: Filters): VNode {
   const hold = html`<button type="button" aria-pressed=${held !== null} onClick=${onHold}>${label}</button>`;
   const rows = (page: DetectionsPage) => {
     const [first] = held?.detections ?? [];
-    const waiting = first === undefined ? page.detections.length : page.detections.indexOf(first);
-    const newer = waiting < 0 ? `More than ${SHOWN_MAX} newer versions` : count(waiting, 'newer version');
+    const waiting =
+      first === undefined
+        ? page.detections.length
+        : page.detections.findIndex((one) => one.id === first.id && one.version === first.version);
+    const all = page.detections.length;
+    const newer = waiting < 0 ? `At least ${count(all, 'newer version')}` : count(waiting, 'newer version');
     const live = 'In the order of delivery, the newest first. New versions appear on top.';
     return html`<p class="soft live-note">${held === null ? live : `Held. ${newer} waiting.`}</p>
       ${detectionRows((held ?? page).detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}`;

@@ -10,7 +10,6 @@ import { useReading } from './server.ts';
 
 export type Option = readonly [value: string, text: string];
 
-/** A field of a form. */
 export interface Field {
   readonly name: string;
   readonly label: string;
@@ -176,7 +175,6 @@ export function filters({ route, fields, kept }: Filters, submit = 'Filter'): VN
   </form>`;
 }
 
-/** The filters in the address, for a query. */
 export function valuesOf({ route: { parameters }, fields }: Filters): Record<string, string | null> {
   return Object.fromEntries(fields.map(({ name, value = null }) => [name, parameters.get(name) ?? value]));
 }
@@ -190,7 +188,6 @@ interface ListOptions<Page, Row> extends Filters, Omit<TableOptions<Row>, 'rows'
   readonly rowsOf: (page: Page) => readonly Row[];
 }
 
-/** A panel with filters, and the rows that match. */
 export function useList<Page extends object, Row>(of: ListOptions<Page, Row>): VNode {
   const reading = useReading<Page>(of.path + queryOf(valuesOf(of)), of.topics);
   const rows = (_: Page, pages: readonly Page[]) =>

@@ -3,11 +3,9 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { AuditedChange, AuditPage } from '../admin/console/api.ts';
 import { actorText } from '../auth/actor.ts';
-import { choices, PERIOD, useList } from './forms.ts';
+import { PERIOD, useList } from './forms.ts';
 import { foreign, soft, value, when } from './inline.ts';
 import type { Route } from './route.ts';
-
-const SUBJECTS = ['installation', 'account', 'subscription', 'key', 'ingest', 'operation'];
 
 export function History({ route }: { route: Route }): VNode {
   return useList<AuditPage, AuditedChange>({
@@ -16,12 +14,7 @@ export function History({ route }: { route: Route }): VNode {
     path: '/console/history/audit',
     topics: ['customers', 'jobs'],
     route,
-    fields: [
-      ...PERIOD,
-      { name: 'actor', label: 'By' },
-      { name: 'subject', label: 'What', options: choices('anything', SUBJECTS) },
-      { name: 'id', label: 'Id' },
-    ],
+    fields: [...PERIOD, { name: 'words', label: 'Contains' }],
     rowsOf: ({ entries }) => entries,
     columns: [
       ['Time (UTC)', ({ at }) => when(at)],

@@ -17,7 +17,7 @@ import { WINDOW_MS } from '../time.ts';
 import { actionButton, actions } from './action.ts';
 import { Activity } from './activity.ts';
 import { following } from './customers.ts';
-import { detectionRows, onTop, titleOf } from './detections.ts';
+import { detectionRows, titleOf } from './detections.ts';
 import { bytes, clock, count, span, sum } from './format.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state } from './inline.ts';
 import { alertActions } from './offers.ts';
@@ -32,7 +32,7 @@ const FOLLOWERS = 5;
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
   const customers = useReading<Customers>('/console/customers', ['customers']);
-  const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
+  const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
   const week = useReading<Trends>('/console/trends?days=7', ['windows']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
@@ -61,7 +61,6 @@ function all(view: string, text: string): VNode {
   return html`<a href=${linkTo(view)}>${text}</a>`;
 }
 
-/** Windows without data, of both exports or of one. */
 export function missingIn(exports: Answer['exports'], names: readonly ExportName[] = EXPORT_NAMES): number {
   return sum(names.flatMap((name) => Object.values(exports[name].not_read)));
 }
@@ -130,7 +129,6 @@ function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string
   return reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
 }
 
-/** The four answers, each a link to more. */
 function tiles(
   of: Answer,
   windows: Reading<WindowMap>,
@@ -179,7 +177,6 @@ function tiles(
   </div>`;
 }
 
-/** On this page. */
 const ALERTS = '#alerts';
 
 type Answered = readonly [answer: Children, more: Children];
@@ -228,7 +225,6 @@ function exportLines(name: ExportName, exports: Answer['exports']): VNode {
     ${late !== null && html`<p class="soft">Read ${span(late * 1000)} after it ended</p>`}`;
 }
 
-/** @param end the end of the newest window */
 function newestRead(end: string): VNode {
   const endMs = Date.parse(end);
   const times = `${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC`;
@@ -261,7 +257,7 @@ function followers(customers: Customers): VNode {
 
 function newest({ detections }: DetectionsPage): VNode {
   const empty = 'None yet. They appear as export files are read.';
-  return detectionRows(detections.slice(0, NEWEST), 'Newest detections', empty);
+  return detectionRows(detections, 'Newest detections', empty);
 }
 
 function ingest({ ingest: of, health }: Answer): VNode {

@@ -43,7 +43,6 @@ function request(path: string, init: RequestInit): Promise<Response> {
   });
 }
 
-/** @throws Failure */
 async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
   const response = await request(path, init);
   const date = Date.parse(response.headers.get('date') ?? '');
@@ -126,18 +125,15 @@ export class Reading<Answer extends object> {
   pages: readonly Answer[] = [];
   failure: Failure | undefined;
   isReading = false;
-  /** Repeats the failed request. */
   retry = () => {};
   readonly #path: string;
   readonly #draw: () => void;
-  readonly #onTop: OnTop<Answer> | undefined;
   readonly #stopped = new AbortController();
   #isStale = false;
 
-  constructor(path: string, draw: () => void, onTop?: OnTop<Answer>) {
+  constructor(path: string, draw: () => void) {
     this.#path = path;
     this.#draw = draw;
-    this.#onTop = onTop;
   }
 
   /** Reads now and at each event. @returns ends it */
@@ -149,10 +145,8 @@ export class Reading<Answer extends object> {
     return () => this.#stopped.abort();
   }
 
-  /** Reads the next page; null without one. */
   get older(): (() => void) | null {
-    const hasOlder = this.#onTop === undefined && nextOf(this.pages.at(-1)) !== null;
-    return hasOlder ? () => void this.#read(true) : null;
+    return nextOf(this.pages.at(-1)) === null ? null : () => void this.#read(true);
   }
 
   async #read(isOlder = false): Promise<void> {
@@ -161,14 +155,12 @@ export class Reading<Answer extends object> {
     this.isReading = true;
     this.#draw();
     const { signal } = this.#stopped;
-    const [first] = this.pages;
-    const after = isOlder ? nextOf(this.pages.at(-1)) : this.#onTop && nextOf(first);
+    const after = isOlder ? nextOf(this.pages.at(-1)) : null;
     const query = after ? `${this.#path.includes('?') ? '&' : '?'}after=${encodeURIComponent(after)}` : '';
     try {
       const page = await ask<Answer>(this.#path + query, { signal });
       signal.throwIfAborted();
-      const top = first !== undefined && after ? this.#onTop?.(page, first) : undefined;
-      this.pages = isOlder ? [...this.pages, page] : [top ?? page];
+      this.pages = isOlder ? [...this.pages, page] : [page];
       this.failure = undefined;
     } catch (error) {
       if (signal.aborted) return;
@@ -183,24 +175,17 @@ export class Reading<Answer extends object> {
   }
 }
 
-type OnTop<Answer> = (newer: Answer, before: Answer) => Answer;
-
-/**
- * Reads a path now and at each event with one of the topics. A list is read again while it has one page; with `onTop`,
- * only newer rows are read, which `onTop` adds to the first page.
- */
+/** Reads a path now and at each event with one of the topics. A list is read again while it has one page. */
 export function useReading<Answer extends object>(
   path: string,
   topics: readonly string[] = [],
-  onTop?: OnTop<Answer>,
 ): Reading<Answer> {
   const [, setDrawn] = useState({});
-  const reading = useMemo(() => new Reading<Answer>(path, () => setDrawn({}), onTop), [path]);
+  const reading = useMemo(() => new Reading<Answer>(path, () => setDrawn({})), [path]);
   useEffect(() => reading.start(topics), [reading]);
   return reading;
 }
 
-/** The `after` of a list's next page. */
 function nextOf(page: object | undefined): string | null {
   return page !== undefined && 'next' in page && typeof page.next === 'string' ? page.next : null;
 }

@@ -82,7 +82,6 @@ function drawn(cells: readonly Cell[], placeOf: PlaceOf, [w, h]: readonly [numbe
   );
 }
 
-/** A cell for the legend. */
 export function sample(letter: Cell['letter']): VNode {
   const paths = drawn([{ startMs: 0, letter, rows: 0 }], () => [0, 0], [6, 11]);
   return html`<svg class="mark" width="7" height="11" aria-hidden="true">${paths}</svg>`;
@@ -193,7 +192,6 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
 
 type Day = ReturnType<typeof daysOf>[number];
 
-/** The newest first. */
 function daysOf(cells: readonly Cell[]) {
   const days = chunks(cells, DAY_WINDOWS).map((day) => ({
     startMs: day[0]?.startMs ?? 0,

@@ -13,7 +13,6 @@ import type {
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
 import { actions } from './action.ts';
-import { detectionRows } from './detections.ts';
 import { fileStory, windowLink } from './files.ts';
 import { count, windowTime } from './format.ts';
 import { age, type Children, foreign, soft, state, when } from './inline.ts';
@@ -126,18 +125,13 @@ function WindowDialog({ name, start, onClose }: { name: ExportName; start: strin
   return html`<${Dialog} title=${title} class="drawer" onClose=${onClose}>${read(reading, story)}</${Dialog}>`;
 }
 
-/** Its state, files, detections and actions. */
 function story(of: WindowDetail): Children {
-  const { letter, held, since, due_at, files, streams, detections } = of;
-  const rows = streams.map((one) => `${one.subscription_id} ${one.content_type}: ${count(one.rows)}`);
+  const { letter, held, since, due_at, files } = of;
   return html`<div class="facts">
       <p>${stateOf(letter, held)}</p>
       <p class="soft">${since !== null && html`Since ${when(since)} UTC. `}Its file was due at ${when(due_at)} UTC.</p>
       ${actions(of.actions)}
     </div>
     <h3>Files</h3>
-    ${files.length === 0 ? html`<p class="empty">There is no file for this window.</p>` : files.map(fileStory)}
-    <h3>Detections</h3>
-    ${rows.length > 0 && html`<p class="soft">New versions by subscription and type: ${rows.join(', ')}</p>`}
-    ${detectionRows(detections, 'Detections of this window', 'None.')}`;
+    ${files.length === 0 ? html`<p class="empty">There is no file for this window.</p>` : files.map(fileStory)}`;
 }

@@ -1,5 +1,6 @@
 /** The disks that must not fill, and when one counts as getting full. */
 import { statfs } from 'node:fs/promises';
+import type { Config } from '../config/load.ts';
 import { placeFolder } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
 
@@ -11,32 +12,21 @@ const LEAST_BYTES = GIB / 2;
 export interface Disk {
   readonly of: 'data' | 'drop' | 'copy';
   readonly folder: string;
-  /** What this user can still write. */
   readonly free_bytes: number;
   readonly bytes: number;
   readonly low: boolean;
 }
 
-/** Folders by what they are for. */
 export type DiskFolders = Readonly<Partial<Record<Disk['of'], string>>>;
 
-/** @param bytes the whole disk */
 export function isGettingFull(freeBytes: number, bytes: number): boolean {
   return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < bytes * LITTLE_SHARE);
 }
 
 /** The folders whose disks must not fill: that of the copy only if it is a folder. */
-export function diskFolders({
-  dataFolder,
-  ingest,
-  copy,
-}: {
-  readonly dataFolder: string;
-  readonly ingest: { readonly drop: string };
-  readonly copy: { readonly to: string };
-}): DiskFolders {
-  const kept = placeFolder(copy.to);
-  return { data: dataFolder, drop: ingest.drop, ...(kept !== null && { copy: kept }) };
+export function diskFolders(config: Pick<Config, 'dataFolder' | 'ingest' | 'copy'>): DiskFolders {
+  const kept = placeFolder(config.copy.to);
+  return { data: config.dataFolder, drop: config.ingest.drop, ...(kept !== null && { copy: kept }) };
 }
 
 /** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */

@@ -47,7 +47,6 @@ export interface MonitorOptions {
 }
 
 const CHECK_EVERY_MS = paced(SECOND_MS);
-/** As GET /v1/health promises. */
 const STALL_CHECK_EVERY_MS = 5 * MINUTE_MS;
 /** Some alerts open and close with time, without a change of the database. */
 const LEDGER_EVERY_MS = MINUTE_MS;
@@ -103,12 +102,10 @@ export class Monitor {
     this.#options.alertCommand.close();
   }
 
-  /** The alerts that are open now, in order. */
   alerts(): Alert[] {
     return inOrder(this.#snapshot().alerts);
   }
 
-  /** The current health; never throws. */
   health(): Health {
     const snapshot = this.#snapshot();
     const { now, role } = this.#options;
@@ -199,7 +196,6 @@ export class Monitor {
     if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
-      // It was made anew.
       if (reader !== this.#reader) [this.#version, this.#fileId] = [null, null];
       this.#reader = reader;
       this.#version ??= reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
@@ -232,7 +228,6 @@ export class Monitor {
     const { conditions, detections } = this.#options;
     if (conditions.has('database damaged') || this.#fileId === null) return;
     try {
-      // It was made anew, and not read since.
       if (detections.reader() !== this.#reader) return;
       if (fileId(detections.path) !== this.#fileId) {
         conditions.set('database damaged', `${detections.path}: the file was replaced by another`);

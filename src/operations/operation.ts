@@ -26,12 +26,9 @@ export type Way = 'command' | 'console' | 'api';
 /** What only a running appliance knows. */
 export interface Live {
   readonly url: string;
-  /** Where the console is; null while it is off. */
   readonly console: { readonly url: string } | null;
-  /** The open alerts, in order. */
   readonly alerts: readonly AlertDocument[];
   readonly health: Health;
-  /** What this machine is to the copy. */
   readonly role: Role;
   /** How the copy stands; null: no place for it is set. */
   readonly copy: CopyState | null;
@@ -88,7 +85,6 @@ export interface Question {
 export interface Description<Own extends Members, Value> {
   /** In lower case, without a full stop, as a line of a list. */
   readonly summary: string;
-  /** What the help adds, in paragraphs. */
   readonly help?: string;
   readonly members?: Own;
   /** The members that a command takes as operands, in order; the last may take several. */
@@ -115,7 +111,6 @@ export interface Description<Own extends Members, Value> {
   readonly form?: Form;
 }
 
-/** How the console shows an act. */
 export interface Form {
   readonly label: string;
   /** What will happen, shown before it is confirmed. */
@@ -146,7 +141,6 @@ export interface Operation
       | 'colours'
     >
   > {
-  /** As a command: `key create`. */
   readonly name: string;
   readonly kind: 'act' | 'read';
   readonly help: string | null;

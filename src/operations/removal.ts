@@ -15,7 +15,6 @@ import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
 import { act, type Context, type Question } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
-/** What can be removed. */
 interface Removable {
   readonly noun: 'account' | 'subscription';
   readonly id: string | number;

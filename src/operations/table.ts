@@ -61,7 +61,6 @@ export interface OperationForm extends NonNullable<Operation['form']>, Pick<Oper
   readonly asks: boolean;
 }
 
-/** Every act that the console offers. */
 export function operationForms(): readonly OperationForm[] {
   return OPERATIONS.flatMap(({ form, name, operands, members, job, asks }) => {
     const fields = Object.entries(members).map(

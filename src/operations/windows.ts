@@ -49,7 +49,6 @@ const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
 const RELEASES = [
   {
     name: 'reset',
-    /** The status of the windows that it is for. */
     from: 'failed',
     summary:
       'read a failed window again: the newest file for it in the drop folder, or else the file that failed',
@@ -258,7 +257,6 @@ function releasedText(
   }
 }
 
-/** A window in the API's names. */
 function windowDocument(
   { export: exportName, window_start, status, since, file }: ExportWindow,
   held_file: string | null,
@@ -283,7 +281,6 @@ function nameOf(exportName: ExportName, start: number): string {
   return `${exportName} ${formatMs(start)}`;
 }
 
-/** Each start once, in the order in which they are named. */
 function readStarts(texts: readonly string[]): Reading<readonly number[]> {
   const starts = new Set<number>();
   for (const text of texts) {

@@ -68,8 +68,7 @@ describe('the console of a running appliance', () => {
       [session.name, session.read_only, session.demo],
       [`${USER} as "Ada Lovelace"`, false, false],
     );
-    assert.equal(session.base_url, appliance.serving().url);
-    assert.equal(Math.round((Date.parse(session.expires_at) - Date.parse(session.now)) / 3_600_000), 12);
+    assert.equal(Math.round((Date.parse(session.expires_at) - Date.now()) / 3_600_000), 12);
     const again = await redeem(link);
     assert.equal(again.status, 401);
     assert.match(again.text, /used already.*wirewatch console/);

@@ -2,7 +2,6 @@
 
 import type {
   AuditPage,
-  DetectionEntry,
   DetectionsPage,
   ExportName,
   FileEntry,
@@ -46,7 +45,7 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
     '/console/session': session(nowMs),
     '/console/overview': overview(nowMs, map, files),
     '/console/windows': map,
-    '/console/window': windowDetail(map, files, detections),
+    '/console/window': windowDetail(map, files),
     '/console/files': filesPage,
     '/console/customers': customers(nowMs),
     '/console/detections/live': page,
@@ -85,8 +84,6 @@ function session(nowMs: number): Session {
     version: '0.1.0',
     demo: false,
     lab: false,
-    now: iso(nowMs),
-    base_url: 'http://127.0.0.1:8080',
   };
 }
 
@@ -172,22 +169,11 @@ function failedFiles({ open }: WindowMap): FileEntry[] {
     }));
 }
 
-function windowDetail(
-  map: WindowMap,
-  files: readonly FileEntry[],
-  detections: readonly DetectionEntry[],
-): WindowDetail {
+function windowDetail(map: WindowMap, files: readonly FileEntry[]): WindowDetail {
   const [first] = files;
   const one = map.open.find(({ window_start }) => window_start === first?.window_start) ?? map.open[0];
   if (one === undefined) throw new Error('no window is open');
-  const streams = [{ subscription_id: 7001, content_type: 'text', rows: 2 } as const];
-  return {
-    ...one,
-    due_at: one.window_end,
-    files: files.slice(0, 1),
-    streams,
-    detections: detections.slice(0, 2),
-  };
+  return { ...one, due_at: one.window_end, files: files.slice(0, 1) };
 }
 
 function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): Overview {
@@ -271,7 +257,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       contact_at: iso(nowMs - 30_000),
       failure: null,
     },
-    scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, found: [], not_compared: null },
+    scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, not_compared: null },
     keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1, unreadable: null },
     followers: [],
     settings: { file: null, problem: null, changed: [], what_to_do: null },

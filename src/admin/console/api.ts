@@ -28,7 +28,6 @@ export interface SessionBegun {
 
 /** `GET session`: the session. `POST session/end` {}: ends it. */
 export interface Session {
-  /** Who made its link. */
   readonly name: string;
   readonly read_only: boolean;
   readonly expires_at: Time;
@@ -37,9 +36,6 @@ export interface Session {
   readonly demo: boolean;
   /** It is a lab: then there is `GET lab`. */
   readonly lab: boolean;
-  /** The clock of the server. */
-  readonly now: Time;
-  readonly base_url: string;
 }
 
 /** The answer of `POST /operations/NAME`; with `Prefer: respond-async`, of one that may take long, its job. */
@@ -77,9 +73,7 @@ export interface LabState {
     /** Its effect and its conditions, as in `lab fault add`. */
     readonly members: Readonly<Record<string, unknown>>;
     readonly fired: number;
-    /** Requests to its endpoint since it was added. */
     readonly seen: number;
-    /** Null: no limit. */
     readonly left: number | null;
   }[];
   /** Requests that a fault affected, the newest first, at most 100. */

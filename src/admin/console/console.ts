@@ -128,8 +128,6 @@ export class Console {
       version: VERSION,
       demo: operations.settings.kind === 'demo',
       lab: lab !== null,
-      now: formatMs(now()),
-      base_url: operations.settings.base_url,
     };
   }
 }

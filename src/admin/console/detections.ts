@@ -6,7 +6,6 @@ import { findSubscription } from '../../auth/subscriptions.ts';
 import { type ContentType, streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
-import { readStreamHead } from '../../query/as-of.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {
@@ -55,7 +54,7 @@ export interface DetectionEntry {
   readonly [member: string]: unknown;
 }
 
-/** `GET detections/live` and `GET detections/search`, which make its text of stored ones. */
+/** `GET detections/live` and `GET detections/search`, which make its text of stored ones; only a search goes on. */
 export interface DetectionsPage {
   readonly detections: readonly DetectionEntry[];
   readonly next: string | null;
@@ -64,7 +63,6 @@ export interface DetectionsPage {
 }
 
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
-/** What the API takes, too. */
 const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const AFTER = { after: ANY_TEXT };
 /** A part of headline, publisher, domain or id, in any case. */
@@ -73,21 +71,14 @@ const WORDS = { words: ANY_TEXT };
 const SEARCHED_AT_ONCE = 200;
 const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
-/** The newest versions, the newest first; with `after`, only newer ones. `next` is never null here. */
 export function readLive(sources: Sources, { query }: Read): string {
-  const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...AFTER });
-  const after = Number(readValues(parameters, AFTER).after ?? 0);
-  if (!Value.Check(COUNT, after)) throw notNext();
+  const parameters = parseParameters(query, SHARED_PARAMETERS);
   const wanted = {
     selection: readValues(parameters, STREAM_PARAMETERS),
     filters: readValues(parameters, FILTER_PARAMETERS),
   };
-  const { limit } = readValues(parameters, LIMIT);
-  const db = sources.detections();
-  // The head is read before the rows: what is delivered in between is left to the next request.
-  const through = Math.max(after, readStreamHead(db).position);
-  const rows = newestRows(db, { after, through }, wanted, limit);
-  return page(textsOf(sources, rows), { next: `${through}`, searched_to: null });
+  const rows = newestRows(sources.detections(), wanted, readValues(parameters, LIMIT).limit);
+  return page(textsOf(sources, rows), { next: null, searched_to: null });
 }
 
 function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
@@ -95,7 +86,7 @@ function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
   return rows.map(({ body }) => withBaseUrl(body, baseUrl));
 }
 
-export function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry[] {
+function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry[] {
   return textsOf(sources, rows).map((text) => JSON.parse(text));
 }
 
@@ -185,7 +176,6 @@ function dayBefore(end: number): number {
   return Math.floor((end - 1) / day) * day;
 }
 
-/** From days or times; in whole epoch seconds. */
 function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: number } {
   const ends = readValues(parameters, PERIOD);
   const second = (name: 'from' | 'to') => {
@@ -246,7 +236,6 @@ export function readOne(sources: Sources, { query }: Read) {
   return {
     /** The answer to `GET /v1/detections/{id}`. */
     current,
-    /** The versions that were found, the newest first. */
     versions,
     next: nextOf(found.next),
     account: account && { id: account.id, name: account.name },
@@ -258,7 +247,6 @@ function currentText({ settings }: Sources, db: Database, id: string): string | 
   return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
 }
 
-/** Every version changes these. */
 const ALWAYS_CHANGED = ['version', 'event'];
 
 function changedPaths(before: unknown, after: unknown, path = ''): string[] {

@@ -11,37 +11,25 @@ const ENTRIES_MAX = 50;
 const AUDIT_PARAMETERS = {
   ...PERIOD,
   after: single(integer(0, Number.MAX_SAFE_INTEGER)),
-  actor: ANY_TEXT,
-  subject: ANY_TEXT,
-  id: ANY_TEXT,
+  /** A part of an entry, as JSON, in any case: of a user, a command, an id. */
+  words: ANY_TEXT,
 };
 
-/** `actor` (the user, the one behind sudo or the name of a link) and `id` must match exactly. */
 export function readAudit({ access }: Sources, { query }: Read) {
   const parameters = readParameters(query, AUDIT_PARAMETERS);
   const from = readEnd(parameters, 'from') ?? 0;
   const to = readEnd(parameters, 'to') ?? Number.POSITIVE_INFINITY;
-  const { actor } = parameters;
-  const wanted = ['subject', 'id'] as const;
+  const words = parameters.words?.toLowerCase() ?? '';
   const isWanted = (change: AuditedChange) => {
     const ms = parseInstant(change.at) ?? 0;
-    return (
-      ms >= from &&
-      ms < to &&
-      (actor === null || [change.actor, change.sudo_user, change.as].includes(actor)) &&
-      wanted.every((name) => parameters[name] === null || `${change[name]}` === parameters[name])
-    );
+    return ms >= from && ms < to && JSON.stringify(change).toLowerCase().includes(words);
   };
   const { changes: trail, damage } = readTrail(access());
   if (damage !== null) throw failed(damage);
-  // An index in the trail, which only grows at its end.
-  const end = Math.min(parameters.after ?? Infinity, trail.length);
-  const entries: AuditedChange[] = [];
-  let at = end;
-  while (at > 0 && entries.length < ENTRIES_MAX) {
-    at -= 1;
-    const change = trail[at];
-    if (change !== undefined && isWanted(change)) entries.push(change);
-  }
-  return { entries, next: at === 0 ? null : `${at}` };
+  // `next` is an index in the trail, which only grows at its end.
+  const end = parameters.after ?? trail.length;
+  const wanted = trail.slice(0, end).flatMap((change, at) => (isWanted(change) ? [{ change, at }] : []));
+  const page = wanted.slice(-ENTRIES_MAX).reverse();
+  const next = wanted.length > page.length ? `${page.at(-1)?.at}` : null;
+  return { entries: page.map(({ change }) => change), next };
 }

@@ -35,7 +35,6 @@ export const READERS = {
   'detections/search': readSearch,
   'detections/one': readOne,
   'history/audit': readAudit,
-  /** The newest first, at most 20. */
   jobs: ({ jobs }: Sources) => ({ jobs: jobs.list() }),
   manual: manualTopics,
   'manual/': manualTopic,
@@ -56,7 +55,6 @@ function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs
   readParameters(query, {});
   const { detections, access } = states();
   const usage = statSync(folder.usage, { throwIfNoEntry: false })?.mtimeMs;
-  // Some views show ages.
   const minute = Math.floor(nowMs / MINUTE_MS);
   const numberOf = (...of: unknown[]) => crc32(JSON.stringify(of));
   return {
@@ -68,7 +66,6 @@ function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs
   };
 }
 
-/** The status, with counts by the minute. */
 async function overview(sources: Sources, { query }: Read, nowMs: number) {
   readParameters(query, {});
   const { config, kind } = sources.settings;
@@ -99,7 +96,6 @@ const FILE_PARAMETERS = {
   after: single(integer(0, Number.MAX_SAFE_INTEGER)),
 };
 
-/** The newest first, 50 at a time. */
 function files(sources: Sources, { query }: Read) {
   const asked = readParameters(query, FILE_PARAMETERS);
   const wanted = { outcomes: asked.outcome, export: asked.export, part: asked.name, before: asked.after };
@@ -124,7 +120,6 @@ function manualTopics(_: Sources, { query }: Read) {
   return { topics };
 }
 
-/** Whole words around the first hit, without markup. */
 function excerptOf(markdown: string, word: string | undefined): string {
   const plain = markdown
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -138,7 +133,6 @@ function excerptOf(markdown: string, word: string | undefined): string {
   return (from + EXCERPT_CHARACTERS < plain.length ? begun.slice(0, begun.lastIndexOf(' ')) : begun).trim();
 }
 
-/** Part of the program, so its HTML is safe. */
 function manualTopic(_: Sources, { path, query }: Read) {
   readParameters(query, {});
   const name = path.slice(TOPIC.length);
