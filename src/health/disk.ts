@@ -1,6 +1,5 @@
 /** The disks that must not fill, and when one counts as getting full. */
 import { statfs } from 'node:fs/promises';
-import type { Config } from '../config/load.ts';
 import { placeFolder } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
 
@@ -24,9 +23,17 @@ export function isGettingFull(freeBytes: number, bytes: number): boolean {
 }
 
 /** The folders whose disks must not fill: that of the copy only if it is a folder. */
-export function diskFolders(config: Pick<Config, 'dataFolder' | 'ingest' | 'copy'>): DiskFolders {
-  const kept = placeFolder(config.copy.to);
-  return { data: config.dataFolder, drop: config.ingest.drop, ...(kept !== null && { copy: kept }) };
+export function diskFolders({
+  dataFolder,
+  ingest,
+  copy,
+}: {
+  readonly dataFolder: string;
+  readonly ingest: { readonly drop: string };
+  readonly copy: { readonly to: string };
+}): DiskFolders {
+  const kept = placeFolder(copy.to);
+  return { data: dataFolder, drop: ingest.drop, ...(kept !== null && { copy: kept }) };
 }
 
 /** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */

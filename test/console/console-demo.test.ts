@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
+import { launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
 import { type Demonstration, startDemonstration } from '../support/demonstration.ts';
 import { until } from '../support/until.ts';
 
@@ -31,14 +31,13 @@ describe('the console of the demonstration', { skip }, () => {
     await page.locator('.tag', { hasText: 'demo' }).waitFor();
   });
 
-  test('every view has data, no serious axe finding, and no error', async () => {
+  test('every view has data, and no error', async () => {
     const { page, errors, origins } = watched;
     for (const [view, shown] of [
       ['overview', '.curves'],
       ['windows', '.map path'],
       ['files', 'tbody tr'],
       ['customers', 'tbody tr >> text=demo: everything'],
-      ['detections', 'tbody tr'],
       ['detections?mode=search', 'tbody tr'],
       [`detections/${demo.shown.detection?.id}`, '.versions tbody tr'],
       ['history', 'tbody tr >> text=demo'],
@@ -47,7 +46,6 @@ describe('the console of the demonstration', { skip }, () => {
       await page.evaluate(`location.hash = '#/${view}'`);
       await page.locator(shown).first().waitFor();
       assert.equal(await page.locator('.failure').count(), 0, view);
-      await assertAccessible(page, view);
     }
     assert.deepEqual(errors, []);
     assert.equal(origins.size, 1);
