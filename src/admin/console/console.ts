@@ -52,48 +52,36 @@ export class Console {
 
   /** @returns null for an operation that is answered in lines */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<Answer | null> {
-    const [target = '', query = ''] = (request.url ?? '').split('?', 2);
-    if (request.method !== 'POST' && request.method !== 'GET')
+    const { operations, lab, log } = this.#options;
+    const { method, url = '' } = request;
+    const [target = '', query = ''] = url.split('?', 2);
+    if (method !== 'POST' && method !== 'GET')
       return {
         ...problem(405, 'Only GET and POST.', 'method_not_allowed'),
         headers: { Allow: 'GET, POST' },
       };
     if (isForeign(request)) return problem(403, 'A page of another origin cannot ask this.', 'forbidden');
-    if (target.startsWith(OPERATIONS_PATH)) return this.#operate(request, response);
-    const path = target.slice(CONSOLE.length);
-    if (request.method === 'POST') return this.#post(path, request);
-    return this.#get(path, query, request);
-  }
-
-  async #operate(request: IncomingMessage, response: ServerResponse): Promise<Answer | null> {
-    const { operations, log } = this.#options;
+    if (method === 'POST' && target === `${CONSOLE}session`) return this.#logIn(request);
     const session = this.#sessionOf(request);
     if (session === null) return problem(401, NO_SESSION, 'unauthorized');
-    // Only browsers say where a request comes from.
-    const way = request.headers['sec-fetch-site'] === undefined ? 'api' : 'console';
     const { by, read_only } = session;
-    log.info({ way, path: request.url, ...by }, 'an operation was asked for');
-    return answerOperation(request, response, operations, { way, by, mayAct: !read_only });
-  }
-
-  async #get(path: string, query: string, request: IncomingMessage): Promise<Answer> {
-    const { lab, operations } = this.#options;
-    const session = this.#sessionOf(request);
-    if (session === null) return problem(401, NO_SESSION, 'unauthorized');
+    if (target.startsWith(OPERATIONS_PATH)) {
+      // Only browsers say where a request comes from.
+      const way = request.headers['sec-fetch-site'] === undefined ? 'api' : 'console';
+      log.info({ way, path: url, ...by }, 'an operation was asked for');
+      return answerOperation(request, response, operations, { way, by, mayAct: !read_only });
+    }
+    const path = target.slice(CONSOLE.length);
+    if (method === 'POST') {
+      if (path !== 'session/end') return problem(404, `There is no ${target} to post to.`, 'not_found');
+      operations.sessions.end(session.token);
+      log.info({ ...by }, 'a session of the console was ended');
+      return { status: 200, body: '{}' };
+    }
     if (path === 'session') return { status: 200, body: JSON.stringify(this.#sessionDocument(session)) };
     // Here, since the lab lives in this thread.
     if (path === 'lab' && lab !== null) return { status: 200, body: JSON.stringify(lab()) };
-    return operations.view(path, query, !session.read_only);
-  }
-
-  async #post(path: string, request: IncomingMessage): Promise<Answer> {
-    if (path === 'session') return this.#logIn(request);
-    const session = this.#sessionOf(request);
-    if (session === null) return problem(401, NO_SESSION, 'unauthorized');
-    if (path !== 'session/end') return problem(404, `There is no ${CONSOLE}${path} to post to.`, 'not_found');
-    this.#options.operations.sessions.end(session.token);
-    this.#options.log.info({ ...session.by }, 'a session of the console was ended');
-    return { status: 200, body: '{}' };
+    return operations.view(path, query, !read_only);
   }
 
   async #logIn(request: IncomingMessage): Promise<Answer> {
