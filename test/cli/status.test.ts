@@ -148,7 +148,7 @@ test('if detections.db is unreadable, the rest is shown; long lines are wrapped,
         ...{ held: 0, held_files: [], reading: null, applying: [] },
       },
       database: {
-        ...{ bytes: 0, wal_bytes: 0, access_bytes: 0, access_wal_bytes: 0, log_bytes: 0, versions: 0 },
+        ...{ bytes: 0, access_bytes: 0, log_bytes: 0, versions: 0 },
         unreadable: 'it is damaged',
       },
       not_applied: [refusedFile('a.xml', REASON)],
