@@ -4,7 +4,7 @@ import { wrong } from '../config/option-values.ts';
 import { type Member, type Members, readMembers, type ValuesOf } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { addExamples, commonOptions, type OwnHelp, parsed, stateOwn } from './options.ts';
-import { type Colour, print } from './output.ts';
+import { print } from './output.ts';
 
 /** Adds the command's arguments, options, subcommands and action. */
 export type Register = (command: Command) => void;
@@ -14,8 +14,6 @@ export interface Result {
   /** Printed with --json. */
   readonly value: unknown;
   readonly text: string | (() => string);
-  /** By word: a line of the text that begins with the word shows it in this colour on a terminal. */
-  readonly colours?: Readonly<Record<string, Colour>>;
   readonly failed?: boolean;
 }
 

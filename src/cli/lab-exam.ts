@@ -32,8 +32,6 @@ const PATIENCE_SECONDS_DEFAULT = 60;
 const PATIENCE_SECONDS_MAX = 3600;
 const OUTCOMES = { passed: 'passed', failed: 'FAILED', not_tested: 'not tested', advice: 'advice' } as const;
 
-const COLOURS = { FAILED: 'red', passed: 'green', advice: 'yellow' } as const;
-
 const MEMBERS = {
   client: value(anyText, {
     hint: 'start your client with this command, kill it and start it again; it gets BASE_URL, KEY and SINCE in its environment (default: you run it)',
@@ -96,7 +94,6 @@ async function examine(
   return {
     value: { passed, requests: evidence.requests.length, findings },
     text: () => shown(findings, passed),
-    colours: COLOURS,
     failed: !passed,
   };
 }

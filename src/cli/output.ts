@@ -1,37 +1,15 @@
 /** What commands print: one JSON document or text on stdout, and progress on a terminal's stderr. */
-import { styleText } from 'node:util';
 import { grouped } from '../counted.ts';
 import { printable } from '../printable.ts';
 
-/**
- * Prints the result: the value as one document with `--json`, else the text.
- * @param colours by word: a line of the text that begins with the word shows it in this colour on a terminal
- */
+/** Prints the result: the value as one document with `--json`, else the text. */
 export function print(
   value: unknown,
-  {
-    json,
-    text,
-    colours = {},
-  }: { json: boolean; text: string | (() => string); colours?: Readonly<Record<string, Colour>> },
+  { json, text }: { json: boolean; text: string | (() => string) },
 ): void {
   const written = json ? JSON.stringify(value, null, 2) : typeof text === 'string' ? text : text();
-  const shown = json ? printable(written) : painted(printable(written), colours);
+  const shown = printable(written);
   process.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
-}
-
-export type Colour = 'red' | 'yellow' | 'green';
-
-/** Must follow {@link printable}: text from outside must not bring its own colours. */
-function painted(text: string, colours: Readonly<Record<string, Colour>>): string {
-  return Object.entries(colours).reduce(
-    (done, [word, colour]) =>
-      done.replace(new RegExp(`^${word}(?=\\s)`, 'gm'), (found) =>
-        // Obeys NO_COLOR, and does not colour a pipe.
-        styleText(colour, found, { stream: process.stdout }),
-      ),
-    text,
-  );
 }
 
 /** A `using` declaration ends it. */

@@ -107,8 +107,6 @@ export interface Description<Own extends Members, Value> {
   readonly result?: TSchema;
   /** The value as a command prints it, between `done` and `next`; null: nothing. */
   readonly text?: (value: Value) => string | null;
-  /** By word: a line of the text that begins with it is shown in this colour on a terminal. */
-  readonly colours?: Readonly<Record<string, 'red' | 'yellow' | 'green'>>;
   /** The form of the console; absent: the console has another way to it, or none. */
   readonly form?: Form;
 }
@@ -133,15 +131,7 @@ export interface Operation
   extends Required<
     Pick<
       Description<Members, unknown>,
-      | 'summary'
-      | 'members'
-      | 'operands'
-      | 'examples'
-      | 'creates'
-      | 'hasCommand'
-      | 'readsDrop'
-      | 'result'
-      | 'colours'
+      'summary' | 'members' | 'operands' | 'examples' | 'creates' | 'hasCommand' | 'readsDrop' | 'result'
     >
   > {
   /** As a command: `key create`. */
@@ -186,7 +176,6 @@ function describing(kind: Operation['kind']) {
       asks: question !== undefined,
       form: description.form ?? null,
       result: description.result ?? Type.Unknown(),
-      colours: description.colours ?? {},
       job: job === undefined ? null : (given) => job(values(given)),
       question: (context, given) => question?.(context, values(given)) ?? null,
       run: async (context, given) => description.run(context, values(given)),
