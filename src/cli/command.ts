@@ -3,7 +3,7 @@ import { Argument, type Command, Option } from 'commander';
 import { wrong } from '../config/option-values.ts';
 import { type Member, type Members, readMembers, type ValuesOf } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
-import { addExamples, commonOptions, type OwnHelp, parsed, stateOwn } from './options.ts';
+import { addExamples, commonOptions, parsed } from './options.ts';
 import { print } from './output.ts';
 
 /** Adds the command's arguments, options, subcommands and action. */
@@ -28,7 +28,6 @@ export interface CommandSpec<Own extends Members> extends Partial<Accepted<Own>>
   readonly options?: readonly Option[];
   /** Members that exclude each other. */
   readonly conflicts?: readonly (readonly [keyof Own & string, keyof Own & string])[];
-  readonly ownHelp?: OwnHelp;
   /** Without the program's name. */
   readonly examples: readonly string[];
   /** @returns null if there is nothing to print */
@@ -46,7 +45,6 @@ export function defineCommand<const Own extends Members = Record<never, never>>(
     for (const option of options) command.addOption(option);
     for (const [name, other] of conflicts)
       command.options.find(({ long }) => long === flagOf(name))?.conflicts(camelCase(other));
-    if (spec.ownHelp !== undefined) stateOwn(command, spec.ownHelp);
     addExamples(command, spec.examples);
     command.action(async () => {
       const result = await run(readMembers(accepted.members, givenOf(command, accepted)), command);

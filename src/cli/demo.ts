@@ -40,10 +40,6 @@ const OVERSEAS = {
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
-  ownHelp: {
-    data: '$WIREWATCH_DATA, else ./wirewatch-demo',
-    json: 'print the sample keys and the commands as JSON',
-  },
   examples: ['demo', 'demo --port 9090'],
   async run(_values, self) {
     await demonstrate(self, commonOptions(self).json);

@@ -24,9 +24,6 @@ import { dataFolderPath, LAB_KEY_FILE } from './data-folder.ts';
 import { operate } from './operate.ts';
 import { commonOptions } from './options.ts';
 
-/** The default of --data, as the help says it. */
-export const LAB_DATA = '$WIREWATCH_DATA, else ./wirewatch-lab';
-
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 60;
 const PATIENCE_SECONDS_MAX = 3600;
@@ -49,7 +46,6 @@ const MEMBERS = {
 
 export const registerExam = subcommand('exam', 'play a day of bad luck to your client, and grade it', {
   members: MEMBERS,
-  ownHelp: { data: LAB_DATA, json: 'print the findings as JSON' },
   examples: ['lab exam --client ./run-client --copy ./print-copy'],
   run: examine,
 });

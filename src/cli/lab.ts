@@ -27,10 +27,10 @@ import { Lab } from '../tools/lab/lab.ts';
 import { playScenario, readScenario } from '../tools/lab/scenario.ts';
 import { defineCommand } from './command.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
-import { LAB_DATA, registerExam } from './lab-exam.ts';
+import { registerExam } from './lab-exam.ts';
 import { actorOfProcess } from './operate.ts';
 import { operationGroup } from './operation-command.ts';
-import { commonOptions, LISTENING_OPTIONS, readPath, stateOwn } from './options.ts';
+import { commonOptions, LISTENING_OPTIONS, readPath } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving, serveAppliance, untilSignal } from './serving.ts';
 
@@ -61,7 +61,6 @@ type LabStart = ValuesOf<typeof MEMBERS> & { readonly seed: string };
 const registerStart = defineCommand({
   members: MEMBERS,
   options: LISTENING_OPTIONS,
-  ownHelp: { data: LAB_DATA },
   examples: [
     'lab --port 8080 --seed 7 --key-file key.txt',
     'lab clock +26h',
@@ -76,13 +75,11 @@ const registerStart = defineCommand({
 export function register(command: Command): void {
   operationGroup('lab')(command);
   for (const own of command.commands) {
-    for (const one of [own, ...own.commands]) stateOwn(one, { data: LAB_DATA });
     if (own.name() === 'fault') own.description(FAULT);
     // `-1d` is no option.
     if (own.name() === 'clock') own.allowUnknownOption();
   }
   registerExam(command);
-  // After the other commands, which would inherit the texts of its help.
   registerStart(command);
 }
 

@@ -27,7 +27,7 @@ const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\x1b[2K';
 
 /**
- * One line on stderr that is redrawn: `label  12,000  40%  3,000/s`. Prints nothing if stderr is not a terminal.
+ * One line on stderr that is redrawn: `label  12,000  40%`. Prints nothing if stderr is not a terminal.
  * @param now epoch milliseconds
  */
 export function createProgress({
@@ -38,7 +38,7 @@ export function createProgress({
   now?: () => number;
 } = {}): Progress {
   if (stream.isTTY !== true) return { update() {}, clear() {}, end() {}, [Symbol.dispose]() {} };
-  let shown: { readonly label: string; readonly startMs: number } | null = null;
+  let shown: string | null = null;
   let drawnMs = Number.NEGATIVE_INFINITY;
   const clear = () => {
     if (drawnMs !== Number.NEGATIVE_INFINITY) stream.write(CLEAR_LINE);
@@ -54,27 +54,18 @@ export function createProgress({
     [Symbol.dispose]: end,
     update(label, done, total) {
       const atMs = now();
-      if (shown?.label !== label) {
-        end();
-        shown = { label, startMs: atMs };
-      }
+      if (shown !== label) end();
+      shown = label;
       if (atMs - drawnMs < REDRAW_MS) return;
       drawnMs = atMs;
-      const line = progressLine(label, done, total, atMs - shown.startMs);
+      const line = progressLine(label, done, total);
       stream.write(`${CLEAR_LINE}${[...line].slice(0, Math.max(1, (stream.columns || 80) - 1)).join('')}`);
     },
   };
 }
 
-function progressLine(
-  label: string,
-  done: number | undefined,
-  total: number | undefined,
-  elapsedMs: number,
-): string {
+function progressLine(label: string, done: number | undefined, total = 0): string {
   if (done === undefined) return printable(label);
-  const parts = [printable(label), grouped(Math.round(done))];
-  if (total !== undefined && total > 0) parts.push(`${Math.min(100, Math.floor((done / total) * 100))}%`);
-  if (elapsedMs >= 1000) parts.push(`${grouped(Math.round((done / elapsedMs) * 1000))}/s`);
-  return parts.join('  ');
+  const share = total > 0 ? `  ${Math.min(100, Math.floor((done / total) * 100))}%` : '';
+  return `${printable(label)}  ${grouped(Math.round(done))}${share}`;
 }

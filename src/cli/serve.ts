@@ -7,7 +7,6 @@ import type { Serving } from './serving.ts';
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
-  ownHelp: { json: null },
   examples: [
     'serve',
     'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',

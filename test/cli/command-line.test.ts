@@ -55,24 +55,6 @@ test('common options are accepted before and after the command', () => {
   }
 });
 
-test('a command with its own defaults shows them in its help', () => {
-  for (const [command, data] of [
-    ['serve', './wirewatch-data'],
-    ['demo', './wirewatch-demo'],
-    ['setup', '/var/lib/wirewatch'],
-  ] as const) {
-    const { stdout } = wirewatch(command, '--help');
-    const [, said = ''] = /--data <dir>\s+data folder \(default: ([^)]*)\)/.exec(stdout) ?? [];
-    assert.ok(said.replace(/\s+/g, ' ').includes(`WIREWATCH_DATA, else ${data}`), `${command}: ${said}`);
-  }
-});
-
-test('--json is in the help only of commands that print a result, and describes it', () => {
-  assert.match(wirewatch('status', '--help').stdout, /--json +print the result as JSON/);
-  assert.match(wirewatch('demo', '--help').stdout, /--json +print the sample keys and the commands as JSON/);
-  assert.doesNotMatch(wirewatch('serve', '--help').stdout, /--json/);
-});
-
 test('--help is on stdout with examples, exit 0', () => {
   for (const args of [['--help'], ['-h'], ['help'], ['version', '--help'], ['help', 'version']]) {
     const { status, stdout, stderr } = wirewatch(...args);

@@ -69,7 +69,7 @@ test('progress redraws one line at most ten times a second, only on a terminal',
   for (; nowMs < 2000; nowMs += 10) shown.update('rows', nowMs * 30, 60_000);
   shown.end();
   assert.equal(drawn.length, 21);
-  assert.equal(drawn[19], '\r\x1b[2Krows  57,000  95%  30,000/s');
+  assert.equal(drawn[19], '\r\x1b[2Krows  57,000  95%');
   assert.equal(drawn[20], '\r\x1b[2K');
 
   const piped: string[] = [];
