@@ -26,18 +26,6 @@ const ROWS_A_DROP = 4;
 const SCORES = 99;
 
 const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
-const EVERYTHING = {
-  name: 'demo: everything',
-  subscriptions: [
-    { id: FIRST.id, content_types: null },
-    { id: SECOND.id, content_types: null },
-  ],
-};
-const OVERSEAS = {
-  name: 'demo: overseas stories',
-  subscriptions: [{ id: SECOND.id, content_types: ['text' as const] }],
-};
-
 export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['demo', 'demo --port 9090'],
@@ -54,10 +42,13 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
   const started = await startLab(command, 'demo', {
     seed: SEED,
     keys(prefix) {
-      const terms = () => ({ key: createKey(prefix).key, expires_at: null });
+      const keyOf = (name: string, ids: readonly number[], content_types: ['text'] | null): LabKey => {
+        const subscriptions = ids.map((id) => ({ id, content_types }));
+        return { name, key: createKey(prefix).key, expires_at: null, subscriptions };
+      };
       return [
-        { ...EVERYTHING, ...terms() },
-        { ...OVERSEAS, ...terms() },
+        keyOf('demo: everything', [FIRST.id, SECOND.id], null),
+        keyOf('demo: overseas stories', [SECOND.id], ['text']),
       ];
     },
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
