@@ -74,24 +74,20 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
     const data = join(folder, 'data');
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
     const running = runProgram(['serve', '--port', '0', '--data', data]);
-    try {
-      const url = await running.url();
-      const { port } = new URL(url);
-      await running.until('ingest to be idle', () =>
-        running.log().find(({ msg }) => msg === 'checked for missing windows'),
-      );
-      const { code, of, findings } = await undisturbed(data, () => check(data, '--port', port));
-      assert.equal(code, 0, JSON.stringify(findings));
-      for (const name of ['data folder', 'detections.db', 'access.db', 'log', 'secret', 'drop folder'])
-        assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
-      assert.equal(of('appliance').detail, `running, listening on ${url}`);
-      assert.equal(of('listening address').status, 'ok');
-      assert.match(of('administration').detail, /off/);
-      assert.ok(!running.stderr().includes('.check-'), running.stderr());
-    } finally {
-      running.kill('SIGTERM');
-      await running.ended;
-    }
+    const url = await running.url();
+    const { port } = new URL(url);
+    await running.until('ingest to be idle', () =>
+      running.log().find(({ msg }) => msg === 'checked for missing windows'),
+    );
+    const { code, of, findings } = await undisturbed(data, () => check(data, '--port', port));
+    assert.equal(code, 0, JSON.stringify(findings));
+    for (const name of ['data folder', 'detections.db', 'access.db', 'log', 'secret', 'drop folder'])
+      assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
+    assert.equal(of('appliance').detail, `running, listening on ${url}`);
+    assert.equal(of('listening address').status, 'ok');
+    assert.match(of('administration').detail, /off/);
+    assert.ok(!running.stderr().includes('.check-'), running.stderr());
+    await running.stop();
   }));
 
 test('a wrong configuration is bad, with every problem, and the rest is checked', () =>
@@ -152,8 +148,7 @@ test('a missing secret or log of a database in use is reported', () =>
     await running.url();
     await command(data, 'generate', '--out', join(data, 'drop'), '--rows', '5', '--subscriptions', '7001');
     await running.until('the file', () => running.log().find(({ msg }) => msg === 'file applied'));
-    running.kill('SIGTERM');
-    await running.ended;
+    await running.stop();
     rmSync(join(data, 'secret'));
     for (const name of ['access.db', 'access.db-spare']) rmSync(join(data, name));
     const { code, of } = await check(data, '--port', '0');

@@ -115,22 +115,18 @@ describe('what it says', () => {
 test('it finds the running appliance by the settings', () =>
   inFolder(async (folder) => {
     const running = runProgram(['serve', '--data', folder, '--host', '0.0.0.0', '--port', '0']);
-    try {
-      const { port } = new URL(await running.url());
-      // A new appliance has no finished window: it responds, but is not healthy.
-      // The address noted in its data folder takes precedence over the settings.
-      for (const [args, configured] of [
-        [[], port],
-        [['--data', folder], '1'],
-      ] as const) {
-        const { code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: configured });
-        assert.equal(code, 1);
-        assert.match(stderr, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
-      }
-    } finally {
-      running.kill('SIGTERM');
-      await running.ended;
+    const { port } = new URL(await running.url());
+    // A new appliance has no finished window: it responds, but is not healthy.
+    // The address noted in its data folder takes precedence over the settings.
+    for (const [args, configured] of [
+      [[], port],
+      [['--data', folder], '1'],
+    ] as const) {
+      const { code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: configured });
+      assert.equal(code, 1);
+      assert.match(stderr, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
     }
+    await running.stop();
   }));
 
 test('another process on the port is not mistaken for a stopped appliance', () =>
@@ -173,19 +169,15 @@ test(
       const { certificate, key } = makeCertificate(folder, 'own');
       const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: certificate, WIREWATCH_SERVER_TLS_KEY: key };
       const running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], tls);
-      try {
-        const line = await running.until('its address', () =>
-          running.log().find(({ msg }) => msg === 'listening'),
-        );
-        const url = String(line.url);
-        assert.match(url, /^https:/);
-        const asked = await healthcheck(['--data', join(folder, 'data')], tls);
-        assert.match(asked.stderr, /degraded/);
-        assert.match((await healthcheck(['--url', url])).stderr, /self-signed certificate/);
-      } finally {
-        running.kill('SIGTERM');
-        await running.ended;
-      }
+      const line = await running.until('its address', () =>
+        running.log().find(({ msg }) => msg === 'listening'),
+      );
+      const url = String(line.url);
+      assert.match(url, /^https:/);
+      const asked = await healthcheck(['--data', join(folder, 'data')], tls);
+      assert.match(asked.stderr, /degraded/);
+      assert.match((await healthcheck(['--url', url])).stderr, /self-signed certificate/);
+      await running.stop();
     }),
 );
 

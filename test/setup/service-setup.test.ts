@@ -103,8 +103,7 @@ describe('new installation', () => {
       assert.equal(statSync(data).mode & 0o777, 0o700);
       const run = runProgram(['serve', '--data', data]);
       await run.url();
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
+      assert.equal(await run.stop(), 0);
       assert.equal(
         run.log().find(({ msg }) => msg.startsWith('base_url is not set')),
         undefined,
@@ -120,8 +119,7 @@ describe('new installation', () => {
       const [, ...args] = line.split(' ');
       const run = runProgram(args.map((arg) => arg.replace(DATA, path.join(folder, 'data'))));
       await run.url();
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
+      assert.equal(await run.stop(), 0);
     });
   });
 });

@@ -159,8 +159,7 @@ test('stops at once while it reads its first day', async () => {
   await inFolder(async (folder) => {
     const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
     await run.url();
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
+    assert.equal(await run.stop(), 0);
     // At most the link to the console, which is printed first.
     assert.match(run.stdout(), /^(\nConsole .*\n.*\n.*\n\n)?$/);
   });
@@ -177,8 +176,7 @@ test('first prints a link to the console, which works', () =>
       'session',
     );
     assert.equal(session.demo, true);
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
+    assert.equal(await run.stop(), 0);
   }));
 
 test('leaves the folder of another installation alone', async () => {

@@ -143,8 +143,7 @@ test('with --follow, one that was added is copied completely', { skip: NO_PRELOA
     await program.until('the history', has(every(7001)));
     reads('7001,7002');
     await program.until('the history of the other', has(every(7001, 7002)));
-    program.kill('SIGTERM');
-    assert.equal(await program.ended, 0, program.stderr());
+    assert.equal(await program.stop(), 0, program.stderr());
     assert.deepEqual(idsIn(into), every(7001, 7002));
   }),
 );

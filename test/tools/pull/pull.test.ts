@@ -191,8 +191,7 @@ describe('pull', () => {
         const start = ['--seed', `follow ${turn}`, '--start', windowBefore(9 + turn)];
         appliance.cli(['generate', '--out', appliance.drop, ...row, ...start]);
         await program.until('five lines', () => ((lines(into)?.length ?? 0) >= 5 ? true : undefined));
-        program.kill('SIGTERM');
-        assert.equal(await program.ended, 0, program.stderr());
+        assert.equal(await program.stop(), 0, program.stderr());
       }
     }));
 
@@ -204,8 +203,7 @@ describe('pull', () => {
         'progress',
         () => program.stdout().includes('following the change stream') || undefined,
       );
-      program.kill('SIGTERM');
-      assert.equal(await program.ended, 0, program.stdout());
+      assert.equal(await program.stop(), 0, program.stdout());
     }),
   );
 
