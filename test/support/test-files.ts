@@ -13,7 +13,7 @@ const LONG_IN_ROOMS = new Set(
   words(`
   console-actions console-customers console-demo console-dialogs console-lab console-overdue console-tls console-views
   copy-interrupted demo exam followers lab-start log log-on-terminal pull recovery-drafts restore-crash
-  several-processes slow-clients start-advice`),
+  several-processes slow-clients`),
 );
 
 /**
