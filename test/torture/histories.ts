@@ -16,7 +16,7 @@ import { Follower, type Page, settle } from '../support/followers.ts';
 import { untilIdle } from '../support/installation-state.ts';
 import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
-import type { Outcome, Part, PartOptions } from './part.ts';
+import { type History, type Part, runHistories, type Tally } from './part.ts';
 
 const HISTORIES = 300;
 const STEPS = 14;
@@ -28,29 +28,13 @@ export const histories: Part = {
   about: 'runs 300 random histories of files, kills, clock changes, backups, restores and commands',
   minutes: 60,
   needs: [],
-  run,
+  run: (options) =>
+    runHistories(
+      options,
+      HISTORIES,
+      (number, tally) => new RandomHistory(`${options.seed} ${number}`, tally),
+    ),
 };
-
-async function run({ seed, share, onProgress }: PartOptions): Promise<Outcome> {
-  const figures: Record<string, number> = { histories: 0 };
-  const failures: string[] = [];
-  const all = Array.from({ length: Math.ceil(HISTORIES * share) }, (_, number) => number);
-  for (const number of process.env.TORTURE_CASE?.split('; ').map(Number) ?? all) {
-    const history = new History(`${seed} ${number}`, figures);
-    try {
-      await history.run();
-    } catch (error) {
-      failures.push(
-        `TORTURE_CASE=${number}, after ${history.steps.join(', ')}: ${String(error).slice(0, 500)}`,
-      );
-    } finally {
-      history.remove();
-    }
-    figures.histories = (figures.histories ?? 0) + 1;
-    onProgress(`history ${number + 1}: ${history.steps.join(', ')}`);
-  }
-  return { figures, failures };
-}
 
 /** The expected state of a detection. */
 interface Expected {
@@ -65,9 +49,9 @@ interface Copy {
   readonly entry: number;
 }
 
-class History {
+class RandomHistory implements History {
   readonly #prng: Prng;
-  readonly #figures: Record<string, number>;
+  readonly #tally: Tally;
   readonly #installation: Installation;
   #serving: Serving | null = null;
   /** By id. */
@@ -85,9 +69,9 @@ class History {
   readonly #slow = new Follower(2);
   readonly steps: string[] = [];
 
-  constructor(seed: string, figures: Record<string, number>) {
+  constructor(seed: string, tally: Tally) {
     this.#prng = seededPrng(seed, 'history');
-    this.#figures = figures;
+    this.#tally = tally;
     this.#baseMs = Math.floor((Date.now() - 25 * DAY_MS) / 1000) * 1000;
     this.#installation = createInstallation(SETTINGS);
   }
@@ -99,7 +83,7 @@ class History {
     for (let step = 0; step < STEPS; step += 1) {
       const [kind, run] = this.#prng.pick(kinds);
       this.steps.push(kind);
-      if ((await run()) !== false) this.#figures[kind] = (this.#figures[kind] ?? 0) + 1;
+      if ((await run()) !== false) this.#tally.count(kind);
       await this.#followers();
     }
     await this.#rest();
@@ -110,7 +94,7 @@ class History {
     assert.equal(status, 0, stdout);
   }
 
-  remove(): void {
+  end(): void {
     this.#installation.remove();
   }
 
