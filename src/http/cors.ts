@@ -3,7 +3,7 @@
 const PREFLIGHT = [
   ...['Access-Control-Allow-Methods', 'GET, HEAD, POST'],
   // Those that the API reads, beside those that a page may always send.
-  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, If-None-Match, Prefer'],
+  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, If-None-Match, Last-Event-ID, Prefer'],
   // In seconds: two hours are the limit of browsers.
   ...['Access-Control-Max-Age', '7200'],
 ];

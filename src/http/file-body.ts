@@ -4,6 +4,7 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
+import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { isErrorCode } from '../refused.ts';
 
@@ -53,11 +54,22 @@ const PIECE_BYTES = 64 * 1024;
  */
 export async function sendFile(response: ServerResponse, body: FileBody): Promise<void> {
   try {
-    await pipeline(pieces(body), response);
-  } catch (error) {
-    if (!isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED')) throw error;
+    await sendPieces(response, pieces(body));
   } finally {
     await body.handle.close();
+  }
+}
+
+/** Sends pieces, each once the client has read most of those before. Nothing is thrown where the client goes away. */
+export async function sendPieces(
+  response: ServerResponse,
+  pieces: AsyncIterable<Buffer | string>,
+  through?: Transform,
+): Promise<void> {
+  try {
+    await (through === undefined ? pipeline(pieces, response) : pipeline(pieces, through, response));
+  } catch (error) {
+    if (!isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED')) throw error;
   }
 }
 

@@ -2,9 +2,9 @@
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
 import type { Exchange } from './exchange.ts';
-import { sendFile } from './file-body.ts';
+import { sendFile, sendPieces } from './file-body.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
-import type { Answer } from './routes.ts';
+import type { Answer, EventBody } from './routes.ts';
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
 /** All its answers, problems too, carry `Pragma: no-cache` (RFC 6749, 5.1). */
@@ -12,7 +12,7 @@ export const TOKEN_PATH = '/oauth/token';
 
 /**
  * @param closing whether the connection ends with this answer, since the server is stopping
- * @returns null once everything is written; for a file, a promise that rejects when it cannot be sent
+ * @returns null once everything is written; for a file or events, a promise that rejects when they cannot be sent
  */
 export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean): Promise<void> | null {
   const { response } = exchange;
@@ -22,6 +22,7 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   writeHead(exchange, answer, closing);
   if (typeof body === 'string') response.end(body);
   else if ('handle' in body) return sendFile(response, body);
+  else if (isEvents(body)) return sendPieces(response, body.events, body.through);
   else {
     // One system call for the head and all pieces, without copying them.
     response.cork();
@@ -32,7 +33,7 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   return null;
 }
 
-/** Writes the head of an answer, with the length of its body. @param closing as of {@link sendAnswer} */
+/** Writes the head of an answer, with the length of a body that has one. @param closing as of {@link sendAnswer} */
 export function writeHead(
   { response, request_id, path, rate, cors }: Exchange,
   answer: Answer,
@@ -42,7 +43,7 @@ export function writeHead(
   const headers = ['X-Request-Id', request_id, 'Cache-Control', answer.cacheControl ?? 'no-store'];
   if (status !== 304 && status !== 204) {
     headers.push('Content-Type', answer.contentType ?? 'application/json');
-    headers.push('Content-Length', `${byteLength(body)}`);
+    if (!isEvents(body)) headers.push('Content-Length', `${byteLength(body)}`);
   }
   if (path === TOKEN_PATH) headers.push('Pragma', 'no-cache');
   if (rate !== null) pushRateLimitHeaders(headers, rate);
@@ -76,8 +77,12 @@ export function problemAnswer(
   };
 }
 
+export function isEvents(body: Answer['body']): body is EventBody {
+  return typeof body === 'object' && 'events' in body;
+}
+
 /** Of the body as sent. */
-export function byteLength(body: Answer['body']): number {
+export function byteLength(body: Exclude<Answer['body'], EventBody>): number {
   if (typeof body === 'string') return Buffer.byteLength(body);
   if ('handle' in body) return body.bytes;
   let bytes = 0;
