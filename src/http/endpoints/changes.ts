@@ -44,7 +44,7 @@ export const CHANGES: KeyedEndpoint = {
   id: 'listChanges',
   summary: 'Read the change stream',
   description:
-    'Returns every new or changed detection in arrival order. Start with `since`. Store `next_cursor` together with the rows, and pass it as `cursor` from then on. While `has_more` is true, call again at once. Delivery is at least once: upsert by `id` and keep the higher `version`.',
+    'Returns every new or changed detection in arrival order. Start with `since`. Store `next_cursor` together with the rows, and pass it as `cursor` from then on. While `has_more` is true, call again at once. Delivery is at least once: upsert by `id` and keep the higher `version`. With `Accept: text/event-stream`, the pages are server-sent events, as long as the connection lasts: `id` is the cursor, `data` a ChangesPage. (It is no content type of the response here, since generated clients would have to expect a text in place of a page.)',
   query: CHANGES_PARAMETERS,
   requestHeaders: {
     Prefer: {
