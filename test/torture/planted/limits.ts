@@ -42,7 +42,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('query/changes-parameters.ts', 'parameters', {
     'sinceMs <{+=+} nowMs - SINCE_AGE_MAX_MS': 'exactly 31 x 24 hours ago is accepted',
     'if (sinceMs >{+=+} nowMs) throw': 'since may be now',
-    'if ([-cursor !== null && since !== null-]{+false+})': 'since and cursor exclude each other',
+    'if ([-given !== null && since !== null-]{+false+})': 'since and cursor exclude each other',
   }),
   ...faultsIn('query/common-parameters.ts', 'parameters', {
     'integer([-1-]{+0+}, PAGE_ROWS_MAX)': 'limit is at least 1',
@@ -106,5 +106,8 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
     '[-pipeline.allowance.require(again, atMs);-]': 'after a wait the allowance is checked again',
     '[-if (route.scope !== null) requireScope(again, route.scope);-]':
       'after a wait the scope is checked again',
+  }),
+  ...faultsIn('http/pipeline.ts', 'event-stream', {
+    '[-if (!rate.allowed) throw rateLimited(rate);-]': 'each page of an event stream counts as a request',
   }),
 ];
