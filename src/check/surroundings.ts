@@ -16,18 +16,18 @@ const READABLE_BY_ALL = 0o004;
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 
-/** @param isRunning whether an appliance runs on the data folder: then it uses the addresses */
+/** @param isUsed whether the appliance that runs on the data folder listens on the port of a section already */
 export async function checkSurroundings(
   config: Config,
-  isRunning: boolean,
+  isUsed: (section: 'server' | 'admin') => boolean,
   nowMs: number,
 ): Promise<Finding[]> {
   const { ingest, log, alerts } = config;
   return [
     finding('drop folder', checkDropFolder(ingest.drop)),
-    finding('listening address', await checkAddress('server', config, isRunning)),
+    finding('listening address', await checkAddress('server', config, isUsed('server'))),
     ...(await checkTls(config, nowMs)),
-    finding('administration', await checkAddress('admin', config, isRunning)),
+    finding('administration', await checkAddress('admin', config, isUsed('admin'))),
     ...(await checkAdminTls(config, nowMs)),
     ...(log.file === '' ? [] : [finding('log file', checkLogFile(log.file))]),
     ...(alerts.command.length === 0 ? [] : [finding('alert command', checkAlertCommand(alerts.command))]),
@@ -78,15 +78,11 @@ function checkDropFolder(folder: string): Outcome {
   });
 }
 
-async function checkAddress(
-  section: 'server' | 'admin',
-  config: Config,
-  isRunning: boolean,
-): Promise<Outcome> {
+async function checkAddress(section: 'server' | 'admin', config: Config, isOwn: boolean): Promise<Outcome> {
   const { host, port } = config[section];
   if (port === 0) return ok(section === 'server' ? `${host}, any free port` : 'off: [admin] port is 0');
   const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  if (isRunning) return ok(`${shown}, unless Wirewatch was started with other settings`);
+  if (isOwn) return ok(`${shown}, unless Wirewatch was started with other settings`);
   const fault = await listenError(host, port);
   if (fault === null) return ok(`${shown} is free`);
   const [reason, todo] = isErrorCode(fault, 'EADDRINUSE')

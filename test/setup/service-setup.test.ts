@@ -65,6 +65,10 @@ describe('new installation', () => {
     const again = setup(places, ...options);
     assert.deepEqual(outcomes(again), ['configuration kept', 'unit kept']);
     assert.deepEqual(
+      again.files.flatMap(({ differences }) => differences),
+      [],
+    );
+    assert.deepEqual(
       [config, unit].map((file) => readFileSync(file, 'utf8')),
       before,
     );
@@ -161,6 +165,7 @@ describe('next steps', () => {
     assert.match(hint, /^# After a change .* restart .*"wirewatch status"/);
     assert.deepEqual(steps.slice(0, 2), ['systemctl daemon-reload', 'systemctl restart wirewatch']);
     assert.ok(!commandsOf(again).some((line) => /enable|key create|useradd/.test(line)));
+    assert.ok(!again.next.some((line) => /rm /.test(line)), 'the unit is as setup would write it');
   });
 
   test('a drop folder in the data folder is for the service alone', () => {
@@ -179,7 +184,10 @@ describe('existing installation', () => {
     writeFileSync(config, own);
     const end = runSetup(places, '--port', '9000', '--drop', '/srv/own');
     assert.equal(end.status, 0);
-    assert.match(end.stdout, /\(configuration\): it exists, and stays as it is\n/);
+    assert.match(
+      end.stdout,
+      /\(configuration\): it exists, and stays as it is\n {2}server\.port is 7000, not 9000\. .* edit the file, then restart/,
+    );
     assert.equal(readFileSync(config, 'utf8'), own);
     const settings = settingsOf(unit);
     // A missing disk of the copy must not prevent the service from starting.
@@ -192,10 +200,13 @@ describe('existing installation', () => {
     setup(places);
     const edited = `${readFileSync(places.unit, 'utf8').replace('RestartSec=5', 'RestartSec=9')}# mine\n`;
     writeFileSync(places.unit, edited);
+    const { files, next } = setup(places);
+    assert.deepEqual(
+      files.map(({ differences }) => differences.length),
+      [0, 1],
+    );
     assert.ok(
-      setup(places).next.includes(
-        `# To have the unit that setup would write: rm ${places.unit}, then run setup again.`,
-      ),
+      next.includes(`# To have the unit that setup would write: rm ${places.unit}, then run setup again.`),
     );
     assert.equal(readFileSync(places.unit, 'utf8'), edited);
   });
