@@ -2,6 +2,7 @@
 import certbotHook from '../../config/certbot-hook.sh' with { type: 'text' };
 import clientPy from '../../config/client-py' with { type: 'text' };
 import clientTs from '../../config/client-ts' with { type: 'text' };
+import fluentBit from '../../config/fluent-bit.yml' with { type: 'text' };
 import grafanaDashboard from '../../config/grafana-dashboard.json' with { type: 'json' };
 import keepalived from '../../config/keepalived.conf' with { type: 'text' };
 import logrotate from '../../config/logrotate.conf' with { type: 'text' };
@@ -40,6 +41,7 @@ export const SAMPLES: readonly Sample[] = [
   },
   { name: 'mail-alert', title: 'mails each alert, as [alerts] command', text: () => mailAlert },
   { name: 'logrotate.conf', title: 'rotates the log file ([log] file)', text: () => logrotate },
+  { name: 'fluent-bit.yml', title: 'collects the log with Fluent Bit', text: () => fluentBit },
   {
     name: 'prometheus-rules.yml',
     title: 'alerting rules for Prometheus, with severities',
