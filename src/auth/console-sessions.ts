@@ -19,17 +19,14 @@ export interface Person {
   readonly read_only: boolean;
 }
 
-/** What a link, or the signed content of a session, says. */
 interface Ticket extends Person {
   /** Random, unique; of a link, the part of its address after `#login=`. */
   readonly id: string;
   /** Of {@link readConsoleEpoch}, when it was made. */
   readonly epoch: number;
-  /** Epoch milliseconds. */
   readonly made_at: number;
 }
 
-/** A link that was not used yet. */
 export type Link = Ticket;
 
 export interface OpenSession extends Person {
@@ -40,7 +37,6 @@ export interface OpenSession extends Person {
 const ID_BYTES = 16;
 /** A link's id is all that it needs: 32 characters. */
 const LINK_ID_BYTES = 24;
-/** Far more than anybody has open. */
 const LINKS_MAX = 1000;
 const ENDED_MAX = 1000;
 /** Enough for a name of four-byte characters, encoded twice. */
@@ -51,7 +47,6 @@ export function makeLink(person: Person, epoch: number, nowMs: number): Link {
   return { ...person, epoch, ...fresh(nowMs, LINK_ID_BYTES) };
 }
 
-/** The links of a run of Wirewatch, by their id. */
 export class Links extends BoundedMap<string, Link> {
   constructor() {
     super(LINKS_MAX);
@@ -139,10 +134,7 @@ export function readConsoleEpoch(db: Database): number {
   return db.prepare<[], { epoch: number }>(SELECT_EPOCH).get()?.epoch ?? 0;
 }
 
-/**
- * Ends all existing links and sessions. The new epoch is a time, not the next number: if the end of the log is lost, no
- * epoch of the lost part is used again.
- */
+/** Ends all links and sessions. The new epoch is a time: none of a lost end of the log is used again. */
 export function endConsoleSessions(db: Database, nowMs: number): void {
   writing(db, () => db.prepare(RAISE_EPOCH).run({ nowMs }));
 }
@@ -151,7 +143,6 @@ export function isConsoleSessionEnded(db: Database, id: string): boolean {
   return db.prepare<[string]>(SELECT_ENDED).get(id) !== undefined;
 }
 
-/** Ends one session. */
 export function endConsoleSession(db: Database, id: string, nowMs: number): void {
   writing(db, () => {
     db.prepare(INSERT_ENDED).run({ id, nowMs });

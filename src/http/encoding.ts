@@ -1,7 +1,4 @@
-/**
- * Compresses answers (RFC 9110, 12.5.3) with gzip or zstd where a client accepts one, on Node's thread pool, so that
- * light requests do not wait.
- */
+/** Compresses answers (RFC 9110, 12.5.3) on Node's thread pool, so that light requests do not wait. */
 import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
 import { constants, createGzip, gzip, zstdCompress } from 'node:zlib';
@@ -27,7 +24,6 @@ const COMPRESS: Readonly<Record<Encoding, (bytes: Buffer) => Promise<Buffer>>> =
   zstd: (bytes) => compressZstd(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 1 } }),
 };
 
-/** @returns the answer in an encoding that the client accepts; the same answer where it is not compressed */
 export type Encoder = (answer: Answer, acceptEncoding: string | undefined) => Answer | Promise<Answer>;
 
 export function createEncoder(): Encoder {
@@ -57,10 +53,7 @@ function encodedAs(answer: Answer, encoding: Encoding | null): Answer {
   return { ...answer, headers: [...(answer.headers ?? []), 'Vary', 'Accept-Encoding', ...coding] };
 }
 
-/**
- * @param header Accept-Encoding; repeated headers joined with commas
- * @returns the accepted encoding with the highest weight, of equal ones the better; null: none of ours
- */
+/** @param header Accept-Encoding; @returns what is accepted with the highest weight; null: none of ours */
 export function encodingFor(
   header: string | undefined,
   encodings: readonly Encoding[] = ENCODINGS,
@@ -79,7 +72,6 @@ export function encodingFor(
     : best;
 }
 
-/** Runs at most `atOnce` functions at a time, in order. */
 function createTurns(atOnce: number): <Value>(run: () => Promise<Value>) => Promise<Value> {
   const waiting: (() => void)[] = [];
   let running = 0;

@@ -36,10 +36,8 @@ export interface ChangesParameters extends ListValues {
 }
 
 /**
- * @param raw the query string without its `?`
- * @param decodeCursor throws for a cursor that was never given
- * @param lastEventId a cursor, with which an event stream goes on; `since` does not count then, so that a client can
- *   repeat its request as it was
+ * @param decodeCursor throws for one that was never given
+ * @param lastEventId a cursor with which an event stream goes on: `since` does not count then
  * @throws Refused `invalid_request`
  */
 export function parseChangesParameters(

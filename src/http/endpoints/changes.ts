@@ -16,6 +16,7 @@ import { invalid } from '../../query/parameters.ts';
 import type { StreamCursors, StreamPosition } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
+import { releaseMemory } from '../../release-memory.ts';
 import { SECOND_MS } from '../../time.ts';
 import { AS_OF, closed, EXAMPLE_TIME, type KeyedEndpoint, optional, ref, text } from '../description.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
@@ -220,7 +221,9 @@ function eventOf({ sources }: Reading, page: ChangesPage, nowMs: number): Buffer
   const cursor = sources.cursors.encode(page);
   const body = bodyOf(page, cursor, nowMs);
   const pieces = typeof body === 'string' ? [Buffer.from(body)] : body;
-  return Buffer.concat([Buffer.from(`id: ${cursor}\ndata: `), ...pieces, Buffer.from('\n\n')]);
+  const event = Buffer.concat([Buffer.from(`id: ${cursor}\ndata: `), ...pieces, Buffer.from('\n\n')]);
+  for (const piece of pieces) releaseMemory(piece);
+  return event;
 }
 
 function answerOf({ sources, call }: Reading, page: ChangesPage, nowMs: number): Answer {
