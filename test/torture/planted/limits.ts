@@ -25,7 +25,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('query/changes-parameters.ts', 'parameters', {
     'if (sinceMs >{+=+} nowMs) throw': 'since may be now',
-    'if ([-cursor !== null && since !== null-]{+false+})': 'since and cursor exclude each other',
+    'if ([-given !== null && since !== null-]{+false+})': 'since and cursor exclude each other',
   }),
   ...faultsIn('query/common-parameters.ts', 'parameters', {
     'integer([-1-]{+0+}, PAGE_ROWS_MAX)': 'limit is at least 1',
@@ -73,5 +73,8 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('http/pipeline.ts', 'long-poll', {
     '[-pipeline.allowance.require(again, atMs);-]': 'after a wait the allowance is checked again',
+  }),
+  ...faultsIn('http/pipeline.ts', 'event-stream', {
+    '[-if (!rate.allowed) throw rateLimited(rate);-]': 'each page of an event stream counts as a request',
   }),
 ];
