@@ -136,10 +136,6 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     '[-&& shortName(record.name) === name-]':
       'a file in .taken/ is read though the record of another has its number',
   }),
-  ...faultsIn('ingest/apply/backfill.ts', 'resumed-backfills', {
-    '[-if (same === null && isWaiting()) return null;-]':
-      'a backfill without a file does not fail while the file waits to be read again',
-  }),
   ...faultsIn('wakeable-timer.ts', 'timers', {
     '[-, { signal: this.#waking.signal }-]': 'a sleep that is ended early leaves no timer',
   }),
