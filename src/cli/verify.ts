@@ -3,8 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readTrail } from '../auth/audit.ts';
 import { findCopy, findSpare } from '../auth/spare-copy.ts';
-import { placeSettings } from '../copy/open-place.ts';
-import { openSource, type VerifiedSource } from '../copy/source.ts';
+import { openCopy, type VerifiedCopy, verifyCopy } from '../copy/source.ts';
 import { counted, grouped } from '../counted.ts';
 import { ALERT_ADVICE } from '../health/alert-texts.ts';
 import { scrub } from '../log/scrub.ts';
@@ -47,8 +46,8 @@ export const register = defineCommand({
     using progress = createProgress();
     const config = configOf(self);
     if (src === undefined) return await verifyData(folderOf(config), progress.update);
-    const source = await openSource(src, placeSettings(config.copy));
-    const verified = await source.verify(progress.update);
+    const source = await openCopy(src, config.copy);
+    const verified = await verifyCopy(source, progress.update);
     const ok = verified.findings.length === 0;
     return {
       value: { verified: source.text, ok, ...verified },
@@ -58,7 +57,7 @@ export const register = defineCommand({
   },
 });
 
-function sourceText(path: string, { entries, findings }: VerifiedSource): string {
+function sourceText(path: string, { entries, findings }: VerifiedCopy): string {
   if (findings.length === 0)
     return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}.\n\nEvery checksum was compared. To try a restore as well: wirewatch restore ${pasted(path)} --data EMPTY_FOLDER`;
   return [

@@ -8,6 +8,7 @@ import { renderDetection, renderStreamRow } from '../detection/match.ts';
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { requireChecksum, rowChecksum, type StoredText } from '../store/row-checksum.ts';
+import { hashOfSource } from '../store/source-hash.ts';
 import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState, StoredState } from './row-lines.ts';
 
@@ -41,13 +42,12 @@ const DELETE_RESCORED = 'DELETE FROM rescored WHERE place = (SELECT place FROM d
 
 /** The text comes in two parts; the second may be bytes. */
 const INSERT_STREAM_ROW = `
-  INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_id, article_id, checksum, body)
+  INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_hash, article_id, checksum, body)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`;
 
 const SELECT_DETECTION = `
   SELECT version, coalesce(rescored.body, row.body) AS body, exported_at_given, url_withheld, epochs,
-    row.place AS place, iif(rescored.place IS NULL, position, 0) AS position,
-    coalesce(rescored.checksum, row.checksum) AS checksum
+    row.place AS place, coalesce(rescored.checksum, row.checksum) AS checksum
   FROM detection JOIN stream_row AS row ON row.place = detection.place
     LEFT JOIN rescored ON rescored.place = detection.place
   WHERE id = ?`;
@@ -169,7 +169,7 @@ export class DetectionRows {
     const known = this.#sql.rescoreDetection.get(first_detected_at, storedGiven(state), url_withheld, id);
     if (known === undefined) return false;
     const text = renderDetection(id, version, state.rendered);
-    const checksum = rowChecksum({ place: known.place, position: 0 }, text);
+    const checksum = rowChecksum(known.place, text);
     this.#sql.upsertRescored.run(known.place, this.#hasTexts ? text : '', checksum);
     return true;
   }
@@ -198,11 +198,11 @@ export class DetectionRows {
         filters.publisher_id,
         filters.domain,
         filters.band,
-        filters.score,
+        Math.round(filters.score),
         filters.print,
-        filters.source_id,
+        hashOfSource(filters.source_id),
         filters.article_id,
-        rowChecksum(row, head, state.rendered),
+        rowChecksum(place, head, state.rendered),
         ...(this.#hasTexts ? [head, state.rendered] : ['', '']),
       );
     }

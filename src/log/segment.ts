@@ -37,6 +37,8 @@ export interface Segment {
 
 export interface Frame {
   readonly kind: FrameKind;
+  /** All of it, and the zstd frame in it. */
+  readonly bytes: Buffer;
   readonly packed: Buffer;
   readonly checksum: number;
   /** Where the next frame begins in its file. */
@@ -150,10 +152,10 @@ export class FrameReader {
   frameAt(offset: number): Frame | null {
     const header = decodeFrameHeader(this.read(offset, FRAME_HEADER_BYTES));
     if (header === null) return null;
-    const begin = offset + FRAME_HEADER_BYTES;
-    const packed = this.read(begin, header.length);
+    const bytes = this.read(offset, FRAME_HEADER_BYTES + header.length);
+    const packed = bytes.subarray(FRAME_HEADER_BYTES);
     if (packed.length < header.length || !isFrameIntact(header, packed)) return null;
-    return { kind: header.kind, packed, checksum: header.checksum, end: begin + header.length };
+    return { kind: header.kind, bytes, packed, checksum: header.checksum, end: offset + bytes.length };
   }
 
   [Symbol.dispose](): void {
@@ -174,7 +176,7 @@ export class FrameReader {
 }
 
 /** One frame of an entry; the last one has kind `commit`. */
-export type EntryPart =
+export type EntryPart = (
   | {
       readonly kind: 'lines';
       readonly lines: readonly string[];
@@ -188,7 +190,11 @@ export type EntryPart =
       readonly commit: Commit;
       /** Where the entry ends in its segment. */
       readonly end: number;
-    };
+    }
+) & {
+  /** The bytes of the frame, as they are in the segment. */
+  readonly frame: Buffer;
+};
 
 /** Assembles the frames of a segment to entries, and checks each against its commit line. */
 export class EntryReader {
@@ -234,7 +240,7 @@ export class EntryReader {
     if (frame.kind === 'lines') {
       this.#frames += 1;
       this.#checksum = chainChecksum(this.#checksum, frame.checksum);
-      return linesPart(packed);
+      return linesPart(frame);
     }
     if (frame.kind === 'header') throw new LogDamage(`${this.#path}: a second header`);
     const lines = decodeLines(packed);
@@ -244,7 +250,7 @@ export class EntryReader {
     this.#checksum = 0;
     this.last = commit;
     this.end = frame.end;
-    return { kind: 'commit', lines, commit, end: frame.end };
+    return { kind: 'commit', lines, commit, end: frame.end, frame: frame.bytes };
   }
 
   /**
@@ -323,9 +329,10 @@ export function checkCommit(
 }
 
 /** A frame of lines as a part of an entry: unpacked only when it is needed. */
-export function linesPart(packed: Buffer): EntryPart {
+export function linesPart({ packed, bytes }: Pick<Frame, 'bytes' | 'packed'>): EntryPart {
   return {
     kind: 'lines',
+    frame: bytes,
     // To find the end of a log, checksums are enough.
     get lines() {
       return decodeLines(packed);

@@ -54,11 +54,11 @@ export const OPEN_POINTS: readonly Rule[] = [
     'band and min_band must both hold | filters | band: exactly these; off and max match no image',
     'unknown ones are 400 for me | me | takes no parameters, and accepts any valid credential, with or without scopes',
     'unknown ones are 400 for the schema | schema | schema_version is the only parameter, and v1 its only value',
-    'unknown ones are passed over by health | health | answers without a credential, for any query, 200 or 503 with the same body; never a problem document',
+    'unknown ones are passed over by health | health | answers without a credential or a rate limit, for any query, 200 or 503 with the same body; never a problem document',
   ]),
   ...rules('Open: headers, limits, errors', [
     'OPTIONS is 405 | every-answer | a wrong method on an existing path is 405 with Allow',
-    'photos answer GET alone | photo | only GET is answered: HEAD, OPTIONS and the rest are 405',
+    'photos answer GET alone | every-answer | a wrong method on an existing path is 405 with Allow',
     'RateLimit-Limit, -Policy, -Remaining, -Reset as in the draft | every-error | limits: 120 requests per minute and key, unless the operator set another',
     'Retry-After is the reset | pipeline | over the rate, Retry-After is the reset, and the whole rate is there after it',
     'a token shares the rate of its key | token-grant | reads what its key reads, and shares its request rate',

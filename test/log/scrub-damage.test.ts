@@ -54,7 +54,7 @@ describe('damage is found', () => {
       [
         'a row of the stream too many',
         changed(`INSERT INTO stream_row SELECT place + 500000, position, version, publisher_id, domain, band, score,
-          print, source_id, article_id, body, checksum FROM stream_row ORDER BY place LIMIT 1`),
+          print, source_hash, article_id, body, checksum FROM stream_row ORDER BY place LIMIT 1`),
         DIFFERS,
         /^stream_row place/,
       ],
@@ -133,7 +133,7 @@ describe('damage is found', () => {
     assert.match(less[MALFORMED]?.first ?? '', /row \d+ missing from index stream_row_by_position/);
     const more = await found(() => {
       changed(`INSERT INTO stream_row SELECT ${FIRST + 500_000}, 1, version, publisher_id, domain, band, score, print,
-        source_id, article_id, body, checksum FROM stream_row LIMIT 1`)();
+        source_hash, article_id, body, checksum FROM stream_row LIMIT 1`)();
       withoutIndex(`DELETE FROM stream_row WHERE place = ${FIRST + 500_000}`)();
     });
     assert.match(more[MALFORMED]?.first ?? '', /wrong # of entries in index stream_row_by_position/);
