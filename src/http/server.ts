@@ -3,7 +3,6 @@ import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
-import { createCredentialReader } from '../auth/authorize.ts';
 import { createAccessTokens } from '../auth/token.ts';
 import type { ExportSwitches } from '../config/load.ts';
 import type { Settings } from '../config/schema.ts';
@@ -97,7 +96,7 @@ export async function startServer(options: ServerOptions) {
   const pipeline: Pipeline = {
     ...options,
     find: createRouteTable(routes),
-    credentials: createCredentialReader(tokens),
+    tokens,
     unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
