@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccessReader, SELECT_KEY_FOR_REQUEST, SELECT_PROOF } from '../../src/auth/access-reader.ts';
 import { addAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
-import { authenticate, type Credential, readCredential } from '../../src/auth/authorize.ts';
+import { authenticate, type Credential, readCredential, requireScope } from '../../src/auth/authorize.ts';
 import { grantToken } from '../../src/auth/client-credentials.ts';
 import { createKey, hashKey } from '../../src/auth/key.ts';
 import { addKey, revokeKey, setKey } from '../../src/auth/keys.ts';
