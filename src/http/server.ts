@@ -83,7 +83,7 @@ export async function startServer(options: ServerOptions) {
       );
     },
   });
-  const { server, connections, room } = listener;
+  const { server, connections } = listener;
   const turns = createPageTurns();
   server.on('connection', turns.arrived);
   const state = { baseUrl: config.server.base_url, isClosing: false };
@@ -122,7 +122,7 @@ export async function startServer(options: ServerOptions) {
   return {
     url,
     renewCertificate: listener.renewCertificate,
-    connections: room.open,
+    connections: connections.open,
     /** When the certificate in use expires, epoch milliseconds; null without TLS. */
     certificateExpiresMs: () => listener.pair()?.validToMs ?? null,
     /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. The stores stay open. */
