@@ -31,14 +31,8 @@ export const power: Part = {
   about: 'cuts the power at any moment, keeping any part of the unsynced data',
   minutes: 40,
   needs: ['gcc'],
-  run: async (options) => cutPower(await recordPower(options), options),
+  run: async (options) => cutPower(await recordStory(options.folder), options),
 };
-
-/** Records a run of the real program in the part's folder. */
-export function recordPower({ seed, folder }: PartOptions): Promise<Story> {
-  const prng = seededPrng(seed, 'power story');
-  return recordStory(folder, prng);
-}
 
 /** @param isOmitted which syncs to ignore, as if the program had not made them */
 export async function cutPower(
