@@ -12,12 +12,12 @@ const LONG = `long${path.sep}`;
  */
 const LONG_IN_ROOMS = new Set(
   words(`
-  archive browser-client clients compact-online console-actions console-customers console-demo
+  archive clients compact-online console-actions console-customers console-demo
   console-dialogs console-lab console-overdue console-tls console-views copy-interrupted crash data-folder
-  demo disaster-recovery exam followers heal health-program keep key-store-errors lab-clock lab-control
+  demo exam followers heal health-program keep key-store-errors lab-clock lab-control
   lab-faults lab-start log log-on-terminal overdue-search packed-files photo-sending preseed pull
   pull-compare pull-retry recovery-drafts removal-request restore restore-crash resumed-backfills s3-place
-  several-processes slow-clients start-advice testing-your-client tls usage verify-data`),
+  several-processes slow-clients testing-your-client tls usage verify-data`),
 );
 
 /**

@@ -25,7 +25,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('query/changes-parameters.ts', 'parameters', {
     'if (sinceMs >{+=+} nowMs) throw': 'since may be now',
-    'if ([-cursor !== null && since !== null-]{+false+})': 'since and cursor exclude each other',
+    'if ([-given !== null && since !== null-]{+false+})': 'since and cursor exclude each other',
   }),
   ...faultsIn('query/common-parameters.ts', 'parameters', {
     'integer([-1-]{+0+}, PAGE_ROWS_MAX)': 'limit is at least 1',
@@ -62,16 +62,19 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('appliance.ts', 'usage', {
     'createSeenKeys([-stored.seen-])': 'networks are known after a restart',
   }),
-  ...faultsIn('http/stranger-log.ts', 'stranger-log', {
-    '[-lines < LINES_MAX &&-]': 'strangers of all addresses share their lines',
+  ...faultsIn('http/line-limit.ts', 'line-limit', {
+    '[-lines < linesMax &&-]': 'strangers of all addresses share their lines',
   }),
   ...faultsIn('http/connection-limit.ts', 'connection-limit', {
-    '[-receiving.set(member, null);-]': 'a connection that sends nothing makes room',
+    '[-waiting.set(member, null);-]': 'a connection that sends nothing makes room',
   }),
   ...faultsIn('http/pipeline.ts', 'pipeline', {
     'exchange.rate = pipeline.rate.[-take-]{+current+}(credential.key_id, nowMs);': 'requests are counted',
   }),
   ...faultsIn('http/pipeline.ts', 'long-poll', {
     '[-pipeline.allowance.require(again, atMs);-]': 'after a wait the allowance is checked again',
+  }),
+  ...faultsIn('http/pipeline.ts', 'event-stream', {
+    '[-if (!rate.allowed) throw rateLimited(rate);-]': 'each page of an event stream counts as a request',
   }),
 ];

@@ -24,8 +24,8 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     '[-requireChecksum(found);-]': 'a damaged text is not merged',
   }),
   ...faultsIn('store/row-checksum.ts', 'row-checksum', {
-    'if ([-(crc32(COMMA, crc32(data)) | 0) !== crc-]{+false+}) throw': 'the texts of a page are checked',
-    '[-Math.imul(place, FACTORS[0]) ^-]': 'a checksum covers the place',
+    '|| [-(crc32(COMMA, crc32(data)) | 0) !== crc-]{+false+}) throw': 'the texts of a page are checked',
+    '[-Math.imul(place, 0x9e3779b1) ^ -]Math': 'a checksum covers the place',
   }),
   ...faultsIn('query/delivery.ts', 'changes-page', {
     '(recent.get(position) ?? [-Infinity-]{+0+}) >= sinceMs':
@@ -46,8 +46,14 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     "'missing', '[-abandoned', '-]failed'": 'abandoned windows are gaps',
   }),
   ...faultsIn('query/common-parameters.ts', 'changes-page', {
-    'const ROUNDING = 0.[-5-]{+4+};': 'min_score rounds half up',
     'IS [-NULL OR-]{+NOT NULL AND+}': 'exclusions keep detections without a value',
+  }),
+  ...faultsIn('query/common-parameters.ts', 'filters', {
+    'source_hash = @source_hash[- AND instr(body, @source_id) > 0-]':
+      'two sources with one hash are told apart',
+  }),
+  ...faultsIn('log/detection-rows.ts', 'changes-page', {
+    'Math.[-round-]{+floor+}(filters.score)': 'min_score rounds half up',
   }),
   ...faultsIn('query/period-page.ts', 'period-page', {
     'limit: query.limit[- - rows-]': 'a page of a period has at most `limit` rows',
@@ -68,6 +74,5 @@ export const READ_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('http/page-turns.ts', 'page-turns', {
     '[-queues.delete(keyId);\n    -]if': 'each key has one place in the queue',
     '[-performance.now() < endMs-]{+true+}': 'a turn ends after a large page',
-    '>= [-PAGES_PER_KEY_MAX-]{+Infinity+}': 'the pages of a key are bounded',
   }),
 ];
