@@ -16,8 +16,6 @@ export interface Outcome {
   readonly figures: Readonly<Record<string, number | string>>;
   /** One sentence for each broken promise, with the seed or case that repeats it; empty if all held. */
   readonly failures: readonly string[];
-  /** Whether Ctrl-C ended it early. */
-  readonly isInterrupted?: boolean;
 }
 
 export interface Part {

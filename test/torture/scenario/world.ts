@@ -1,9 +1,8 @@
 /** An installation in a folder, its running appliance, and a client that follows the change stream. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isErrorCode } from '../../../src/refused.ts';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
 import { filesWaiting, loggedDestinations } from '../../support/installation-state.ts';
@@ -317,25 +316,8 @@ export class World {
   }
 
   #ended(when: 'start' | 'run' | 'stop', code: number | null, run: RunningProgram): void {
-    this.#keepAsFound(run.stderr());
     const last = run.stderr().trim().split('\n').slice(-2).join(' | ');
     this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
-  }
-
-  /** Copies the files and the log as the fault left them, for inspection if a later check fails. */
-  #keepAsFound(stderr: string): void {
-    const found = `${this.root}-as-found`;
-    for (let tries = 1; ; tries += 1)
-      try {
-        rmSync(found, { recursive: true, force: true });
-        cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
-        if (existsSync(this.data)) writeFileSync(join(found, 'files'), statsOf(this.data));
-        break;
-      } catch (error) {
-        // A command that is still running has renamed or deleted a file meanwhile.
-        if (!isErrorCode(error, 'ENOENT') || tries === TRIES_MAX) throw error;
-      }
-    writeFileSync(join(found, 'told'), stderr);
   }
 
   #shown(): string {
@@ -349,16 +331,6 @@ export class World {
       through: (program, [, ...rest]) => [program, [this.#main, ...rest]],
     });
   }
-}
-
-/** The metadata of a folder's files, a line each. */
-function statsOf(folder: string): string {
-  return readdirSync(folder)
-    .map((name) => {
-      const { dev, ino, size, mtimeNs } = statSync(join(folder, name), { bigint: true });
-      return `${name}: device ${dev}, inode ${ino}, ${size} bytes, ${mtimeNs}\n`;
-    })
-    .join('');
 }
 
 /** Log lines after which the program continues only after a restart, or after an hour. */
