@@ -87,11 +87,15 @@ async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   return result === 'held';
 }
 
-try {
-  const wanted = readOptions(process.argv.slice(2));
-  if (wanted === null) console.log(usage());
-  else for (const part of wanted.parts) if (!(await torture(part, wanted))) process.exitCode = 1;
-} catch (error) {
-  console.error(`${error instanceof Error ? error.message : error}\n\n${usage()}`);
-  process.exitCode = 2;
+function wantedOrExit(): Wanted | null {
+  try {
+    return readOptions(process.argv.slice(2));
+  } catch (error) {
+    console.error(`${error instanceof Error ? error.message : error}\n\n${usage()}`);
+    process.exit(2);
+  }
 }
+
+const wanted = wantedOrExit();
+if (wanted === null) console.log(usage());
+else for (const part of wanted.parts) if (!(await torture(part, wanted))) process.exitCode = 1;
