@@ -40,6 +40,19 @@ export class Tally implements Outcome {
   }
 }
 
+/** Processes a list, with one worker in each place. */
+export async function inEach<Place, Item>(
+  places: readonly Place[],
+  items: readonly Item[],
+  work: (place: Place, item: Item) => Promise<void>,
+): Promise<void> {
+  const waiting = items.values();
+  const worker = async (place: Place) => {
+    for (const item of waiting) await work(place, item);
+  };
+  await Promise.all(places.map(worker));
+}
+
 /** A random history, which its seed and number repeat. */
 export interface History {
   /** What it did so far. */

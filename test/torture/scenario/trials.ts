@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
 import { type Call, type Counted, ERROR_NAMES, type Injection } from '../io/inject.ts';
-import { type Outcome, type PartOptions, Tally } from '../part.ts';
+import { inEach, type Outcome, type PartOptions, Tally } from '../part.ts';
 import { type RecordedStage, type Recording, record, type Trial } from './recording.ts';
 
 /** More would only compete for the disk. */
@@ -61,7 +61,11 @@ export async function runTrials(
   tally.count('cases', chosen.length);
   const missed: string[] = [];
   let done = 0;
-  await inWorkers(chosen, options.folder, recording, (each, trial) => {
+  const workers = Array.from({ length: Math.min(WORKERS_MAX, availableParallelism()) }, (_, index) =>
+    recording.worker(join(options.folder, `lane-${index}`)),
+  );
+  await inEach(workers, chosen, async (worker, each) => {
+    const trial = await untilHit(worker, each);
     const { injection } = each;
     const failure = trial.failure ?? (trial.hit === null ? null : check(trial, injection));
     if (trial.hit === null && trial.failure === null) missed.push(caseOf(each));
@@ -140,20 +144,6 @@ function caseNamed(text: string, stages: readonly RecordedStage[]): Chosen {
   if (stage !== undefined && (how === 'kill' || how === 'kill midway'))
     return { stage, injection: { how, ...where } };
   throw new Error(`TORTURE_CASE: expected a case such as "removal, fail EIO 12 fsync", not "${text}"`);
-}
-
-async function inWorkers(
-  chosen: readonly Chosen[],
-  folder: string,
-  recording: Recording,
-  done: (each: Chosen, trial: Trial) => void,
-): Promise<void> {
-  const waiting = [...chosen].values();
-  const workers = Array.from({ length: Math.min(WORKERS_MAX, availableParallelism()) }, async (_, index) => {
-    const worker = recording.worker(join(folder, `lane-${index}`));
-    for (const each of waiting) done(each, await untilHit(worker, each));
-  });
-  await Promise.all(workers);
 }
 
 async function untilHit(
