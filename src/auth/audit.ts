@@ -10,7 +10,7 @@ import { formatMs } from '../time.ts';
 import type { Doing } from './actor.ts';
 
 type Row = Readonly<Record<string, unknown>>;
-type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation' | 'console';
+type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation';
 
 /** One thing that a transaction changed. */
 interface Change {
@@ -59,7 +59,6 @@ const WATCHED: Readonly<Record<string, Watched>> = {
   ]),
   api_key_subscription: { subject: 'key', id: 'key_id', columns: ['subscription_id', 'content_types'] },
   ingest_pause: { subject: 'ingest', id: null, columns: ['paused_at'] },
-  console: { subject: 'console', id: null, columns: ['epoch'] },
 };
 
 function watched(subject: Subject, columns: readonly string[]): Watched {
@@ -230,9 +229,8 @@ function membersOf(before: Row | null, after: Row | null): Change['members'] {
 
 /** The members as they are shown; null: it does not exist. */
 function viewOf(subject: Subject, row: Row | null): Row | null {
-  // There is always one of each.
+  // There is always one.
   if (subject === 'ingest') return { paused_at: timeText(row?.paused_at) };
-  if (subject === 'console') return { sessions_ended_at: timeText(row?.epoch) };
   const member = ([name, value]: [string, unknown]) => [
     name === 'account_id' ? 'account' : name,
     shown(name, value),

@@ -43,10 +43,6 @@ export const register = defineCommand({
     new Option('--no-service', 'write only the configuration file, into the data folder'),
     ...SETTING_OPTIONS,
   ],
-  ownHelp: {
-    data: `$WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
-    config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
-  },
   examples: [
     'setup',
     'setup --drop /srv/exports --base-url https://detections.example.org',

@@ -31,11 +31,9 @@ interface FilesRow {
   readonly export: ExportName;
   readonly files: number;
   readonly since: number;
-  /** Of one of them. */
   readonly name: string;
 }
 
-/** With the report of the newest file. */
 type SkippedRow = FilesRow & { readonly report: string };
 
 interface RefusedRow extends Omit<FilesRow, 'export'> {

@@ -89,10 +89,8 @@ function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effect
     (one) => one !== '',
   );
   const { program, user } = service;
-  for (const one of [data, config, ...needed, ...optional, ...readable, ...program]) {
-    if (/[\u0000-\u001f\u007f]/.test(one))
-      throw new Refused('usage', `${JSON.stringify(one)}: a path in a unit has no control characters`);
-    if (one !== config && /^\/(var\/)?tmp(\/|$)/.test(one))
+  for (const one of [data, ...needed, ...optional, ...readable, ...program]) {
+    if (/^\/(var\/)?tmp(\/|$)/.test(one))
       throw failed(
         `${one}: the service could not access it, because it has its own /tmp. Choose another path.`,
       );

@@ -119,7 +119,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ...rules('Health', [
     'its members | health | its body is exactly as in the contract',
     'newest_done: null when none | health | its body is exactly as in the contract',
-    'alerts.paused: 0 or 1 | health-program | is ok during a pause, and degraded at once after it',
+    'alerts.paused: 0 or 1 | monitor | notices finished windows, and a pause, at once',
   ]),
   ...rules('Problem and OAuthError', [
     'a problem has type, title, status, detail, request_id | every-error | 404: no endpoint at the path, with and without a credential',
@@ -173,6 +173,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('GET /v1/detections/changes', [
     'Prefer: wait for the first change (RFC 7240), where the page would be empty | long-poll | gets the first change, is counted once, and says that it waited',
+    'Last-Event-ID: the cursor, of server-sent events | event-stream | its id is the cursor, also as Last-Event-ID, whatever since says',
     'cursor: a value that it did not give is 400 | every-error | 400: a cursor that this endpoint did not issue',
     'since: form, not in the future, at most 31 x 24 hours | parameters | since is an instant with Z or an offset; a raw + in the offset is parsed as +',
     'since: the first change delivered at or after it | changes-page | since starts with the first transaction delivered at or after it',
@@ -247,8 +248,8 @@ export const CONFORMANCE: readonly Rule[] = [
     'OAuth clients can use it: errors | clients | parses the errors of both endpoints',
   ]),
   ...rules('GET /v1/health', [
-    'no authentication; 200 or 503 with the same body, no problem | health | answers without a credential, for any query, 200 or 503 with the same body; never a problem document',
-    'no rate limit | health | has no rate limit',
+    'no authentication; 200 or 503 with the same body, no problem | health | answers without a credential or a rate limit, for any query, 200 or 503 with the same body; never a problem document',
+    'no rate limit | health | answers without a credential or a rate limit, for any query, 200 or 503 with the same body; never a problem document',
     'HEAD: same status and headers | health-program | is ok once the current windows of both exports are done; HEAD agrees',
     '1. 503 while an alert needs someone now | health | 1: degraded while an urgent alert is open, and by no other alert',
     '2. ingest stalled opens after more than 45 minutes | health | opens at a check, for each export whose newest window ended more than 45 minutes ago',

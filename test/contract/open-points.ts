@@ -54,7 +54,7 @@ export const OPEN_POINTS: readonly Rule[] = [
     'band and min_band must both hold | filters | band: exactly these; off and max match no image',
     'unknown ones are 400 for me | me | takes no parameters, and accepts any valid credential, with or without scopes',
     'unknown ones are 400 for the schema | schema | schema_version is the only parameter, and v1 its only value',
-    'unknown ones are passed over by health | health | answers without a credential, for any query, 200 or 503 with the same body; never a problem document',
+    'unknown ones are passed over by health | health | answers without a credential or a rate limit, for any query, 200 or 503 with the same body; never a problem document',
   ]),
   ...rules('Open: headers, limits, errors', [
     'OPTIONS is 405 | every-answer | a wrong method on an existing path is 405 with Allow',

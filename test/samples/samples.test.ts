@@ -80,10 +80,7 @@ describe('metrics in rules and dashboard', () => {
 
 const withoutNginx = spawnSync('nginx', ['-v']).status !== 0 && 'nginx is not installed here';
 
-for (const [name, count] of [
-  ['nginx.conf', 4],
-  ['nginx-standby.conf', 4],
-] as const)
+for (const name of ['nginx.conf', 'nginx-standby.conf'])
   test(`nginx accepts ${name}`, { skip: withoutNginx || WITHOUT_OPENSSL }, () =>
     inFolder(async (folder) => {
       const { certificate, key } = makeCertificate(folder, 'served');
@@ -103,7 +100,7 @@ for (const [name, count] of [
         encoding: 'utf8',
       });
       assert.equal(status, 0, stderr);
-      assert.equal(listeners, count);
+      assert.equal(listeners, 4);
     }),
   );
 

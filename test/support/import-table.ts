@@ -69,8 +69,8 @@ export const ROOMS = listed({
     addresses.ts auth clock.ts config counted.ts detection error-codes.ts health limits logger.ts pace.ts
     printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,
   admin: `
-    auth bounded-map.ts clock.ts config detection drop health http ingest limits log logger.ts manual
-    openapi operations pace.ts packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
+    auth clock.ts config detection drop health http ingest limits log logger.ts manual
+    openapi operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection exports operations time.ts',
   'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
   'appliance.ts': `
