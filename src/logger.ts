@@ -144,7 +144,7 @@ function loggerOn(level: string, output: DestinationStream): Logger {
   return logger;
 }
 
-/** As `stdTimeFunctions.isoTime`, but formatted only once per millisecond. */
+/** Does what `stdTimeFunctions.isoTime` does, but formats only once per millisecond. */
 function timeMember(): string {
   const nowMs = Date.now();
   if (nowMs !== lastTime.ms) lastTime = { ms: nowMs, member: `,"time":"${new Date(nowMs).toISOString()}"` };

@@ -22,7 +22,7 @@ import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts
 import { checkSurroundings } from './surroundings.ts';
 
 export interface CheckOptions {
-  /** Of the data folder, absolute. */
+  /** The data folder, absolute. */
   readonly root: string;
   /** Or why it could not be read. */
   readonly configured: Config | string;

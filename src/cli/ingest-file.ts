@@ -69,7 +69,7 @@ const explain = subcommand(
   },
 );
 
-/** Of one file its document, of several a list. */
+/** The result is the document of one file, or a list for several. */
 function resultOf<One>(
   all: readonly One[],
   textOf: (one: One) => string,

@@ -20,7 +20,7 @@ const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
 
 /** The generation that a copy begins with. */
 export const FIRST_GENERATION = '0001';
-/** Of a generation. */
+/** The form of a generation's name. */
 export const GENERATION = '^[0-9]{4}-[0-9a-f]{8}$';
 
 export const INSTALLATION = 'installation.json';

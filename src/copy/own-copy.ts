@@ -22,7 +22,7 @@ const ACCESS_KEPT = 5;
 const Installation = Type.Object({
   format: Type.Literal('wirewatch-copy'),
   version: Type.Number(),
-  /** As in access.db. */
+  /** The id that access.db has. */
   installation: Type.String(),
   /** Random, of this copy: its place may be reached by another path later. */
   copy: Type.String(),

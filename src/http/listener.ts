@@ -62,7 +62,7 @@ export const CONNECTION_TIMES: ConnectionTimes = {
 
 export interface ListenerOptions extends Pick<TlsRenewalOptions, 'conditions' | 'now'> {
   readonly settings: Pick<Settings['server'], 'host' | 'port' | 'tls_certificate' | 'tls_key'>;
-  /** Of the settings that name the certificate; default: server. */
+  /** The section of the settings that name the certificate; default: server. */
   readonly section?: 'admin';
   readonly limits: RoomOptions['limits'];
   readonly onRefused?: RoomOptions['onRefused'];

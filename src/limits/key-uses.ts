@@ -7,7 +7,7 @@ import { DAY_MS } from '../time.ts';
 export const KeyUse = Type.Object({
   key_id: Type.String(),
   last_used_at: Type.Integer(),
-  /** Of the last change stream cursor given to it; null: none. */
+  /** The position of the last change stream cursor given to it; null: it got none. */
   position: Type.Union([Type.Integer(), Type.Null()]),
 });
 type KeyUse = Static<typeof KeyUse>;
@@ -32,7 +32,7 @@ export function createKeyUses(stored: readonly KeyUse[] = []) {
 export const SeenKey = Type.Object({
   key_id: Type.String(),
   network: Type.String(),
-  /** Of the last proof, epoch milliseconds. */
+  /** When it was last proven, epoch milliseconds. */
   seen_at: Type.Integer(),
 });
 type SeenKey = Static<typeof SeenKey>;

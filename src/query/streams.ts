@@ -42,5 +42,5 @@ export function selectStreams<Subscription extends ReadableSubscription>(
   return { streams, content_types: wanted.filter(isRead), subscriptions: read.length > 0 ? read : named };
 }
 
-/** Of a request without `subscription_id` and `content_type`. */
+/** The selection of a request without `subscription_id` and `content_type`. */
 export const EVERY_STREAM: StreamSelection = { subscription_id: null, content_type: null };

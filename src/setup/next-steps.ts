@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { pasted } from './shell.ts';
 import { stateDirectory, type UnitTerms } from './unit.ts';
 
-/** Of a new unit: lines for a shell that create its user and its folders, and start it; comments begin with #. */
+/** Lines for a shell that create the user and the folders of a new unit, and start it; comments begin with #. */
 export function startSteps(terms: UnitTerms, drop: string): string[] {
   const { data, user, needed, optional } = terms;
   const folders = [...(stateDirectory(data) === null ? [data] : []), ...needed, ...optional];

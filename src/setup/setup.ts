@@ -31,7 +31,7 @@ export interface SetupFile {
   readonly path: string;
   /** `kept`: it exists, and stays as it is. */
   readonly outcome: 'written' | 'kept';
-  /** Of a file that was kept: what would be different in one that was written now. */
+  /** What a file that was kept would have otherwise, if it were written now. */
   readonly differences: readonly string[];
 }
 

@@ -30,7 +30,7 @@ const RoleNote = Type.Object({
 });
 export type RoleNote = Static<typeof RoleNote>;
 
-/** As {@link readRole}; a note that is missing is made, so that the machine keeps its id. */
+/** Reads like {@link readRole}, and makes a note that is missing, so that the machine keeps its id. */
 export function ensureRole(folder: DataFolder): RoleNote {
   if (!existsSync(folder.role)) {
     const draft = `${folder.role}.${randomUUID()}`;

@@ -16,9 +16,9 @@ export interface FileReport
   extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256' | 'bytes'> & ReadingErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
-  /** Of a refused file: how many were refused so far, with this one. Records of earlier versions have none. */
+  /** How many files were refused so far, with this refused one. Records of earlier versions have none. */
   readonly refused_files?: number;
-  /** Of a backfill while it is applied: as it was checked. Records of earlier versions have none. */
+  /** The bounds with which a backfill was checked, while it is applied. Records of earlier versions have none. */
   readonly bounds?: TimeBounds;
 }
 
