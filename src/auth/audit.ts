@@ -180,8 +180,8 @@ function changeOf(db: Database, touched: readonly Touched[]): Change[] {
       change: 'asked for',
       members: membersOf(null, requestView(after ?? {})),
     }));
-  const rows = touched.filter((one) => one.place !== RIGHTS);
-  const [table = 'api_key'] = rows.map((one) => one.place);
+  const rows = touched.filter((row) => row.place !== RIGHTS);
+  const [table = 'api_key'] = rows.map((row) => row.place);
   const now = rows.length > 0 ? null : (rowsNow(db, table, id)[0] ?? null);
   const before = viewOf(subject, rows.length > 0 ? (rows[0]?.before ?? null) : now);
   const after = viewOf(subject, rows.length > 0 ? (rows.at(-1)?.after ?? null) : now);

@@ -63,7 +63,9 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
       : []),
     ...(config === null || outcome.status === 'bad' || access?.outcome.status === 'bad'
       ? []
-      : checkConfigured(config.preseed, accessDb, nowMs).map((one) => finding('configured accounts', one))),
+      : checkConfigured(config.preseed, accessDb, nowMs).map((found) =>
+          finding('configured accounts', found),
+        )),
     ...(config === null || !isOpen
       ? []
       : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),

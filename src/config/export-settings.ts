@@ -154,7 +154,7 @@ export function shapeProblem(
     if (time_format !== '' && time_zone === '' && timeFormat(time_format)?.fields.has('offset') !== true)
       return of('time_format', 'such times have no offset: set time_zone, too');
     const [ours, theirs] =
-      Object.entries(columns).find(([, one]) => csv.header?.includes(one) === false) ?? [];
+      Object.entries(columns).find(([, column]) => csv.header?.includes(column) === false) ?? [];
     if (ours !== undefined) return of('columns', `${ours} = "${theirs}": csv.header has no such name`);
     if (
       file_name !== '' &&
@@ -166,8 +166,8 @@ export function shapeProblem(
 }
 
 function columnProblems(name: string, exportName: ExportName): string[] {
-  const known = EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map((one) => one.name);
-  if (known.some((one) => one === name)) return [];
+  const known = EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map((own) => own.name);
+  if (known.some((own) => own === name)) return [];
   const near = nearest(name, known, 4);
   return [
     `${name}: ${exportName} files have no such column${near === null ? '' : `; did you mean ${near}?`}`,

@@ -265,7 +265,7 @@ function accessOfSource(stage: DataFolder, live: DataFolder): ReturnType<typeof 
   return {
     ...countsOf(db),
     access: 'from the backup',
-    ended_here: [...new Set(only)].filter((one) => !known.has(one)),
+    ended_here: [...new Set(only)].filter((id) => !known.has(id)),
   };
 }
 

@@ -75,9 +75,9 @@ export async function waitingNames(
     if (isOther(entry)) {
       if (others.length < OTHERS_MAX) others.push(name);
     } else if (parsed.kind === 'export') {
-      const [one] = heldOf([{ file: parsed.file, path: name }], heldBy);
-      if (one === undefined) exports.add(parsed.file);
-      else held.push(one);
+      const [heldFile] = heldOf([{ file: parsed.file, path: name }], heldBy);
+      if (heldFile === undefined) exports.add(parsed.file);
+      else held.push(heldFile);
     } else refused.add(name);
   }
   const names = [...exports.all().map((file) => file.name), ...refused.all()];

@@ -16,11 +16,11 @@ export function startSteps(terms: UnitTerms, drop: string): string[] {
     // Other programs write to the drop folder as members of its group, and their files stay the group's; but they can
     // only move their own files, not archive/.
     ...missing.map(
-      (one) => `install -d -m ${one === drop ? 3770 : '0700'} -o ${user} -g ${user} ${pasted(one)}`,
+      (folder) => `install -d -m ${folder === drop ? 3770 : '0700'} -o ${user} -g ${user} ${pasted(folder)}`,
     ),
     ...folders
-      .filter((one) => !missing.includes(one))
-      .map((one) => `# ${one} already exists: ${user} must be able to write to it.`),
+      .filter((folder) => !missing.includes(folder))
+      .map((folder) => `# ${folder} already exists: ${user} must be able to write to it.`),
     '# Start the service at every boot, and now; one that is running is restarted:',
     'systemctl daemon-reload',
     'systemctl enable wirewatch',
