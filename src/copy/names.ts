@@ -39,8 +39,8 @@ export interface LogObject {
   readonly last: number | null;
 }
 
-export function generationFolder(of: typeof LOG | typeof LARGE, generation: string): string {
-  return `${of}${generation}/`;
+export function generationFolder(folder: typeof LOG | typeof LARGE, generation: string): string {
+  return `${folder}${generation}/`;
 }
 
 /** @param id 8 random hexadecimal digits */
