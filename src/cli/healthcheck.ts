@@ -35,7 +35,7 @@ interface Result {
   readonly status: number | null;
   /** Why it is not healthy. */
   readonly reason: string | null;
-  /** As GET /v1/health gives it. */
+  /** The document of GET /v1/health. */
   readonly health: unknown;
 }
 

@@ -28,7 +28,7 @@ export interface Serving {
   readonly serviceManager: ReturnType<typeof createServiceManager>;
   /** Resolves with the signal that stops it. */
   readonly signal: Promise<NodeJS.Signals>;
-  /** Of `demo` and `lab`, the log has only warnings until this is called: lines about the first files mean nothing. */
+  /** The log of `demo` and `lab` has only warnings until this is called: lines about the first files mean nothing. */
   showLog(): void;
 }
 
