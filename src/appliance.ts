@@ -2,7 +2,6 @@
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
-import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { AskLab } from './admin/thread-messages.ts';
 import { createApplianceCopy, requireRole } from './appliance-copy.ts';
@@ -33,7 +32,6 @@ import { startScrubs } from './log/scrub-schedule.ts';
 import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { Live } from './operations/operation.ts';
-import type { Schedule } from './own-process.ts';
 import { prepareAccess, reportStaleSpare } from './prepare-access.ts';
 import { reasonOf } from './refused.ts';
 import { completeRestore, pendingRestore } from './store/complete-restore.ts';
@@ -133,7 +131,9 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
   const shown = lab?.shown ?? null;
   const opened = { ...stores, ...counters, monitor: health, server, operations, lab: shown };
-  const admin = metrics && (await openAdmin(metrics, { ...options, ...opened }));
+  // Loaded only where it is on: it would delay every start.
+  const admin =
+    metrics && (await (await import('./admin/listener.ts')).startAdmin(metrics, { ...options, ...opened }));
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
@@ -203,7 +203,9 @@ async function createCounters({ config, kind, log }: ApplianceOptions, { usage }
     log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again'),
   );
   const requests = createRequestCounts(now, stored);
-  const metrics = isAdminOn(config, kind) ? await loadMetrics(requests) : null;
+  // A demonstration and a lab have it on, at any free port.
+  const isAdminOn = config.admin.port !== 0 || kind !== 'appliance';
+  const metrics = isAdminOn ? (await import('./admin/metrics.ts')).createMetrics(requests) : null;
   const dailyRows = createDailyRows(stored.rows);
   const seenKeys = createSeenKeys(stored.seen);
   return { dailyRows, keyUses: createKeyUses(stored.uses), seenKeys, requests, metrics };
@@ -251,7 +253,7 @@ function startVerifying(
   { reader, conditions }: Stores,
   logger: Logger,
   onLogDamage: (detail: string) => void,
-): Schedule {
+) {
   return startScrubs({
     data: config.dataFolder,
     now,
@@ -337,7 +339,6 @@ function startOperations(
     },
   });
   undo.defer(() => operations.close());
-  health.onChange = () => operations.changed(['overview']);
   return operations;
 }
 

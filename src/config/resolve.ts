@@ -1,11 +1,11 @@
 /** Completes the settings, and checks those that depend on each other: folders, TLS pairs, ports. No I/O. */
 import path from 'node:path';
-import { isBucket } from '../copy/place.ts';
+import { folderAround, isBucket } from '../copy/place.ts';
 import { misconfigured, type Refused } from '../refused.ts';
 import { formatMs, parseInstant } from '../time.ts';
 import { shapeProblem } from './export-settings.ts';
 import { normalBaseUrl } from './format.ts';
-import { isLoopback, isSamePlace, trustedProxies } from './listening.ts';
+import { isLoopback, trustedProxies } from './listening.ts';
 import type { RawValue } from './raw-value.ts';
 import type { Settings } from './schema.ts';
 
@@ -43,19 +43,18 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
   if (shape !== null) throw refused(shape.setting, shape.problem, raw);
   const serverTls = tlsOf('server');
   const ownTls = tlsOf('admin');
-  requireDifferentPorts(server, admin, raw);
   const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
   const to = isBucket(copy.to) ? copy.to : pathOf('copy.to', copy.to);
   const data = path.resolve(dataFolder);
-  requireSeparate('ingest.drop', drop, { data }, raw);
-  requireSeparate('copy.to', to, { drop, data }, raw);
-  for (const own of [drop, path.join(data, 'log')])
-    if (to === own || to.startsWith(own + path.sep))
-      throw refused(
-        'copy.to',
-        `${to} lies in ${own}; choose a folder elsewhere, preferably on another disk`,
-        raw,
-      );
+  if (drop === data)
+    throw refused('ingest.drop', `${drop} is the data folder itself; choose a separate folder`, raw);
+  const around = folderAround(to, { data, drop });
+  if (around !== null)
+    throw refused(
+      'copy.to',
+      `${to} is part of the ${around} folder; choose a folder elsewhere, preferably on another disk`,
+      raw,
+    );
   if (copy.wait && to === '')
     throw refused('copy.wait', 'to wait for the copy needs [copy] to: where that is', raw);
   if (copy.standby && to === '')
@@ -105,28 +104,6 @@ function adminTls(
     `${host} can be reached from other machines, so the console there needs TLS. Set [admin] tls_certificate and tls_key (or those of [server]), or leave [admin] host at 127.0.0.1 and reach it through an SSH tunnel`,
     raw,
   );
-}
-
-/** Two servers cannot share one port. */
-function requireDifferentPorts(server: Settings['server'], admin: Settings['admin'], raw: RawValues): void {
-  if (admin.port === 0 || admin.port !== server.port || !isSamePlace(admin.host, server.host)) return;
-  throw refused(
-    raw.has('admin.port') ? 'admin.port' : 'server.port',
-    `[server] port and [admin] port are both ${admin.port}. Set [admin] port to a different one, such as 9464`,
-    raw,
-  );
-}
-
-/** @param others folders by what they are for */
-function requireSeparate(
-  setting: string,
-  folder: string,
-  others: Readonly<Record<string, string>>,
-  raw: RawValues,
-): void {
-  const [same] = Object.entries(others).find(([, other]) => other === folder) ?? [];
-  if (same === undefined) return;
-  throw refused(setting, `${folder} is the ${same} folder itself; choose a separate folder`, raw);
 }
 
 function refused(setting: string, detail: string, raw: RawValues): Refused {

@@ -9,7 +9,6 @@ import { anyText, choice, hinted, type Member, required, toggle, type ValuesOf, 
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 const YEARS_MAX_MS = 200 * 366 * DAY_MS;
-/** The range of the clock. */
 const CLOCK_MIN_MS = Date.UTC(2001);
 const CLOCK_MAX_MS = Date.UTC(2099);
 
@@ -40,7 +39,6 @@ function whole(minimum: number, maximum: number, hint: string, placeholder = 'nu
   return value(integer(minimum, maximum), { hint, placeholder, schema });
 }
 
-/** A number, also with decimals. */
 function decimal(maximum: number, expected: string, hint: string) {
   const readNumber = (text: string): Reading<number> => {
     const isRight = /^\d{1,9}(\.\d{1,15})?$/.test(text) && Number(text) <= maximum;

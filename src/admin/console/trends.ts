@@ -6,7 +6,6 @@ import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS, WINDOW_MS } from '../../time.ts';
 import type { Read, Sources } from './sources.ts';
 
-/** The days that are shown, each with its step. */
 const STEPS_MS: ReadonlyMap<number, number> = new Map([
   [1, HOUR_MS],
   [7, 6 * HOUR_MS],
@@ -49,7 +48,6 @@ export function readTrends(sources: Sources, { query }: Read, nowMs: number) {
     return {
       /** New detections in each step. */
       created: values((step) => step?.created ?? 0),
-      /** New versions of known ones. */
       updated: values((step) => step?.updated ?? 0),
       /** From the end of a window to the end of its first reading, on average; 0 where nothing was read. */
       late_seconds: values((step) => Math.round((step?.late ?? 0) / SECOND_MS)),
