@@ -96,13 +96,15 @@ export interface LabRow {
   readonly id: string;
   readonly version: number;
   readonly event: string;
+  readonly subscription_id: number;
+  readonly content_type: string;
   readonly strength: { readonly score: number };
   readonly last_scored_at: string;
 }
 
 /** Reads every change after a start. @param start `since` or `cursor`, as in a query */
 export async function follow(
-  lab: Lab,
+  lab: Pick<Lab, 'read'>,
   start: string,
 ): Promise<{ rows: LabRow[]; cursor: string; as_of: string }> {
   const rows: LabRow[] = [];

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
 import { beforeEach, describe, test } from 'node:test';
 import { checkResponse } from '../../support/checked-fetch.ts';
-import { CHANGES, SINCE_SPRING, sharedLab, startLab } from '../../support/lab.ts';
-import { inFolder } from '../../support/program.ts';
+import { CHANGES, SINCE_SPRING, sharedLab } from '../../support/lab.ts';
 
 const START = `${CHANGES}?${SINCE_SPRING}`;
 
@@ -178,15 +177,6 @@ test('a page can be shorter, with has_more', async () => {
   assert.deepEqual([...short.body.data, ...next.body.data], whole.data);
 });
 
-test('a fault that cuts a body waits for a longer one', async () => {
-  const { length } = await received();
-  await fault({ cut_after: length });
-  assert.equal((await received()).end, 'end');
-  await lab.control('fault-clear');
-  await fault({ truncate: length - 1 });
-  assert.equal((await received()).length, length - 1);
-});
-
 describe('which requests', () => {
   const statuses = async (count: number, target = '/v1/me') => {
     const found: number[] = [];
@@ -250,22 +240,12 @@ describe('what happens to the body and the connection', () => {
     assert.ok(performance.now() - headMs >= 100, 'the head must be sent immediately');
   });
 
-  test('a lab ends at once, even during a delay', () =>
-    inFolder(async (own) => {
-      const other = await startLab(own);
-      const cuts = [];
-      for (const spec of [{ delay: '1d' }, { delay: '1d', close: true }]) {
-        await other.control('fault-add', spec);
-        cuts.push(assert.rejects(other.get('/v1/me')));
-        for (let left = 1; left > 0; ) [{ left }] = (await other.control('fault-list')).slice(-1);
-      }
-      await other.stop();
-      await Promise.all(cuts);
-    }));
-
   test('cut, reset, truncated, corrupted', async () => {
     const whole = await received();
     assert.deepEqual([whole.end, whole.bytes.length], ['end', whole.length]);
+    await fault({ cut_after: whole.length });
+    assert.equal((await received()).end, 'end', 'it waits for a longer body');
+    await lab.control('fault-clear');
     await fault({ cut_after: 50 });
     const cut = await received();
     assert.deepEqual(

@@ -56,7 +56,7 @@ test('a seed gives the same month of detections and the same key at any time', a
   assert.notEqual(third?.key, first.key);
 });
 
-test('another origin may read the header of a fault; the ready file goes with the lab', async () => {
+test('another origin may read the header of a fault; a lab ends at once even during a delay, and its ready file with it', async () => {
   await inFolder(async (folder) => {
     mkdirSync(join(folder, 'lab'));
     const page = 'https://page.example';
@@ -65,7 +65,11 @@ test('another origin may read the header of a fault; the ready file goes with th
     const faulty = await lab.get('/v1/me', { origin: page, prefer: 'code=503' });
     assert.equal(faulty.status, 503);
     assert.match(faulty.headers.get('access-control-expose-headers') ?? '', /Retry-After.*X-Wirewatch-Lab/);
+    await lab.control('fault-add', { delay: '1d' });
+    const cut = assert.rejects(lab.get('/v1/me'));
+    for (let left = 1; left > 0; ) [{ left }] = await lab.control('fault-list');
     await lab.stop();
+    await cut;
     assert.ok(!existsSync(join(folder, 'ready.json')));
   });
 });
