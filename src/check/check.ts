@@ -51,6 +51,8 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
   const databases = { detections: detectionsDb, access: accessDb };
   const status = isOpen ? await askStatus().catch(reasonOf) : null;
   const isRunning = status !== null || (isOpen && isLocked(folder.serveLock));
+  const changed = typeof status === 'string' ? [] : (status?.settings?.changed.map(({ name }) => name) ?? []);
+  const isUsed = (section: 'server' | 'admin') => isRunning && !changed.includes(`${section}.port`);
   return [
     finding('configuration', checkConfiguration(configured)),
     finding('data folder', outcome),
@@ -66,7 +68,7 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
       ? []
       : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),
     ...(config === null || config.copy.to === '' ? [] : [finding('copy', await checkPlace(config.copy))]),
-    ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
+    ...(config === null ? [] : await checkSurroundings(config, isUsed, nowMs)),
   ];
 }
 

@@ -11,18 +11,18 @@ import { reasonOf } from '../refused.ts';
 import { formatMs } from '../time.ts';
 import { bad, type Finding, finding, type Outcome, ok, tried, warn } from './finding.ts';
 
-/** @param isRunning whether an appliance runs on the data folder: then it uses the addresses */
+/** @param isUsed whether the appliance that runs on the data folder listens on the port of a section already */
 export async function checkSurroundings(
   config: Config,
-  isRunning: boolean,
+  isUsed: (section: 'server' | 'admin') => boolean,
   nowMs: number,
 ): Promise<Finding[]> {
   const { ingest, log, alerts } = config;
   return [
     finding('drop folder', checkDropFolder(ingest.drop)),
-    finding('listening address', await checkAddress('server', config, isRunning)),
+    finding('listening address', await checkAddress('server', config, isUsed('server'))),
     finding('TLS', await checkTls(config, nowMs)),
-    finding('administration', await checkAddress('admin', config, isRunning)),
+    finding('administration', await checkAddress('admin', config, isUsed('admin'))),
     ...(log.file === '' ? [] : [finding('log file', checkLogFile(log.file))]),
     ...(alerts.command.length === 0 ? [] : [finding('alert command', checkAlertCommand(alerts.command))]),
   ];
@@ -67,15 +67,11 @@ function checkDropFolder(folder: string): Outcome {
   });
 }
 
-async function checkAddress(
-  section: 'server' | 'admin',
-  config: Config,
-  isRunning: boolean,
-): Promise<Outcome> {
+async function checkAddress(section: 'server' | 'admin', config: Config, isOwn: boolean): Promise<Outcome> {
   const { host, port } = config[section];
   if (port === 0) return ok(section === 'server' ? `${host}, any free port` : 'off: [admin] port is 0');
   const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  if (isRunning) return ok(`${shown}, unless Wirewatch was started with other settings`);
+  if (isOwn) return ok(`${shown}, unless Wirewatch was started with other settings`);
   const error = await listenError(host, port);
   return error === null
     ? ok(`${shown} is free`)

@@ -2,6 +2,7 @@
 import certbotHook from '../../config/certbot-hook.sh' with { type: 'text' };
 import clientPy from '../../config/client-py' with { type: 'text' };
 import clientTs from '../../config/client-ts' with { type: 'text' };
+import fluentBit from '../../config/fluent-bit.yml' with { type: 'text' };
 import grafanaDashboard from '../../config/grafana-dashboard.json' with { type: 'json' };
 import keepalived from '../../config/keepalived.conf' with { type: 'text' };
 import logrotate from '../../config/logrotate.conf' with { type: 'text' };
@@ -33,6 +34,7 @@ export const SAMPLES: readonly Sample[] = (
     ['certbot-hook.sh', 'installs a renewed certificate for Wirewatch', () => certbotHook],
     ['mail-alert', 'mails each alert, as [alerts] command', () => mailAlert],
     ['logrotate.conf', 'rotates the log file ([log] file)', () => logrotate],
+    ['fluent-bit.yml', 'collects the log with Fluent Bit', () => fluentBit],
     ['prometheus-rules.yml', 'alerting rules for Prometheus, with severities', () => prometheusRules],
     [
       'client-ts',

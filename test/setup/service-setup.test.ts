@@ -68,6 +68,10 @@ describe('new installation', () => {
     assert.ok(again.next.includes(renew));
     assert.deepEqual(outcomes(again), ['configuration kept', 'unit kept']);
     assert.deepEqual(
+      again.files.flatMap(({ differences }) => differences),
+      [],
+    );
+    assert.deepEqual(
       [config, unit].map((file) => readFileSync(file, 'utf8')),
       before,
     );
@@ -154,6 +158,7 @@ describe('next steps', () => {
     assert.match(hint, /^# After a change .* restart .*"wirewatch status"/);
     assert.deepEqual(steps.slice(0, 2), ['systemctl daemon-reload', 'systemctl restart wirewatch']);
     assert.ok(!commandsOf(again).some((line) => /enable|key create|useradd/.test(line)));
+    assert.ok(!again.next.some((line) => /rm /.test(line)), 'the unit is as setup would write it');
   });
 });
 
@@ -167,12 +172,31 @@ describe('existing installation', () => {
     writeFileSync(config, own);
     const end = runSetup(places, '--port', '9000', '--drop', '/srv/own');
     assert.equal(end.status, 0);
-    assert.match(end.stdout, /\(configuration\): it exists, and stays as it is\n/);
+    assert.match(
+      end.stdout,
+      /\(configuration\): it exists, and stays as it is\n {2}server\.port is 7000, not 9000\. .* edit the file, then restart/,
+    );
     assert.equal(readFileSync(config, 'utf8'), own);
     const settings = settingsOf(unit);
     // A missing disk of the copy must not prevent the service from starting.
     assert.deepEqual(settings.get('RequiresMountsFor'), ['/var/lib/wirewatch /srv/own']);
     assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/own -/srv/copy -/var/log/wirewatch']);
+  });
+
+  test('an existing unit is kept, with the way to a new one', () => {
+    const places = newPlaces();
+    setup(places);
+    const edited = `${readFileSync(places.unit, 'utf8').replace('RestartSec=5', 'RestartSec=9')}# mine\n`;
+    writeFileSync(places.unit, edited);
+    const { files, next } = setup(places);
+    assert.deepEqual(
+      files.map(({ differences }) => differences.length),
+      [0, 1],
+    );
+    assert.ok(
+      next.includes(`# To have the unit that setup would write: rm ${places.unit}, then run setup again.`),
+    );
+    assert.equal(readFileSync(places.unit, 'utf8'), edited);
   });
 
   test('an invalid configuration stops it, with nothing written', () => {
