@@ -170,7 +170,7 @@ function pictures(of: DetectionEntry): VNode | null {
   return html`<div class="pictures"><${Photo} key=${of.id} of=${of} look="large" /></div>`;
 }
 
-function found({ current, account }: DetectionDetail): Facts {
+function found({ current }: DetectionDetail): Facts {
   const { article, source, subscription_id, first_detected_estimated: isEstimated } = current;
   return [
     ['Item', foreign(source.id ?? `number ${source.internal_id}`, 'mono')],
@@ -179,7 +179,7 @@ function found({ current, account }: DetectionDetail): Facts {
     ['Strength', strength(current)],
     ['First detected', [when(current.first_detected_at), ' UTC', isEstimated && ', estimated']],
     ['Last scored', [when(current.last_scored_at), ' UTC']],
-    ['Subscription', `${subscription_id}${account === null ? '' : `, ${account.name}`}`],
+    ['Subscription', `${subscription_id}`],
     ['Id', foreign(current.id, 'mono')],
     ...addresses([
       ['Photo', source.image_url],

@@ -105,8 +105,6 @@ export interface Description<Own extends Members, Value> {
   readonly result?: TSchema;
   /** The value as a command prints it, between `done` and `next`; null: nothing. */
   readonly text?: (value: Value) => string | null;
-  /** By word: a line of the text that begins with it is shown in this colour on a terminal. */
-  readonly colours?: Readonly<Record<string, 'red' | 'yellow' | 'green'>>;
   /** The form of the console; absent: the console has another way to it, or none. */
   readonly form?: Form;
 }
@@ -121,8 +119,6 @@ export interface Form {
   readonly isGrave?: boolean;
   /** The members that it has fields for; default: all that are not given. */
   readonly fields?: readonly string[];
-  /** The command that does the same, where it is another one. */
-  readonly command?: string;
 }
 
 /** {@link Description} without the types of its members: what is made from the table sees this. */
@@ -130,15 +126,7 @@ export interface Operation
   extends Required<
     Pick<
       Description<Members, unknown>,
-      | 'summary'
-      | 'members'
-      | 'operands'
-      | 'examples'
-      | 'creates'
-      | 'hasCommand'
-      | 'readsDrop'
-      | 'result'
-      | 'colours'
+      'summary' | 'members' | 'operands' | 'examples' | 'creates' | 'hasCommand' | 'readsDrop' | 'result'
     >
   > {
   readonly name: string;
@@ -169,7 +157,6 @@ const DEFAULTS = {
   readsDrop: false,
   form: null,
   result: Type.Unknown(),
-  colours: {},
 };
 
 function describing(kind: Operation['kind']) {

@@ -47,7 +47,6 @@ export const ALERT_LIST = reading('alert list', {
     return { value: listed, failed: !isKnown };
   },
   text: alertsText,
-  colours: { NOW: 'red' },
 });
 
 export const INGEST_STATUS = reading('ingest status', {

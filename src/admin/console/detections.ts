@@ -1,9 +1,7 @@
 /** The live stream, the search in a period, and one detection with its versions (api.ts). */
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { findAccount } from '../../auth/accounts.ts';
-import { findSubscription } from '../../auth/subscriptions.ts';
-import { type ContentType, streamParts } from '../../detection/content-type.ts';
+import type { ContentType } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
@@ -230,15 +228,12 @@ export function readOne(sources: Sources, { query }: Read) {
       changed: before === undefined ? [] : changedPaths(before, detection),
     };
   });
-  const subscription = findSubscription(sources.access(), streamParts(streamOfId(id)).subscription_id);
-  const account = subscription && findAccount(sources.access(), subscription.account_id);
   const current: DetectionEntry = JSON.parse(text);
   return {
     /** The answer to `GET /v1/detections/{id}`. */
     current,
     versions,
     next: nextOf(found.next),
-    account: account && { id: account.id, name: account.name },
   };
 }
 
