@@ -3,8 +3,8 @@ import type { AccessReader } from './auth/access-reader.ts';
 import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
 import { type KeptCopy, keepCopy } from './copy/keep.ts';
-import { requireNewest } from './copy/local-segment.ts';
-import { openPlace, openTried, placeSettings } from './copy/open-place.ts';
+import { openPlace, openTried } from './copy/open-place.ts';
+import { requireNewest } from './copy/source.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Mark } from './log/format.ts';
 import type { Logger } from './logger.ts';
@@ -67,7 +67,7 @@ export function createApplianceCopy(
     async canHeal(): Promise<boolean> {
       if (copy.to === '') return false;
       try {
-        await requireNewest(await openPlace(copy.to, placeSettings(copy)), folder);
+        await requireNewest(await openPlace(copy.to, copy), folder);
         return true;
       } catch (error) {
         log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be made anew from the copy');
@@ -82,7 +82,7 @@ export function createApplianceCopy(
       if (role !== 'writer' || copy.to === '' || kept !== null) return;
       kept = keepCopy({
         to: copy.to,
-        open: () => openTried(copy.to, placeSettings(copy)),
+        open: () => openTried(copy.to, copy),
         folder,
         applied: () => readLogMark(reader.db()),
         proposed: () => proposed?.entry ?? null,

@@ -5,7 +5,6 @@ import type { AccessReader } from './auth/access-reader.ts';
 import type { BoundedMap } from './bounded-map.ts';
 import { exportShapes } from './config/export-settings.ts';
 import { type Config, holdRules } from './config/load.ts';
-import { placeSettings } from './copy/open-place.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
 import { INGEST_CONDITIONS } from './ingest/reporting.ts';
@@ -168,7 +167,7 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
     earliest_time: config.earliestTime,
     photo_key: deriveKey(secret, 'photo'),
     program: VERSION,
-    copy: copy.to === '' ? null : { ...copy, ...placeSettings(copy), machine },
+    copy: copy.to === '' ? null : { ...copy, machine },
   };
 }
 

@@ -32,7 +32,6 @@ import { startScrubs } from './log/scrub-schedule.ts';
 import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { Live } from './operations/operation.ts';
-import type { Schedule } from './own-process.ts';
 import { prepareAccess, reportStaleSpare } from './prepare-access.ts';
 import { reasonOf } from './refused.ts';
 import { completeRestore, pendingRestore } from './store/complete-restore.ts';
@@ -254,7 +253,7 @@ function startVerifying(
   { reader, conditions }: Stores,
   logger: Logger,
   onLogDamage: (detail: string) => void,
-): Schedule {
+) {
   return startScrubs({
     data: config.dataFolder,
     now,

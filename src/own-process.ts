@@ -1,7 +1,6 @@
 /**
- * Work that takes long and nobody waits for, a backup or a verification: the commands that an operator would run, as
- * separate processes at the lowest priority. So a disk that does not respond delays nothing else, and a stop need not wait
- * for it.
+ * Work that takes long, a backup or a verification: the commands that an operator would run, as separate processes at the
+ * lowest priority. So a disk that does not respond delays nothing else, and a stop need not wait for it.
  */
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -70,48 +69,4 @@ function giveWay({ pid }: ChildProcess): void {
   } catch {
     // Then the priority stays as it is.
   }
-}
-
-export interface Schedule {
-  /** Starts a process if one is due; the schedule does so by itself. */
-  check(): void;
-  /** Ends the running process. */
-  close(): Promise<void>;
-}
-
-/** Starts a process, and passes on how it ended; one at a time. */
-export type Begin = (args: readonly string[], then: (outcome: Outcome) => void) => void;
-
-/**
- * Runs own commands when they are due.
- * @param run runs a command; a test passes its own
- * @param check called now, regularly, and after each process; begin null: one is running, or the schedule is closed
- */
-export function startSchedule(
-  everyMs: number,
-  run: typeof runCommand,
-  check: (begin: Begin | null) => void,
-): Schedule {
-  let running: OwnProcess | null = null;
-  let isClosed = false;
-  const begin: Begin = (args, then) => {
-    running = run(args);
-    void running.outcome.then((outcome) => {
-      running = null;
-      if (isClosed) return;
-      then(outcome);
-      checkNow();
-    });
-  };
-  const checkNow = () => check(running === null && !isClosed ? begin : null);
-  checkNow();
-  const timer = setInterval(checkNow, everyMs);
-  return {
-    check: checkNow,
-    async close() {
-      clearInterval(timer);
-      isClosed = true;
-      await running?.giveUp();
-    },
-  };
 }

@@ -106,11 +106,7 @@ export function watchChanges(db: Database): void {
   }
 }
 
-/**
- * Notes an operation on the whole appliance that an operator asks for, which changes no row here.
- * @param access a writer that {@link watchChanges}
- * @param request `{ kind, … }`, without a secret; times in it are epoch milliseconds
- */
+/** Notes an operation that changes no row here. @param request without a secret; times are epoch milliseconds */
 export function noteOperation(access: Database, request: { readonly kind: string }): void {
   writing(access, () => access.prepare(INSERT_REQUEST).run(JSON.stringify(request)));
 }
@@ -133,10 +129,7 @@ function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
   return crc32(JSON.stringify([entry, at, operation, changes]));
 }
 
-/**
- * @param db a reader on access.db
- * @returns the changes, the oldest first, and in a sentence which part is damaged; null: none is
- */
+/** @returns the changes, the oldest first, and in a sentence which part is damaged; null: none is */
 export function readTrail(db: Database) {
   const changes: AuditedChange[] = [];
   const damaged: number[] = [];

@@ -9,7 +9,7 @@ import { preseed as createMissing, type Seeds } from '../auth/preseed.ts';
 import type { Config } from '../config/load.ts';
 import type { Preseed } from '../config/preseed.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
-import { openTried, placeSettings } from '../copy/open-place.ts';
+import { openTried } from '../copy/open-place.ts';
 import { freeText } from '../counted.ts';
 import { readStatus, type Status } from '../operations/status.ts';
 import { Refused, reasonOf } from '../refused.ts';
@@ -74,7 +74,7 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
 /** Creates, lists, reads and deletes a small object there. */
 async function checkPlace(copy: Config['copy']): Promise<Outcome> {
   try {
-    await openTried(copy.to, placeSettings(copy));
+    await openTried(copy.to, copy);
     return ok(copy.to);
   } catch (error) {
     return bad(
@@ -196,18 +196,11 @@ function outcomesOf(preseed: Preseed, access: Database | null, nowMs: number): O
 /** @throws Refused `configuration` as a start does */
 function ofEntries(seeds: Seeds, access: Database | null, nowMs: number): Outcome[] {
   using copy = openCopyInMemory(access, ACCESS_SCHEMA);
-  const { differences, replaced } = createMissing(copy, seeds, nowMs);
+  const { differences } = createMissing(copy, seeds, nowMs);
+  if (differences.length === 0) return [];
   const differ = warn(
     `existing entries differ from the configuration, which does not change them: ${differences.join('; ')}`,
     'Update the configuration file; see: wirewatch manual preseeding',
   );
-  return [
-    ...(differences.length > 0 ? [differ] : []),
-    ...replaced.map(({ id, place }) =>
-      warn(
-        `key ${id} still works, although ${place} now has another key`,
-        `Once its client has the new key: wirewatch key revoke ${id}`,
-      ),
-    ),
-  ];
+  return [differ];
 }

@@ -2,7 +2,6 @@
 import { constants, getPriority, setPriority } from 'node:os';
 import path from 'node:path';
 import { backUp } from '../copy/back-up.ts';
-import { placeSettings } from '../copy/open-place.ts';
 import { isBucket } from '../copy/place.ts';
 import { counted } from '../counted.ts';
 import { anyText, value } from '../operations/member.ts';
@@ -34,7 +33,7 @@ export const register = defineCommand({
     using progress = createProgress();
     const { entry, change, written } = await backUp({
       to: target,
-      settings: placeSettings(config.copy),
+      settings: config.copy,
       data: config.dataFolder,
       drop: config.ingest.drop,
       onProgress: progress.update,

@@ -5,7 +5,7 @@
 import { ingestSettings } from '../appliance-ingest.ts';
 import { findAccess } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
-import { openTried, placeSettings } from '../copy/open-place.ts';
+import { openTried } from '../copy/open-place.ts';
 import { refuseEmptied } from '../copy/own-copy.ts';
 import { Shipper } from '../copy/ship.ts';
 import { GaveWay, type IngestRequest, type RequestOutcome } from '../ingest/requests/requests.ts';
@@ -72,7 +72,7 @@ export async function ingestAlone(
 }
 
 async function shipOnce({ copy }: Config, folder: DataFolder, end: Mark): Promise<void> {
-  const place = await openTried(copy.to, placeSettings(copy));
+  const place = await openTried(copy.to, copy);
   await refuseEmptied(place, folder);
   await new Shipper(place, folder).ship(findAccess(folder), end);
 }

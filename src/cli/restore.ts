@@ -2,9 +2,8 @@
 
 import { dropNames } from '../config/load.ts';
 import { readInstant } from '../config/option-values.ts';
-import { placeSettings } from '../copy/open-place.ts';
 import { type Restored, restore } from '../copy/restore.ts';
-import { openSource } from '../copy/source.ts';
+import { openCopy } from '../copy/source.ts';
 import { counted, grouped } from '../counted.ts';
 import { anyText, required, toggle, value } from '../operations/member.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -20,9 +19,7 @@ const FILES_SHOWN_MAX = 10;
 
 export const register = defineCommand({
   members: {
-    src: required(
-      value(anyText, { hint: 'a copy (a folder, or s3://bucket/prefix), or another data folder' }),
-    ),
+    src: required(value(anyText, { hint: 'a copy: a folder, or s3://bucket/prefix' })),
     replace: toggle('move the contents of the data folder aside, and restore in their place'),
     until: value(readInstant, {
       hint: 'restore the state at this time. Everything ingested later is discarded',
@@ -45,7 +42,7 @@ export const register = defineCommand({
     const untilMs = until ?? null;
     const { root: drop, parse } = dropNames(config);
     requireOwner(dataFolder(data));
-    const source = await openSource(src, placeSettings(config.copy));
+    const source = await openCopy(src, config.copy);
     const { standby } = config.copy;
     const outcome = await restore({
       ...{ source, data, drop, parse, replace, standby, untilMs },

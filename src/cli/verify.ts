@@ -3,13 +3,19 @@ import { existsSync, statSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readTrail } from '../auth/audit.ts';
 import { findCopy, findSpare } from '../auth/spare-copy.ts';
-import { placeSettings } from '../copy/open-place.ts';
-import { openSource, type VerifiedSource } from '../copy/source.ts';
+import { openCopy, type VerifiedCopy, verifyCopy } from '../copy/source.ts';
 import { counted, grouped } from '../counted.ts';
 import { ALERT_ADVICE } from '../health/alert-texts.ts';
-import { type ScrubResult, scrub } from '../log/scrub.ts';
-import { describeFindings, FINDING_KINDS, type FindingKind, ScrubFindings } from '../log/scrub-findings.ts';
-import { writeScrubRecord } from '../log/scrub-record.ts';
+import { scrub } from '../log/scrub.ts';
+import {
+  describeFindings,
+  FINDING_KINDS,
+  type FindingKind,
+  findingsOf,
+  ScrubFindings,
+  type ScrubResult,
+  writeScrubRecord,
+} from '../log/scrub-findings.ts';
 import { anyText, value } from '../operations/member.ts';
 import { failed, misconfigured } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
@@ -40,8 +46,8 @@ export const register = defineCommand({
     using progress = createProgress();
     const config = configOf(self);
     if (src === undefined) return await verifyData(folderOf(config), progress.update);
-    const source = await openSource(src, placeSettings(config.copy));
-    const verified = await source.verify(progress.update);
+    const source = await openCopy(src, config.copy);
+    const verified = await verifyCopy(source, progress.update);
     const ok = verified.findings.length === 0;
     return {
       value: { verified: source.text, ok, ...verified },
@@ -51,7 +57,7 @@ export const register = defineCommand({
   },
 });
 
-function sourceText(path: string, { entries, findings }: VerifiedSource): string {
+function sourceText(path: string, { entries, findings }: VerifiedCopy): string {
   if (findings.length === 0)
     return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}.\n\nEvery checksum was compared. To try a restore as well: wirewatch restore ${pasted(path)} --data EMPTY_FOLDER`;
   return [
@@ -72,7 +78,7 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   const result = await scrub({ folder, between: () => nextTurn(), onProgress });
   // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
   writeScrubRecord(folder, result, Date.now());
-  const ofDatabase = result.findings.filter(({ kind }) => FINDING_KINDS[kind].of === 'database');
+  const ofDatabase = findingsOf(result, 'database');
   if (ofDatabase.length > 0) noteDamage(folder, `detections.db: ${describeFindings(ofDatabase)}`);
   const others = new ScrubFindings();
   checkAccess(folder, others);
@@ -137,7 +143,7 @@ const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
 };
 
 function intactText({ root }: DataFolder, entry: number | null): string {
-  return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log row by row, access.db and its spare copy are sound, and the secret is present.`;
+  return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log, access.db and its spare copy are sound, and the secret is present.`;
 }
 
 function damagedText({ root }: DataFolder, { findings, not_compared }: ScrubResult): string {

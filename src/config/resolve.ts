@@ -1,6 +1,6 @@
 /** Completes the settings, and checks those that depend on each other: folders, TLS pairs. No I/O. */
 import path from 'node:path';
-import { isBucket } from '../copy/place.ts';
+import { folderAround, isBucket } from '../copy/place.ts';
 import { misconfigured } from '../refused.ts';
 import { formatMs, parseInstant } from '../time.ts';
 import { shapeProblem } from './export-settings.ts';
@@ -60,16 +60,14 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
   const data = path.resolve(dataFolder);
   const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
   const to = isBucket(copy.to) ? copy.to : pathOf('copy.to', copy.to);
-  for (const [setting, folder, what, other] of [
-    ['ingest.drop', drop, 'data', data],
-    ['copy.to', to, 'drop', drop],
-    ['copy.to', to, 'data', data],
-  ] as const)
-    if (folder === other)
-      throw refused(setting, `${folder} is the ${what} folder itself; choose a separate folder`);
-  for (const own of [drop, path.join(data, 'log')])
-    if (to === own || to.startsWith(own + path.sep))
-      throw refused('copy.to', `${to} lies in ${own}; choose a folder elsewhere, preferably on another disk`);
+  if (drop === data)
+    throw refused('ingest.drop', `${drop} is the data folder itself; choose a separate folder`);
+  const around = folderAround(to, { data, drop });
+  if (around !== null)
+    throw refused(
+      'copy.to',
+      `${to} is part of the ${around} folder; choose a folder elsewhere, preferably on another disk`,
+    );
   if (copy.wait && to === '')
     throw refused('copy.wait', 'to wait for the copy needs [copy] to: where that is');
   if (copy.standby && to === '')

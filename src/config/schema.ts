@@ -102,7 +102,7 @@ const Server = section({
   ),
   max_connections: connectionsSetting(
     1000,
-    'Maximum number of open connections, on each port. To accept a further one, the connection that has been idle longest is closed, then the oldest whose request is incomplete; if there is none, the new one is closed.',
+    'Maximum number of open connections, on each port. To accept a further one, the one that has waited longest for a complete request is closed; if there is none, the new one is closed.',
   ),
   max_connections_per_address: connectionsSetting(
     100,

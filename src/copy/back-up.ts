@@ -1,6 +1,5 @@
 /** `wirewatch backup`: brings a copy up to date once, whether or not the appliance is running. */
-import { existsSync, realpathSync } from 'node:fs';
-import { basename, dirname, join, resolve, sep } from 'node:path';
+import { existsSync } from 'node:fs';
 import { findAccess } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
 import { findTail, placeOf } from '../log/log-reader.ts';
@@ -8,11 +7,11 @@ import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { keepInPlace } from '../store/locks.ts';
-import { isLogError, LogDamage, LogFailure } from '../store/log-errors.ts';
+import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { requireOwner } from '../store/owner.ts';
 import { openTried } from './open-place.ts';
-import { isBucket, type PlaceSettings, Unreachable } from './place.ts';
+import { folderAround, type PlaceSettings, Unreachable } from './place.ts';
 import { Shipper } from './ship.ts';
 
 export interface BackUpOptions {
@@ -44,7 +43,9 @@ export async function backUp(options: BackUpOptions): Promise<BackedUp> {
   using held = new DisposableStack();
   held.defer(keepInPlace(folder, false));
   requireInstallation(folder);
-  requireOutside(folder, options);
+  const around = folderAround(to, { data: folder.root, drop: options.drop });
+  if (around !== null)
+    throw failed(`${to} is part of the ${around} folder. Name another place, preferably on another disk.`);
   try {
     const place = await openTried(to, settings);
     const shipper = new Shipper(place, folder, (bytes) => onProgress('writing the copy', bytes, 0));
@@ -67,37 +68,13 @@ function endOf({ log, detections }: DataFolder): Mark | null {
 
 function requireInstallation(folder: DataFolder): void {
   refuseHalfRestored(folder);
-  const { root, log, access, spare, secret } = folder;
-  const hasAccess = existsSync(access) || existsSync(spare);
-  if (existsSync(secret) && hasAccess) return;
-  if (!hasAccess)
+  const { root, access, spare, secret } = folder;
+  if (!existsSync(access) && !existsSync(spare))
     throw misconfigured(`there is no installation in ${root}. Name its data folder with --data.`);
-  throw misconfigured(
-    existsSync(log)
-      ? `${root} cannot be backed up: ${secret} is missing.`
-      : `there is nothing to back up in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
-  );
-}
-
-/** Not over a part of the installation, and not where ingest moves every file away. */
-function requireOutside({ root, log }: DataFolder, { to, drop }: BackUpOptions): void {
-  if (isBucket(to)) return;
-  const at = realPath(to);
-  const within = (folder: string) => at === realPath(folder) || at.startsWith(realPath(folder) + sep);
-  if (at !== realPath(root) && !within(log) && !within(drop)) return;
-  throw failed(
-    `${to} is part of the ${within(drop) ? 'drop' : 'data'} folder. Name another place, preferably on another disk.`,
-  );
-}
-
-/** The real path of the part that exists, followed by the rest. */
-function realPath(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    const parent = dirname(path);
-    return parent === path ? resolve(path) : join(realPath(parent), basename(path));
-  }
+  if (!existsSync(secret))
+    throw misconfigured(
+      `${root} cannot be backed up: ${secret} is missing. The first start makes it: wirewatch serve`,
+    );
 }
 
 function explained(error: unknown, to: string): unknown {
@@ -105,7 +82,6 @@ function explained(error: unknown, to: string): unknown {
   const cause = { cause: error };
   if (error instanceof LogDamage)
     return failed(`the log is damaged: ${error.message}. To find out what is wrong: wirewatch verify`, cause);
-  if (error instanceof LogFailure) return failed(`${error.message}. Check the disk.`, cause);
   if (error instanceof Unreachable || isLogError(error))
     return failed(`cannot write the copy ${to}: ${reasonOf(error, to)}`, cause);
   return error;

@@ -6,11 +6,19 @@
  */
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type Commit, parse, parseCommit } from '../log/format.ts';
-import { decodeLines, encodeFrame } from '../log/frame.ts';
+import { type Commit, type Mark, parse, parseCommit } from '../log/format.ts';
+import {
+  chainChecksum,
+  decodeFrameHeader,
+  decodeLines,
+  encodeFrame,
+  FRAME_HEADER_BYTES,
+  isFrameIntact,
+} from '../log/frame.ts';
+import { requireBeginning } from '../log/log-reader.ts';
+import { checkCommit, type Frame } from '../log/segment.ts';
 import { failed } from '../refused.ts';
 import { LogDamage } from '../store/log-errors.ts';
-import { EntryChain, framesOf, type RawFrame } from './entries.ts';
 import { FIRST_GENERATION, GENERATION, generationFolder, inOrder, LOG, type LogObject } from './names.ts';
 import type { Place } from './place.ts';
 
@@ -22,7 +30,7 @@ const Pointer = Type.Union([
   Type.Object({ large: Type.Array(Type.String()) }),
   Type.Object({
     generation: Type.String({ pattern: GENERATION }),
-    /** Who wrote it: a snapshot has no entry of a promotion before it. */
+    /** The id of the machine that began it: a snapshot has no entry of a promotion before it. */
     machine: Type.String(),
   }),
 ]);
@@ -57,54 +65,107 @@ export async function findLog(place: Place): Promise<CopiedLog> {
       tries += 1;
       continue;
     }
-    const next = await generationOf(last.name, content ?? missing(last.name));
+    const next = generationOf(last.name, content ?? missing(last.name));
     if (next === null) return { generation, changes, objects };
     changes.push(last.name);
     generation = next.generation;
   }
 }
 
-/** @returns the generation that a part leads to; null: it has entries */
-export async function generationIn(place: Place, name: string): Promise<Generation | null> {
+/** @returns the generation that a part leads to, and who began it; null: the part has entries */
+export async function generationIn(place: Place, name: string) {
   return generationOf(name, await contentOf(place, name));
 }
 
-async function generationOf(name: string, content: Buffer): Promise<Generation | null> {
-  const pointer = await pointerIn(name, content);
+function generationOf(name: string, content: Buffer) {
+  const pointer = pointerIn(name, content);
   return pointer !== null && 'generation' in pointer ? pointer : null;
 }
 
-export interface Generation {
-  readonly generation: string;
-  /** The id of the machine that began it. */
-  readonly machine: string;
+/** The frames of an object with entries, also of an entry in pieces. @throws Unreachable, LogDamage */
+async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
+  const content = await contentOf(place, name);
+  const pointer = pointerIn(name, content);
+  if (pointer === null) yield* framesOf(content, name);
+  else if ('large' in pointer)
+    for (const piece of pointer.large) yield* framesOf(await contentOf(place, piece), piece);
 }
 
-/** The frames of an object with entries, also of an entry in pieces. @throws Unreachable, LogDamage */
-export async function* framesIn(place: Place, name: string): AsyncGenerator<RawFrame> {
-  const content = await contentOf(place, name);
-  const pointer = await pointerIn(name, content);
-  if (pointer === null) yield* framesOf([content], name);
-  else if ('large' in pointer) yield* framesOf(piecesOf(place, pointer.large), name);
+/** The frames in the content of an object: whole ones, one after the other. @throws LogDamage */
+export function* framesOf(content: Buffer, name: string): Generator<Frame, undefined> {
+  for (let at = 0; at < content.length; ) {
+    const header = decodeFrameHeader(content.subarray(at));
+    const end = at + FRAME_HEADER_BYTES + (header?.length ?? 0);
+    const packed = content.subarray(at + FRAME_HEADER_BYTES, end);
+    if (header === null || end > content.length || !isFrameIntact(header, packed))
+      throw new LogDamage(`${name} has a damaged frame at byte ${at}`);
+    yield { kind: header.kind, bytes: content.subarray(at, end), packed, checksum: header.checksum, end };
+    at = end;
+  }
+}
+
+/** Checks that frames make whole entries, of which each follows the one before. */
+export class EntryChain {
+  /** The last whole entry; null: none; undefined: not known, so that any may follow. */
+  last: Mark | null | undefined;
+  #frames = 0;
+  #checksum = 0;
+
+  constructor(last: Mark | null | undefined) {
+    this.last = last;
+  }
+
+  /**
+   * @returns the commit line of the entry that the frame ends; null: it ends none
+   * @throws LogDamage if the entry is not whole, or does not follow the last one
+   */
+  add({ kind, packed, checksum }: Frame): Commit | null {
+    if (kind === 'header') throw new LogDamage('a header stands between entries');
+    if (kind === 'lines') {
+      this.#frames += 1;
+      this.#checksum = chainChecksum(this.#checksum, checksum);
+      return null;
+    }
+    const commit = parseCommit(decodeLines(packed).at(-1) ?? '');
+    // A log may also begin with a snapshot.
+    checkCommit(commit, this.last ?? undefined, { frames: this.#frames, checksum: this.#checksum });
+    if (this.last === null) requireBeginning(commit);
+    this.#frames = 0;
+    this.#checksum = 0;
+    this.last = commit;
+    return commit;
+  }
+}
+
+export interface CopiedFrame {
+  readonly frame: Frame;
+  /** The number of its entry. */
+  readonly entry: number;
+  /** The commit line of the entry that it ends; null: it ends none. */
+  readonly commit: Commit | null;
 }
 
 /**
- * All frames of a log, checked, with the commit line of the entry that a frame ends.
+ * All frames of some objects of a log, checked.
+ * @param last the entry before them; null: there is none; undefined: not known
  * @param onObject called before each object
- * @param chain what comes before the first object; left out: nothing
  * @throws Unreachable, LogDamage
  */
 export async function* entriesIn(
   place: Place,
   objects: readonly LogObject[],
+  last: Mark | null | undefined,
   onObject: (done: number) => void = () => {},
-  chain = new EntryChain(null),
-): AsyncGenerator<{ readonly frame: RawFrame; readonly commit: Commit | null }> {
+): AsyncGenerator<CopiedFrame> {
+  const chain = new EntryChain(last);
   for (const [done, { name, first }] of objects.entries()) {
     onObject(done);
     if ((chain.last?.entry ?? first - 1) !== first - 1)
       throw new LogDamage(`the entries before ${name} are missing`);
-    for await (const frame of framesIn(place, name)) yield { frame, commit: chain.add(frame) };
+    for await (const frame of framesIn(place, name)) {
+      const entry = (chain.last?.entry ?? first - 1) + 1;
+      yield { frame, entry, commit: chain.add(frame) };
+    }
   }
 }
 
@@ -123,10 +184,6 @@ export async function lastIn(place: Place, name: string): Promise<Commit> {
   return last;
 }
 
-async function* piecesOf(place: Place, names: readonly string[]): AsyncGenerator<Buffer> {
-  for (const name of names) yield await contentOf(place, name);
-}
-
 /** @throws LogDamage if it is missing */
 async function contentOf(place: Place, name: string): Promise<Buffer> {
   return (await place.read(name)) ?? missing(name);
@@ -136,12 +193,11 @@ function missing(name: string): never {
   throw new LogDamage(`${name} is missing`);
 }
 
-async function pointerIn(name: string, content: Buffer) {
-  for await (const { kind, packed } of framesOf([content], name)) {
-    if (kind !== 'header') return null;
-    const value = parse(decodeLines(packed)[0] ?? '');
-    if (Value.Check(Pointer, value)) return value;
-    throw failed(`its ${name} is from a newer version of Wirewatch. Use that version`);
-  }
-  throw new LogDamage(`${name} is empty`);
+function pointerIn(name: string, content: Buffer) {
+  const frame = framesOf(content, name).next().value;
+  if (frame === undefined) throw new LogDamage(`${name} is empty`);
+  if (frame.kind !== 'header') return null;
+  const value = parse(decodeLines(frame.packed)[0] ?? '');
+  if (Value.Check(Pointer, value)) return value;
+  throw failed(`its ${name} is from a newer version of Wirewatch. Use that version`);
 }

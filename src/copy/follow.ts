@@ -3,7 +3,8 @@
  * serve reads meanwhile. A promotion is an entry of the log like any other: whoever creates it is the writer.
  */
 import { randomBytes } from 'node:crypto';
-import { findAccess } from '../auth/spare-copy.ts';
+import { rmSync } from 'node:fs';
+import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
 import { LogApplier } from '../log/apply-log.ts';
 import type { Commit } from '../log/format.ts';
 import { decodeLines, encodeFrame } from '../log/frame.ts';
@@ -13,18 +14,17 @@ import { applyPending, type Recovered } from '../log/recover.ts';
 import { linesPart, listSegments, replaceLog } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
+import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
 import { waitsForCopy } from '../store/copy-mode.ts';
+import { openDatabase } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
-import type { DataFolder } from '../store/folder.ts';
+import { type DataFolder, writeWhole } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { noteKept, PROMOTE } from '../store/role.ts';
 import { formatMs, type Now } from '../time.ts';
-import { findLog, framesIn, generationIn } from './copied-log.ts';
-import { EntryChain, type RawFrame } from './entries.ts';
-import { replaceAccess } from './follow-access.ts';
-import { draftSegment, hasEntry } from './local-segment.ts';
+import { entriesIn, findLog, generationIn } from './copied-log.ts';
 import {
   beforeEntry,
   FIRST_GENERATION,
@@ -36,7 +36,10 @@ import {
 } from './names.ts';
 import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
+import { draftSegment, hasEntry } from './source.ts';
 
+const SELECT_TABLES = `
+  SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`;
 const SELECT_UNSTAMPED = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
 /** How often another machine may be faster before a promotion gives up. */
 const PROMOTE_TRIES = 5;
@@ -199,21 +202,27 @@ export class Follower {
     this.#tell();
   }
 
-  async #apply({ name, first }: LogObject): Promise<void> {
-    const { place } = this.#options;
+  async #apply(object: LogObject): Promise<void> {
+    const { place, machine } = this.#options;
     const own = this.#log.last;
-    const isOverlap = own !== null && first <= own.entry;
-    const chain = new EntryChain(isOverlap ? undefined : own);
+    const isOverlap = own !== null && object.first <= own.entry;
     const applier = new LogApplier(this.#db);
     try {
-      for await (const frame of framesIn(place, name)) {
-        const number = (chain.last?.entry ?? first - 1) + 1;
-        const commit = chain.add(frame);
-        if (own !== null && number <= own.entry) {
+      for await (const { frame, entry, commit } of entriesIn(place, [object], isOverlap ? undefined : own)) {
+        if (own !== null && entry <= own.entry) {
           if (commit?.entry === own.entry && commit.id !== own.id) throw this.#lacksOwn();
           continue;
         }
-        this.#applyFrame(applier, frame, commit);
+        // Durable in the log before the database has it.
+        this.#log.adopt(frame.bytes, commit);
+        if (commit === null) {
+          applier.apply(linesPart(frame));
+          continue;
+        }
+        this.#log.sync();
+        const lines = decodeLines(frame.packed).slice(0, -1);
+        applier.apply({ kind: 'commit', lines, commit, end: frame.end, frame: frame.bytes });
+        if (commit.operation.kind === PROMOTE) this.isPromoted = commit.operation.machine === machine;
       }
       applier.commit();
     } catch (error) {
@@ -225,19 +234,6 @@ export class Follower {
       this.#log.rollback();
     }
     this.#tell();
-  }
-
-  /** Durable in the log before the database has it. */
-  #applyFrame(applier: LogApplier, { packed, bytes }: RawFrame, commit: Commit | null): void {
-    this.#log.adopt(bytes, commit);
-    if (commit === null) {
-      applier.apply(linesPart(packed));
-      return;
-    }
-    this.#log.sync();
-    applier.apply({ kind: 'commit', lines: decodeLines(packed).slice(0, -1), commit, end: 0 });
-    if (commit.operation.kind === PROMOTE)
-      this.isPromoted = commit.operation.machine === this.#options.machine;
   }
 
   /** The writer knows the time of a delivery only with its next entry: until then it is that of applying. */
@@ -274,4 +270,30 @@ export function newestPromotion(
 export function epochDue(folder: Pick<DataFolder, 'log'>): number | null {
   const promotion = newestPromotion(folder);
   return promotion === null ? 1 : promotion.epoch;
+}
+
+/**
+ * Puts the `access.db` of the writer in place of that of a standby, under the connections that read it: every row in one
+ * transaction.
+ * @param content a database of the same schema
+ * @throws SQLite's and the file system's errors, with nothing changed
+ */
+function replaceAccess(folder: DataFolder, content: Buffer): void {
+  const incoming = `${folder.access}-incoming`;
+  using db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
+  writeWhole(incoming, content);
+  try {
+    db.prepare('ATTACH ? AS incoming').run(incoming);
+    const tables = db.prepare<[], string>(SELECT_TABLES).pluck().all();
+    db.transaction(() => {
+      // Rows of one table refer to those of another.
+      db.pragma('defer_foreign_keys = ON');
+      for (const table of tables) db.exec(`DELETE FROM main.${table}`);
+      for (const table of tables) db.exec(`INSERT INTO main.${table} SELECT * FROM incoming.${table}`);
+    }).immediate();
+    db.exec('DETACH incoming');
+  } finally {
+    rmSync(incoming, { force: true });
+  }
+  refreshSpare(db, folder);
 }

@@ -77,19 +77,12 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     if (isNew) behindSinceMs ??= now();
     lookedMs = performance.now();
     const isFirst = shipper === null || isDamaged;
-    if (shipper === null) {
-      const place = await options.open();
-      await refuseEmptied(place, folder);
-      shipper = new Shipper(place, folder);
-    }
-    void verify(shipper).catch((error) => {
-      options.log('warn', 'cannot verify the copy', { to, reason: reasonOf(error) });
-    });
-    // Not within a call that writes; and a share that is not mounted must not be filled.
-    if (isDamaged) {
-      await refuseEmptied(shipper.place, folder);
-      shipper.noteDamage();
-    }
+    shipper ??= new Shipper(await options.open(), folder);
+    // A share that is not mounted must not be filled.
+    if (isFirst) await refuseEmptied(shipper.place, folder);
+    // What is being written anew would look damaged.
+    if (isDamaged) shipper.noteDamage();
+    else void verify(shipper);
     isDamaged = false;
     // Before the end of the log is found.
     const access = !isFirst && change === options.accessChange() ? null : findAccess(folder);
@@ -105,16 +98,21 @@ export function keepCopy(options: KeepOptions): KeptCopy {
   /** Beside what is written: ingest may wait for that. */
   async function verify(current: Shipper): Promise<void> {
     if (options.verifyEveryMs === 0 || performance.now() - verifiedMs < options.verifyEveryMs) return;
-    verifiedMs = performance.now();
-    const found = await current.verify();
-    if (found.length === 0) return;
-    // An object may have gone since another one took its place.
-    const again = await current.verify();
-    if (!found.some((one) => again.includes(one))) return;
-    options.log('warn', 'the copy is damaged: it is written anew', { to, findings: again });
-    isDamaged = true;
-    lookedMs = Number.NEGATIVE_INFINITY;
-    timer.wake();
+    verifiedMs = Number.POSITIVE_INFINITY;
+    try {
+      const found = await current.verify();
+      // An object may have gone since another one took its place.
+      const again = found.length === 0 ? [] : await current.verify();
+      if (!found.some((one) => again.includes(one))) return;
+      options.log('warn', 'the copy is damaged: it is written anew', { to, findings: again });
+      isDamaged = true;
+      lookedMs = Number.NEGATIVE_INFINITY;
+      timer.wake();
+    } catch (error) {
+      options.log('warn', 'cannot verify the copy', { to, reason: reasonOf(error) });
+    } finally {
+      verifiedMs = performance.now();
+    }
   }
 
   /** @returns whether the place could be written */
@@ -139,15 +137,13 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     }
     const isWaiting = options.proposed() !== null && failure !== null;
     const isLate = behindSinceMs !== null && now() - behindSinceMs >= BEHIND_MS_MAX;
-    const detail = `${to}: ${failure ?? 'it is being written'}. ${sinceText()}`;
+    const since =
+      contactMs === null
+        ? 'It was not written since the start'
+        : `It was written last at ${formatMs(contactMs)}`;
+    const detail = `${to}: ${failure ?? 'it is being written'}. ${since}`;
     options.onAlert(isWaiting ? `${detail}. Ingest waits for it` : isLate ? detail : null);
     return failure === null;
-  }
-
-  function sinceText(): string {
-    return contactMs === null
-      ? 'It was not written since the start'
-      : `It was written last at ${formatMs(contactMs)}`;
   }
 
   async function run(): Promise<void> {

@@ -1,11 +1,12 @@
-/** Reads the log of this machine for a copy: asynchronously, checked, in contents for its objects. */
-import { createReadStream } from 'node:fs';
-import type { Commit, Mark } from '../log/format.ts';
-import { listSegments, type Segment } from '../log/segment.ts';
+/** Reads the log of this machine for a copy: checked, in contents for its objects. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Mark } from '../log/format.ts';
+import { entriesAfter } from '../log/log-reader.ts';
+import { EntryReader, listSegments, type Segment } from '../log/segment.ts';
 import { LogDamage } from '../store/log-errors.ts';
-import { EntryChain, framesOf } from './entries.ts';
 
-const READ_BYTES = 1024 * 1024;
+/** Frames between two turns of the event loop. */
+const FRAMES_A_TURN = 8;
 
 export type Batch =
   /** Whole entries, for one part. */
@@ -20,7 +21,7 @@ export type Batch =
 /**
  * The entries of a log after one, up to another.
  * @param after which the log has; null: from its beginning on
- * @throws LogDamage; the file system's error
+ * @throws LogDamage, LogFailure
  */
 export async function* batchesAfter(
   log: string,
@@ -28,98 +29,74 @@ export async function* batchesAfter(
   end: Mark,
   partBytes: number,
 ): AsyncGenerator<Batch> {
-  const segments = listSegments(log);
-  const from = after?.entry ?? 0;
-  for (const [index, segment] of segments.entries()) {
-    const next = segments[index + 1]?.firstEntry;
-    // It was closed after its last entry had been written.
-    if (after !== null && next === from + 1) yield { kind: 'closed', segment, last: after };
-    if (next !== undefined && next <= from + 1) continue;
-    if (segment.firstEntry > end.entry) return;
-    // Where the first entry before it is not known, any may come first.
-    const chain = new EntryChain(segment.firstEntry === 1 ? null : undefined);
-    const collected = new Collected(partBytes);
-    for await (const frame of framesOf(readFile(segment.path), segment.path)) {
-      if (frame.kind === 'header') continue;
-      const number = (chain.last?.entry ?? segment.firstEntry - 1) + 1;
-      const commit = chain.add(frame);
-      if (number <= from) continue;
-      yield* collected.add(frame.bytes, commit);
-      if (number >= end.entry && commit !== null) break;
+  const whole = new Pile();
+  /** Of the entry that is not complete yet. */
+  const open = new Pile();
+  let isLarge = false;
+  /** The first of the whole entries, and the last entry that came. */
+  let first: Mark | null = null;
+  let last: Mark | null = after;
+  let frames = 0;
+  for (const { segment, part } of entriesAfter(log, after)) {
+    frames += 1;
+    if (frames % FRAMES_A_TURN === 0) await nextTurn();
+    if (open.bytes === 0 && !isLarge && last !== null && segment.firstEntry === last.entry + 1) {
+      if (first !== null && last !== null) yield { kind: 'entries', first, last, content: whole.take() };
+      first = null;
+      const closed = listSegments(log).findLast(({ firstEntry }) => firstEntry < segment.firstEntry);
+      if (closed !== undefined) yield { kind: 'closed', segment: closed, last };
     }
-    yield* collected.rest();
-    const last = chain.last;
-    if (next === undefined || !last || last.entry >= end.entry) continue;
-    if (last.entry !== next - 1) throw new LogDamage(`${segment.path} ends before entry ${next}`);
-    yield { kind: 'closed', segment, last };
+    open.add(part.frame);
+    if (part.kind === 'commit') {
+      last = part.commit;
+      if (isLarge) {
+        yield { kind: 'piece', content: open.take() };
+        yield { kind: 'large', entry: last };
+        isLarge = false;
+      } else {
+        whole.add(open.take());
+        first ??= last;
+      }
+    }
+    if (whole.bytes + open.bytes >= partBytes) {
+      if (first !== null && last !== null) yield { kind: 'entries', first, last, content: whole.take() };
+      first = null;
+      if (open.bytes >= partBytes) {
+        isLarge = true;
+        yield { kind: 'piece', content: open.take() };
+      }
+    }
+    if (part.kind === 'commit' && part.commit.entry >= end.entry) break;
   }
+  if (first !== null && last !== null) yield { kind: 'entries', first, last, content: whole.take() };
 }
 
-/** The entries of a closed segment, as one content. @throws LogDamage */
-export async function contentOf({ path }: Segment): Promise<Buffer> {
-  const chain = new EntryChain(undefined);
-  const frames: Buffer[] = [];
-  for await (const frame of framesOf(readFile(path), path)) {
-    if (frame.kind === 'header') continue;
-    chain.add(frame);
-    frames.push(frame.bytes);
+/** The entries of a closed segment up to its last one, as one content. @throws LogDamage, LogFailure */
+export async function contentOf(segment: Segment, last: Mark): Promise<Buffer> {
+  const content = new Pile();
+  using reader = new EntryReader(segment);
+  for (let part = reader.next(undefined); part !== null; part = reader.next(reader.last ?? undefined)) {
+    content.add(part.frame);
+    await nextTurn();
   }
-  return Buffer.concat(frames);
+  if (reader.last?.id !== last.id) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+  return content.take();
 }
 
-/** Puts frames together until they fill a part. */
-class Collected {
-  readonly #partBytes: number;
+/** Frames that are put together. */
+class Pile {
   #frames: Buffer[] = [];
-  #bytes = 0;
-  /** How many of the frames make whole entries, and which. */
-  #whole = 0;
-  #first: Mark | null = null;
-  #last: Mark | null = null;
-  #isLarge = false;
+  bytes = 0;
 
-  constructor(partBytes: number) {
-    this.#partBytes = partBytes;
-  }
-
-  *add(frame: Buffer, commit: Commit | null): Generator<Batch> {
+  add(frame: Buffer): void {
     this.#frames.push(frame);
-    this.#bytes += frame.length;
-    if (commit !== null && this.#isLarge) {
-      yield { kind: 'piece', content: this.#take(this.#frames.length) };
-      yield { kind: 'large', entry: commit };
-      this.#isLarge = false;
-      return;
-    }
-    if (commit !== null) {
-      this.#first ??= commit;
-      this.#last = commit;
-      this.#whole = this.#frames.length;
-    }
-    if (this.#bytes < this.#partBytes) return;
-    yield* this.rest();
-    if (this.#bytes < this.#partBytes) return;
-    this.#isLarge = true;
-    yield { kind: 'piece', content: this.#take(this.#frames.length) };
+    this.bytes += frame.length;
   }
 
-  /** The whole entries. */
-  *rest(): Generator<Batch> {
-    if (this.#first === null || this.#last === null) return;
-    const { first, last } = { first: this.#first, last: this.#last };
-    yield { kind: 'entries', first, last, content: this.#take(this.#whole) };
-    this.#first = null;
-    this.#last = null;
-    this.#whole = 0;
-  }
-
-  #take(count: number): Buffer {
-    const content = Buffer.concat(this.#frames.splice(0, count));
-    this.#bytes -= content.length;
+  take(): Buffer {
+    const content = Buffer.concat(this.#frames);
+    this.#frames = [];
+    this.bytes = 0;
     return content;
   }
-}
-
-function readFile(path: string): AsyncIterable<Buffer> {
-  return createReadStream(path, { highWaterMark: READ_BYTES });
 }

@@ -1,7 +1,7 @@
 /** Whose copy a place has: it is given to one installation at the first write, and stays with it. */
 import { hash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { promisify } from 'node:util';
+import { isDeepStrictEqual, promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
@@ -132,25 +132,17 @@ function hasSameRows(one: Buffer, other: Buffer): boolean {
   const [rows, others] = [one, other].map((content) => {
     using db = openContent(content);
     const tables = db.prepare<[], string>(SELECT_TABLES).pluck().all();
-    const rowsOf = (table: string) =>
-      db
-        .prepare(`SELECT * FROM ${table}`)
-        .all()
-        .map((row) => JSON.stringify(row))
-        .sort();
-    return JSON.stringify(tables.map(rowsOf));
+    return tables.map(
+      (table) =>
+        new Set(
+          db
+            .prepare(`SELECT * FROM ${table}`)
+            .all()
+            .map((row) => JSON.stringify(row)),
+        ),
+    );
   });
-  return rows === others;
-}
-
-async function isAccessSound(place: Place): Promise<boolean> {
-  try {
-    await readCopiedAccess(place);
-    return true;
-  } catch (error) {
-    if (!isLogError(error)) throw error;
-    return false;
-  }
+  return isDeepStrictEqual(rows, others);
 }
 
 /**
@@ -164,21 +156,19 @@ export async function writeAccess(
   content: Buffer,
 ): Promise<number> {
   const before = await copiedChange(place);
-  // What is damaged is written again.
-  if (before === change && !(await isAccessSound(place))) {
-    await place.delete(accessName(change));
-    return writeAccess(place, { change }, content);
-  }
   if (before > change) throw left(place, 'its accounts and keys are of a later state of this installation');
-  let written = 0;
-  if (before < change) {
-    const packed = await pack(content);
-    if (await place.create(accessName(change), packed)) written = packed.length;
-  }
+  // What is damaged is written again.
+  if (before === change)
+    await readCopiedAccess(place).catch((error) => {
+      if (!isLogError(error)) throw error;
+      return place.delete(accessName(change));
+    });
+  const packed = await pack(content);
+  const isCreated = await place.create(accessName(change), packed);
   const there = await readCopiedAccess(place);
   if (!hasSameRows(there.content, content))
     throw left(place, 'its accounts and keys are of another state of this installation');
   const names = await place.list(ACCESS, '');
   for (const name of names.slice(0, -ACCESS_KEPT)) await place.delete(name);
-  return written;
+  return isCreated ? packed.length : 0;
 }

@@ -4,6 +4,7 @@
  * A place holds objects that never change once they exist. Whether one may be created is decided by the place, so that two
  * machines never both believe that they wrote it.
  */
+import { join, sep } from 'node:path';
 
 /** Names are those that {@link isName} accepts; any other is an error of the program. */
 export interface Place {
@@ -32,18 +33,29 @@ export const isBucket = (to: string) => to.startsWith('s3://');
 /** The folder of a place; null: it is a bucket, or none is set. */
 export const placeFolder = (to: string) => (to === '' || isBucket(to) ? null : to);
 
+/**
+ * Which folder of an installation has a place in it that would harm it, since ingest moves files away, or it would be among
+ * the installation's own; null: none.
+ * @param to absolute, or a bucket
+ */
+export function folderAround(to: string, { data, drop }: { data: string; drop: string }): string | null {
+  const isIn = (folder: string) => to === folder || to.startsWith(folder + sep);
+  if (isIn(drop)) return 'drop';
+  return to === data || isIn(join(data, 'log')) ? 'data' : null;
+}
+
 /** The place cannot be reached now, or its answer is not known: trying again may help. */
 export class Unreachable extends Error {
   override readonly name = 'Unreachable';
 }
 
-/** The settings of `[copy]` that say how a place is reached. */
+/** The settings of `[copy]` that say how a bucket is reached. */
 export interface PlaceSettings {
-  /** Of an S3 service other than Amazon's; null: Amazon's. */
-  readonly endpoint: string | null;
+  /** Of an S3 service other than Amazon's; '': Amazon's. */
+  readonly endpoint: string;
   readonly region: string;
-  /** A file with the access key in its first line and the secret in its second; null: the usual environment variables. */
-  readonly credentials: string | null;
+  /** A file with the access key in its first line and the secret in its second; '': the usual environment variables. */
+  readonly credentials: string;
 }
 
 const NAME = /^[a-z0-9_-][a-z0-9._-]*(?:\/[a-z0-9_-][a-z0-9._-]*)*$/;

@@ -4,7 +4,7 @@
  * The new state is built in the data folder, complete and verified, before anything is moved. Then one rename makes it
  * the effective one; store/complete-restore.ts describes what a crash leaves.
  */
-import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
@@ -46,10 +46,12 @@ import { noteKept } from '../store/role.ts';
 import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { cutLog, Given, type Replaced, replacedHistory } from './discarded.ts';
-import type { Source } from './source.ts';
+import type { Place } from './place.ts';
+import { loadCopy } from './source.ts';
 
 export interface RestoreOptions {
-  readonly source: Source;
+  /** With a copy. */
+  readonly source: Place;
   readonly data: string;
   /** Whether an existing installation is moved aside. */
   readonly replace: boolean;
@@ -84,22 +86,21 @@ export type RestoreOutcome =
 
 /** Incomplete: if a killed restore left it, it can be removed. */
 const UNFINISHED = '.incoming';
-/** Including those of SQLite beside them. */
-const OWN_LOCKS = /^lock(-state)?(-journal)?$/;
 
 /** @throws Refused `failed`, with nothing changed, if the backup is damaged or cannot be restored into the folder */
 export async function restore(options: RestoreOptions): Promise<RestoreOutcome> {
   const { now, source } = options;
   const folder = dataFolder(options.data);
+  const pathOf = (name: string | null) => (name === null ? null : join(folder.root, name));
   requireOwner(folder);
-  const isNewFolder = ensureFolder(folder);
+  ensureFolder(folder);
   const release = takeStopped(folder);
   let isUntouched = true;
   try {
     // An interrupted restore is completed first.
     isUntouched = pendingRestore(folder) === null;
     const replaced = completeRestore(folder);
-    if (replaced !== undefined) return { kind: 'completed', replaced: pathOf(folder, replaced) };
+    if (replaced !== undefined) return { kind: 'completed', replaced: pathOf(replaced) };
     requireReplace(folder, options.replace);
     const stage = dataFolder(join(folder.root, UNFINISHED));
     rmSync(stage.root, { recursive: true, force: true });
@@ -120,7 +121,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       if (copied !== null) noteKept(folder, { copy: copied.copy, to: source.text }, [copied.last]);
       return {
         kind: 'restored',
-        restored: { ...made, source: source.text, replaced: pathOf(folder, aside), gone: listed },
+        restored: { ...made, source: source.text, replaced: pathOf(aside), gone: listed },
       };
     } finally {
       rmSync(stage.root, { recursive: true, force: true });
@@ -128,11 +129,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
   } catch (error) {
     throw explained(error, folder, isUntouched);
   } finally {
-    try {
-      if (isNewFolder && isUntouched) removeEmpty(folder);
-    } finally {
-      release();
-    }
+    release();
   }
 }
 
@@ -152,22 +149,6 @@ function listGone({ root }: DataFolder, gone: readonly string[], nowMs: number):
   return { count: gone.length, file };
 }
 
-function pathOf({ root }: DataFolder, name: string | null): string | null {
-  return name === null ? null : join(root, name);
-}
-
-/** Only if nobody else has put anything there meanwhile. */
-function removeEmpty({ root }: DataFolder): void {
-  const there = readdirSync(root);
-  if (!there.every((name) => OWN_LOCKS.test(name))) return;
-  for (const name of there) rmSync(join(root, name), { force: true });
-  try {
-    rmdirSync(root);
-  } catch (error) {
-    if (!isErrorCode(error, 'ENOTEMPTY', 'EEXIST')) throw error;
-  }
-}
-
 function requireReplace(folder: DataFolder, replace: boolean): void {
   const there = stateFiles(folder).filter((name) => RESTORED_NAMES.includes(name));
   if (there.length === 0 || replace) return;
@@ -178,16 +159,14 @@ function requireReplace(folder: DataFolder, replace: boolean): void {
 
 /** Describes an error of the disk. @param isUntouched whether the data folder is unchanged */
 function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
-  if (error instanceof Refused) return error;
   const state = isUntouched
     ? 'Nothing was changed.'
     : 'The restored state is already in place: the next start completes the restore, or run the same command again.';
   const cause = { cause: error };
   if (isDiskFull(error))
     return failed(`the disk of ${root} is full. ${state} Free space and try again.`, cause);
-  const reason = error instanceof LogFailure ? error.message : reasonOf(error);
   if (error instanceof LogFailure || isErrorCode(error, 'EACCES', 'EPERM', 'EROFS', 'EIO'))
-    return failed(`${reason}. ${state} Check the disk and the permissions.`, cause);
+    return failed(`${reasonOf(error)}. ${state} Check the disk and the permissions.`, cause);
   return error;
 }
 
@@ -230,8 +209,6 @@ const SELECT_ENDED = `
   SELECT 'key' AS kind, id, revoked_at AS at FROM api_key WHERE revoked_at IS NOT NULL
   UNION ALL SELECT 'account', id, suspended_at FROM account WHERE suspended_at IS NOT NULL`;
 
-type AccessCounts = Pick<NewState, 'accounts' | 'keys'> & { readonly state_ms: number | null };
-
 /**
  * Builds the new state in a folder of its own.
  *
@@ -243,9 +220,8 @@ type AccessCounts = Pick<NewState, 'accounts' | 'keys'> & { readonly state_ms: n
  */
 async function makeNewState(options: RestoreOptions, stage: DataFolder, live: DataFolder): Promise<NewState> {
   const { source, untilMs, onProgress } = options;
-  const copy = await source.load(stage, onProgress);
-  const last = findTail(stage.log).last;
-  const copied = copy === null || untilMs !== null ? null : { copy, last };
+  const copy = await loadCopy(source, stage, onProgress);
+  const copied = untilMs !== null ? null : { copy, last: findTail(stage.log).last };
   const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
   const access = options.standby === true ? accessOfSource(stage, live) : makeAccess(stage, live);
   onProgress('comparing the logs', 0, 0);
@@ -275,9 +251,9 @@ function makeAccess(
 }
 
 function countsOf(db: Database): Pick<NewState, 'access_state_of' | 'accounts' | 'keys'> {
-  const counts = db.prepare<[], AccessCounts>(ACCESS_COUNTS).get();
-  const { state_ms = null, ...rows } = counts ?? {};
-  return { access_state_of: state_ms === null ? null : formatMs(state_ms), accounts: 0, keys: 0, ...rows };
+  const counts = db.prepare<[], { accounts: number; keys: number; state_ms: number | null }>(ACCESS_COUNTS);
+  const { accounts = 0, keys = 0, state_ms = null } = counts.get() ?? {};
+  return { access_state_of: state_ms === null ? null : formatMs(state_ms), accounts, keys };
 }
 
 /** As the source has it: the writer decides. */

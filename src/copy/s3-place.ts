@@ -32,7 +32,7 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
   const { bucket, prefix } = addressOf(to, settings);
   const credentials = await credentialsOf(settings.credentials);
   const cache = new Map<string, ArrayBuffer>();
-  const objectUrl = (name: string) => `${bucket}/${`${prefix}${name}`.split('/').map(encoded).join('/')}`;
+  const objectUrl = (name: string) => `${bucket}/${prefix}${name}`;
 
   /** @returns Unreachable if it is not known what the service did */
   async function ask(method: string, url: string, body = new Uint8Array(), headers = {}) {
@@ -106,14 +106,13 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
       const common = { 'list-type': '2', prefix: `${prefix}${start}` };
       let more: Record<string, string> = after === '' ? {} : { 'start-after': `${prefix}${after}` };
       for (;;) {
-        const query = Object.entries({ ...common, ...more }).map((pair) => pair.map(encoded).join('='));
-        const answer = requireDone(to, await askAgain('GET', `${bucket}?${query.join('&')}`));
-        const page = answer.body.toString();
+        const query = new URLSearchParams({ ...common, ...more });
+        const page = requireDone(to, await askAgain('GET', `${bucket}?${query}`)).body.toString();
         for (const [, key = ''] of page.matchAll(/<Key>([^<]*)<\/Key>/g))
-          found.push(decoded(key).slice(prefix.length));
+          found.push(key.slice(prefix.length));
         const [, token] = /<NextContinuationToken>([^<]*)</.exec(page) ?? [];
         if (token === undefined || !/<IsTruncated>true</.test(page)) break;
-        more = { 'continuation-token': decoded(token) };
+        more = { 'continuation-token': token };
       }
       // A service may have other objects there, and some list in another order.
       return found.filter((name) => isName(name) && name > after).sort();
@@ -127,17 +126,21 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
   };
 }
 
+/** A prefix has no characters that URLs or XML write in another way. */
+const ADDRESS = /^s3:\/\/([A-Za-z0-9][\w.-]+)(?:\/(\w[\w.-]*(?:\/\w[\w.-]*)*)?)?\/?$/;
+
 /** @returns the URL of the bucket, and the beginning of each key in it */
 function addressOf(to: string, { endpoint, region }: PlaceSettings): { bucket: string; prefix: string } {
-  const [, name = '', path = ''] = /^s3:\/\/([A-Za-z0-9][\w.-]+)(?:\/(.*))?$/.exec(to) ?? [];
-  const prefix = path.replace(/\/+$/, '');
-  if (name === '' || /[\0-\x1f\x7f]|(^|\/)\.{0,2}(\/|$)/.test(prefix || '-'))
-    throw failed(`${JSON.stringify(to)} is not the address of a bucket. Write s3://bucket/prefix.`);
+  const [, name, prefix = ''] = ADDRESS.exec(to) ?? [];
+  if (name === undefined)
+    throw failed(
+      `${JSON.stringify(to)} is not the address of a bucket. Write s3://bucket/prefix, and the prefix with letters, digits, - and _.`,
+    );
   return { bucket: bucketUrl(name, region, endpoint), prefix: prefix && `${prefix}/` };
 }
 
-function bucketUrl(name: string, region: string, endpoint: string | null): string {
-  if (endpoint === null) {
+function bucketUrl(name: string, region: string, endpoint: string): string {
+  if (endpoint === '') {
     // Amazon wants the bucket in the host name, where its certificate does not cover a name with dots.
     const host = `s3.${region}.amazonaws.com`;
     return name.includes('.') ? `https://${host}/${name}` : `https://${name}.${host}`;
@@ -151,16 +154,16 @@ function bucketUrl(name: string, region: string, endpoint: string | null): strin
 }
 
 /** Their values are in no message. */
-async function credentialsOf(path: string | null) {
+async function credentialsOf(path: string) {
   const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = process.env;
-  const lines = path === null ? [AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY] : await linesOf(path);
+  const lines = path === '' ? [AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY] : await linesOf(path);
   const [accessKeyId = '', secretAccessKey = ''] = lines;
   if (!/^[!-~]+ [!-~]+$/.test(`${accessKeyId} ${secretAccessKey}`)) {
     const into =
-      path === null ? 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY' : `the first two lines of ${path}`;
+      path === '' ? 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY' : `the first two lines of ${path}`;
     throw failed(`no credentials for the copy. Put the access key and the secret into ${into}.`);
   }
-  const session = path === null && AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};
+  const session = path === '' && AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {};
   return { accessKeyId, secretAccessKey, ...session };
 }
 
@@ -204,21 +207,4 @@ function notAnswered(to: string, error: unknown): Unreachable {
     ? 'If a private authority signed its certificate, name the file of its own in NODE_EXTRA_CA_CERTS'
     : 'Check that the S3 service runs, and the network';
   return new Unreachable(`cannot reach ${to}: ${reasonOf(first)}. ${check}.`, { cause: error });
-}
-
-/** As the signature wants it (RFC 3986). */
-function encoded(text: string): string {
-  const byte = (character: string) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`;
-  return encodeURIComponent(text).replace(/[!'()*]/g, byte);
-}
-
-const ENTITIES = new Map(Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }));
-
-/** The text of an XML element. */
-function decoded(text: string): string {
-  return text.replace(/&(#?)(x?)(\w+);/g, (_, isNumber, isHex, name) =>
-    isNumber
-      ? String.fromCodePoint(Number.parseInt(name, isHex ? 16 : 10))
-      : (ENTITIES.get(isHex + name) ?? ''),
-  );
 }

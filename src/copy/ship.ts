@@ -28,7 +28,7 @@ import {
 } from './names.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
-import { ofCopy } from './source.ts';
+import { verifyCopy } from './source.ts';
 
 const PART_BYTES = 8 * 1024 * 1024;
 /** A closed segment with more parts than this becomes one object. */
@@ -100,7 +100,7 @@ export class Shipper {
   /** Reads all of the copy. @returns what is wrong with it, in words */
   async verify(): Promise<readonly string[]> {
     const written = this.last?.entry ?? 0;
-    const { findings, entries } = await ofCopy(this.place).verify(() => {});
+    const { findings, entries } = await verifyCopy(this.place, () => {});
     if (findings.length > 0 || entries >= written) return findings;
     return [`it ends with entry ${entries}, although entry ${written} was written`];
   }
@@ -210,22 +210,23 @@ export class Shipper {
   async #shipAfter(after: Mark | null, end: Mark): Promise<boolean> {
     let pieces: string[] = [];
     let isPlain = true;
-    for await (const batch of batchesAfter(this.#folder.log, after, end, this.#partBytes)) {
-      if (batch.kind === 'piece') pieces.push(await this.#createPiece(batch.content));
-      if (batch.kind === 'large') isPlain = false;
-      if (batch.kind === 'closed') {
-        if (isPlain) await this.#merge(batch);
-        isPlain = true;
+    for await (const batch of batchesAfter(this.#folder.log, after, end, this.#partBytes))
+      switch (batch.kind) {
+        case 'piece':
+          pieces.push(await this.#createPiece(batch.content));
+          break;
+        case 'large':
+          isPlain = false;
+          if (!(await this.#claim(batch.entry, batch.entry, largeContent(pieces)))) return false;
+          pieces = [];
+          break;
+        case 'entries':
+          if (!(await this.#claim(batch.first, batch.last, batch.content))) return false;
+          break;
+        case 'closed':
+          if (isPlain) await this.#merge(batch);
+          isPlain = true;
       }
-      const claimed =
-        batch.kind === 'entries'
-          ? await this.#claim(batch.first, batch.last, batch.content)
-          : batch.kind === 'large'
-            ? await this.#claim(batch.entry, batch.entry, largeContent(pieces))
-            : true;
-      if (batch.kind === 'large') pieces = [];
-      if (!claimed) return false;
-    }
     return true;
   }
 
@@ -269,7 +270,7 @@ export class Shipper {
     if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== segment.firstEntry) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
     if ((await lastIn(this.place, newest.name)).id !== last.id) return;
-    const content = await contentOf(segment);
+    const content = await contentOf(segment, last);
     if (await this.place.create(mergedName(generation, segment.firstEntry, last.entry), content))
       this.#count(content.length);
     for (const { name } of parts) await this.place.delete(name);

@@ -13,8 +13,8 @@ import { isLogError } from '../store/log-errors.ts';
 import { noteRole, readRole } from '../store/role.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
 import { epochDue, Follower, newestPromotion } from './follow.ts';
-import { healLog } from './local-segment.ts';
 import { openPlace } from './open-place.ts';
+import { healLog } from './source.ts';
 
 const RETRY_MS_MAX = MINUTE_MS;
 /** Where a promotion may be, that a crash left without a note. */

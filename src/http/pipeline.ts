@@ -28,13 +28,12 @@ import type { Connections } from './connections.ts';
 import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
 import type { Exchange, Interventions } from './exchange.ts';
-import type { FaultLog } from './fault-log.ts';
+import type { FaultLog, StrangerLog } from './line-limit.ts';
 import type { PageTurns } from './page-turns.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
 import { problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
 import { type Limit, NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
-import type { StrangerLog } from './stranger-log.ts';
 
 const LOGGED_PATH_CHARACTERS_MAX = 256;
 
@@ -56,11 +55,9 @@ export interface Pipeline {
   readonly turns: Pick<PageTurns, 'take'>;
   readonly faults: FaultLog;
   readonly strangers: StrangerLog;
-  /** Null: metrics are off. */
   readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;
-  /** Null except in a lab. */
   readonly interventions: Interventions | null;
 }
 
@@ -173,7 +170,6 @@ function handleRequest(
   const requireAllowance = () => pipeline.allowance.require(credential, nowMs);
   const verifyAgain = () => {
     const atMs = pipeline.now();
-    // A 401 has no rate-limit headers.
     exchange.rate = null;
     const again = authenticate(pipeline.access, presented(), address, atMs);
     exchange.rate = pipeline.rate.current(again.key_id, atMs);
@@ -187,10 +183,7 @@ function handleRequest(
   return route.answer({ ...asked, turn, requireAllowance, verifyAgain, now: pipeline.now }, credential);
 }
 
-/**
- * @param presented reads the credential
- * @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate}
- */
+/** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */
 function verify(
   pipeline: Pipeline,
   { claimed_key_id: keyId, address }: Exchange,
@@ -266,7 +259,7 @@ function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   sending?.catch((err: unknown) =>
     pipeline.log.warn(
       { request_id: exchange.request_id, err },
-      'a photo changed or could not be read while it was being sent: the response was cut off',
+      'a photo could not be read to its end while it was being sent: the response was cut off',
     ),
   );
 }
@@ -284,7 +277,6 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   const { request_id, response } = exchange;
   const problem = problemOf(error);
   const again = retryAfter(error);
-  // An endpoint that reads detections has failed.
   if (exchange.reader !== null) pipeline.health.noteFault(error);
   // A known state that passes, as while detections.db is being rebuilt, is logged where it begins.
   if (problem.code === 'internal' && (again.length === 0 || isDamage(error)))
@@ -303,7 +295,6 @@ function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code 
   const keyId = exchange.key_id ?? exchange.claimed_key_id;
   if (metrics === null || keyId === null) return;
   try {
-    // Anybody can invent an id.
     if (exchange.key_id !== null || access.hasKey(keyId)) metrics.keyRefused(keyId, code);
   } catch {
     // Keys cannot be read; there is an alert.
@@ -314,7 +305,7 @@ function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code 
 function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
   if (code === 'daily_allowance') return 'daily_rows';
   if (code !== 'rate_limited') return null;
-  if (rate !== null) return rate.allowed ? 'pages' : 'requests';
+  if (rate !== null) return 'requests';
   return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
 }
 

@@ -1,6 +1,7 @@
 /** Writes answers, with the headers that every one has, and the rate-limit headers once a credential was verified. */
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
+import { releaseMemory } from '../release-memory.ts';
 import type { Exchange } from './exchange.ts';
 import { sendFile } from './file-body.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
@@ -10,10 +11,7 @@ const BEARER = ['WWW-Authenticate', 'Bearer'];
 /** All its answers, problems too, carry `Pragma: no-cache` (RFC 6749, 5.1). */
 export const TOKEN_PATH = '/oauth/token';
 
-/**
- * @param closing whether the connection ends with this answer, since the server is stopping
- * @returns null once everything is written; for a file, a promise that rejects when it cannot be sent
- */
+/** @param closing whether the connection ends with it; @returns for a file, a promise that rejects when it fails */
 export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean): Promise<void> | null {
   const { response } = exchange;
   const { body } = answer;
@@ -25,14 +23,14 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   else {
     // One system call for the head and all pieces, without copying them.
     response.cork();
-    for (const piece of body) response.write(piece);
+    for (const piece of body) response.write(piece, () => releaseMemory(piece));
     response.uncork();
     response.end();
   }
   return null;
 }
 
-/** Writes the head of an answer, with the length of its body. @param closing as of {@link sendAnswer} */
+/** Writes the head of an answer, with the length of its body. */
 export function writeHead(
   { response, request_id, path, rate, cors }: Exchange,
   answer: Answer,
@@ -76,7 +74,6 @@ export function problemAnswer(
   };
 }
 
-/** Of the body as sent. */
 export function byteLength(body: Answer['body']): number {
   if (typeof body === 'string') return Buffer.byteLength(body);
   if ('handle' in body) return body.bytes;

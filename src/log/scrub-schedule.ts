@@ -2,13 +2,17 @@
  * Starts `wirewatch verify` on a schedule, as a process of low priority. The record of the last one, whoever started it,
  * determines when the next is due: a restart changes nothing.
  */
-import { type Outcome, runCommand, type Schedule, startSchedule } from '../own-process.ts';
+import { type Outcome, type OwnProcess, runCommand } from '../own-process.ts';
 import { paced } from '../pace.ts';
 import { dataFolder } from '../store/folder.ts';
 import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
-import type { ScrubResult } from './scrub.ts';
-import { describeFindings, FINDING_KINDS, type ScrubFinding } from './scrub-findings.ts';
-import { inodeOf, readScrubRecord, type ScrubRecord } from './scrub-record.ts';
+import {
+  describeFindings,
+  findingsOf,
+  inodeOf,
+  readScrubRecord,
+  type ScrubRecord,
+} from './scrub-findings.ts';
 
 export interface ScrubScheduleOptions {
   readonly data: string;
@@ -28,12 +32,21 @@ const CHECK_EVERY_MS = paced(MINUTE_MS);
 const FIRST_AFTER_MS = paced(5 * MINUTE_MS);
 const RETRY_MS = paced(HOUR_MS);
 
+export interface Scrubs {
+  /** Starts a process if one is due; the schedule does so by itself. */
+  check(): void;
+  /** Ends the running process. */
+  close(): Promise<void>;
+}
+
 /** @param run runs a command; a test passes its own */
-export function startScrubs(options: ScrubScheduleOptions, run = runCommand): Schedule {
+export function startScrubs(options: ScrubScheduleOptions, run = runCommand): Scrubs {
   const { data, every_hours, now, isReady } = options;
   const folder = dataFolder(data);
   /** The record that was reported last, as JSON: two may have the same time. */
   let reported = '';
+  let running: OwnProcess | null = null;
+  let isClosed = false;
   /** Monotonic. */
   let notBeforeMs = performance.now() + (options.firstAfterMs ?? FIRST_AFTER_MS);
   /** Whether the database was not rebuilt since. */
@@ -43,18 +56,34 @@ export function startScrubs(options: ScrubScheduleOptions, run = runCommand): Sc
     (last === null ||
       (last.findings.length > 0 && !isOfThisFile(last)) ||
       Math.abs(now() - last.at) >= every_hours * HOUR_MS);
-  return startSchedule(CHECK_EVERY_MS, run, (begin) => {
+  const check = () => {
     if (!isReady()) return;
     const last = readScrubRecord(folder);
     if (last !== null && JSON.stringify(last) !== reported) {
       reported = JSON.stringify(last);
       report(options, last, isOfThisFile(last));
     }
-    if (begin === null || performance.now() < notBeforeMs || !isDue(last)) return;
+    if (running !== null || isClosed || performance.now() < notBeforeMs || !isDue(last)) return;
     notBeforeMs = performance.now() + RETRY_MS;
-    // The process writes its record, which the next check reports.
-    begin(['verify', '--data', data], (outcome) => tell(options, outcome));
-  });
+    running = run(['verify', '--data', data]);
+    void running.outcome.then((outcome) => {
+      running = null;
+      if (isClosed) return;
+      tell(options, outcome);
+      // The process has written its record.
+      check();
+    });
+  };
+  check();
+  const timer = setInterval(check, CHECK_EVERY_MS);
+  return {
+    check,
+    async close() {
+      clearInterval(timer);
+      isClosed = true;
+      await running?.giveUp();
+    },
+  };
 }
 
 function tell({ log }: ScrubScheduleOptions, outcome: Outcome): void {
@@ -77,8 +106,4 @@ function report({ log, onDamage }: ScrubScheduleOptions, record: ScrubRecord, is
   if (ofDatabase.length === 0 || !isOfThisFile) return;
   log('error', 'detections.db is damaged', { findings: ofDatabase });
   onDamage('database', `detections.db: ${describeFindings(ofDatabase)}`);
-}
-
-function findingsOf({ findings }: ScrubResult, of: 'database' | 'log'): ScrubFinding[] {
-  return findings.filter(({ kind }) => FINDING_KINDS[kind].of === of);
 }

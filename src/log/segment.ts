@@ -37,6 +37,8 @@ export interface Segment {
 
 export interface Frame {
   readonly kind: FrameKind;
+  /** All of it, and the zstd frame in it. */
+  readonly bytes: Buffer;
   readonly packed: Buffer;
   readonly checksum: number;
   /** Where the next frame begins in its file. */
@@ -47,7 +49,7 @@ export function segmentPath(folder: string, firstEntry: number): string {
   return join(folder, `${String(firstEntry).padStart(12, '0')}.zst`);
 }
 
-/** The segments of a log, oldest first; none if there is no folder. @throws LogFailure */
+/** Oldest first; none if there is no folder. @throws LogFailure */
 export function listSegments(folder: string): Segment[] {
   const all = allSegments(folder);
   const begin = all.findLast(({ isSnapshot }) => isSnapshot);
@@ -60,9 +62,8 @@ export function draftOf(log: string): string {
 }
 
 /**
- * Makes the draft of a snapshot, which is durable and verified, the beginning of the log: one rename decides, to a name
- * that makes earlier segments obsolete. Then these go; a crash leaves them to the next start, which tidies.
- * @param entry the number of the snapshot
+ * Makes the draft of a snapshot, which is durable and verified, the beginning of the log: one rename decides. A crash
+ * behind it leaves obsolete segments to the next start. @param entry the number of the snapshot
  */
 export function replaceLog(log: string, entry: number): void {
   renameSync(segmentPath(draftOf(log), entry), segmentPath(log, entry).replace('.zst', '-snapshot.zst'));
@@ -151,10 +152,10 @@ export class FrameReader {
   frameAt(offset: number): Frame | null {
     const header = decodeFrameHeader(this.read(offset, FRAME_HEADER_BYTES));
     if (header === null) return null;
-    const begin = offset + FRAME_HEADER_BYTES;
-    const packed = this.read(begin, header.length);
+    const bytes = this.read(offset, FRAME_HEADER_BYTES + header.length);
+    const packed = bytes.subarray(FRAME_HEADER_BYTES);
     if (packed.length < header.length || !isFrameIntact(header, packed)) return null;
-    return { kind: header.kind, packed, checksum: header.checksum, end: begin + header.length };
+    return { kind: header.kind, bytes, packed, checksum: header.checksum, end: offset + bytes.length };
   }
 
   [Symbol.dispose](): void {
@@ -175,7 +176,7 @@ export class FrameReader {
 }
 
 /** One frame of an entry; the last one has kind `commit`. */
-export type EntryPart =
+export type EntryPart = (
   | {
       readonly kind: 'lines';
       readonly lines: readonly string[];
@@ -189,7 +190,11 @@ export type EntryPart =
       readonly commit: Commit;
       /** Where the entry ends in its segment. */
       readonly end: number;
-    };
+    }
+) & {
+  /** The bytes of the frame, as they are in the segment. */
+  readonly frame: Buffer;
+};
 
 /** Assembles the frames of a segment to entries, and checks each against its commit line. */
 export class EntryReader {
@@ -235,7 +240,7 @@ export class EntryReader {
     if (frame.kind === 'lines') {
       this.#frames += 1;
       this.#checksum = chainChecksum(this.#checksum, frame.checksum);
-      return linesPart(packed);
+      return linesPart(frame);
     }
     if (frame.kind === 'header') throw new LogDamage(`${this.#path}: a second header`);
     const lines = decodeLines(packed);
@@ -245,7 +250,7 @@ export class EntryReader {
     this.#checksum = 0;
     this.last = commit;
     this.end = frame.end;
-    return { kind: 'commit', lines, commit, end: frame.end };
+    return { kind: 'commit', lines, commit, end: frame.end, frame: frame.bytes };
   }
 
   /**
@@ -324,9 +329,10 @@ export function checkCommit(
 }
 
 /** A frame of lines as a part of an entry: unpacked only when it is needed. */
-export function linesPart(packed: Buffer): EntryPart {
+export function linesPart({ packed, bytes }: Pick<Frame, 'bytes' | 'packed'>): EntryPart {
   return {
     kind: 'lines',
+    frame: bytes,
     // To find the end of a log, checksums are enough.
     get lines() {
       return decodeLines(packed);

@@ -27,7 +27,7 @@ import {
 import { recordedIn } from '../ingest/files/finished-file.ts';
 import { heldReason, releaseCommand } from '../ingest/files/held-files.ts';
 import { readPause } from '../ingest/pause.ts';
-import { readScrubRecord } from '../log/scrub-record.ts';
+import { readScrubRecord } from '../log/scrub-findings.ts';
 import { bytesOf, listSegments } from '../log/segment.ts';
 import { reasonOf } from '../refused.ts';
 import { type Database, sizeOf } from '../store/database.ts';

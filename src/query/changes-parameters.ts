@@ -35,11 +35,7 @@ export interface ChangesParameters extends ListValues {
   readonly limit: number;
 }
 
-/**
- * @param raw the query string without its `?`
- * @param decodeCursor throws for a cursor that was never given
- * @throws Refused `invalid_request`
- */
+/** @param decodeCursor throws for one that was never given; @throws Refused `invalid_request` */
 export function parseChangesParameters(
   raw: string,
   nowMs: number,

@@ -11,6 +11,7 @@ import { type DetectionFilters, filterSql, type StreamSelection } from './common
 import { storedStreams } from './stored-streams.ts';
 
 export interface StreamRow extends StoredText {
+  readonly position: number;
   readonly version: number;
   /** JSON text, with the mark for the base address. */
   readonly body: string;

@@ -1,14 +1,13 @@
 /** Several processes on one installation: each does its work, or reports what it waits for. */
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { restore } from '../../src/copy/restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
-import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
@@ -156,26 +155,6 @@ describe('a restore', () => {
     untilMs: null,
     now: Date.now,
     onProgress,
-  });
-
-  test('a failed restore into a new folder keeps what others create there', async () => {
-    const part = join(copy, 'log', '0001', '0000000000000001.zst');
-    const content = readFileSync(part);
-    content.fill(0, Math.floor(content.length / 2));
-    writeFileSync(part, content);
-    const data = join(dirname(installation.data), 'new');
-    await assert.rejects(restore(await options(data)), /cannot be restored/);
-    assert.ok(!existsSync(data));
-    const meanwhile = {
-      ...(await options(data)),
-      // It is read when the folder exists, but nothing is copied yet.
-      get onProgress() {
-        openAccess(data, { create: true }).close();
-        return () => {};
-      },
-    };
-    await assert.rejects(restore(meanwhile), /cannot be restored/);
-    assert.ok(existsSync(dataFolder(data).access));
   });
 
   test('does not wait for a running command, and none starts during it', async () => {

@@ -216,5 +216,5 @@ test('a folder without an installation is refused with exit code 78', () => {
   runToEnd(['account', 'add', 'a', '--name', 'A', '--data', target('fresh')]);
   const fresh = runToEnd(['backup', target('none'), '--data', target('fresh')]);
   assert.equal(fresh.status, 78);
-  assert.match(fresh.stderr, /nothing to back up .*Wirewatch has never been started/);
+  assert.match(fresh.stderr, /secret is missing\. The first start makes it: wirewatch serve/);
 });

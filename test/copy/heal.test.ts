@@ -5,8 +5,8 @@ import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from '
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { findAccess } from '../../src/auth/spare-copy.ts';
-import { healLog } from '../../src/copy/local-segment.ts';
 import { Shipper } from '../../src/copy/ship.ts';
+import { healLog } from '../../src/copy/source.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import { type KeptCopy, keepCopy } from '../../src/copy/keep.ts';
 import { Unreachable } from '../../src/copy/place.ts';
-import { ofCopy } from '../../src/copy/source.ts';
+import { verifyCopy } from '../../src/copy/source.ts';
 import type { Mark } from '../../src/log/format.ts';
 import { failed } from '../../src/refused.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
@@ -86,7 +86,7 @@ test('it gets what is there at the start, and each entry and change of keys afte
   const end = readLogMark(history.db())?.entry;
   assert.equal(copy.state().entries_behind, 1);
   await until('the entry to be copied', () => copy.state().entries_behind === 0);
-  assert.deepEqual(await ofCopy(place).verify(() => {}), { entries: end, findings: [] });
+  assert.deepEqual(await verifyCopy(place, () => {}), { entries: end, findings: [] });
   const { size } = place.objects;
   await nextTurn();
   assert.equal(place.objects.size, size, 'nothing is new');
@@ -185,7 +185,7 @@ for (const [what, harm] of [
     await until('the new generation', () => namesOf('log/').some((name) => name.startsWith('log/0002')));
     const end = readLogMark(history.db())?.entry;
     await until('a sound copy', async () => {
-      const { findings, entries } = await ofCopy(place).verify(() => {});
+      const { findings, entries } = await verifyCopy(place, () => {});
       return findings.length === 0 && entries === end;
     });
     assert.ok(said.includes('warn: the copy is damaged: it is written anew'));

@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { openPlace } from '../../src/copy/open-place.ts';
+import { openPlace, tryPlace } from '../../src/copy/open-place.ts';
 import { Unreachable } from '../../src/copy/place.ts';
 import { openS3Place } from '../../src/copy/s3-place.ts';
-import { tryPlace } from '../../src/copy/try-place.ts';
 import { Refused } from '../../src/refused.ts';
 import { testPlaces } from '../support/place-cases.ts';
 import { BUCKET, CREDENTIALS, REGION, type S3Server, startS3Server } from '../support/s3-server.ts';
@@ -57,8 +56,6 @@ testPlaces('S3 without a prefix', async () => ({
   place: await open(`s3://${BUCKET}`),
   again: () => open(`s3://${BUCKET}/`),
 }));
-const ODD = `s3://${BUCKET}/ a+b&c=d%20é<>"'(!*)/日本 ~#?;/`;
-testPlaces('S3 with an odd prefix', async () => ({ place: await open(ODD), again: () => open(ODD) }));
 
 test('objects lie below the prefix; others there are not listed', async () => {
   const place = await open();
@@ -203,16 +200,11 @@ test('addresses that are none are refused', async () => {
     's3://bucket/.',
     's3://buc ket/a',
     's3://bucket/a\nb',
+    's3://bucket/a&b',
   ])
     await assert.rejects(openPlace(to, settings()), error(Refused, /is not the address of a bucket/), to);
   const { access, secret } = { access: CREDENTIALS.access, secret: encodeURIComponent(CREDENTIALS.secret) };
-  for (const endpoint of [
-    'host:9000',
-    'ftp://host',
-    `http://${access}:${secret}@host`,
-    'http://host/?a=b',
-    '',
-  ])
+  for (const endpoint of ['host:9000', 'ftp://host', `http://${access}:${secret}@host`, 'http://host/?a=b'])
     await assert.rejects(open(undefined, { endpoint }), error(Refused, /Write https:\/\/HOST/), endpoint);
 });
 
@@ -246,21 +238,18 @@ test('credentials: environment variables, with a session', async () => {
   const before = names.map((name) => process.env[name]);
   try {
     for (const name of names) delete process.env[name];
-    await assert.rejects(
-      open(undefined, { credentials: null }),
-      error(Refused, /into AWS_ACCESS_KEY_ID and/),
-    );
+    await assert.rejects(open(undefined, { credentials: '' }), error(Refused, /into AWS_ACCESS_KEY_ID and/));
     process.env.AWS_ACCESS_KEY_ID = CREDENTIALS.access;
-    await assert.rejects(open(undefined, { credentials: null }), error(Refused, /into AWS_ACCESS_KEY_ID/));
+    await assert.rejects(open(undefined, { credentials: '' }), error(Refused, /into AWS_ACCESS_KEY_ID/));
     process.env.AWS_SECRET_ACCESS_KEY = CREDENTIALS.secret;
-    await tryPlace(await open(undefined, { credentials: null }));
+    await tryPlace(await open(undefined, { credentials: '' }));
     server.sessionToken = 'a token+/=';
     await assert.rejects(
-      tryPlace(await open(undefined, { credentials: null })),
+      tryPlace(await open(undefined, { credentials: '' })),
       error(Unreachable, /InvalidToken/),
     );
     process.env.AWS_SESSION_TOKEN = server.sessionToken;
-    await tryPlace(await open(undefined, { credentials: null }));
+    await tryPlace(await open(undefined, { credentials: '' }));
     // They belong to the variables, not to a file.
     await assert.rejects(tryPlace(await open()), error(Unreachable, /InvalidToken/));
   } finally {
@@ -281,7 +270,7 @@ test("Amazon's addresses: the bucket in the host name, unless it has dots", asyn
   };
   try {
     for (const to of ['s3://bucket/a', 's3://a.bucket'])
-      assert.equal(await (await open(to, { endpoint: null })).read('x'), null);
+      assert.equal(await (await open(to, { endpoint: '' })).read('x'), null);
   } finally {
     globalThis.fetch = fetch;
   }

@@ -9,7 +9,7 @@ import { openAccess } from '../../src/auth/open-access.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import { findLog } from '../../src/copy/copied-log.ts';
 import { Shipper } from '../../src/copy/ship.ts';
-import { ofCopy } from '../../src/copy/source.ts';
+import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
@@ -38,14 +38,14 @@ async function requireEqual(place: MemoryPlace, { db, folder }: History): Promis
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-copy-'));
   const stage: DataFolder = dataFolder(root);
   try {
-    await ofCopy(place).load(stage, () => {});
+    await loadCopy(place, stage, () => {});
     const options = { folder: stage, program: 'test', onProgress: () => {}, between: async () => {} };
     const restored = await recoverDetections(options);
     restored.log.close();
     assert.deepEqual(contentOfDatabase(restored.db), contentOfDatabase(db()));
     closeDetections(restored.db);
     assert.deepEqual(readFileSync(stage.secret), readFileSync(folder.secret));
-    assert.deepEqual(await ofCopy(place).verify(() => {}), {
+    assert.deepEqual(await verifyCopy(place, () => {}), {
       entries: readLogMark(db())?.entry,
       findings: [],
     });
@@ -223,12 +223,12 @@ test('damage in a copy is found, and named', async () => {
     const at = damaged.length >> 1;
     damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at);
     const copy = memoryPlace(new Map(place.objects).set(name, damaged));
-    const { findings } = await ofCopy(copy).verify(() => {});
+    const { findings } = await verifyCopy(copy, () => {});
     // A secret of another value is a secret; the installation's id is compared by who writes.
     if (!['secret', 'installation.json'].includes(name)) assert.equal(findings.length, 1, name);
     const missing = new Map(place.objects);
     missing.delete(name);
-    const without = await ofCopy(memoryPlace(missing)).verify(() => {});
+    const without = await verifyCopy(memoryPlace(missing), () => {});
     const isLast = name === [...place.objects.keys()].filter((one) => one.startsWith('log/')).at(-1);
     if (!isLast && name !== 'installation.json') assert.equal(without.findings.length, 1, `without ${name}`);
   }
@@ -247,7 +247,7 @@ test('the old generation is whole until the new one takes its place', async () =
   };
   await assert.rejects(ship(shipper, history), /away/);
   assert.ok([...place.objects.keys()].some((name) => name.startsWith('log/0002-')));
-  assert.deepEqual(await ofCopy(place).verify(() => {}), { entries: 12, findings: [] });
+  assert.deepEqual(await verifyCopy(place, () => {}), { entries: 12, findings: [] });
   place.before = () => {};
   await ship(shipper, history);
   await requireEqual(place, history);

@@ -23,7 +23,6 @@ const open = (prefix: string) => async () => {
 };
 
 testPlaces('Ceph', open('place'), WITHOUT_CEPH);
-testPlaces('Ceph with an odd prefix', open(` a+b&c=d%20é<>"'(!*)/日本 ~#?;/`), WITHOUT_CEPH);
 
 test('Ceph: a bucket that is not there, and credentials that it does not know', {
   skip: WITHOUT_CEPH,
@@ -42,6 +41,6 @@ test('Ceph: a bucket that is not there, and credentials that it does not know', 
     );
   process.env.AWS_ACCESS_KEY_ID = 'unknown';
   process.env.AWS_SECRET_ACCESS_KEY = 'unknown';
-  const stranger = await openPlace(`s3://${CEPH_BUCKET}/a`, { ...settings, credentials: null });
+  const stranger = await openPlace(`s3://${CEPH_BUCKET}/a`, { ...settings, credentials: '' });
   await assert.rejects(stranger.read('x'), /403 \(InvalidAccessKeyId\)\. Check the credentials/);
 });

@@ -4,25 +4,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type BackUpOptions, backUp } from '../../src/copy/back-up.ts';
 import type { PlaceSettings } from '../../src/copy/place.ts';
-import { openSource } from '../../src/copy/source.ts';
+import { loadCopy, openCopy } from '../../src/copy/source.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 
-const SETTINGS: PlaceSettings = { endpoint: null, region: 'us-east-1', credentials: null };
+const SETTINGS: PlaceSettings = { endpoint: '', region: 'us-east-1', credentials: '' };
 
 /** Brings the copy of a data folder up to date. */
 export function copyTo(to: string, data: string, more: Partial<BackUpOptions> = {}) {
   return backUp({ to, settings: SETTINGS, data, drop: join(data, 'drop'), onProgress: () => {}, ...more });
 }
 
-/** A copy, or another data folder, to restore from. */
-export const sourceAt = (path: string) => openSource(path, SETTINGS);
+/** A copy, to restore from. */
+export const sourceAt = (path: string) => openCopy(path, SETTINGS);
 
 /** The lines of the log in a copy, and the id of its last entry. */
 export async function logOf(copy: string): Promise<{ readonly lines: string[]; readonly last: string }> {
   const stage = dataFolder(mkdtempSync(join(tmpdir(), 'wirewatch-copy-')));
   try {
-    await (await sourceAt(copy)).load(stage, () => {});
+    await loadCopy(await sourceAt(copy), stage, () => {});
     const parts = [...entriesAfter(stage.log, null)].map(({ part }) => part);
     const lines = parts.flatMap((part) => [...part.lines]);
     const last = parts.findLast((part) => part.kind === 'commit');

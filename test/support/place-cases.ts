@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
+import { tryPlace } from '../../src/copy/open-place.ts';
 import type { Place } from '../../src/copy/place.ts';
-import { tryPlace } from '../../src/copy/try-place.ts';
 
 const OUTSIDE = [
   '',

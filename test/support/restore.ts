@@ -17,8 +17,9 @@ export let work: string;
 /** A copy with 50 detections, and the number of its last entry. */
 export let backup: string;
 export let backedUp: number;
-/** A copy of the data folder with 51 detections. */
+/** The data folder with 51 detections, and a copy of them. */
 export let stopped: string;
+export let whole: string;
 /** The first detection, and the 51st. */
 export let first: Row;
 export let added: Row;
@@ -41,6 +42,7 @@ before(async () => {
   const wrong = { ...first, article_headline: 'WRONG', last_scored_at: formatMs(window + 60_000) };
   await appliance.dropped(fileName('newswire', window), ndjson([added, wrong]));
   stopped = await stoppedCopy('stopped');
+  whole = backupOf(copyOf(stopped, 'whole-data'), 'whole');
 });
 after(async () => {
   await appliance?.stop();
@@ -55,6 +57,14 @@ export function restored(...args: string[]) {
   const { status, stdout, stderr } = run('restore', ...args, '--json');
   assert.equal(status, 0, stderr);
   return JSON.parse(stdout);
+}
+
+/** Makes a copy of a stopped installation. */
+export function backupOf(data: string, name: string): string {
+  const copy = join(work, name);
+  const { status, stderr } = run('backup', copy, '--data', data);
+  assert.equal(status, 0, stderr);
+  return copy;
 }
 
 /** A copy of the appliance's folder without writers, as after a stop. */

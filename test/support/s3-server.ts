@@ -117,13 +117,16 @@ function carryOut(server: S3Server, request: IncomingMessage, body: Buffer, isOt
 function list(server: S3Server, query: ReadonlyMap<string, string>): Reply {
   if (query.get('list-type') !== '2') return problem(400, 'InvalidArgument');
   const token = query.get('continuation-token');
-  const after = token === undefined ? (query.get('start-after') ?? '') : token.slice('<after>&'.length);
+  const after =
+    token === undefined
+      ? (query.get('start-after') ?? '')
+      : Buffer.from(token, 'base64').toString().slice('>>?'.length);
   const prefix = query.get('prefix') ?? '';
   const keys = [...server.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
   const page = keys.slice(0, Math.min(server.pageMax, Number(query.get('max-keys') ?? 1000)));
   const isTruncated = page.length < keys.length;
   const contents = page.map((key) => `<Contents><Key>${escaped(key)}</Key><Size>1</Size></Contents>`);
-  const next = `<NextContinuationToken>${escaped(`<after>&${page.at(-1)}`)}</NextContinuationToken>`;
+  const next = `<NextContinuationToken>${Buffer.from(`>>?${page.at(-1)}`).toString('base64')}</NextContinuationToken>`;
   const head = `<Name>${BUCKET}</Name><Prefix>${escaped(prefix)}</Prefix><IsTruncated>${isTruncated}</IsTruncated>`;
   return {
     status: 200,

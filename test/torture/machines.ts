@@ -14,7 +14,6 @@ import { join } from 'node:path';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
-import { ofCopy } from '../../src/copy/source.ts';
 import { Refused } from '../../src/refused.ts';
 import { DatabaseDamage } from '../../src/store/database-errors.ts';
 import { readRole } from '../../src/store/role.ts';
@@ -246,7 +245,7 @@ class Histories {
   async #becomeStandby(machine: Machine): Promise<void> {
     machine.place.before = () => {};
     await restore({
-      source: ofCopy(machine.place),
+      source: machine.place,
       data: machine.folder.root,
       replace: true,
       standby: true,

@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { actorText } from '../../auth/actor.ts';
 import { SESSION_MS, type Ticket } from '../../auth/console-sessions.ts';
 import { type Body, readBody } from '../../http/body.ts';
-import { createStrangerLog, type StrangerLog } from '../../http/stranger-log.ts';
+import { createStrangerLog, type StrangerLog } from '../../http/line-limit.ts';
 import type { Logger } from '../../logger.ts';
 import { formatMs, SECOND_MS } from '../../time.ts';
 import { VERSION } from '../../version.ts';

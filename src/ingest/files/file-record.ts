@@ -213,15 +213,10 @@ export function findSameContent(
   return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
 }
 
-/**
- * Files of a window that lie in failed/, the newest first: it can be read from them again. One in the archive was
- * replaced by another.
- */
+/** Files of a window that lie in failed/, the newest first: it can be read from them again. */
 export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
   const clauses = `
-    WHERE export = ? AND window_start = ? AND outcome = 'failed' AND destination IS NOT NULL
-      AND destination NOT LIKE 'archive/%'
-    ORDER BY number DESC`;
+    WHERE export = ? AND window_start = ? AND outcome = 'failed' AND destination IS NOT NULL ORDER BY number DESC`;
   return select(db, clauses, exportName, windowStart);
 }
 
@@ -234,7 +229,7 @@ export function archivedFiles(db: Database, from: number, to: number): FileRecor
 /** Archived files with greater numbers than `after`, first to last, that were finished before a time. */
 export function expiredFiles(db: Database, beforeMs: number, after: number, limit: number): FileRecord[] {
   const clauses = `
-    WHERE outcome IN ('applied', 'repeated', 'failed') AND destination LIKE 'archive/%' AND finished_at < ?
+    WHERE outcome IN ('applied', 'repeated') AND destination LIKE 'archive/%' AND finished_at < ?
       AND number > ?
     ORDER BY number LIMIT ?`;
   return select(db, clauses, beforeMs, after, limit);

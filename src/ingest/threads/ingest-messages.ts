@@ -38,9 +38,9 @@ export interface CopySettings {
   readonly to: string;
   readonly wait: boolean;
   readonly standby: boolean;
-  readonly endpoint: string | null;
+  readonly endpoint: string;
   readonly region: string;
-  readonly credentials: string | null;
+  readonly credentials: string;
   readonly machine: string;
 }
 

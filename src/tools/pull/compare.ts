@@ -116,8 +116,8 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
 function openList(): { readonly db: Database } & Disposable {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-compare-'));
   try {
-    const { db, close } = openScratch(folder, SCHEMA);
-    return { db, [Symbol.dispose]: close };
+    const db = openScratch(folder, SCHEMA);
+    return { db, [Symbol.dispose]: () => void db.close() };
   } finally {
     // An open file needs no name.
     rmSync(folder, { recursive: true, force: true });

@@ -77,17 +77,17 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     '[-if (streams.length < names.length) checkStreams(db);-]':
       'a stream that is not found does not count as empty',
   }),
-  ...faultsIn('query/stream-cursor.ts', 'stream-cursor', {
+  ...faultsIn('query/stream-cursor.ts', 'cursors', {
     '[-block.readUIntBE(0, EPOCH_START) !== 0 ||-]': 'only issued cursors are accepted',
   }),
-  ...faultsIn('seal.ts', 'stream-cursor', {
+  ...faultsIn('seal.ts', 'cursors', {
     "bytes[-.toString('base64url') === text ? bytes : null-]": 'a cursor has one spelling',
   }),
-  ...faultsIn('seal.ts', 'period-cursor', {
+  ...faultsIn('seal.ts', 'cursors', {
     '[-isSigned(bytes.subarray(-signatureBytes), content) ? content : null-]{+content+}':
       'only issued cursors of the period endpoint are accepted',
   }),
-  ...faultsIn('query/query-cursor.ts', 'period-cursor', {
+  ...faultsIn('query/query-cursor.ts', 'cursors', {
     'if ([-!content.subarray(HASH_START, NUMBERS_START).equals(request)-]{+false+})':
       'a cursor is valid only for its own request',
   }),

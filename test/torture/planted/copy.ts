@@ -10,7 +10,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, before, generationContent(generation, readRole(this.#folder).machine))))':
       'an old generation goes only once another takes its place',
   }),
-  ...faultsIn('copy/local-segment.ts', 'heal', {
+  ...faultsIn('copy/source.ts', 'heal', {
     '[-!(await hasEntry(place, objects, mark))-]{+false+}':
       'a damaged log is made anew only from a copy with its newest entry',
   }),
@@ -31,7 +31,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'access.db under the number of another change is damage',
     '[constants.ZSTD_c_checksumFlag]: [-1-]{+0+}': 'a flipped bit in access.db of a copy is found',
   }),
-  ...faultsIn('copy/entries.ts', 'entries', {
+  ...faultsIn('copy/copied-log.ts', 'entries', {
     '[-checkCommit(commit, this.last ?? undefined, { frames: this.#frames, checksum: this.#checksum });-]':
       'an entry whose frames are missing is damage',
   }),

@@ -62,7 +62,6 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     '[-syncIn(root, dirname(destination));-]': 'the name of an archived file is synced',
     'syncIn(root, dirname(destination));[-\n  syncIn(root, dirname(taken));-]':
       'an archived file is in one place',
-    '[-syncIn(root, dirname(taken));\n      -]removeIn(': 'a failed file moves to the path in its record',
   }),
   ...faultsIn('ingest/reading/reader-thread.ts', 'durability-program', {
     '[-fsyncSync(open.fd);-]': 'the file of skipped rows is synced',

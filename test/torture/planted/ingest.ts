@@ -27,9 +27,6 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     'if ([-number !== record.number-]{+false+} && !isThereIn(':
       'a file that a reset reads again has one record',
   }),
-  ...faultsIn('ingest/apply/window-file.ts', 'durability-program', {
-    '[-retireFailed(files, file);-]': 'a failed file is archived once its window is done',
-  }),
   ...faultsIn('drop/drop-folder.ts', 'ready-files', {
     '[-if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;-]':
       'a changed file is checked again',

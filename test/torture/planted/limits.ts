@@ -92,11 +92,11 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('appliance.ts', 'usage', {
     'createSeenKeys([-stored.seen-])': 'networks are known after a restart',
   }),
-  ...faultsIn('http/stranger-log.ts', 'stranger-log', {
-    '[-lines < LINES_MAX &&-]': 'strangers of all addresses share their lines',
+  ...faultsIn('http/line-limit.ts', 'line-limit', {
+    '[-lines < linesMax &&-]': 'strangers of all addresses share their lines',
   }),
   ...faultsIn('http/connection-limit.ts', 'connection-limit', {
-    '[-receiving.set(member, null);-]': 'a connection that sends nothing makes room',
+    '[-waiting.set(member, null);-]': 'a connection that sends nothing makes room',
   }),
   ...faultsIn('limits/usage.ts', 'timers', { '[-clearInterval(timer);-]': 'a closed keeper has no timer' }),
   ...faultsIn('http/pipeline.ts', 'pipeline', {

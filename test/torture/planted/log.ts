@@ -74,7 +74,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/compact.ts', 'compact', {
     'const damage = [-damageOf(folder, found)-]{+null+};':
       'a log is rewritten only from a database that equals it',
-    '[-if (unsoundness !== null) throw unsound(folder, unsoundness);-]':
+    '[-if (compared.findings.length > 0) throw unsound(folder, describeFindings(compared.findings));-]':
       'beside a damaged log the database is checked by itself',
     '[-requireAll(folder, newestEntry(segments) - mark.entry);-]':
       'entries that the database lacks are not given up',
@@ -109,14 +109,14 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'positions stay exact numbers',
   }),
   ...faultsIn('log/scrub.ts', 'scrub-damage', {
-    "[-findings.add('log damaged', problem.message);-]": 'damage of the log is reported',
-    '[-if (damage !== null && !isRepeated) return false;-]':
-      'damage between segments is reported only if it is found twice',
-    "[-findings.add('log damaged', damage.message)-];": 'a missing end is reported',
+    "[-findings.add('log damaged', error.message);-]": 'damage of the log is reported',
+    'if (found !== before) [-before = found-]{+return result+};':
+      'damage is reported only if it is found twice',
+    '[-if (a?.hash === b?.hash && a?.rows === b?.rows) continue-]{+continue+};': 'rows are compared',
+    "[-if (line !== 'ok') findings.add('database malformed', line)-]{+void line+};": 'indexes are compared',
   }),
-  ...faultsIn('log/compare-tables.ts', 'scrub-damage', {
-    '[-guard(findings, spec.table, () => checkTexts(db, spec.table, findings))-];':
+  ...faultsIn('log/row-hashes.ts', 'scrub-damage', {
+    '[-onBadText(`${table} place ${at.place}: its text does not match its checksum`)-]{+void at+};':
       'texts are compared with their checksums',
-    "[-guard(findings, 'detections.db', () => checkIntegrity(db, findings));-]": 'indexes are compared',
   }),
 ];

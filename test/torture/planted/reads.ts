@@ -34,9 +34,8 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     '[-requireChecksum(found);-]': 'a damaged text is not merged',
   }),
   ...faultsIn('store/row-checksum.ts', 'row-checksum', {
-    'if ([-(crc32(COMMA, crc32(data)) | 0) !== crc-]{+false+}) throw': 'the texts of a page are checked',
-    '[-Math.imul(position, FACTORS[2]) ^-]': 'a checksum covers the position',
-    '[-Math.imul(place, FACTORS[0]) ^-]': 'a checksum covers the place',
+    '|| [-(crc32(COMMA, crc32(data)) | 0) !== crc-]{+false+}) throw': 'the texts of a page are checked',
+    '[-Math.imul(place, 0x9e3779b1) ^ -]Math': 'a checksum covers the place',
   }),
   ...faultsIn('query/delivery.ts', 'changes-page', {
     '(recent.get(position) ?? [-Infinity-]{+0+}) >= sinceMs':
@@ -63,10 +62,16 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     'ORDER BY window_start [-DESC -]LIMIT @limit`;\n\nconst': 'gaps are newest first',
   }),
   ...faultsIn('query/common-parameters.ts', 'changes-page', {
-    'const ROUNDING = 0.[-5-]{+4+};': 'min_score rounds half up',
     'band >[-=-] @min_band': 'min_band includes its band',
     'IS [-NULL OR-]{+NOT NULL AND+}': 'exclusions keep detections without a value',
     'value ? [-1 : 0-]{+0 : 1+}': 'print selects the requested articles',
+  }),
+  ...faultsIn('query/common-parameters.ts', 'filters', {
+    'source_hash = @source_hash[- AND instr(body, @source_id) > 0-]':
+      'two sources with one hash are told apart',
+  }),
+  ...faultsIn('log/detection-rows.ts', 'changes-page', {
+    'Math.[-round-]{+floor+}(filters.score)': 'min_score rounds half up',
   }),
   ...faultsIn('query/period-page.ts', 'period-page', {
     'limit: query.limit[- - rows-]': 'a page of a period has at most `limit` rows',
@@ -92,8 +97,6 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     '[-queues.delete(keyId);\n    -]if': 'each key has one place in the queue',
     '[-postponed > 0-]{+false+}': 'connections are accepted before pages are read',
     '[-performance.now() < endMs-]{+true+}': 'a turn ends after a large page',
-    '>= [-PAGES_PER_KEY_MAX-]{+Infinity+}': 'the pages of a key are bounded',
-    '[-size >= pagesMax-]{+false+}': 'the pages of all keys are bounded',
     '[-&& postponed < ARRIVALS_MAX-]': 'pages are read while connections arrive',
   }),
   ...faultsIn('http/body.ts', 'timers', { '[-clearTimeout(timer);-]': 'a received body has no timer' }),

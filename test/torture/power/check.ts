@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { openAccess } from '../../../src/auth/open-access.ts';
+import { verifyCopy } from '../../../src/copy/source.ts';
 import { streamName } from '../../../src/detection/content-type.ts';
 import { recoverDetections } from '../../../src/log/recover.ts';
 import { scrub } from '../../../src/log/scrub.ts';
@@ -68,7 +69,7 @@ export async function checkImage(root: string, story: Story, known: Known, depth
     assert.deepEqual(findings, [], 'the database does not match its log');
   }
   if (depth.backup && known.hasBackup) {
-    const { findings } = await (await sourceAt(join(root, BACKUP))).verify(() => {});
+    const { findings } = await verifyCopy(await sourceAt(join(root, BACKUP)), () => {});
     assert.deepEqual(findings, [], 'a complete copy is damaged');
   }
   return { applied, isRebuilt: madeAnew !== null };
