@@ -2,7 +2,10 @@
 import type { OperationForm } from '../operations/table.ts';
 
 /** @param given members, as JSON or as they were typed @returns its words, each option together with its value */
-export function commandWords(form: OperationForm, given: Readonly<Record<string, unknown>>): string[] {
+export function commandWords(
+  form: Pick<OperationForm, 'name' | 'operands' | 'members'>,
+  given: Readonly<Record<string, unknown>>,
+): string[] {
   const { name, operands, members } = form;
   const isGiven = (member: string) => given[member] !== undefined;
   const subjects = operands.filter(isGiven).flatMap((member) => textsOf(given[member]).map(quoted));
