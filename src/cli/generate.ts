@@ -1,12 +1,5 @@
 /** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
-import {
-  integer,
-  type Reading,
-  read,
-  readKeySubscriptions,
-  readWindowStart,
-  wrong,
-} from '../config/option-values.ts';
+import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
 import {
   CONTENT_TYPE_OF_EXPORT,
   CONTENT_TYPES,
@@ -15,6 +8,7 @@ import {
 } from '../detection/content-type.ts';
 import { FORMS } from '../exports/file-name.ts';
 import { choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { readKeySubscriptions } from '../operations/members.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
