@@ -2,7 +2,7 @@
 
 const PREFLIGHT = [
   ...['Access-Control-Allow-Methods', 'GET, HEAD, POST'],
-  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, If-None-Match, Prefer'],
+  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, If-None-Match, Last-Event-ID, Prefer'],
   ...['Access-Control-Max-Age', '7200'],
 ];
 const EXPOSED = [

@@ -43,6 +43,8 @@ export interface ConnectionTimes {
   readonly keepAliveMs: number;
   /** Without any traffic, as with a client that never reads its answer. */
   readonly idleMs: number;
+  /** An event stream without events gets a comment this often: shorter than `idleMs`, and than proxies' timeouts. */
+  readonly commentMs: number;
   readonly checkEveryMs: number;
 }
 
@@ -54,6 +56,7 @@ export const CONNECTION_TIMES: ConnectionTimes = {
   // Longer than the usual timeouts of proxies: a connection must not be closed while a proxy sends a request on it.
   keepAliveMs: 75 * SECOND_MS,
   idleMs: MINUTE_MS,
+  commentMs: 15 * SECOND_MS,
   checkEveryMs: 5 * SECOND_MS,
 };
 

@@ -5,6 +5,7 @@
  * the router only sees what the table accepts.
  */
 import type { IncomingMessage } from 'node:http';
+import type { Transform } from 'node:stream';
 import type { Credential } from '../auth/authorize.ts';
 import type { OAuthErrorCode, ProblemCode } from '../error-codes.ts';
 import type { Now } from '../time.ts';
@@ -24,7 +25,7 @@ export interface Call {
 export interface Answer {
   readonly status: number;
   /** Pieces are sent in order; an open file is closed when it is sent. A 304 has ''. */
-  readonly body: string | readonly Buffer[] | FileBody;
+  readonly body: string | readonly Buffer[] | FileBody | EventBody;
   readonly contentType?: string;
   readonly cacheControl?: string;
   /** Further headers: name, value, name, value. */
@@ -41,6 +42,13 @@ export interface Answer {
   readonly code?: ProblemCode | OAuthErrorCode;
 }
 
+/** A body without an end that is known: server-sent events. */
+export interface EventBody {
+  readonly events: AsyncIterable<Buffer | string>;
+  /** Compresses them. */
+  readonly through?: Transform;
+}
+
 export interface KeyedCall extends Call {
   /** An endpoint calls this before it reads a page, and then reads it without another wait. */
   turn(): Promise<void>;
@@ -48,6 +56,11 @@ export interface KeyedCall extends Call {
   requireAllowance(): void;
   /** Verifies the credential again, after a wait. @throws Refused as for a new request, but for the request rate */
   verifyAgain(): Credential;
+  /**
+   * Counts a further page of the same answer, as a request of its own, since the credential was verified again.
+   * @throws Refused `rate_limited`
+   */
+  countPage(page: Omit<Answer, 'body'>): void;
   readonly now: Now;
 }
 

@@ -149,7 +149,7 @@ function createRoutes(
   );
   const sources = { detections, enabledContentTypes, baseUrl };
   return [
-    changesRoute({ ...options, ...sources, cursors: createStreamCursors(secret) }),
+    changesRoute({ ...options, ...sources, ...times, cursors: createStreamCursors(secret) }),
     periodRoute({ ...sources, cursors: createQueryCursors(secret) }),
     detectionRoute(sources),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),

@@ -87,7 +87,6 @@ const detectionId = texts('id', isDetectionId, 'the id of a detection such as t.
 const EXPORT = choice(EXPORT_NAMES, { hint: 'the export', placeholder: 'name' });
 const SUBSCRIPTION = whole(1, NUMBER_MAX, 'number of the subscription');
 const ID = required(detectionId('id of the detection'));
-const TIMES = whole(1, 1_000_000, 'how many answers (default: 1)');
 const BYTES_MAX = 1_000_000_000;
 const FEED = {
   rows: whole(0, 10_000, 'new detections, over all files together (default: 10)'),
@@ -190,15 +189,6 @@ export const LAB_MEMBERS = {
       ...whole(0, 1_000_000_000_000, 'rows used today (default: the whole allowance)', 'rows'),
       mayBeBare: true,
     },
-  },
-  duplicate: { times: TIMES },
-  'empty-page': {
-    times: TIMES,
-    endpoint: choice(['listChanges', 'listDetections'], {
-      hint: 'the endpoint',
-      placeholder: 'name',
-      usual: 'listChanges',
-    }),
   },
   'fault add': FAULT,
   'fault list': {},

@@ -41,7 +41,7 @@ const PROJECTION: ValueKind<Projection> = {
 export const VIEW_PARAMETERS = {
   fields: {
     ...single(PROJECTION),
-    description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned. Paths: ${PATHS.join(', ')}`,
+    description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned; the schemas of detections show them without this parameter, with every member. Paths: ${PATHS.join(', ')}`,
     example: 'first_detected_at,strength,article.url',
   },
   schema_version: {

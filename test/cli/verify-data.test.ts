@@ -109,13 +109,6 @@ describe('stopped', () => {
     content = contentOfDetections(installation.data);
   });
 
-  test('a new log can be backed up', () => {
-    const backup = `${installation.data}-backup`;
-    assert.equal(cli('backup', backup).stderr, '');
-    assert.equal(run('verify', backup), 0);
-    assert.equal(run('restore', backup, '--data', `${installation.data}-restored`), 0);
-  });
-
   test('no installation: exit code 78', () => {
     for (const command of ['verify', 'compact'])
       assert.equal(run(command, '--data', join(installation.data, 'nowhere')), 78, command);

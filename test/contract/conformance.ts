@@ -173,6 +173,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('GET /v1/detections/changes', [
     'Prefer: wait for the first change (RFC 7240), where the page would be empty | long-poll | gets the first change, is counted once, and says that it waited',
+    'Last-Event-ID: the cursor, of server-sent events | event-stream | its id is the cursor, also as Last-Event-ID, whatever since says',
     'cursor: a value that it did not give is 400 | every-error | 400: a cursor that this endpoint did not issue',
     'since: form, not in the future, at most 31 x 24 hours | parameters | since is an instant with Z or an offset; a raw + in the offset is parsed as +',
     'since: the first change delivered at or after it | changes-page | since starts with the first transaction delivered at or after it',

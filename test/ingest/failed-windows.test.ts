@@ -128,7 +128,15 @@ test('window reset --all reads the held file of every failed window', async () =
     alert?.detail ?? '',
     /^newswire: files wait for 2 failed windows from .* on; to read them, run: wirewatch window reset newswire --all$/,
   );
+  appliance.cli(['ingest', 'pause']);
   const reset = JSON.parse(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout);
+  const { alerts, not_applied } = JSON.parse(appliance.cli(['status', '--json']).stdout);
+  assert.ok(
+    !alerts.some(({ name }: { name: string }) => name === 'held windows'),
+    'nothing is held any more',
+  );
+  assert.ok(!not_applied.some(({ file }: { file: string }) => file === fileName('newswire', first)));
+  appliance.cli(['ingest', 'resume']);
   assert.deepEqual(
     reset.map(({ window_start, status }: Record<string, string>) => [window_start, status]),
     [first, second].map((window) => [formatMs(window), 'done']),

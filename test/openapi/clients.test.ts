@@ -154,12 +154,11 @@ function must<Data>(name: string, { data, error, response }: { data?: Data; erro
 
 type Detection = components['schemas']['Detection'];
 function headline(detection: Detection): string {
-  const publisher: string | null | undefined = detection.article?.publisher?.name;
-  if (detection.content_type === 'text') return \`\${detection.strength?.matched_sentences} \${publisher}\`;
+  const publisher: string | null | undefined = detection.article.publisher?.name;
+  if (detection.content_type === 'text') return \`\${detection.strength.matched_sentences} \${publisher}\`;
   // @ts-expect-error a photo has no sentences
-  detection.strength?.matched_sentences;
-  if (detection.content_type === 'image') return \`\${detection.source?.image_url} \${publisher}\`;
-  return 'without a content type';
+  detection.strength.matched_sentences;
+  return \`\${detection.source.image_url} \${publisher}\`;
 }
 
 const changes = must('changes', await service.GET('/v1/detections/changes', {
@@ -169,7 +168,7 @@ const [first] = changes.data;
 if (first?.event !== 'created') throw new Error('no first change');
 must('changes again', await service.GET('/v1/detections/changes', { params: { query: { cursor: changes.next_cursor } } }));
 
-const from = (first.first_detected_at ?? '').slice(0, 10);
+const from = first.first_detected_at.slice(0, 10);
 const period = must('period', await service.GET('/v1/detections', {
   params: { query: { from, to: from, time_zone: 'UTC', sort: 'first_detected_at', domain: ['example.com'], limit: 5 } },
 }));
@@ -199,9 +198,9 @@ for (const [name, { response }] of [
 
 const image = changes.data.find((detection) => detection.content_type === 'image');
 if (image?.content_type !== 'image') throw new Error('no photo');
-const address = new URL(image.source?.image_url ?? '');
+const address = new URL(image.source.image_url);
 const photo = await service.GET('/photos/{internal_id}', {
-  params: { path: { internal_id: image.source?.internal_id ?? 0 }, query: { signature: address.searchParams.get('signature') ?? '' } },
+  params: { path: { internal_id: image.source.internal_id }, query: { signature: address.searchParams.get('signature') ?? '' } },
   parseAs: 'arrayBuffer',
 });
 must('photo', photo);

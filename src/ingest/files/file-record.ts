@@ -129,9 +129,17 @@ export function newestFiles(db: Database, limit: number): FileRecord[] {
   return select(db, 'ORDER BY number DESC LIMIT ?', limit);
 }
 
-/** Files that failed or were refused since, the newest first. @param since epoch milliseconds */
+/**
+ * Files that failed or were refused since, the newest first, but for those whose window has been done after that.
+ * @param since epoch milliseconds
+ */
 export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
-  const clauses = "WHERE outcome IN ('failed', 'refused') AND finished_at > ? ORDER BY number DESC LIMIT ?";
+  const clauses = `
+    WHERE outcome IN ('failed', 'refused') AND finished_at > ? AND NOT EXISTS (
+      SELECT 1 FROM export_window AS own
+      WHERE own.export = ingest_file.export AND own.window_start = ingest_file.window_start
+        AND own.status = 'done' AND own.since > finished_at)
+    ORDER BY number DESC LIMIT ?`;
   return select(db, clauses, since, limit);
 }
 

@@ -230,6 +230,8 @@ export class Ingester {
         const outcome = await handleRequest(this.#ingest, request, tell);
         const window_start = 'window_start' in request ? formatMs(request.window_start) : undefined;
         log('info', 'request served', { request: { ...request, window_start }, outcome });
+        // The next scan would do this, too; during a pause there is none.
+        if (window_start !== undefined) this.#scanner.reportHeld();
         resolve(outcome);
       });
       if (request.kind === 'remove') this.#removals.noteTried();
