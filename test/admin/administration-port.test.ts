@@ -115,7 +115,6 @@ describe('the program with [admin] port', () => {
       [requests('/oauth/token', '2xx'), 2],
       [requests('/oauth/token', '4xx'), 1],
       ['wirewatch_rows_served_total{endpoint="/v1/detections/changes"}', 3],
-      ['wirewatch_tokens_issued_total', 2],
       ['wirewatch_refused_total{limit="token_requests"}', 1],
       ['wirewatch_windows{export="newswire",status="done"}', 1],
       ['wirewatch_windows{export="newswire",status="failed"}', 1],

@@ -146,6 +146,7 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
   assert.deepEqual(await found(`${period}&words=${encodeURIComponent(HOSTILE.slice(0, 20))}`), [
     idOf(hostile),
   ]);
+  assert.deepEqual(await found(`from=2020-01-01&to=2020-02-01&words=${idOf(changed)}`), [idOf(changed)]);
   const all = await found(period);
   assert.deepEqual([...(await found(`${period}&limit=1`))].sort(), [...all].sort());
   assert.equal(new Set(all).size, 4);

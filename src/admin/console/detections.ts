@@ -2,7 +2,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import type { ContentType } from '../../detection/content-type.ts';
-import { streamOfId } from '../../detection/id.ts';
+import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
@@ -63,7 +63,7 @@ export interface DetectionsPage {
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
 const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const AFTER = { after: ANY_TEXT };
-/** A part of headline, publisher, domain or id, in any case. */
+/** A part of headline, publisher, domain or id, in any case; a complete id is found in any period. */
 const WORDS = { words: ANY_TEXT };
 /** Rows that are read at once where their texts are searched. */
 const SEARCHED_AT_ONCE = 200;
@@ -116,6 +116,9 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const { limit } = readValues(parameters, LIMIT);
   const period = readPeriod(parameters, nowMs);
   const db = sources.detections();
+  // A complete id needs no search, whatever the period.
+  const one = words !== null && isDetectionId(words) ? currentText(sources, db, words) : null;
+  if (one !== null) return page([one], { next: null, searched_to: formatSeconds(period.from) });
   const names = knownStreams(db, selection);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
