@@ -24,10 +24,13 @@ export function filesWaiting(drop: string): string[] {
 export async function alertsOf({ data }: Pick<Installation, 'data'>): Promise<AlertDocument[]> {
   const socketPath = join(data, 'control.sock');
   return new Promise((resolve, reject) => {
-    const sent = request({ socketPath, method: 'POST', path: '/operations/alert-list' }, async (response) => {
-      const text = await response.setEncoding('utf8').toArray();
-      resolve(JSON.parse(text.join('')).value);
-    });
+    const sent = request(
+      { socketPath, agent: false, method: 'POST', path: '/operations/alert-list' },
+      async (response) => {
+        const text = await response.setEncoding('utf8').toArray();
+        resolve(JSON.parse(text.join('')).value);
+      },
+    );
     sent.once('error', reject).end();
   });
 }
