@@ -65,7 +65,7 @@ async function madeParts(): Promise<Map<string, string>> {
     ['columns', columnsTable()],
     ['errors', errorsTable()],
     ['client-core', clientCore()],
-    ...(['limits', 'earlier', 'growth', 'peers'] as const).map(
+    ...(['earlier', 'growth', 'peers'] as const).map(
       (group) => [`measured-${group}`, measured(group)] as const,
     ),
   ]);
@@ -184,20 +184,15 @@ function kindText(kind: ColumnKind): string {
 }
 
 function measured(name: keyof typeof MEASURED): string {
-  const group = MEASURED[name];
-  if (group === undefined) return 'Not measured yet.';
-  const { how, commit, day, machine, figures } = group;
+  const { how, commit, day, machine, figures } = MEASURED[name];
   const hasOther = figures.some(({ before }) => before !== null);
   const rows = figures.map((figure) => measuredRow(figure, hasOther));
   const head = hasOther ? ['What', 'Measured', 'Beside', 'Ratio'] : ['What', 'Measured'];
   return `\`${how}\`, ${day}, commit ${commit}, ${machine}:\n\n${table(head, rows)}`;
 }
 
-function measuredRow(
-  { what, against, unit, now, before, ratio }: MeasuredFigure,
-  hasOther: boolean,
-): string[] {
-  const row = [against === undefined ? what : `${what}, against ${against}`, `${shown(now)} ${unit}`];
+function measuredRow({ what, unit, now, before, ratio }: MeasuredFigure, hasOther: boolean): string[] {
+  const row = [what, `${shown(now)} ${unit}`];
   return hasOther
     ? [...row, before === null ? '' : shown(before), ratio === null ? '' : ratio.toFixed(2)]
     : row;

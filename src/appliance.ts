@@ -2,7 +2,6 @@
 import { rmSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
-import { isAdminOn, loadMetrics, openAdmin } from './admin/open-admin.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { AskLab } from './admin/thread-messages.ts';
 import { createApplianceCopy, requireRole } from './appliance-copy.ts';
@@ -48,9 +47,6 @@ import { readEnded } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
 import { SECOND_MS } from './time.ts';
 
-/** Default for {@link ApplianceOptions.graceMs}. */
-const GRACE_MS = 10 * SECOND_MS;
-
 export type Appliance = Awaited<ReturnType<typeof start>>;
 
 /** Only the newest are needed: the next transaction writes those before it. */
@@ -60,7 +56,7 @@ export interface ApplianceOptions extends ApplianceIngestOptions {
   readonly kind: InstallationKind;
   /** For a lab: called once its parts exist. */
   readonly intervene?: (parts: LabParts) => LabJoined;
-  /** How long requests in progress may take when the appliance stops. */
+  /** How long requests in progress may take when the appliance stops; without it, 10 seconds. */
   readonly graceMs?: number;
 }
 
@@ -138,7 +134,10 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   });
   const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
   const opened = { ...stores, ...counters, monitor: health, server, operations, lab: lab?.shown ?? null };
-  const admin = counters.metrics && (await openAdmin(counters.metrics, { ...options, ...opened }));
+  const { metrics } = counters;
+  // Loaded only where it is on: it would delay every start.
+  const admin =
+    metrics && (await (await import('./admin/listener.ts')).startAdmin(metrics, { ...options, ...opened }));
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
@@ -174,7 +173,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
       removeAtStop(folder.address);
       // These take time, so they end together; each may be closed again by the stack.
       const ends = [
-        server.close(options.graceMs ?? GRACE_MS),
+        server.close(options.graceMs ?? 10 * SECOND_MS),
         ingest.stop(),
         admin?.close(),
         control.close(),
@@ -217,7 +216,9 @@ async function createCounters({ config, kind, log }: ApplianceOptions, { usage }
     log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again'),
   );
   const requests = createRequestCounts(now, stored);
-  const metrics = isAdminOn(config, kind) ? await loadMetrics(requests) : null;
+  // A demonstration and a lab have it on, at any free port.
+  const isAdminOn = config.admin.port !== 0 || kind !== 'appliance';
+  const metrics = isAdminOn ? (await import('./admin/metrics.ts')).createMetrics(requests) : null;
   const dailyRows = createDailyRows(stored.rows);
   const seenKeys = createSeenKeys(stored.seen);
   return { dailyRows, keyUses: createKeyUses(stored.uses), seenKeys, requests, metrics };
@@ -317,7 +318,6 @@ function startOperations(
     },
   });
   undo.defer(() => operations.close());
-  health.onChange = () => operations.changed(['overview']);
   return operations;
 }
 

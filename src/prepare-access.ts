@@ -57,16 +57,12 @@ function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeed
     log.warn({ files: readable_by_all }, 'these secret files can be read by every user of this machine');
   const preseeded = unlessFull(log, () => preseed(access, seeds, now()));
   if (preseeded === null) return;
-  const { created, differences, replaced } = preseeded;
+  const { created, differences } = preseeded;
   const { accounts, subscriptions, keys } = created;
   if (accounts.length + subscriptions.length + keys.length > 0)
     log.info(created, 'created the entries of the configuration that were missing');
   if (differences.length > 0)
     log.warn({ differences }, 'existing entries differ from the configuration and were not changed');
-  for (const { id, place } of replaced) {
-    const next = `wirewatch key revoke ${id}`;
-    log.warn({ key_id: id, place, next }, 'a key still works although the configuration has replaced it');
-  }
 }
 
 /** A full disk must not keep clients from reading. @returns null if the disk is full */

@@ -2,9 +2,10 @@
  * Runs test files for `npm test` and similar commands, each in its own process, several at a time.
  *
  * Usage: node test/run.ts [--long] [--executable] [--grep PATTERN] [TEST...]. A test is a file, or its name without
- * .test.ts; --grep runs only those whose title matches. By default, runs all tests except those that take minutes; with --long, only those. With --executable, then also runs tests
- * for which it matters (OF_EXECUTABLE) on dist/wirewatch instead of the bundle, with an empty environment and in an empty
- * folder (test/support/command.ts). WIREWATCH_PROGRAM names another executable.
+ * .test.ts; --grep runs only those whose title matches. By default, runs all tests except those that take minutes; with
+ * --long, only those. With --executable, then also runs tests for which it matters (OF_EXECUTABLE) on dist/wirewatch
+ * instead of the bundle, with an empty environment and in an empty folder (test/support/command.ts). WIREWATCH_PROGRAM
+ * names another executable.
  */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -59,7 +60,8 @@ const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=Experimen
 
 /** Files that take longest. They start first, in this order: otherwise the run would wait only for them at the end. */
 const FIRST = words(`
-  torture-faults torture-kill exam several-processes tls pull slow-clients torture-planted`);
+  torture-faults torture-kill exam-clients exam several-processes tls pull console-views torture-soak
+  manual-operations three-ways disk-full recovery`);
 
 function inOrder(which: 'long' | 'short'): string[] {
   const nameOf = (file: string) => path.basename(file, '.test.ts');
@@ -72,21 +74,23 @@ function inOrder(which: 'long' | 'short'): string[] {
 }
 
 /**
- * What packing can break: assets, threads, the addon, child processes, the terminal, the environment and the data folder
- * each have a test here, beside those of test/long/executable that are about the file itself.
+ * What packing can break: assets, threads, the addon, child processes, the terminal and the environment each have a
+ * test here, beside those of test/long/executable that are about the file itself.
  */
 const OF_EXECUTABLE = words(`
-  administration-port check command-line completion data-folder demo generate-command healthcheck lab-start
-  log-on-terminal samples service-setup start-and-stop terminal-output verify-data`);
+  administration-port check command-line completion demo generate-command healthcheck lab-start
+  log-on-terminal samples service-setup start-and-stop verify-data`);
 
 /** A test that hangs fails after this time, in minutes, and the others go on: far longer than any takes beside load. */
 const TEST_MINUTES_MAX = 40;
 
+/** More test files at once than processors: they also wait for threads, timers and the disk. */
+const WAITING = 2;
+
 async function runFiles(files: string[], grep?: string): Promise<void> {
   const execArgv = [...TEXT_IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
-  // One more than the number of processors, since tests also wait for threads, timers and the disk.
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
-  const tests = run({ files, concurrency: availableParallelism() + 1, execArgv, ...patterns });
+  const tests = run({ files, concurrency: availableParallelism() + WAITING, execArgv, ...patterns });
   const times = new FileTimes(TESTS);
   tests.on('test:dequeue', ({ name, file }) => {
     if (file !== undefined && path.resolve(name) === file) times.begin(file);

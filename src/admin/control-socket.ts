@@ -24,7 +24,6 @@ export async function openControlSocket(folder: DataFolder, operations: Operatio
       response.destroy();
     });
   });
-  // Long work may take as long as it takes.
   server.requestTimeout = 0;
   server.timeout = 0;
   // Left over by a crash: the caller has the folder's lock.

@@ -10,7 +10,6 @@ import { ALERT_NAMES, isPageWorthy } from '../health/alert-texts.ts';
 import type { Monitor } from '../health/monitor.ts';
 import { accountUsageId, type DailyRows } from '../limits/daily-rows.ts';
 import type { KeyUses } from '../limits/key-uses.ts';
-import { FINDING_KINDS, findingKinds } from '../log/scrub-findings.ts';
 import type { Status } from '../operations/status.ts';
 import { openDatabase } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -76,11 +75,10 @@ const OF_STATUS: Gauges<Status> = {
   ],
   'wirewatch_database_bytes{database}': [
     'Size of a database file.',
-    ({ database }) => byDatabase(database.bytes, database.access_bytes),
-  ],
-  'wirewatch_wal_bytes{database}': [
-    "Size of a database's write-ahead log.",
-    ({ database }) => byDatabase(database.wal_bytes, database.access_wal_bytes),
+    ({ database }) => [
+      [database.bytes, 'detections'],
+      [database.access_bytes, 'access'],
+    ],
   ],
   'wirewatch_disk_free_bytes{folder}': [
     'Free space for the appliance on the disk of a folder.',
@@ -90,7 +88,6 @@ const OF_STATUS: Gauges<Status> = {
     'When detections.db was last compared with its log.',
     ({ scrub }) => secondsOf(scrub?.at),
   ],
-  'wirewatch_verify_findings{kind}': ['Findings of that comparison, by kind.', findings],
   wirewatch_copy_entries_behind: [
     'Entries of the log that the copy lacks.',
     ({ copy }) => (typeof copy?.entries_behind === 'number' ? [[copy.entries_behind]] : []),
@@ -122,7 +119,6 @@ const OF_PROCESS: Gauges<{ readonly files: number | null }> = {
   ],
 };
 
-/** Every gauge, without its value. */
 export const GAUGES = Object.entries({ ...LIVE, ...OF_ACCOUNTS, ...OF_STATUS, ...OF_PROCESS }).map(
   ([key, [help]]) => {
     const [name = '', ...labels] = key.split(/[{,}]/).filter(Boolean);
@@ -130,10 +126,8 @@ export const GAUGES = Object.entries({ ...LIVE, ...OF_ACCOUNTS, ...OF_STATUS, ..
   },
 );
 
-/** @returns the values of now, by key */
 export async function readGauges(sources: GaugeSources): Promise<Map<string, Reading>> {
   const status = await sources.status();
-  // Null except on Linux.
   const files = await readdir('/proc/self/fd').catch(() => null);
   const read = <From>(gauges: Gauges<From>, of: From) =>
     Object.entries(gauges).map(([key, [, reading]]) => [key, reading(of)] as const);
@@ -169,18 +163,6 @@ function windows({ exports, database }: Status): Reading {
   });
 }
 
-function byDatabase(detections: number, access: number): Reading {
-  return [
-    [detections, 'detections'],
-    [access, 'access'],
-  ];
-}
-
-function findings({ scrub }: Status): Reading {
-  const kinds = findingKinds().filter((kind) => FINDING_KINDS[kind].of !== 'secret');
-  return kinds.map((kind) => [scrub?.found.find((one) => one.kind === kind)?.count ?? 0, kind]);
-}
-
 interface Accounts {
   readonly accounts: readonly Account[];
   /** All that were ever created, but those of removed accounts. */
@@ -201,7 +183,6 @@ function rowsToday({ accounts, dailyRows, now }: GaugeSources & Accounts): Readi
   return accounts.map((account) => [dailyRows.used('account', accountUsageId(account), now()), account.id]);
 }
 
-/** An account without requests has no value. */
 function lastRequests({ keys, keyUses }: GaugeSources & Accounts): Reading {
   const usedAt = new Map(keyUses.all().map(({ key_id, last_used_at }) => [key_id, last_used_at]));
   return [...Map.groupBy(keys, ({ account_id }) => account_id)].flatMap(([account, own]) => {

@@ -11,13 +11,10 @@ import { isIP } from 'node:net';
  * the network can answer for such a name.
  */
 const PRIVATE_NAME = /(^[^.]+|\.(localhost|internal|home\.arpa))$/;
-/** Names of services in Kubernetes, from its own DNS. */
-const CLUSTER_NAMES = '.svc.cluster.local';
 
-/** The names of this machine, and `[admin] host`. A suffix begins with a dot. */
-export function ownNames(host: string, machine: string, env: NodeJS.ProcessEnv): string[] {
-  const inCluster = env.KUBERNETES_SERVICE_HOST !== undefined;
-  return [host, machine, `${machine}.local`, ...(inCluster ? [CLUSTER_NAMES] : [])];
+/** The names of this machine, and `[admin] host`. */
+export function ownNames(host: string, machine: string): string[] {
+  return [host, machine, `${machine}.local`];
 }
 
 /**

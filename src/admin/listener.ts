@@ -5,28 +5,35 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
-import type { Settings } from '../config/schema.ts';
-import { type PhotoSources, photoRoute } from '../http/endpoints/photo.ts';
+import { now } from '../clock.ts';
+import type { Config } from '../config/load.ts';
+import type { Conditions } from '../health/alert-conditions.ts';
+import { photoRoute } from '../http/endpoints/photo.ts';
 import { sendFile } from '../http/file-body.ts';
-import { type ListenerOptions, openListener } from '../http/listener.ts';
-import type { Answer, OpenCall, OpenRoute } from '../http/routes.ts';
+import { openListener } from '../http/listener.ts';
+import type { OpenRoute } from '../http/routes.ts';
+import type { Logger } from '../logger.ts';
 import { openApiDocument } from '../openapi/document.ts';
 import { adminDocument } from '../operations/openapi.ts';
+import type { Status } from '../operations/status.ts';
 import { consoleFiles } from '../packed.ts';
 import { Refused } from '../refused.ts';
+import { deriveKey } from '../seal.ts';
 import { Console, type ConsoleOptions } from './console/console.ts';
 import type { GaugeSources } from './gauges.ts';
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
 import type { Metrics } from './metrics.ts';
+import { refusedOf } from './operation-requests.ts';
+import type { Operations } from './thread-client.ts';
 
-export interface AdminOptions extends GaugeSources, Pick<ListenerOptions, 'limits' | 'conditions' | 'log'> {
-  readonly metrics: Metrics;
-  readonly settings: Settings['admin'];
-  /** At `/photos/`, for the console's pictures: the signature in the address is the credential, as in the API. */
-  readonly photos: PhotoSources;
-  /** Whether it has a certificate other than the API's. */
-  readonly hasOwnCertificate: boolean;
-  readonly console: ConsoleOptions;
+export interface AdminOptions extends Pick<GaugeSources, 'monitor' | 'dailyRows' | 'keyUses' | 'folder'> {
+  readonly config: Config;
+  readonly secret: Buffer;
+  readonly conditions: Conditions;
+  readonly operations: Operations;
+  readonly server: Pick<GaugeSources, 'connections' | 'certificateExpiresMs'>;
+  readonly lab: ConsoleOptions['lab'];
+  readonly log: Logger;
 }
 
 const HEADERS = {
@@ -45,18 +52,23 @@ const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 const PLAIN = 'text/plain; charset=utf-8';
 
 /** @throws Refused `failed` when it cannot listen, `configuration` when not with the certificate that is set */
-export async function startAdmin(options: AdminOptions) {
-  const { settings, log, now } = options;
-  const own = ownNames(settings.host, hostname(), process.env);
+export async function startAdmin(metrics: Metrics, options: AdminOptions) {
+  const { config, secret, operations, log } = options;
+  const { admin, server } = config;
+  const own = ownNames(admin.host, hostname());
   const listener = await openListener({
     ...options,
-    ...(options.hasOwnCertificate && { section: 'admin' }),
+    now,
+    settings: admin,
+    limits: server,
+    ...(admin.tls_certificate !== server.tls_certificate && { section: 'admin' }),
     subject: 'the administration ',
     advice: 'Choose another with [admin] host and port, or port 0 to leave it off.',
   });
   const names = () => [...own, ...certificateNames(listener.pair()?.subjectAltName)];
-  const photos = photoRoute(options.photos);
-  const answers = { names, metrics: options.metrics, console: new Console(options.console), photos };
+  // The signature in an address is the credential, as in the API.
+  const photos = photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') });
+  const answers = { names, metrics, console: new Console(options), photos };
   listener.server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     response.on('error', () => {});
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value);
@@ -70,7 +82,7 @@ export async function startAdmin(options: AdminOptions) {
     );
   });
   const url = await listener.listen();
-  options.metrics.addGauges(options);
+  metrics.addGauges({ ...options, ...options.server, status: () => readStatus(operations), now });
   log.info({ url }, 'administration listening');
   return {
     url,
@@ -81,8 +93,14 @@ export async function startAdmin(options: AdminOptions) {
   };
 }
 
+/** @returns null while the operations thread cannot answer: whoever reads the metrics asks again */
+async function readStatus(operations: Operations): Promise<Status | null> {
+  const asking = { path: 'status', given: {}, way: 'api', by: { actor: 'metrics' } } as const;
+  const { status, body } = await operations.run(asking);
+  return status === 200 ? JSON.parse(body).value : null;
+}
+
 interface Answers {
-  /** The host names that are accepted. */
   readonly names: () => readonly string[];
   readonly metrics: Metrics;
   readonly console: Console;
@@ -129,8 +147,9 @@ async function sendPhoto(
 ): Promise<void> {
   const [path = '', query = ''] = (request.url ?? '').split('?', 2);
   const call = { segment: path.slice(PHOTOS.length), query, nowMs: 0, address: '', request, claim() {} };
-  const found = await photoAt(photos, call);
-  if (found === null)
+  const answered = async () => photos.answer(call);
+  const found = request.method === 'GET' ? await answered().catch(refusedOf) : null;
+  if (found === null || found instanceof Refused)
     return send(request, response, 404, { contentType: PLAIN, body: 'There is no photo.\n' });
   const { status, body, contentType = PLAIN, cacheControl = 'no-store', headers = [] } = found;
   response.setHeader('Cache-Control', cacheControl);
@@ -141,17 +160,6 @@ async function sendPhoto(
   }
   response.writeHead(status, { 'Content-Type': contentType, 'Content-Length': body.bytes });
   await sendFile(response, body);
-}
-
-/** @returns null where the signature is wrong, or there is no such photo */
-async function photoAt(photos: OpenRoute, call: OpenCall): Promise<Answer | null> {
-  if (call.request.method !== 'GET') return null;
-  try {
-    return await photos.answer(call);
-  } catch (error) {
-    if (error instanceof Refused) return null;
-    throw error;
-  }
 }
 
 interface Content {

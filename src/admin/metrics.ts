@@ -18,7 +18,6 @@ const TOKEN_ENDPOINT = '/oauth/token';
 
 export interface Metrics extends RequestMetrics {
   readonly contentType: string;
-  /** In the text format of Prometheus. */
   text(): Promise<string>;
   processed(file: ProcessedFile): void;
   /** Adds the gauges; before that, only events are counted. */
@@ -88,7 +87,6 @@ function trafficMetrics(registry: Registry) {
   };
 }
 
-/** @returns counts a file */
 function ingestMetrics(registry: Registry): (file: ProcessedFile) => void {
   const counter = countersOf(registry);
   const labels = ['export', 'outcome'];
@@ -112,7 +110,6 @@ function countersOf(registry: Registry) {
     new Counter({ name, help, labelNames, registers: [registry] });
 }
 
-/** @returns sets them to the values of now */
 function gaugesOf(registry: Registry, sources: GaugeSources): () => Promise<void> {
   const metrics = GAUGES.map(({ key, name, help, labels }) => {
     const options = { name, help, labelNames: labels, registers: [registry] };

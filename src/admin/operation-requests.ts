@@ -48,7 +48,6 @@ export async function answerRequest(
   response.end(told.body);
 }
 
-/** @returns null if it answers in lines, itself */
 export async function answerOperation(
   request: IncomingMessage,
   response: ServerResponse,
@@ -96,7 +95,8 @@ async function answerInLines(
   response.end(`{"${told.status === 200 ? 'outcome' : 'problem'}":${told.body}}\n`);
 }
 
-function refusedOf(error: unknown): Refused {
+/** A refusal as a value; any other error is thrown. */
+export function refusedOf(error: unknown): Refused {
   if (error instanceof Refused) return error;
   throw error;
 }

@@ -1,18 +1,16 @@
 /**
  * The main thread's side of the operations thread, which the first request starts. If it dies, the next request starts
- * it again at once, or a timer if a console waits for changes.
+ * it again.
  */
 import type { Worker } from 'node:worker_threads';
-import { Links } from '../auth/console-sessions.ts';
+import { Sessions } from '../auth/console-sessions.ts';
 import type { Denials } from '../auth/denials.ts';
 import type { IngestClient } from '../ingest/threads/ingest-client.ts';
 import type { Live } from '../operations/operation.ts';
-import { paced } from '../pace.ts';
 import { startWorker } from '../packed.ts';
 import { reasonOf } from '../refused.ts';
 import { callsTo, serveCalls, type ThreadCalls } from '../thread-call.ts';
 import { SECOND_MS } from '../time.ts';
-import { EVENTS, type EventName } from './console/changes.ts';
 import {
   type AskLab,
   type AskOperation,
@@ -26,23 +24,18 @@ import {
 /** More than all open consoles send at once; further requests are refused at once. */
 const WAITING_MAX = 100;
 const STOP_MS = 2 * SECOND_MS;
-const AGAIN_AFTER_MS = paced(SECOND_MS);
-const CHANGES = EVENTS.filter((name) => name !== 'end');
 
 export interface OperationsOptions {
   readonly settings: OperationsSettings;
   readonly ingest: Pick<IngestClient, 'ask' | 'wake' | 'promote'>;
   readonly denials: Denials;
-  /** Called when access.db could not take what was denied. */
   readonly onDenied: () => void;
   /** Null unless it is a lab. @throws Refused */
   readonly lab: ((asked: AskLab) => Promise<unknown>) | null;
   readonly live: () => Live;
   /** Why detections.db must not be read now; null when it may. */
   readonly unreadable: () => string | null;
-  /** Called when the spare copy of access.db could not be brought up to date. */
   readonly onSpareStale: (reason: string) => void;
-  /** Called when something failed that was not refused. */
   readonly onFault: (fault: { readonly message: string; readonly isDamage: boolean }) => void;
 }
 
@@ -52,15 +45,13 @@ export interface Asking extends Omit<AskOperation, 'id' | 'unreadable' | 'live'>
 
 export class Operations {
   readonly settings: OperationsSettings;
-  /** Into the console, that were not used yet. */
-  readonly links = new Links();
+  /** Of the console, and the links into it. */
+  readonly sessions = new Sessions();
   readonly #options: OperationsOptions;
   readonly #startThread: () => Worker;
   readonly #progress = new Map<number, (text: string) => void>();
   #worker: Worker | null = null;
   #thread: ThreadCalls<OperationsCalls> | null = null;
-  #again: NodeJS.Timeout | undefined;
-  #onChanged: ((names: readonly EventName[]) => void) | null = null;
   #lastId = 0;
   /** A request in the last moment would start the thread again, and the process would not end. */
   #isClosed = false;
@@ -91,22 +82,8 @@ export class Operations {
     return this.#ask((thread) => thread.call('view', { path, query, mayAct, ...this.#asked() }));
   }
 
-  /** @param onChanged called with what changed; null: nobody listens any more */
-  watch(onChanged: ((names: readonly EventName[]) => void) | null): void {
-    this.#onChanged = onChanged;
-    if (this.#thread !== null) this.#thread.post('watch', onChanged !== null);
-    else if (onChanged !== null) this.#thread = this.#start();
-  }
-
-  /** What a console shows has changed. */
-  changed(names: readonly EventName[]): void {
-    this.#onChanged?.(names);
-  }
-
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#onChanged = null;
-    clearTimeout(this.#again);
     if (this.#thread === null) return;
     this.#thread.post('stop');
     const late = setTimeout(() => void this.#worker?.terminate(), STOP_MS);
@@ -138,28 +115,19 @@ export class Operations {
       this.#thread = null;
       if (fault !== null && started.unanswered() === 0)
         this.#options.onFault({ message: fault.message, isDamage: false });
-      if (this.#onChanged !== null) this.#again = setTimeout(() => this.#startAgain(), AGAIN_AFTER_MS);
     });
-    if (this.#onChanged !== null) started.post('watch', true);
     return started;
-  }
-
-  #startAgain(): void {
-    if (this.#onChanged === null) return;
-    this.#thread ??= this.#start();
-    // Changes in between were missed.
-    this.#onChanged(CHANGES);
   }
 
   #served(thread: ThreadCalls<OperationsCalls>): Parameters<typeof serveCalls<MainCalls>>[1] {
     const { ingest, denials, onDenied, onSpareStale, lab } = this.#options;
     return {
-      changed: (names) => this.#onChanged?.(names),
       progress: ({ id, text }) => this.#progress.get(id)?.(text),
       ingest: ({ id, request }) => ingest.ask(request, (text) => thread.post('ingestProgress', { id, text })),
       promote: (by) => ingest.promote(by),
       lab: (asked) => lab?.(asked),
-      link: (link) => void this.links.set(link.id, link),
+      link: (link) => this.sessions.addLink(link),
+      endSessions: () => this.sessions.endAll(),
       written: () => ingest.wake(),
       stale: onSpareStale,
       deny(denied) {

@@ -1,6 +1,6 @@
 /** What the main thread and the operations thread ask of each other, and tell. */
 import type { Actor, Doing } from '../auth/actor.ts';
-import type { Link } from '../auth/console-sessions.ts';
+import type { Ticket } from '../auth/console-sessions.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
@@ -8,7 +8,6 @@ import type { LabName } from '../operations/lab-members.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';
 import type { InstallationKind } from '../store/installation.ts';
-import type { EventName } from './console/changes.ts';
 
 /** Plain data, fixed at the start. */
 export interface OperationsSettings {
@@ -23,7 +22,6 @@ interface Asked {
   readonly live: Live;
 }
 
-/** A view of the console. */
 export interface AskView extends Asked {
   /** Behind `/console/`. */
   readonly path: string;
@@ -41,7 +39,6 @@ export interface AskOperation extends Asked {
   readonly way: Way;
   readonly by: Actor;
   readonly isQuestion?: boolean;
-  /** Whether the answer is the job that it begins, not its outcome. */
   readonly isAsync?: boolean;
 }
 
@@ -51,26 +48,21 @@ export interface OperationsCalls {
   view(ask: AskView): Told;
   /** Never rejects. */
   operate(ask: AskOperation): Told;
-  /** How far a request to the ingest thread has come. */
   ingestProgress(progress: Progress): void;
-  /** Whether somebody listens for changes. */
-  watch(on: boolean): void;
   /** Ends the thread and the processes that its jobs have begun. */
   stop(): void;
 }
 
 /** What the main thread serves. */
 export interface MainCalls {
-  /** What the views of the console show has changed. */
-  changed(names: readonly EventName[]): void;
   progress(progress: Progress): void;
   ingest(asked: { readonly id: number; readonly request: IngestRequest }): RequestOutcome;
   /** @throws Refused */
   promote(by: object): void;
   /** @throws Refused */
   lab(asked: AskLab): unknown;
-  /** A link into the console was made. */
-  link(link: Link): void;
+  link(link: Ticket): void;
+  endSessions(): void;
   written(): void;
   /** The spare copy of access.db could not be brought up to date. */
   stale(reason: string): void;

@@ -16,12 +16,11 @@ import { operationAt } from '../operations/table.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
-import { createFileReader } from '../store/file-reader.ts';
+import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readEnded } from '../store/revocations.ts';
 import { callsTo, serveCalls } from '../thread-call.ts';
 import { MINUTE_MS } from '../time.ts';
-import { stateOf, watchChanges } from './console/changes.ts';
 import { read } from './console/reads.ts';
 import type { Sources } from './console/sources.ts';
 import {
@@ -40,8 +39,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
   const main = callsTo<MainCalls>(port, 'the main thread');
-  const watch = watchChanges(folder, (names) => main.post('changed', names));
-  const jobs = new Jobs(() => main.post('changed', ['jobs']));
+  const jobs = new Jobs();
   /** Who is told how far a request to the ingest thread has come. */
   const tells = new Map<number, Context['tell']>();
   let lastId = 0;
@@ -64,7 +62,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     folder,
     enabled: enabledExports(config),
     jobs,
-    version: () => [detections, access].map(stateOf).join(),
+    states: () => ({ detections: stateOf(detections), access: stateOf(access) }),
     detections: () => readable(unreadable) ?? gone(folder.detections),
     access: () => access.db() ?? gone(folder.access),
   });
@@ -109,6 +107,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
     tell,
     remember: (link) => main.post('link', link),
+    endSessions: () => main.post('endSessions'),
     deny(denied) {
       main.post('deny', denied);
       return true;
@@ -131,7 +130,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       (tellAll) => operation.run(contextFor(ask, operation, tellAll), given),
     );
     if (ask.isAsync !== true) return JSON.stringify(outcomeDocument(await outcome));
-    // Its end is in the list of jobs.
     outcome.catch(() => {});
     return JSON.stringify(job);
   }
@@ -162,7 +160,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     view: (ask) => tellOf(() => read(sourcesFor(ask), ask, now())),
     operate: (ask) => tellOf(() => run(ask)),
     ingestProgress: ({ id, text }) => tells.get(id)?.(text),
-    watch,
     async stop() {
       await endProcesses();
       process.exit();
@@ -171,6 +168,15 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
 }
 
 const NO_LAB = 'this is not a lab. Start one with: wirewatch lab';
+
+/** Differs when another connection has committed, by SQLite's `data_version`. Whoever reads a view reports errors. */
+function stateOf(from: FileReader): unknown {
+  try {
+    return from.db()?.pragma('data_version', { simple: true });
+  } catch (error) {
+    return reasonOf(error);
+  }
+}
 
 function gone(path: string): never {
   throw new Refused('unavailable', `${path} is missing. A start makes it anew: restart Wirewatch.`);

@@ -18,7 +18,6 @@ import type { Account } from './accounts.ts';
 import type { Scope } from './scopes.ts';
 import { readAccessState } from './spare-copy.ts';
 
-/** A key with its account, as they are in the store now. Times are epoch milliseconds. */
 export interface StoredKey {
   readonly id: string;
   readonly name: string;
@@ -65,10 +64,7 @@ const NO_KEY: KeyProof = { prefix: 'ww', hash: Buffer.alloc(HASH_BYTES) };
 /** Id, name, time zone, the subscription's types, the key's own types. */
 type SubscriptionParts = [number, string | null, string, ContentType[], ContentType[] | null];
 
-/**
- * One statement, for one snapshot. Account and subscriptions are scalar subqueries: joined at the top level, they took
- * five times as long (25 instead of 5 microseconds).
- */
+/** One statement, for one snapshot. Joins at the top level would take five times as long as these subqueries. */
 export const SELECT_KEY_FOR_REQUEST = `
   SELECT k.name, k.hash, k.prefix, k.scopes, k.expires_at, k.revoked_at, k.allow_addresses, k.daily_rows,
     (SELECT json_object('id', a.id, 'name', a.name, 'daily_rows', a.daily_rows, 'suspended_at', a.suspended_at,

@@ -10,7 +10,7 @@ import { formatMs } from '../time.ts';
 import type { Doing } from './actor.ts';
 
 type Row = Readonly<Record<string, unknown>>;
-type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation' | 'console';
+type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation';
 
 /** One thing that a transaction changed. */
 interface Change {
@@ -59,7 +59,6 @@ const WATCHED: Readonly<Record<string, Watched>> = {
   ]),
   api_key_subscription: { subject: 'key', id: 'key_id', columns: ['subscription_id', 'content_types'] },
   ingest_pause: { subject: 'ingest', id: null, columns: ['paused_at'] },
-  console: { subject: 'console', id: null, columns: ['epoch'] },
 };
 
 function watched(subject: Subject, columns: readonly string[]): Watched {
@@ -107,11 +106,7 @@ export function watchChanges(db: Database): void {
   }
 }
 
-/**
- * Notes an operation on the whole appliance that an operator asks for, which changes no row here.
- * @param access a writer that {@link watchChanges}
- * @param request `{ kind, … }`, without a secret; times in it are epoch milliseconds
- */
+/** Notes an operation that changes no row here. @param request without a secret; times are epoch milliseconds */
 export function noteOperation(access: Database, request: { readonly kind: string }): void {
   writing(access, () => access.prepare(INSERT_REQUEST).run(JSON.stringify(request)));
 }
@@ -134,10 +129,7 @@ function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
   return crc32(JSON.stringify([entry, at, operation, changes]));
 }
 
-/**
- * @param db a reader on access.db
- * @returns the changes, the oldest first, and in a sentence which part is damaged; null: none is
- */
+/** @returns the changes, the oldest first, and in a sentence which part is damaged; null: none is */
 export function readTrail(db: Database) {
   const changes: AuditedChange[] = [];
   const damaged: number[] = [];
@@ -237,9 +229,8 @@ function membersOf(before: Row | null, after: Row | null): Change['members'] {
 
 /** The members as they are shown; null: it does not exist. */
 function viewOf(subject: Subject, row: Row | null): Row | null {
-  // There is always one of each.
+  // There is always one.
   if (subject === 'ingest') return { paused_at: timeText(row?.paused_at) };
-  if (subject === 'console') return { sessions_ended_at: timeText(row?.epoch) };
   const member = ([name, value]: [string, unknown]) => [
     name === 'account_id' ? 'account' : name,
     shown(name, value),

@@ -27,7 +27,6 @@ export interface Presented {
   readonly keyId: string;
   /** Whether it proves the key with this hash; in constant time. */
   proves(hash: Uint8Array): boolean;
-  /** Null for a key. */
   readonly token: PresentedToken | null;
 }
 
@@ -42,12 +41,7 @@ const TOKEN_NOT_VALID =
 
 export const SUSPENDED = 'The account is suspended. Its keys work again when the operator resumes it.';
 
-/**
- * @param presented of {@link readCredential}
- * @param address of the client, IPv4 or IPv6, an IPv4 address possibly mapped into IPv6
- * @param nowMs epoch milliseconds
- * @throws Refused `unauthorized`, `unavailable`, `forbidden`
- */
+/** @param address of the client; @throws Refused `unauthorized`, `unavailable`, `forbidden` */
 export function authenticate(
   store: AccessReader,
   presented: Presented,
@@ -66,12 +60,10 @@ export function authenticate(
   return { key_id: id, key_name: name, scopes, expires_at, daily_rows, account, subscriptions };
 }
 
-/** For unknown, expired and revoked credentials. */
 export function notValid(isToken: boolean): Refused {
   return new Refused('unauthorized', isToken ? TOKEN_NOT_VALID : NOT_VALID);
 }
 
-/** @throws Refused `forbidden` without the scope */
 export function requireScope(credential: Credential, scope: Scope): void {
   if (credential.scopes.includes(scope)) return;
   const has = credential.scopes.length === 0 ? 'none' : credential.scopes.join(', ');
@@ -84,12 +76,7 @@ export function claimedKeyId(authorization: string | undefined): string | null {
   return text === null ? null : (KEY_ID.exec(text)?.[1] ?? null);
 }
 
-/**
- * Parses a credential, which {@link authenticate} then verifies.
- * @param authorization the value of the Authorization header
- * @param tokens without them, access tokens are refused
- * @throws Refused `unauthorized` if it does not have the form of a credential
- */
+/** Parses a credential. @param tokens without them, access tokens are refused; @throws Refused `unauthorized` */
 export function readCredential(authorization: string | undefined, tokens?: AccessTokens): Presented {
   const refused = (detail: string) => new Refused('unauthorized', detail);
   if (authorization === undefined || authorization.trim() === '')
@@ -109,10 +96,7 @@ export function readCredential(authorization: string | undefined, tokens?: Acces
 
 export type CredentialReader = ReturnType<typeof createCredentialReader>;
 
-/**
- * Reads as {@link readCredential}. Clients send the same credential with every request of a connection: it is parsed and
- * hashed once per connection. The result of its verification is not cached.
- */
+/** Parses and hashes the credential once per connection; that of the last request is usually sent again. */
 export function createCredentialReader(tokens: AccessTokens) {
   const read = new WeakMap<object, { readonly authorization: string; readonly presented: Presented }>();
   return (connection: object, authorization: string | undefined): Presented => {

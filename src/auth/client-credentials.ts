@@ -18,7 +18,6 @@ interface ClientCredentials {
 }
 
 interface TokenRequest {
-  /** Empty if missing. */
   readonly grant_type: string;
   readonly client: ClientCredentials;
   /** Space-separated scopes; empty: all scopes of the key. */
@@ -66,7 +65,6 @@ export function readTokenRequest({ contentType, authorization, body }: RequestPa
   return { grant_type: value('grant_type'), client, scope: value('scope') };
 }
 
-/** Whether the client uses HTTP Basic, well formed or not. */
 export function isBasic(authorization: string | undefined): authorization is string {
   return authorization !== undefined && IS_BASIC.test(authorization);
 }
@@ -113,11 +111,7 @@ const MISSING =
 export const CLIENT_NOT_VALID =
   'The client credentials are not valid: the id or secret is wrong, or the key is expired or revoked.';
 
-/**
- * @param address of the client, which the key may restrict
- * @param nowMs epoch milliseconds
- * @throws Refused `unavailable` if the store cannot be read
- */
+/** @param address of the client, which the key may restrict; @throws Refused `unavailable` */
 export function grantToken(
   { store, tokens }: { readonly store: AccessReader; readonly tokens: AccessTokens },
   { client, scope }: Pick<TokenRequest, 'client' | 'scope'>,
@@ -139,7 +133,6 @@ export function grantToken(
   return { kind: 'granted', key_id: key.id, access_token: tokens.issue(key, scopes, nowMs), scopes };
 }
 
-/** The key that the credentials prove; null if they prove none. */
 function provenKey(store: AccessReader, { id, secret }: ClientCredentials): StoredKey | null {
   const whole = parseKey(secret);
   if (!isKeyId(id) || (whole === null ? !isKeySecret(secret) : whole.id !== id)) return null;

@@ -1,7 +1,4 @@
-/**
- * Keys and accounts that are refused although access.db does not say so: the disk could not take their revocation or
- * suspension (store/revocations.ts).
- */
+/** Keys and accounts whose revocation or suspension the disk could not take (store/revocations.ts). */
 import { type Database, writing } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { type Ended, emptyRevocations, readEnded } from '../store/revocations.ts';
@@ -46,7 +43,6 @@ export function applyRevocations(folder: DataFolder, access: Database): readonly
   return ended;
 }
 
-/** @param access a writer on access.db */
 export function applyEnded(access: Database, ended: readonly Ended[]): void {
   writing(access, () => {
     for (const { kind, id, at } of ended) {

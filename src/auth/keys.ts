@@ -1,7 +1,4 @@
-/**
- * The stored keys: created, changed, rotated and revoked. key.ts has the text form, authorize.ts the verification. `db` is
- * a writer on access.db; times are epoch milliseconds.
- */
+/** The stored keys. `db` is a writer on access.db; times are epoch milliseconds. */
 import type { ContentType } from '../detection/content-type.ts';
 import { failed } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
@@ -21,7 +18,6 @@ export interface KeyTerms {
   readonly scopes: readonly Scope[];
   readonly subscriptions: readonly KeySubscription[];
   readonly expires_at: number | null;
-  /** Addresses and CIDR blocks; empty: any address. */
   readonly allow_addresses: readonly string[];
   /** Null: only the account's allowance holds. */
   readonly daily_rows: number | null;
@@ -37,7 +33,6 @@ export interface Key extends KeyTerms {
 /** What tells the status of a key, and whose it is. */
 export type KeyState = Pick<Key, 'id' | 'account_id' | 'revoked_at' | 'expires_at'>;
 
-/** What holds for a new key that does not say otherwise. */
 const TERMS_DEFAULT: Pick<KeyTerms, 'expires_at' | 'allow_addresses' | 'daily_rows'> = {
   expires_at: null,
   allow_addresses: [],
@@ -51,7 +46,6 @@ export type NewKey = NewKeyTerms & {
   readonly id: string;
   readonly account_id: string;
   readonly prefix: string;
-  /** SHA-256 of the complete key. */
   readonly hash: Buffer;
 };
 
@@ -59,7 +53,6 @@ export type NewKey = NewKeyTerms & {
 export type KeyChanges = Changes<KeyTerms & Pick<Key, 'account_id'>>;
 
 interface KeyRow extends Omit<Key, 'scopes' | 'subscriptions' | 'allow_addresses'> {
-  /** JSON arrays. */
   readonly scopes: string;
   readonly subscriptions: string;
   readonly allow_addresses: string;
@@ -168,10 +161,7 @@ interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
   readonly expires_at: number | null | undefined;
 }
 
-/**
- * Replaces a key: adds a new one with the same rights, and gives the old one an end.
- * @throws Refused `failed` if the key does not exist or is not active
- */
+/** Adds a key with the same rights, and gives the old one an end. @throws Refused `failed` unless it is active */
 export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs: number) {
   const { overlapMs, expires_at, ...made } = rotation;
   return writing(db, () => {

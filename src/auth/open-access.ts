@@ -22,15 +22,11 @@ import { watchChanges, writeEntry } from './audit.ts';
 import { findAccess, readAccessState, refreshSpare } from './spare-copy.ts';
 
 export interface OpenAccessOptions {
-  /** Whom the audit trail names for changes. */
   readonly operation: Doing;
   /** Default: every kind is accepted, and a new folder becomes an appliance's. */
   readonly kind?: InstallationKind;
   readonly create?: boolean;
-  /**
-   * Given by a start, and by a command that holds the lock of a stopped installation: whether the spare copy may take the
-   * place of the file. Called with what was wrong with it.
-   */
+  /** Given by who may put the spare copy in place: a start, or the holder of the lock. */
   readonly onRecovered?: (reason: string) => void;
   /** Called when the spare copy could not be brought up to date, with what the disk said; the change itself is durable. */
   readonly onSpareStale?: (reason: string) => void;
@@ -39,11 +35,7 @@ export interface OpenAccessOptions {
 const UPDATE_CHANGE = 'UPDATE change SET number = number + 1';
 const SELECT_CHANGES = 'SELECT total_changes()';
 
-/**
- * Opens `access.db` in a data folder; the caller closes it. If an appliance is running, its next request sees changes.
- * @throws Refused `configuration` if there is no database (unless `create`), it is damaged, it cannot be opened, it
- *   belongs to another program, or the folder is of another kind; `failed` if the disk is full
- */
+/** Opens `access.db`; the caller closes it. @throws Refused `configuration`, or `failed` if the disk is full */
 export function openAccess(root: string, options: OpenAccessOptions): Database {
   const folder = dataFolder(root);
   refuseHalfRestored(folder);
@@ -112,10 +104,7 @@ function updateSpare(db: Database, folder: DataFolder, onStale: OpenAccessOption
   }
 }
 
-/**
- * Puts the spare copy in place where the file is damaged, missing or older.
- * @returns whether the spare copy has the state of the file then; @throws Refused if both are damaged
- */
+/** @returns whether the spare copy has the state of the file then; @throws Refused if both are damaged */
 function recover(folder: DataFolder, onRecovered: (reason: string) => void): boolean {
   const { access } = folder;
   const found = findAccess(folder);
@@ -135,7 +124,6 @@ function damaged({ root, access }: DataFolder, reason: string): Refused {
   );
 }
 
-/** @throws Refused in place of errors of SQLite and the disk */
 function explained<Result>({ access, root }: DataFolder, work: () => Result): Result {
   try {
     return work();

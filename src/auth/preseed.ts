@@ -7,16 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { listed, misconfigured, Refused } from '../refused.ts';
 import { type Database, writing } from '../store/database.ts';
 import { addAccount, findAccount, type NewAccount } from './accounts.ts';
-import {
-  addKey,
-  findKey,
-  isRemoved,
-  keyHash,
-  keyStatus,
-  listKeys,
-  type NewKey,
-  type NewKeyTerms,
-} from './keys.ts';
+import { addKey, findKey, isRemoved, keyHash, type NewKey, type NewKeyTerms } from './keys.ts';
 import { addSubscription, findSubscription, isBeingRemoved, type NewSubscription } from './subscriptions.ts';
 
 interface Placed {
@@ -44,19 +35,9 @@ export interface Preseeded {
   };
   /** Existing entries that differ, and how: `account acme: name, suspended`. */
   readonly differences: readonly string[];
-  /** Keys that still work although the configuration has replaced them. */
-  readonly replaced: readonly ReplacedKey[];
 }
 
-export interface ReplacedKey extends Placed {
-  readonly id: string;
-}
-
-/**
- * Creates the missing entries, in one transaction.
- * @param db a writer on access.db, or on a copy for a dry run
- * @throws Refused `configuration` with every entry that cannot be created; then none is
- */
+/** Creates what is missing, in one transaction. @throws Refused `configuration` with every problem; then nothing is */
 export function preseed(db: Database, seeds: Seeds, nowMs: number): Preseeded {
   return writing(db, () => createAll(db, seeds, nowMs));
 }
@@ -104,23 +85,7 @@ function createAll(db: Database, seeds: Seeds, nowMs: number): Preseeded {
     keys: keys.created.map(({ id }) => id),
   };
   const differences = [...outcomes.flatMap((outcome) => outcome.differences), ...later];
-  return { created, differences, replaced: replacedKeys(db, seeds.keys, nowMs) };
-}
-
-/**
- * A new key in an entry does not end the old one, which the operator probably expects: a key with the same id and another
- * secret, or a key with the same account and name that no entry has.
- */
-function replacedKeys(db: Database, seeds: readonly SeedKey[], nowMs: number): ReplacedKey[] {
-  const configured = new Set(seeds.map(({ id }) => id));
-  const working = listKeys(db).filter((key) => keyStatus(key, nowMs) === 'active');
-  return working.flatMap(({ id, account_id, name }) => {
-    const seed = seeds.find((one) =>
-      configured.has(id) ? one.id === id : one.account_id === account_id && one.name === name,
-    );
-    if (seed === undefined || keyHash(db, id)?.equals(seed.hash) === true) return [];
-    return [{ id, place: seed.place }];
-  });
+  return { created, differences };
 }
 
 function divided<Item>(items: readonly Item[], isFirst: (item: Item) => boolean): [Item[], Item[]] {
@@ -129,10 +94,8 @@ function divided<Item>(items: readonly Item[], isFirst: (item: Item) => boolean)
 
 interface Steps<Seed> {
   readonly label: string;
-  /** How the existing entry differs; null if it does not exist. */
   readonly differences: (seed: Seed) => string[] | null;
   readonly create: (seed: Seed) => unknown;
-  /** The member that a refusal of `create` is about. */
   readonly blamed: (seed: Seed) => string;
 }
 

@@ -11,9 +11,7 @@ import { getAccount } from './accounts.ts';
 import { getSubscription } from './subscriptions.ts';
 
 export interface Removed {
-  /** The subscriptions with rows to delete. */
   readonly subscriptions: readonly number[];
-  /** Keys removed with their account. */
   readonly keys: readonly string[];
   /** Remaining keys without any subscription: they can get another one. */
   readonly keys_without_subscriptions: readonly string[];
@@ -56,10 +54,7 @@ export function removeSubscription(db: Database, id: number): Removed {
   });
 }
 
-/**
- * Records the ids of its keys, so that a start does not create them again from the configuration.
- * @throws Refused `failed` if it does not exist
- */
+/** Records the ids of its keys: a start must not create them again. @throws Refused `failed` if it does not exist */
 export function removeAccount(db: Database, account: string): Removed {
   return writing(db, () => {
     getAccount(db, account);

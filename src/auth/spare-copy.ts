@@ -22,11 +22,8 @@ const SELECT_STATE = `
 
 const SELECT_UNUSED = 'SELECT 1 FROM change WHERE number = 0';
 
-/** What tells two copies of `access.db` apart. */
 export interface AccessState {
-  /** Random, made with the installation. */
   readonly installation: string;
-  /** How many transactions have changed it. */
   readonly change: number;
 }
 
@@ -34,7 +31,6 @@ export type FoundCopy =
   /** `content`: the whole database as a file that needs no write-ahead log. */
   | { readonly kind: 'sound'; readonly state: AccessState; readonly content: Buffer }
   | { readonly kind: 'missing' }
-  /** `reason` follows the name of the file. */
   | { readonly kind: 'damaged'; readonly reason: string };
 
 const HASH_BYTES = 32;
@@ -82,11 +78,7 @@ export function findAccess(folder: DataFolder): FoundAccess {
   return { ...found, isKept: true };
 }
 
-/**
- * Brings the spare copy up to date; durable when it returns.
- * @param db a writer without an open transaction: its lock keeps a slower writer from putting an older copy in place
- * @throws the file system's error, with the older copy deleted
- */
+/** Brings the spare copy up to date, under the lock of a writer. @throws where it cannot; it is deleted then */
 export function refreshSpare(db: Database, folder: DataFolder): void {
   db.exec('BEGIN IMMEDIATE');
   try {

@@ -9,13 +9,11 @@ export interface Subscription {
   readonly id: number;
   readonly account_id: string;
   readonly name: string | null;
-  /** IANA name, for periods of dates. */
   readonly time_zone: string;
   readonly content_types: readonly ContentType[];
   readonly created_at: number;
 }
 
-/** What holds for a new subscription that does not say otherwise. */
 const TERMS_DEFAULT: Pick<Subscription, 'name' | 'time_zone' | 'content_types'> = {
   name: null,
   time_zone: 'UTC',
@@ -29,7 +27,6 @@ export type NewSubscription = Pick<Subscription, 'id' | 'account_id'> & Changes<
 export type SubscriptionChanges = Changes<Omit<NewSubscription, 'id'>>;
 
 interface SubscriptionRow extends Omit<Subscription, 'content_types'> {
-  /** JSON array. */
   readonly content_types: string;
 }
 

@@ -29,21 +29,18 @@ const CLAIMS_BYTES = ISSUED_BYTES + 1;
 /** How far the clock may be set back after a token was issued: a larger step would prolong it. */
 const SET_BACK_MAX_MS = 60_000;
 
-/** Whether it looks like a token, possibly a damaged one. */
 export function isLikeToken(text: string): boolean {
   return TOKEN_BEGINNING.test(text);
 }
 
 type Issuer = Pick<StoredKey, 'id' | 'prefix' | 'hash'>;
 
-/** @param secret of the data folder */
 export function createAccessTokens(secret: Buffer) {
   const { sign, isSigned } = createSeal(deriveKey(secret, 'access-token'));
   // Claims and hash have fixed lengths, so no two tokens sign the same bytes.
   const signed = (head: string, claims: Uint8Array, hash: Uint8Array) => [head, claims, hash];
 
   return {
-    /** @param nowMs epoch milliseconds */
     issue({ id, prefix, hash }: Issuer, scopes: readonly Scope[], nowMs: number): string {
       const head = `${prefix}_token_${id}_`;
       const claims = Buffer.alloc(CLAIMS_BYTES);
@@ -72,7 +69,6 @@ export function createAccessTokens(secret: Buffer) {
   };
 }
 
-/** Whether a token is within its lifetime, by a clock that may have been set back a little. */
 export function isTokenCurrent({ issuedMs }: Pick<PresentedToken, 'issuedMs'>, nowMs: number): boolean {
   return nowMs >= issuedMs - SET_BACK_MAX_MS && nowMs < issuedMs + TOKEN_LIFETIME_MS;
 }

@@ -10,7 +10,6 @@ import type { Config } from '../config/load.ts';
 import type { Preseed } from '../config/preseed.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
 import { openTried } from '../copy/open-place.ts';
-import { freeText } from '../counted.ts';
 import { readStatus, type Status } from '../operations/status.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
@@ -52,6 +51,8 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
   const databases = { detections: detectionsDb, access: accessDb };
   const status = isOpen ? await askStatus().catch(reasonOf) : null;
   const isRunning = status !== null || (isOpen && isLocked(folder.serveLock));
+  const changed = typeof status === 'string' ? [] : (status?.settings?.changed.map(({ name }) => name) ?? []);
+  const isUsed = (section: 'server' | 'admin') => isRunning && !changed.includes(`${section}.port`);
   return [
     finding('configuration', checkConfiguration(configured)),
     finding('data folder', outcome),
@@ -62,12 +63,12 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
       : []),
     ...(config === null || outcome.status === 'bad' || access?.outcome.status === 'bad'
       ? []
-      : checkConfigured(config.preseed, accessDb, nowMs)),
+      : checkConfigured(config.preseed, accessDb, nowMs).map((one) => finding('configured accounts', one))),
     ...(config === null || !isOpen
       ? []
       : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),
     ...(config === null || config.copy.to === '' ? [] : [finding('copy', await checkPlace(config.copy))]),
-    ...(config === null ? [] : await checkSurroundings(config, isRunning, nowMs)),
+    ...(config === null ? [] : await checkSurroundings(config, isUsed, nowMs)),
   ];
 }
 
@@ -131,7 +132,7 @@ async function checkAppliance(folder: DataFolder, asked: Asked): Promise<Finding
         'Start it with "wirewatch serve", or as a service with: systemctl start wirewatch',
       )
     : ok('not started yet');
-  return [finding(check, notRunning), ...disksOf(found), ...alertsOf(found)];
+  return [finding(check, notRunning), ...alertsOf(found)];
 }
 
 function nothingRead(): never {
@@ -151,33 +152,14 @@ function alertsOf({ alerts }: Status): Finding[] {
   );
 }
 
-/** While it runs, an alert says so. */
-function disksOf({ disks }: Status): Finding[] {
-  return disks
-    .filter(({ low }) => low)
-    .map(({ of, folder, free_bytes, bytes }) =>
-      finding(
-        `${of} disk`,
-        warn(
-          `${freeText(free_bytes, bytes)} free (${folder})`,
-          'Free space on the disk: ingest waits while it is full.',
-        ),
-      ),
-    );
-}
-
 /**
  * Whether a start can create the accounts, subscriptions and keys of the configuration: creates them in a copy, in
  * memory.
  * @param access null: it does not exist yet, and the start would create it
  */
-function checkConfigured(preseed: Preseed, access: Database | null, nowMs: number): Finding[] {
+function checkConfigured(preseed: Preseed, access: Database | null, nowMs: number): Outcome[] {
   const { accounts, subscriptions, keys } = preseed;
   if (accounts.length + subscriptions.length + keys.length === 0) return [];
-  return outcomesOf(preseed, access, nowMs).map((outcome) => finding('configured accounts', outcome));
-}
-
-function outcomesOf(preseed: Preseed, access: Database | null, nowMs: number): Outcome[] {
   try {
     const { seeds, readable_by_all } = readSecretFiles(preseed);
     const warnings = [
@@ -196,18 +178,11 @@ function outcomesOf(preseed: Preseed, access: Database | null, nowMs: number): O
 /** @throws Refused `configuration` as a start does */
 function ofEntries(seeds: Seeds, access: Database | null, nowMs: number): Outcome[] {
   using copy = openCopyInMemory(access, ACCESS_SCHEMA);
-  const { differences, replaced } = createMissing(copy, seeds, nowMs);
+  const { differences } = createMissing(copy, seeds, nowMs);
+  if (differences.length === 0) return [];
   const differ = warn(
     `existing entries differ from the configuration, which does not change them: ${differences.join('; ')}`,
     'Update the configuration file; see: wirewatch manual preseeding',
   );
-  return [
-    ...(differences.length > 0 ? [differ] : []),
-    ...replaced.map(({ id, place }) =>
-      warn(
-        `key ${id} still works, although ${place} now has another key`,
-        `Once its client has the new key: wirewatch key revoke ${id}`,
-      ),
-    ),
-  ];
+  return [differ];
 }

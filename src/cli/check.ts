@@ -26,7 +26,6 @@ export const register = defineCommand({
     return {
       value: findings,
       text: () => findingsText(findings),
-      colours: { ok: 'green', warn: 'yellow', bad: 'red' },
       failed: findings.some(({ status }) => status === 'bad'),
     };
   },

@@ -3,8 +3,8 @@ import { Argument, type Command, Option } from 'commander';
 import { wrong } from '../config/option-values.ts';
 import { type Member, type Members, readMembers, type ValuesOf } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
-import { addExamples, commonOptions, type OwnHelp, parsed, stateOwn } from './options.ts';
-import { type Colour, print } from './output.ts';
+import { addExamples, commonOptions, parsed } from './options.ts';
+import { print } from './output.ts';
 
 /** Adds the command's arguments, options, subcommands and action. */
 export type Register = (command: Command) => void;
@@ -14,8 +14,6 @@ export interface Result {
   /** Printed with --json. */
   readonly value: unknown;
   readonly text: string | (() => string);
-  /** By word: a line of the text that begins with the word shows it in this colour on a terminal. */
-  readonly colours?: Readonly<Record<string, Colour>>;
   readonly failed?: boolean;
 }
 
@@ -30,7 +28,6 @@ export interface CommandSpec<Own extends Members> extends Partial<Accepted<Own>>
   readonly options?: readonly Option[];
   /** Members that exclude each other. */
   readonly conflicts?: readonly (readonly [keyof Own & string, keyof Own & string])[];
-  readonly ownHelp?: OwnHelp;
   /** Without the program's name. */
   readonly examples: readonly string[];
   /** @returns null if there is nothing to print */
@@ -48,7 +45,6 @@ export function defineCommand<const Own extends Members = Record<never, never>>(
     for (const option of options) command.addOption(option);
     for (const [name, other] of conflicts)
       command.options.find(({ long }) => long === flagOf(name))?.conflicts(camelCase(other));
-    if (spec.ownHelp !== undefined) stateOwn(command, spec.ownHelp);
     addExamples(command, spec.examples);
     command.action(async () => {
       const result = await run(readMembers(accepted.members, givenOf(command, accepted)), command);

@@ -7,9 +7,7 @@ import type { Command } from 'commander';
 import { createKey, parseKey } from '../auth/key.ts';
 import { subscriptionsText } from '../auth/keys.ts';
 import { now } from '../clock.ts';
-import { OTHER_ADDRESS } from '../config/listening.ts';
 import { paced } from '../pace.ts';
-import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
@@ -28,39 +26,14 @@ const ROWS_A_DROP = 4;
 const SCORES = 99;
 
 const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
-const EVERYTHING = {
-  name: 'demo: everything',
-  subscriptions: [
-    { id: FIRST.id, content_types: null },
-    { id: SECOND.id, content_types: null },
-  ],
-};
-const OVERSEAS = {
-  name: 'demo: overseas stories',
-  subscriptions: [{ id: SECOND.id, content_types: ['text' as const] }],
-};
-
 export const register = defineCommand({
   options: SETTING_OPTIONS,
-  ownHelp: {
-    data: '$WIREWATCH_DATA, else ./wirewatch-demo',
-    json: 'print the sample keys and the commands as JSON',
-  },
   examples: ['demo', 'demo --port 9090'],
   async run(_values, self) {
-    await demonstrate(self, commonOptions(self).json).catch((error: unknown) => {
-      throw advisedForNpm(error);
-    });
+    await demonstrate(self, commonOptions(self).json);
     return null;
   },
 });
-
-/** Under `npm start`, options reach the program only behind `--`. */
-function advisedForNpm(error: unknown): unknown {
-  if (!(error instanceof Refused) || process.env.npm_lifecycle_event !== 'start') return error;
-  const advice = 'Choose another port: npm start -- --port 8081';
-  return new Refused(error.code, error.message.replace(OTHER_ADDRESS, advice), { cause: error });
-}
 
 async function demonstrate(command: Command, json: boolean): Promise<void> {
   const stopping = new AbortController();
@@ -69,10 +42,13 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
   const started = await startLab(command, 'demo', {
     seed: SEED,
     keys(prefix) {
-      const terms = () => ({ key: createKey(prefix).key, expires_at: null });
+      const keyOf = (name: string, ids: readonly number[], content_types: ['text'] | null): LabKey => {
+        const subscriptions = ids.map((id) => ({ id, content_types }));
+        return { name, key: createKey(prefix).key, expires_at: null, subscriptions };
+      };
       return [
-        { ...EVERYTHING, ...terms() },
-        { ...OVERSEAS, ...terms() },
+        keyOf('demo: everything', [FIRST.id, SECOND.id], null),
+        keyOf('demo: overseas stories', [SECOND.id], ['text']),
       ];
     },
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
@@ -179,35 +155,28 @@ async function introduction(url: string, own: readonly LabKey[], sinceMs: number
 
 /** @returns the answer's body; null if there is none, as with a certificate that this process does not trust */
 async function ask<Answer>(address: string, key: string): Promise<Answer | null> {
-  try {
-    const answer = await fetch(address, { headers: { authorization: `Bearer ${key}` } });
-    return answer.ok ? ((await answer.json()) as Answer) : null;
-  } catch {
-    return null;
-  }
+  const headers = { authorization: `Bearer ${key}` };
+  const answer = await fetch(address, { headers }).catch(() => null);
+  return answer?.ok === true ? ((await answer.json()) as Answer) : null;
 }
 
 function introductionText(shown: Introduction, { appliance, config }: Serving): string {
-  const { calls, detection, photo } = shown;
+  const { url, keys, calls, detection, photo } = shown;
   return `
-Wirewatch is running with a sample agency: ${shown.url}
+Wirewatch is running with a sample agency: ${url}
 It has read a day of sample exports.
 
 Keys (valid until you start the demo again):
-${table(shown.keys, [
+${table(keys, [
   { title: 'NAME', value: (key) => key.name },
   { title: 'READS', value: (key) => key.reads },
   { title: 'KEY', value: (key) => key.key },
 ])}
 
-${
-  detection === null
-    ? ''
-    : `A detection:
-${indented(JSON.stringify(detection, null, 2))}
+A detection:
+${JSON.stringify(detection, null, 2).replace(/^/gm, '  ')}
 
-`
-}Ready-to-run commands (add "| jq" or "| python3 -m json.tool" to format the answers like this):
+Ready-to-run commands (add "| jq" or "| python3 -m json.tool" to format the answers like this):
 
 The change stream: every new or changed detection since this demo started, in order of arrival.
 From then on, pass next_cursor of the last answer as cursor.
@@ -218,22 +187,14 @@ One detection:
 
 Health:
   ${calls.health}
-${
-  photo === null
-    ? ''
-    : `
+
 A photo to open in your browser:
   ${photo}
-`
-}
+
 Every 20 seconds, export files with new and changed detections are dropped into
   ${appliance.drop}
 The log lines below show each file and each request. All data is in
   ${config.dataFolder}
 Press Ctrl-C to stop. The next start begins from scratch.
 `;
-}
-
-function indented(text: string): string {
-  return text.replace(/^/gm, '  ');
 }

@@ -7,24 +7,13 @@ import {
   readWindowStart,
   wrong,
 } from '../config/option-values.ts';
-import {
-  CONTENT_TYPE_OF_EXPORT,
-  CONTENT_TYPES,
-  EXPORT_NAMES,
-  type ExportName,
-} from '../detection/content-type.ts';
+import { CONTENT_TYPES, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FORMS } from '../exports/file-name.ts';
-import { choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { anyText, choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
-import {
-  refuseTaken,
-  type SampleFile,
-  sampleFilePath,
-  type WrittenFile,
-  writeExportFile,
-} from '../tools/generate/files.ts';
+import { type SampleFile, type WrittenFile, writeExportFile } from '../tools/generate/files.ts';
 import {
   EARLIEST_START_MS,
   exportRows,
@@ -69,7 +58,7 @@ const MEMBERS = {
     hint: `rows in each file (default: ${DEFAULTS.rows})`,
     placeholder: 'number',
   }),
-  seed: value(readSeed, {
+  seed: value(anyText, {
     hint: `seed of the random content: a number or any text (default: ${DEFAULTS.seed})`,
   }),
   export: choice([...EXPORT_NAMES, 'both'], {
@@ -90,7 +79,7 @@ const MEMBERS = {
 };
 
 type Values = ValuesOf<typeof MEMBERS>;
-export type GenerateOptions = Values & Required<Pick<Values, keyof typeof DEFAULTS>>;
+type GenerateOptions = Values & Required<Pick<Values, keyof typeof DEFAULTS>>;
 
 export const register = defineCommand({
   members: MEMBERS,
@@ -116,8 +105,6 @@ export const register = defineCommand({
 
 async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
   const files = plannedFiles(options, Date.now());
-  // All names first: a run that must fail should fail before it has written half of its files.
-  for (const file of files) await refuseTaken(sampleFilePath(options.out, file));
   const interruption = new AbortController();
   const interrupt = () => interruption.abort();
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
@@ -135,10 +122,10 @@ async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
   return written;
 }
 
-export type PlannedFile = SampleFile & RowsOptions & { windows: number };
+type PlannedFile = SampleFile & RowsOptions & { windows: number };
 
 /** The files to write, in the order of their windows. @throws Refused `usage` if options contradict each other */
-export function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFile[] {
+function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFile[] {
   const windows = options.windows ?? (options.backfill === undefined ? 1 : BACKFILL_WINDOWS);
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
   if (firstStartMs < EARLIEST_START_MS || firstStartMs + windows * WINDOW_MS > LATEST_START_MS) {
@@ -150,7 +137,6 @@ export function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFi
       'usage',
       `--trailer works only with NDJSON: leave it out, or choose an NDJSON format instead of --form ${options.form}`,
     );
-  if (options.export !== 'both') requireSubscription(options.export, options.subscriptions);
   const { rows, seed, form, subscriptions, trailer = false } = options;
   const { backfill } = options;
   const starts =
@@ -171,20 +157,6 @@ export function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFi
       trailer,
     })),
   );
-}
-
-/** Not for both exports: there, one without subscriptions gets files without rows, like a real export. */
-function requireSubscription(exportName: ExportName, subscriptions: readonly SampleSubscription[]): void {
-  const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
-  if (subscriptions.some(({ contentTypes }) => contentTypes.includes(contentType))) return;
-  throw new Refused(
-    'usage',
-    `no subscription in --subscriptions has the content type ${contentType}, which the export ${exportName} consists of. Add one, such as 7001:${contentType}`,
-  );
-}
-
-function readSeed(text: string): Reading<string> {
-  return text === '' ? wrong('a number or any text, but the value is empty') : read(text);
 }
 
 function readLabel(text: string): Reading<string> {

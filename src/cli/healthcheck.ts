@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { listeningUrl } from '../config/listening.ts';
 import { integer } from '../config/option-values.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { anyText, type ValuesOf, value } from '../operations/member.ts';
+import { value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { readRunning } from '../store/noted-address.ts';
@@ -39,24 +39,20 @@ interface Result {
   readonly health: unknown;
 }
 
-const MEMBERS = {
-  url: value(readUrl, {
-    hint: 'base address to check (default: where the Wirewatch of this data folder listens)',
-    placeholder: 'url',
-  }),
-  host: value(anyText, { hint: 'address to check (default: from the settings)', placeholder: 'address' }),
-  port: value(anyText, { hint: 'port to check (default: from the settings)', placeholder: 'number' }),
-  timeout: value(integer(1, TIMEOUT_MAX_SECONDS), {
-    hint: `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
-    placeholder: 'seconds',
-  }),
-};
-
 export const register = defineCommand({
-  members: MEMBERS,
+  members: {
+    url: value(readUrl, {
+      hint: 'base address to check (default: where the Wirewatch of this data folder listens)',
+      placeholder: 'url',
+    }),
+    timeout: value(integer(1, TIMEOUT_MAX_SECONDS), {
+      hint: `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
+      placeholder: 'seconds',
+    }),
+  },
   examples: ['healthcheck', 'healthcheck --url https://detections.example.org --timeout 2 --json'],
-  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, ...values }, self) {
-    const asked = askedOf(self, values);
+  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, url }, self) {
+    const asked = askedOf(self, url);
     const result = asked === null ? notRunning(self) : await askHealth(asked, timeout);
     const { healthy, reason } = result;
     if (commonOptions(self).json) return { value: result, text: '', failed: !healthy };
@@ -67,15 +63,13 @@ export const register = defineCommand({
 });
 
 /** @returns null if Wirewatch does not run on the data folder: another one may have its port */
-function askedOf(command: Command, { url, host, port }: ValuesOf<typeof MEMBERS>): Asked | null {
+function askedOf(command: Command, url: string | undefined): Asked | null {
   if (url !== undefined) return { url, isOwn: false };
-  if (host === undefined && port === undefined) {
-    const folder = commandFolder(command);
-    const running = readRunning(folder);
-    // Without an installation in the folder, Wirewatch may run on another folder: the settings tell its address.
-    if (running.kind === 'stopped' && existsSync(folder.access)) return null;
-    if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
-  }
+  const folder = commandFolder(command);
+  const running = readRunning(folder);
+  // Without an installation in the folder, Wirewatch may run on another folder: the settings tell its address.
+  if (running.kind === 'stopped' && existsSync(folder.access)) return null;
+  if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
   const own = listeningUrl(configOf(command).server);
   if (own === null)
     throw new Refused(

@@ -130,38 +130,26 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
   const path = existsSync(fileOrName) ? fileOrName : (pathOfDropped(history, config) ?? fileOrName);
   const checked = dropNames(config).parse(name);
-  const unread = {
+  const file = checked.kind === 'export' ? checked.file : null;
+  const isThere = existsSync(path);
+  if (!isThere && history.length === 0) requireFile(path);
+  const verdict = isThere ? await validateFile(path, config, name) : verdictOf(path, file, null);
+  const unread = (when_dropped: string): Explanation => ({
+    ...verdict,
+    when_dropped,
     window_status: null,
     advice: null,
     same_content_as: null,
     unknown_rows: {},
     effect: null,
     history,
-  };
-  if (!existsSync(path)) {
-    if (history.length === 0) requireFile(path);
-    return {
-      ...verdictOf(path, checked.kind === 'export' ? checked.file : null, null),
-      when_dropped: 'nothing would happen: the file is no longer there, and only its history is known',
-      ...unread,
-    };
-  }
-  const verdict = await validateFile(path, config, name);
-  if (checked.kind !== 'export') {
-    const when_dropped =
-      checked.kind === 'refused'
-        ? 'it would be refused, because of its name'
-        : 'it would be ignored until it has its final name';
-    return { ...verdict, when_dropped, ...unread };
-  }
-  const { file } = checked;
+  });
+  if (!isThere)
+    return unread('nothing would happen: the file is no longer there, and only its history is known');
+  if (checked.kind === 'refused') return unread('it would be refused, because of its name');
+  if (file === null) return unread('it would be ignored until it has its final name');
   const read = await nullOfPermission(effectOf(path, file, config));
-  if (read === null)
-    return {
-      ...verdict,
-      when_dropped: 'Wirewatch would read it as soon as it has the permission',
-      ...unread,
-    };
+  if (read === null) return unread('Wirewatch would read it as soon as it has the permission');
   const { effect, result } = read;
   const { sha256, unknown_rows, urls_withheld } = result.counts;
   const { mapping } = rulesOf(config, file);
@@ -170,16 +158,14 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
     same: findSameContent(db, file, { sha256, mapping }),
   }));
   return {
-    ...verdict,
+    ...unread(whenDropped(file, config, result, { status, same })),
     // The accounts of the installation are known here.
     urls_withheld,
-    when_dropped: whenDropped(file, config, result, { status, same }),
     window_status: status,
     advice: file.kind === 'window' && isHistory(file.window_start, Date.now()) ? backfillAdvice(file) : null,
     same_content_as: same,
     unknown_rows,
     effect: result.kind === 'read' ? effect : null,
-    history,
   };
 }
 

@@ -24,15 +24,10 @@ import { dataFolderPath, LAB_KEY_FILE } from './data-folder.ts';
 import { operate } from './operate.ts';
 import { commonOptions } from './options.ts';
 
-/** The default of --data, as the help says it. */
-export const LAB_DATA = '$WIREWATCH_DATA, else ./wirewatch-lab';
-
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 60;
 const PATIENCE_SECONDS_MAX = 3600;
 const OUTCOMES = { passed: 'passed', failed: 'FAILED', not_tested: 'not tested', advice: 'advice' } as const;
-
-const COLOURS = { FAILED: 'red', passed: 'green', advice: 'yellow' } as const;
 
 const MEMBERS = {
   client: value(anyText, {
@@ -51,7 +46,6 @@ const MEMBERS = {
 
 export const registerExam = subcommand('exam', 'play a day of bad luck to your client, and grade it', {
   members: MEMBERS,
-  ownHelp: { data: LAB_DATA, json: 'print the findings as JSON' },
   examples: ['lab exam --client ./run-client --copy ./print-copy'],
   run: examine,
 });
@@ -96,7 +90,6 @@ async function examine(
   return {
     value: { passed, requests: evidence.requests.length, findings },
     text: () => shown(findings, passed),
-    colours: COLOURS,
     failed: !passed,
   };
 }

@@ -13,10 +13,9 @@ import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import { nearest } from '../nearest.ts';
-import { parseDuration, parseLabTime } from '../operations/lab-members.ts';
+import { parseLabTime } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
-import { misconfigured, Refused } from '../refused.ts';
+import { misconfigured } from '../refused.ts';
 import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
@@ -28,10 +27,10 @@ import { Lab } from '../tools/lab/lab.ts';
 import { playScenario, readScenario } from '../tools/lab/scenario.ts';
 import { defineCommand } from './command.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
-import { LAB_DATA, registerExam } from './lab-exam.ts';
+import { registerExam } from './lab-exam.ts';
 import { actorOfProcess } from './operate.ts';
 import { operationGroup } from './operation-command.ts';
-import { commonOptions, LISTENING_OPTIONS, readPath, stateOwn } from './options.ts';
+import { commonOptions, LISTENING_OPTIONS, readPath } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving, serveAppliance, untilSignal } from './serving.ts';
 
@@ -42,12 +41,7 @@ const MEMBERS = {
   seed: value(anyText, {
     hint: `seed of the detections, the key and chance: a number or any text (default: ${SEED_DEFAULT})`,
   }),
-  key: value(readWholeKey, { hint: 'the API key (default: one made from the seed)', placeholder: 'key' }),
   key_file: value(readPath, { hint: 'write the API key to this file, for clients', placeholder: 'file' }),
-  key_expires: value(readDuration, {
-    hint: 'the key expires that long after the start, such as 30d',
-    placeholder: 'duration',
-  }),
   clock: value(readClock, {
     hint: 'what the clock shows at the start, such as 2026-03-29T00:00Z',
     placeholder: 'time',
@@ -67,7 +61,6 @@ type LabStart = ValuesOf<typeof MEMBERS> & { readonly seed: string };
 const registerStart = defineCommand({
   members: MEMBERS,
   options: LISTENING_OPTIONS,
-  ownHelp: { data: LAB_DATA },
   examples: [
     'lab --port 8080 --seed 7 --key-file key.txt',
     'lab clock +26h',
@@ -75,35 +68,23 @@ const registerStart = defineCommand({
     'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
   ],
   async run(values, self) {
-    const [name] = self.args;
-    if (name === undefined) return await start(self, { ...values, seed: values.seed ?? SEED_DEFAULT });
-    const near = nearest(
-      name,
-      self.commands.map((one) => one.name()),
-      3,
-    );
-    const next = near === null ? 'List the commands with: wirewatch lab --help' : `Did you mean ${near}?`;
-    throw new Refused('usage', `unknown command "lab ${name}". ${next}`);
+    return await start(self, { ...values, seed: values.seed ?? SEED_DEFAULT });
   },
 });
 
 export function register(command: Command): void {
   operationGroup('lab')(command);
   for (const own of command.commands) {
-    for (const one of [own, ...own.commands]) stateOwn(one, { data: LAB_DATA });
     if (own.name() === 'fault') own.description(FAULT);
     // `-1d` is no option.
     if (own.name() === 'clock') own.allowUnknownOption();
   }
   registerExam(command);
-  // After the other commands, which would inherit the texts of its help.
   registerStart(command);
-  // Otherwise commander reports a mistyped command as an excess argument.
-  command.allowExcessArguments();
 }
 
 async function start(command: Command, options: LabStart): Promise<null> {
-  const { seed, key_expires, ready_file } = options;
+  const { seed, ready_file } = options;
   const steps = options.scenario === undefined ? [] : readScenario(options.scenario);
   const removeReadyFile = () => {
     if (ready_file !== undefined) rmSync(ready_file, { force: true });
@@ -115,9 +96,7 @@ async function start(command: Command, options: LabStart): Promise<null> {
     seed,
     clockMs: options.clock,
     keys(prefix) {
-      const key = options.key ?? seededKey(prefix, seed);
-      const expires_at = key_expires === undefined ? null : now() + key_expires;
-      return [{ key, name: 'lab', subscriptions, expires_at }];
+      return [{ key: seededKey(prefix, seed), name: 'lab', subscriptions, expires_at: null }];
     },
     drop: (root) => join(root, 'drop'),
     fill: (feed) => feed.dropMonth(),
@@ -168,15 +147,6 @@ The same by HTTP, for tests, without a session (${new URL(link).origin}/openapi-
 Press Ctrl-C to stop. The next start begins from scratch.
 `;
   print(shown, { json: commonOptions(command).json, text });
-}
-
-function readWholeKey(text: string): Reading<string> {
-  return parseKey(text) === null ? wrong('a whole API key, as "wirewatch key generate" prints') : read(text);
-}
-
-function readDuration(text: string): Reading<number> {
-  const ms = parseDuration(text) ?? 0;
-  return ms > 0 ? read(ms) : wrong('a duration such as 90m, 26h or 30d');
 }
 
 function readClock(text: string): Reading<number> {

@@ -1,25 +1,23 @@
 /** `wirewatch manual`: the manual, bundled so that it is available offline and matches the version. */
-import { spawnSync } from 'node:child_process';
 import { markdownOf, PARTS, TOPICS } from '../manual/topics.ts';
 import { nearest } from '../nearest.ts';
 import { anyText, value } from '../operations/member.ts';
 import { Refused } from '../refused.ts';
 import { defineCommand, type Result } from './command.ts';
-import { commonOptions } from './options.ts';
 
 export const register = defineCommand({
   members: { topic: value(anyText, { hint: TOPICS.map(({ name }) => name).join(', ') }) },
   operands: ['topic'],
   examples: ['manual', 'manual export-format | less'],
-  run({ topic }, self) {
+  run({ topic }) {
     if (topic === undefined)
       return { value: TOPICS.map(({ name, title }) => ({ topic: name, title })), text: contentsText };
-    return showTopic(topic, commonOptions(self).json);
+    return showTopic(topic);
   },
 });
 
-/** Markdown as it is, so that nothing in it is lost. @returns null if a pager showed it */
-function showTopic(name: string, json: boolean): Result | null {
+/** Markdown as it is, so that nothing in it is lost. */
+function showTopic(name: string): Result {
   const beginning = TOPICS.filter((known) => known.name.startsWith(name));
   const topic =
     TOPICS.find((known) => known.name === name) ?? (beginning.length === 1 ? beginning[0] : undefined);
@@ -32,26 +30,7 @@ function showTopic(name: string, json: boolean): Result | null {
     );
   }
   const markdown = markdownOf(topic);
-  // A pager is for people: a pipe gets the text.
-  const isShown = !json && process.stdout.isTTY && paged(markdown);
-  return isShown ? null : { value: { topic: topic.name, markdown }, text: markdown };
-}
-
-/**
- * Shows a text in the user's pager: `PAGER`, else less, which exits by itself if the text fits on one screen.
- * @returns false if there is no pager, or `PAGER` is empty or `cat`
- */
-function paged(text: string): boolean {
-  const { PAGER } = process.env;
-  if (PAGER === '' || PAGER === 'cat') return false;
-  const { status } = spawnSync(PAGER ?? 'less', {
-    input: text,
-    stdio: ['pipe', 'inherit', 'inherit'],
-    // PAGER may be a command line.
-    shell: PAGER !== undefined,
-    env: { LESS: '-FX', ...process.env },
-  });
-  return status !== null && ![126, 127].includes(status);
+  return { value: { topic: topic.name, markdown }, text: markdown };
 }
 
 function contentsText(): string {

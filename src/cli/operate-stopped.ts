@@ -103,6 +103,8 @@ export async function operateStopped(
     remember() {
       throw new Error('the console of an appliance that does not run');
     },
+    // They ended with it.
+    endSessions() {},
     deny: () => false,
   };
   if (isQuestion) return operation.question(context, given);

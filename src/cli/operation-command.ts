@@ -51,7 +51,7 @@ export async function runOperation(command: Command, operation: Operation): Prom
   const { value, done, next, warning, failed } = outcome;
   if (warning !== null) process.stderr.write(`wirewatch: ${printable(warning)}\n`);
   const text = () => joined('\n\n', [done, operation.text?.(value) ?? null, ...next]);
-  print(value, { json: commonOptions(command).json, text, colours: operation.colours });
+  print(value, { json: commonOptions(command).json, text });
   if (failed) process.exitCode = 1;
 }
 

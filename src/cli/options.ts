@@ -12,44 +12,17 @@ export type CommonOptions = { data: string | undefined; config: string | undefin
 /** Adds the common options to the program; its commands inherit them. */
 export function addCommonOptions(program: Command): void {
   program
-    .option('--data <dir>', 'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data)', parsed(readPath))
+    .option(
+      '--data <dir>',
+      'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data; for demo and lab, ./wirewatch-demo and ./wirewatch-lab; for the service of setup, /var/lib/wirewatch)',
+      parsed(readPath),
+    )
     .option(
       '--config <file>',
-      'configuration file (default: $WIREWATCH_CONFIG, else wirewatch.toml in the data folder)',
+      'configuration file (default: $WIREWATCH_CONFIG, else wirewatch.toml in the data folder; for the service of setup, /etc/wirewatch/wirewatch.toml)',
       parsed(readPath),
     )
     .option('--json', 'print the result as JSON');
-}
-
-export interface OwnHelp {
-  /** The default of --data. */
-  readonly data?: string;
-  /** The default of --config. */
-  readonly config?: string;
-  /** What --json does; null if it does nothing, so that the help omits it. */
-  readonly json?: string | null;
-}
-
-/** Changes what the help of a command says about the common options. */
-export function stateOwn(command: Command, { json, ...defaults }: OwnHelp): void {
-  const restated = (option: Option): Option => {
-    const { flags, description } = option;
-    if (option.attributeName() === 'json') return new Option(flags, json ?? description);
-    const text = defaults[option.attributeName() as keyof typeof defaults];
-    if (text === undefined) return option;
-    return new Option(flags, description.replace(/\(default: .*\)$/, `(default: ${text})`));
-  };
-  command.configureHelp({
-    // Of the program alone: a group that is a command itself has options that its subcommands do not take.
-    visibleGlobalOptions: (of) =>
-      programOf(of)
-        .options.filter((option) => json !== null || option.attributeName() !== 'json')
-        .map(restated),
-  });
-}
-
-function programOf(command: Command): Command {
-  return command.parent === null ? command : programOf(command.parent);
 }
 
 /** Wherever they are on the command line. */

@@ -1,37 +1,15 @@
 /** What commands print: one JSON document or text on stdout, and progress on a terminal's stderr. */
-import { styleText } from 'node:util';
 import { grouped } from '../counted.ts';
 import { printable } from '../printable.ts';
 
-/**
- * Prints the result: the value as one document with `--json`, else the text.
- * @param colours by word: a line of the text that begins with the word shows it in this colour on a terminal
- */
+/** Prints the result: the value as one document with `--json`, else the text. */
 export function print(
   value: unknown,
-  {
-    json,
-    text,
-    colours = {},
-  }: { json: boolean; text: string | (() => string); colours?: Readonly<Record<string, Colour>> },
+  { json, text }: { json: boolean; text: string | (() => string) },
 ): void {
   const written = json ? JSON.stringify(value, null, 2) : typeof text === 'string' ? text : text();
-  const shown = json ? printable(written) : painted(printable(written), colours);
+  const shown = printable(written);
   process.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
-}
-
-export type Colour = 'red' | 'yellow' | 'green';
-
-/** Must follow {@link printable}: text from outside must not bring its own colours. */
-function painted(text: string, colours: Readonly<Record<string, Colour>>): string {
-  return Object.entries(colours).reduce(
-    (done, [word, colour]) =>
-      done.replace(new RegExp(`^${word}(?=\\s)`, 'gm'), (found) =>
-        // Obeys NO_COLOR, and does not colour a pipe.
-        styleText(colour, found, { stream: process.stdout }),
-      ),
-    text,
-  );
 }
 
 /** A `using` declaration ends it. */
@@ -49,7 +27,7 @@ const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\x1b[2K';
 
 /**
- * One line on stderr that is redrawn: `label  12,000  40%  3,000/s`. Prints nothing if stderr is not a terminal.
+ * One line on stderr that is redrawn: `label  12,000  40%`. Prints nothing if stderr is not a terminal.
  * @param now epoch milliseconds
  */
 export function createProgress({
@@ -60,7 +38,7 @@ export function createProgress({
   now?: () => number;
 } = {}): Progress {
   if (stream.isTTY !== true) return { update() {}, clear() {}, end() {}, [Symbol.dispose]() {} };
-  let shown: { readonly label: string; readonly startMs: number } | null = null;
+  let shown: string | null = null;
   let drawnMs = Number.NEGATIVE_INFINITY;
   const clear = () => {
     if (drawnMs !== Number.NEGATIVE_INFINITY) stream.write(CLEAR_LINE);
@@ -76,27 +54,18 @@ export function createProgress({
     [Symbol.dispose]: end,
     update(label, done, total) {
       const atMs = now();
-      if (shown?.label !== label) {
-        end();
-        shown = { label, startMs: atMs };
-      }
+      if (shown !== label) end();
+      shown = label;
       if (atMs - drawnMs < REDRAW_MS) return;
       drawnMs = atMs;
-      const line = progressLine(label, done, total, atMs - shown.startMs);
+      const line = progressLine(label, done, total);
       stream.write(`${CLEAR_LINE}${[...line].slice(0, Math.max(1, (stream.columns || 80) - 1)).join('')}`);
     },
   };
 }
 
-function progressLine(
-  label: string,
-  done: number | undefined,
-  total: number | undefined,
-  elapsedMs: number,
-): string {
+function progressLine(label: string, done: number | undefined, total = 0): string {
   if (done === undefined) return printable(label);
-  const parts = [printable(label), grouped(Math.round(done))];
-  if (total !== undefined && total > 0) parts.push(`${Math.min(100, Math.floor((done / total) * 100))}%`);
-  if (elapsedMs >= 1000) parts.push(`${grouped(Math.round((done / elapsedMs) * 1000))}/s`);
-  return parts.join('  ');
+  const share = total > 0 ? `  ${Math.min(100, Math.floor((done / total) * 100))}%` : '';
+  return `${printable(label)}  ${grouped(Math.round(done))}${share}`;
 }

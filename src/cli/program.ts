@@ -88,7 +88,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     () => import('./check.ts'),
   ],
   healthcheck: [
-    'exit with code 0 if Wirewatch is running on the data folder and healthy, or with code 1 and the reason if not. With --url, --host or --port, check whatever listens there',
+    'exit with code 0 if Wirewatch is running on the data folder and healthy, or with code 1 and the reason if not. With --url, check whatever listens there',
     () => import('./healthcheck.ts'),
   ],
   setup: [

@@ -6,13 +6,13 @@ import { integer, readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { anyText, choice, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
-import { Refused } from '../refused.ts';
-import { table } from '../text-layout.ts';
+import { failed, Refused } from '../refused.ts';
+import { joined, table } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
 import { createApi, parseJson } from '../tools/pull/api.ts';
 import { type Comparison, compareCopy } from '../tools/pull/compare.ts';
 import { type Copy, openLines, openSqliteCopy, placeOf } from '../tools/pull/copy.ts';
-import { type Ask, catchUp, createAsk, type Work, walkPeriods } from '../tools/pull/procedures.ts';
+import { type Ask, beginFull, catchUp, createAsk, type Work, walkPeriods } from '../tools/pull/procedures.ts';
 import { defineCommand, type Result } from './command.ts';
 import { readUrl } from './options.ts';
 import { createProgress } from './output.ts';
@@ -85,9 +85,12 @@ async function run(options: PullOptions): Promise<Result> {
   const onWait = (reason: string, waitMs: number) =>
     say(`${reason}; waiting ${Math.ceil(waitMs / SECOND_MS)} s`);
   const api = createApi({ baseUrl, key: readKey(options.key_file), signal, onWait });
-  using opened = new DisposableStack();
-  let copy: Copy | null = null;
-  let startsNow = false;
+  using copy = open(options);
+  const { cursor } = copy.position();
+  const since = options.since === undefined ? null : new Date(options.since).toISOString();
+  if (compare === true) requireComplete(copy, into);
+  else if (cursor !== null) checkBegun(copy, options, say);
+  const startsNow = cursor === null && since === null && options.full !== true;
   const sums = { rows_read: 0, stored: 0 };
   const onPage: Work['onPage'] = (what, rows, stored) => {
     sums.rows_read += rows;
@@ -95,15 +98,11 @@ async function run(options: PullOptions): Promise<Result> {
     shown.update(`${what}, rows`, sums.rows_read);
   };
   const pulled = (failed = false): Result => {
-    const detections = copy?.count() ?? null;
+    const detections = copy.count();
     const text = pulledText(into, sums.stored, detections, startsNow);
     return { value: { into, ...sums, detections }, text, failed };
   };
   try {
-    copy = opened.use(open(options));
-    const since = begin(copy, options, say);
-    const { cursor, streams } = copy.position();
-    startsNow = compare !== true && cursor === null && streams === null && since === null;
     const ask = createAsk(api, since);
     const work = { api, copy, onPage, start: await ask() };
     if (compare === true) {
@@ -116,17 +115,18 @@ async function run(options: PullOptions): Promise<Result> {
     return pulled();
   } catch (error) {
     if (!signal.aborted) throw error;
-    if (compare === true) throw new Refused('failed', 'stopped before the comparison was complete');
+    if (compare === true) throw failed('stopped before the comparison was complete');
     // The same command continues from here. With --follow, stopping is not a failure.
     return pulled(follow !== true);
   }
 }
 
 async function pull(begun: Work, ask: Ask, options: PullOptions, signal: AbortSignal): Promise<void> {
-  const { follow, poll_seconds: pollSeconds } = options;
+  const { follow, full, poll_seconds: pollSeconds } = options;
   // With --poll-seconds the user decides how often to ask.
   const waitSeconds = follow === true && pollSeconds === undefined ? WAIT_SECONDS : 0;
   const pauseMs = (pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS;
+  if (full === true && begun.copy.position().cursor === null) await beginFull(begun);
   for (let work = begun; ; ) {
     const askedMs = performance.now();
     work = await walkPeriods(work, ask);
@@ -142,10 +142,10 @@ async function pull(begun: Work, ask: Ask, options: PullOptions, signal: AbortSi
 
 function open({ into, compare: isRead = false, ...options }: PullOptions): Copy {
   if (isRead && !existsSync(into))
-    throw new Refused('failed', `there is no copy ${into}. Make it first with: wirewatch pull --full`);
+    throw failed(`there is no copy ${into}. Make it first with: wirewatch pull --full`);
   const folder = dirname(into);
-  if (!isFolder(folder)) throw new Refused('failed', `there is no folder ${folder}. Create it first.`);
-  if (isFolder(into)) throw new Refused('failed', `${into} is a folder. Name a file with --into.`);
+  if (!isFolder(folder)) throw failed(`there is no folder ${folder}. Create it first.`);
+  if (isFolder(into)) throw failed(`${into} is a folder. Name a file with --into.`);
   const format = options.format ?? (extname(into) === '.ndjson' ? 'ndjson' : 'sqlite');
   return format === 'sqlite' ? openSqliteCopy(into, isRead) : openLines(into, isRead);
 }
@@ -154,36 +154,20 @@ function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
-/**
- * Notes the options in a new copy, so that later runs need not repeat them.
- * @param say for a note to the user
- * @returns when the change stream begins if the copy has no cursor; null: now
- * @throws Refused `usage` for options that do not fit the copy, `failed` for one that cannot be compared yet
- */
-function begin(
-  copy: Copy,
-  { into, compare, ...options }: PullOptions,
-  say: (text: string) => void,
-): string | null {
-  const position = copy.position();
-  const { cursor, walk, streams } = position;
-  const isLines = copy.count() === null;
-  const since = options.since === undefined ? null : new Date(options.since).toISOString();
-  const isForeign = cursor === null && isLines && !existsSync(placeOf(into));
-  if (compare === true && (walk !== null || (cursor === null && !isForeign))) {
-    const next = 'Run the same command without --compare first.';
-    throw new Refused('failed', `the copy ${into} is not complete yet. ${next}`);
-  }
-  if (cursor === null) {
-    if (compare === true) return since;
-    const isFull = options.full === true || (since === null && streams !== null);
-    const from = isFull ? null : (since ?? position.since);
-    copy.store([], { cursor, walk: null, streams: isFull ? [] : null, since: from });
-    return from;
-  }
-  if (since !== null) say(`${into} continues where it stopped; --since is only for a new copy.`);
-  if (options.full !== true || streams !== null) return null;
-  const next = `Leave out --full to continue it. To copy the history, delete ${filesOf(into, isLines)} first, or name another file.`;
+/** @throws Refused `failed` for a copy that pull has not completed; that of another client has no position */
+function requireComplete(copy: Copy, into: string): void {
+  const { cursor, walk } = copy.position();
+  const isForeign = copy.count() === null && !existsSync(placeOf(into));
+  if (walk === null && (cursor !== null || isForeign)) return;
+  throw failed(`the copy ${into} is not complete yet. Run the same command without --compare first.`);
+}
+
+/** @param say for a note to the user; @throws Refused `usage` for options that do not fit a copy that has begun */
+function checkBegun(copy: Copy, { into, since, full }: PullOptions, say: (text: string) => void): void {
+  if (since !== undefined) say(`${into} continues where it stopped; --since is only for a new copy.`);
+  if (full !== true || copy.position().streams !== null) return;
+  const files = filesOf(into, copy.count() === null);
+  const next = `Leave out --full to continue it. To copy the history, delete ${files} first, or name another file.`;
   throw new Refused('usage', `${into} was started without --full. ${next}`);
 }
 
@@ -204,8 +188,6 @@ function pulledText(into: string, stored: number, detections: number | null, sta
 
 function comparisonText(into: string, comparison: Comparison): string {
   const { detections, changed_since, not_read, differences } = comparison;
-  const all = counted(detections, 'detection');
-  const count = counted(differences.length, 'difference');
   const shown = table(differences.slice(0, DIFFERENCES_SHOWN_MAX), [
     { title: 'DETECTION', value: ({ id }) => id },
     { title: 'DIFFERENCE', value: ({ kind }) => kind },
@@ -213,38 +195,34 @@ function comparisonText(into: string, comparison: Comparison): string {
     { title: 'SERVICE', value: ({ service_version }) => service_version, align: 'right' },
   ]);
   const more = differences.length - DIFFERENCES_SHOWN_MAX;
-  const left = more > 0 ? `\nand ${grouped(more)} more; --json lists all of them` : '';
-  const isEmpty = detections === 0;
-  const matches = isEmpty
-    ? `The copy ${into} is empty, and the service has nothing for this key either.`
-    : `The copy ${into} matches the service: ${counted(detections - not_read.detections, 'detection')} compared.`;
-  const differs = isEmpty
-    ? `The copy ${into} is empty: ${counted(differences.length, 'detection')} missing.`
-    : `The copy ${into} differs from the service: ${count} in ${all}.`;
-  const lines = [differences.length === 0 ? matches : `${shown}${left}\n${differs}`];
-  if (changed_since > 0)
-    lines.push(`Not compared: ${counted(changed_since, 'detection')}, changed after the copy was updated.`);
-  if (not_read.detections > 0) {
-    const streams = not_read.streams.join(', ');
-    lines.push(
-      `Not compared: ${counted(not_read.detections, 'detection')} of ${streams}, which this key no longer reads.`,
-    );
-  }
-  return lines.join('\n');
+  const found = counted(differences.length, detections === 0 ? 'detection' : 'difference');
+  const verdict =
+    differences.length > 0
+      ? detections === 0
+        ? `is empty: ${found} missing.`
+        : `differs from the service: ${found} in ${counted(detections, 'detection')}.`
+      : detections === 0
+        ? 'is empty, and the service has nothing for this key either.'
+        : `matches the service: ${counted(detections - not_read.detections, 'detection')} compared.`;
+  return joined('\n', [
+    differences.length > 0 && shown,
+    more > 0 && `and ${grouped(more)} more; --json lists all of them`,
+    `The copy ${into} ${verdict}`,
+    changed_since > 0 &&
+      `Not compared: ${counted(changed_since, 'detection')}, changed after the copy was updated.`,
+    not_read.detections > 0 &&
+      `Not compared: ${counted(not_read.detections, 'detection')} of ${not_read.streams.join(', ')}, which this key no longer reads.`,
+  ]);
 }
 
 /** Reads a file that contains the key alone, or the output of `key create --json`. */
 function readKey(path: string): string {
   if (!existsSync(path))
-    throw new Refused(
-      'failed',
-      `there is no key file ${path}. Create it, with the API key as its only content.`,
-    );
-  if (isFolder(path))
-    throw new Refused('failed', `${path} is a folder. Name the file with the API key with --key-file.`);
+    throw failed(`there is no key file ${path}. Create it, with the API key as its only content.`);
+  if (isFolder(path)) throw failed(`${path} is a folder. Name the file with the API key with --key-file.`);
   const content = readFileSync(path, 'utf8').trim();
   const key: unknown = Object(parseJson(content)).key ?? content;
   if (typeof key === 'string' && /^[\w.~+/=-]+$/.test(key)) return key;
   const expected = 'expected the key alone, or the output of key create --json';
-  throw new Refused('failed', `${path} does not contain an API key: ${expected}`);
+  throw failed(`${path} does not contain an API key: ${expected}`);
 }

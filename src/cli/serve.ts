@@ -1,11 +1,12 @@
 /** `wirewatch serve`: the appliance. */
+import { isInTheClear } from '../config/listening.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
 import { defineCommand } from './command.ts';
 import { SETTING_OPTIONS } from './options.ts';
+import type { Serving } from './serving.ts';
 
 export const register = defineCommand({
   options: SETTING_OPTIONS,
-  ownHelp: { json: null },
   examples: [
     'serve',
     'serve --data /var/lib/wirewatch --drop /srv/exports --base-url https://detections.example.org',
@@ -14,10 +15,22 @@ export const register = defineCommand({
     // The thread loads its code on another processor while this one loads the server.
     const ingestThread = bootIngestThread();
     const { serveAppliance, untilSignal } = await import('./serving.ts');
-    const { adviseOnStart } = await import('./start-advice.ts');
     const serving = await serveAppliance(self, 'appliance', { ingestThread });
-    adviseOnStart(serving, self);
+    warnOfSettings(serving);
     await untilSignal(serving);
     return null;
   },
 });
+
+function warnOfSettings({ appliance: { url }, config: { server }, log }: Serving): void {
+  if (server.base_url === '')
+    log.warn(
+      { url },
+      'base_url is not set: links and error types name the listening address, which others may not reach. Set it with --base-url',
+    );
+  if (isInTheClear(server))
+    log.warn(
+      { url },
+      'keys cross the network in the clear: there is neither a certificate nor a trusted proxy',
+    );
+}

@@ -17,6 +17,10 @@ const UNIT = '/etc/systemd/system/wirewatch.service';
 const USER = 'wirewatch';
 /** Exists where systemd runs the system (sd_booted(3)). */
 const SYSTEMD = '/run/systemd/system';
+const EDIT = {
+  configuration: 'To change that, edit the file, then restart Wirewatch.',
+  unit: 'How to replace it: see below.',
+} as const;
 /** Under a stricter umask of root, the service could not read its configuration. */
 const UMASK = 0o022;
 const SAID = { written: 'written', kept: 'it exists, and stays as it is' } as const;
@@ -39,10 +43,6 @@ export const register = defineCommand({
     new Option('--no-service', 'write only the configuration file, into the data folder'),
     ...SETTING_OPTIONS,
   ],
-  ownHelp: {
-    data: `$WIREWATCH_DATA, else ${SERVICE_DATA}, or ./wirewatch-data without a service`,
-    config: `${SERVICE_CONFIG}, or wirewatch.toml in the data folder without a service`,
-  },
   examples: [
     'setup',
     'setup --drop /srv/exports --base-url https://detections.example.org',
@@ -57,7 +57,10 @@ export const register = defineCommand({
       value: result,
       text: () =>
         [
-          ...files.map(({ what, path, outcome }) => `${path} (${what}): ${SAID[outcome]}`),
+          ...files.flatMap(({ what, path, outcome, differences }) => [
+            `${path} (${what}): ${SAID[outcome]}`,
+            ...(differences.length === 0 ? [] : [`  ${differences.join('; ')}. ${EDIT[what]}`]),
+          ]),
           '',
           'Next:',
           ...next.map((line) => `  ${line}`),

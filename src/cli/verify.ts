@@ -6,9 +6,16 @@ import { findCopy, findSpare } from '../auth/spare-copy.ts';
 import { openCopy, type VerifiedCopy, verifyCopy } from '../copy/source.ts';
 import { counted, grouped } from '../counted.ts';
 import { ALERT_ADVICE } from '../health/alert-texts.ts';
-import { type ScrubResult, scrub } from '../log/scrub.ts';
-import { describeFindings, FINDING_KINDS, type FindingKind, ScrubFindings } from '../log/scrub-findings.ts';
-import { writeScrubRecord } from '../log/scrub-record.ts';
+import { scrub } from '../log/scrub.ts';
+import {
+  describeFindings,
+  FINDING_KINDS,
+  type FindingKind,
+  findingsOf,
+  ScrubFindings,
+  type ScrubResult,
+  writeScrubRecord,
+} from '../log/scrub-findings.ts';
 import { anyText, value } from '../operations/member.ts';
 import { failed, misconfigured } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
@@ -71,7 +78,7 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   const result = await scrub({ folder, between: () => nextTurn(), onProgress });
   // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
   writeScrubRecord(folder, result, Date.now());
-  const ofDatabase = result.findings.filter(({ kind }) => FINDING_KINDS[kind].of === 'database');
+  const ofDatabase = findingsOf(result, 'database');
   if (ofDatabase.length > 0) noteDamage(folder, `detections.db: ${describeFindings(ofDatabase)}`);
   const others = new ScrubFindings();
   checkAccess(folder, others);
@@ -136,7 +143,7 @@ const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
 };
 
 function intactText({ root }: DataFolder, entry: number | null): string {
-  return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log row by row, access.db and its spare copy are sound, and the secret is present.`;
+  return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log, access.db and its spare copy are sound, and the secret is present.`;
 }
 
 function damagedText({ root }: DataFolder, { findings, not_compared }: ScrubResult): string {

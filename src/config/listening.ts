@@ -1,10 +1,8 @@
 /** The addresses to listen on: who can reach them, and whether two of them conflict. No I/O. */
-import { isIPv4, isIPv6 } from 'node:net';
+import { isIPv4 } from 'node:net';
 import { NO_PROXY } from './format.ts';
 import type { Settings } from './schema.ts';
 
-const ALL = '::';
-const ALL_IPV4 = '0.0.0.0';
 const LOOPBACK = ['127.0.0.0/8', '::1'];
 
 /** Whether keys cross the network unencrypted. A trusted proxy is assumed to use TLS. */
@@ -21,14 +19,6 @@ export function trustedProxies({ host, trusted_proxies }: Settings['server']): s
   return trusted_proxies.filter((proxy) => proxy !== NO_PROXY);
 }
 
-/** Whether two servers with these hosts cannot listen on the same port. */
-export function isSamePlace(one: string, other: string): boolean {
-  const hosts = [one.toLowerCase(), other.toLowerCase()];
-  if (hosts[0] === hosts[1] || hosts.includes(ALL)) return true;
-  if (hosts.includes(ALL_IPV4)) return hosts.every((host) => !isIPv6(host));
-  return hosts.includes('localhost') && hosts.every(isLoopback);
-}
-
 /** Whether only this machine can reach it; a name other than localhost could be any address. */
 export function isLoopback(host: string): boolean {
   return (isIPv4(host) && host.startsWith('127.')) || ['::1', 'localhost'].includes(host.toLowerCase());
@@ -42,5 +32,4 @@ export function listeningUrl({ host, port, tls_certificate }: Settings['server']
   return `${scheme}://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
 }
 
-/** Advice if it cannot listen on an address. */
 export const OTHER_ADDRESS = 'Choose another address or port with --host and --port.';

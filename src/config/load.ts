@@ -31,7 +31,6 @@ export type ConfigSources = {
   env: Readonly<Record<string, string | undefined>>;
   /** `--config`; overrides the variable WIREWATCH_CONFIG */
   file: string | undefined;
-  /** absolute */
   dataFolder: string;
 };
 
@@ -214,7 +213,6 @@ export interface ExportSwitches {
   readonly exports: Readonly<Record<ExportName, { readonly enabled: boolean }>>;
 }
 
-/** The exports that are enabled. */
 export function enabledExports({ exports }: ExportSwitches): ReadonlySet<ExportName> {
   return new Set(EXPORT_NAMES.filter((name) => exports[name].enabled));
 }

@@ -19,14 +19,12 @@ export type Reading<Value> =
   | { readonly kind: 'read'; readonly value: Value }
   | { readonly kind: 'wrong'; readonly expected: string };
 
-/** Practically unlimited. */
 const DAILY_ROWS_MAX = 1_000_000_000_000;
 const ADDRESSES_MAX = 100;
 const KEY_SUBSCRIPTIONS_MAX = 1000;
 export const OVERLAP_DEFAULT_MS = 7 * DAY_MS;
 const OVERLAP_MS_MAX = 366 * DAY_MS;
 const UNITS: Readonly<Record<string, number>> = { d: DAY_MS, h: HOUR_MS, m: MINUTE_MS };
-/** Clears an optional value. */
 const NONE = 'none';
 const ACCOUNT_ID = /^[A-Za-z0-9._-]{1,64}$/;
 const NAME_CHARACTERS_MAX = 200;

@@ -33,7 +33,6 @@ export interface Preseed {
 const ENTRIES_MAX = 1000;
 
 export interface PreseedSource {
-  /** The configuration file, absolute. */
   readonly file: string;
   /** The parsed values of `accounts`, `subscriptions` and `keys`; absent if there are none. */
   readonly tables: Readonly<Partial<Record<PreseedTable, unknown>>>;
@@ -105,7 +104,6 @@ function wrongSource(entry: object): readonly [name: string, problem: string] | 
   ];
 }
 
-/** The key of an entry without problems. */
 function keyOf(entry: ValuesOf<typeof KEY> & Placed, { file, prefix: usual }: PreseedSource): ConfiguredKey {
   const { id = '', hash = Buffer.of(), secret_file, prefix = usual, ...terms } = entry;
   const { account: account_id, expires: expires_at, allow_address: allow_addresses, ...others } = terms;
@@ -133,7 +131,6 @@ function readPrefix(text: string): Reading<string> {
 }
 
 interface Placed {
-  /** In the configuration, for messages. */
   readonly place: string;
 }
 

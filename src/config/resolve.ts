@@ -5,7 +5,7 @@ import { misconfigured, type Refused } from '../refused.ts';
 import { formatMs, parseInstant } from '../time.ts';
 import { shapeProblem } from './export-settings.ts';
 import { normalBaseUrl } from './format.ts';
-import { isLoopback, isSamePlace, trustedProxies } from './listening.ts';
+import { isLoopback, trustedProxies } from './listening.ts';
 import type { RawValue } from './raw-value.ts';
 import type { Settings } from './schema.ts';
 
@@ -43,7 +43,6 @@ export function resolve(settings: Settings, raw: RawValues, dataFolder: string):
   if (shape !== null) throw refused(shape.setting, shape.problem, raw);
   const serverTls = tlsOf('server');
   const ownTls = tlsOf('admin');
-  requireDifferentPorts(server, admin, raw);
   const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
   const to = isBucket(copy.to) ? copy.to : pathOf('copy.to', copy.to);
   const data = path.resolve(dataFolder);
@@ -103,16 +102,6 @@ function adminTls(
   throw refused(
     'admin.host',
     `${host} can be reached from other machines, so the console there needs TLS. Set [admin] tls_certificate and tls_key (or those of [server]), or leave [admin] host at 127.0.0.1 and reach it through an SSH tunnel`,
-    raw,
-  );
-}
-
-/** Two servers cannot share one port. */
-function requireDifferentPorts(server: Settings['server'], admin: Settings['admin'], raw: RawValues): void {
-  if (admin.port === 0 || admin.port !== server.port || !isSamePlace(admin.host, server.host)) return;
-  throw refused(
-    raw.has('admin.port') ? 'admin.port' : 'server.port',
-    `[server] port and [admin] port are both ${admin.port}. Set [admin] port to a different one, such as 9464`,
     raw,
   );
 }

@@ -102,7 +102,7 @@ const Server = section({
   ),
   max_connections: connectionsSetting(
     1000,
-    'Maximum number of open connections, on each port. To accept a further one, the connection that has been idle longest is closed, then the oldest whose request is incomplete; if there is none, the new one is closed.',
+    'Maximum number of open connections, on each port. To accept a further one, the one that has waited longest for a complete request is closed; if there is none, the new one is closed.',
   ),
   max_connections_per_address: connectionsSetting(
     100,
@@ -291,7 +291,6 @@ export const SETTINGS_SCHEMA = section({
   admin: Admin,
 });
 
-/** All settings, in the names of the configuration file. */
 export type Settings = Static<typeof SETTINGS_SCHEMA>;
 
 /** The settings that are also flags of `serve`, `demo`, `check` and `setup`. */
@@ -302,25 +301,18 @@ export const FLAGS = [
   { option: 'baseUrl', flag: '--base-url', setting: 'server.base_url' },
 ] as const;
 
-/** Their texts as typed. */
 export type SettingFlags = Partial<Record<(typeof FLAGS)[number]['option'], string | undefined>>;
 
-/** One setting of the table, flat. */
 export type Setting = {
-  /** `server`, `exports.newswire`, … */
   section: string;
   name: string;
-  /** `server.port`, … */
   path: string;
-  /** `WIREWATCH_SERVER_PORT`, … */
   variable: string;
-  /** `--port`, or null */
   flag: string | null;
   description: string;
   schema: TSchema;
 };
 
-/** Every setting, in the order of the table. */
 export const SETTINGS: readonly Setting[] = listSettings(SETTINGS_SCHEMA, '');
 
 /** What a value must be, in plain English, to follow "expected". */

@@ -1,9 +1,9 @@
-/** Actions: button, form or confirmation, result. All of it is made from the table of operations (operations/forms.ts). */
+/** Actions: button, form or confirmation, result. All of it is made from the table of operations (operations/table.ts). */
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Action, Outcome, Question } from '../admin/console/api.ts';
-import type { OperationForm } from '../operations/forms.ts';
+import type { OperationForm } from '../operations/table.ts';
 import { commandWords } from './command-line.ts';
 import { clock, count, dayName, windowTime } from './format.ts';
 import { enteredIn, inputs, type Option, operationFields, type Texts } from './forms.ts';
@@ -16,11 +16,8 @@ export const FormsContext = createContext<ReadonlyMap<string, OperationForm>>(ne
 
 interface Asked {
   readonly action: Action;
-  /** Name of its subject, where the id alone says little. */
   readonly name?: string | undefined;
-  /** It is not shown beside its subject. */
   readonly isAlone?: boolean;
-  /** Values that the fields begin with. */
   readonly texts?: Texts;
   /** Values to choose from, by member, where the subject limits them. */
   readonly choices?: Readonly<Record<string, readonly Option[]>>;
@@ -172,7 +169,6 @@ function Made({ outcome, onClose }: { outcome: Outcome; onClose: () => void }): 
   </${Dialog}>`;
 }
 
-/** A key is shown only when it is made. */
 function keyIn({ value }: Outcome): string | null {
   const key = typeof value === 'object' && value !== null && 'key' in value ? value.key : null;
   return typeof key === 'string' ? key : null;
@@ -192,7 +188,6 @@ function textIn({ currentTarget }: Event): string {
   return currentTarget instanceof HTMLInputElement ? currentTarget.value : '';
 }
 
-/** The window that an action is about, and how many others. */
 function windowOf({ given }: Action): { export: string; ms: number; others: number } | null {
   const { export: of, start } = given;
   const [first, ...others] = Array.isArray(start) ? start : [start];
@@ -200,7 +195,6 @@ function windowOf({ given }: Action): { export: string; ms: number; others: numb
   return { export: of, ms: Date.parse(first), others: others.length };
 }
 
-/** The subject of an action, for its question. */
 function subjectOf(action: Action, name?: string): string {
   const window = windowOf(action);
   if (window !== null) {

@@ -22,7 +22,6 @@ interface Series {
   readonly fromMs: number;
   readonly stepMs: number;
   readonly values: readonly number[];
-  /** What all of them come to. */
   readonly summary: string;
   readonly text: (value: number) => string;
 }
@@ -31,7 +30,11 @@ export function Activity({ minutes }: { minutes: Overview['minutes'] }): VNode {
   const [days, setDays] = useState<(typeof SPANS)[number][0]>('1');
   const reading = useReading<Trends>(`/console/trends${queryOf({ days })}`, ['windows']);
   const curves = (trends: Trends) => {
-    const all = [...ofFiles(trends, days), ...(days === '1' ? ofMinutes(minutes) : [])];
+    const all = [
+      ...ofFiles(trends, days),
+      ...ofCustomers(trends, days),
+      ...(days === '1' ? ofMinutes(minutes) : []),
+    ];
     return html`<div class="curves">${all.map((one) => html`<${Curve} key=${one.title} ...${one} />`)}</div>`;
   };
   const aside = choice('Of the last', days, SPANS, setDays);
@@ -63,6 +66,17 @@ function ofFiles({ from, step_seconds, exports, enabled }: Trends, days: string)
   });
 }
 
+function ofCustomers({ from, step_seconds, customers }: Trends, days: string): Series[] {
+  return customers.map(({ name, rows }) => ({
+    fromMs: Date.parse(from),
+    stepMs: step_seconds * SECOND_MS,
+    title: `Rows for ${name}`,
+    values: rows,
+    summary: `${count(sum(rows))} new or changed in ${SPANS.find(([span]) => span === days)?.[1]}`,
+    text: (value) => count(value, 'row'),
+  }));
+}
+
 /** Counts by the minute, kept for a day: their name, the title, and their unit in the plural. */
 const COUNTS = [
   ['rows_ingested', 'Rows read from exports', 'rows'],
@@ -70,7 +84,6 @@ const COUNTS = [
   ['requests', 'Requests', 'requests'],
   ['refused', 'Refused requests', 'refused requests'],
 ] as const;
-/** Minutes in a step. */
 const STEP = 5;
 
 function ofMinutes(minutes: Overview['minutes']): Series[] {
@@ -96,17 +109,10 @@ const LABELS = 4;
 
 /** A curve, with the same numbers as a table. */
 function Curve({ title, fromMs, stepMs, values, summary, text }: Series): VNode {
-  const [at, setAt] = useState<number | null>(null);
   const most = Math.max(...values, 0);
   const last = Math.max(1, values.length - 1);
   const time = (x: number) => timeText(fromMs + x * stepMs, stepMs);
   const points = values.map((value, x) => `${x} ${HEIGHT - (value / (most || 1)) * (HEIGHT - 4)}`).join('L');
-  const shown = at === null ? summary : `${time(at)} to ${time(at + 1)} UTC: ${text(values[at] ?? 0)}`;
-  const move = (event: PointerEvent) => {
-    if (!(event.currentTarget instanceof Element)) return;
-    const { left, width } = event.currentTarget.getBoundingClientRect();
-    setAt(Math.min(last, Math.max(0, Math.round(((event.clientX - left) / width) * last))));
-  };
   // A row for each hour at least.
   const size = Math.max(1, Math.round(HOUR_MS / stepMs));
   const rows = chunks(values, size).map((part, row) => [time(row * size), sum(part) / part.length] as const);
@@ -120,12 +126,11 @@ function Curve({ title, fromMs, stepMs, values, summary, text }: Series): VNode 
     (_, part) => html`<span>${time(Math.round((last * part) / LABELS))}</span>`,
   );
   return html`<figure>
-    <figcaption class="row"><h3>${title}</h3>${soft(shown)}</figcaption>
+    <figcaption class="row"><h3>${title}</h3>${soft(summary)}</figcaption>
     <svg class="curve" viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none"
-      role="img" aria-label=${`${title}: ${shown}`} onPointerMove=${move} onPointerLeave=${() => setAt(null)}>
+      role="img" aria-label=${`${title}: ${summary}`}>
       <path fill="var(--tint)" d=${`M0 ${HEIGHT}L${points}L${last} ${HEIGHT}`} />
       <path fill="none" stroke="var(--accent)" stroke-width="1.5" d=${`M${points}`} vector-effect="non-scaling-stroke" />
-      ${at !== null && html`<path stroke="var(--soft)" d=${`M${at} 0V${HEIGHT}`} vector-effect="non-scaling-stroke" />`}
     </svg>
     <div class="row axis" aria-hidden="true">${labels}<span>now</span></div>
     <details><summary>As a table</summary>${numbers}</details>

@@ -15,17 +15,15 @@ import { Manual } from './manual.ts';
 import { missingIn, Overview } from './overview.ts';
 import { code, failed, Heading } from './parts.ts';
 import { linkTo, type Route, useRoute } from './route.ts';
-import { Failure, keepSecret, type Reading, SESSION, send, useReading, useStream } from './server.ts';
+import { Failure, keepSecret, type Reading, SESSION, send, useChanges, useReading } from './server.ts';
 import { Windows } from './windows.ts';
 
 interface View {
   readonly title: string;
   readonly show: (props: { readonly route: Route; readonly overview: Reading<OverviewAnswer> }) => VNode;
-  /** How many of its items need attention. */
   readonly badge?: (overview: OverviewAnswer) => number;
 }
 
-/** By their name in the address, in their order. */
 const VIEWS: Readonly<Record<string, View>> = {
   overview: { title: 'Overview', show: Overview, badge: ({ alerts }) => alerts.length },
   windows: { title: 'Windows', show: Windows, badge: ({ exports }) => missingIn(exports) },
@@ -38,7 +36,7 @@ const VIEWS: Readonly<Record<string, View>> = {
 };
 
 function App({ refused }: { refused: string | null }): VNode {
-  const { pages, failure } = useReading<Session>(SESSION, ['session', 'end']);
+  const { pages, failure } = useReading<Session>(SESSION, ['session']);
   const [data] = pages;
   if (data !== undefined && failure?.status !== 401) return html`<${Console} session=${data} />`;
   const ended = data === undefined ? null : 'The session has ended.';
@@ -57,7 +55,7 @@ function App({ refused }: { refused: string | null }): VNode {
 
 function Console({ session }: { session: Session }): VNode {
   const route = useRoute();
-  const connected = useStream();
+  const connected = useChanges();
   const overview = useReading<OverviewAnswer>('/console/overview', ['overview']);
   const operations = useReading<Operations>('/console/operations').pages[0]?.operations;
   const forms = useMemo(() => new Map(operations?.map((form) => [form.name, form])), [operations]);

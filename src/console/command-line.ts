@@ -1,5 +1,5 @@
 /** The command that does the same as a form, for `/bin/sh`. Pure. */
-import type { OperationForm } from '../operations/forms.ts';
+import type { OperationForm } from '../operations/table.ts';
 
 /** @param given members, as JSON or as they were typed @returns its words, each option together with its value */
 export function commandWords(form: OperationForm, given: Readonly<Record<string, unknown>>): string[] {

@@ -74,7 +74,6 @@ function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
   );
 }
 
-/** The rights to a subscription that a key can have. */
 function rightOptions({ id, content_types: types }: Subscription): Option[] {
   const one = types.length > 1 ? types.map((type): Option => [`${id}:${type}`, `${id}, ${type} only`]) : [];
   return [[`${id}`, `${id}, every content type`], ...one];

@@ -8,16 +8,11 @@ import { DAY_MS, utcDay } from '../time.ts';
 import { count, shown } from './format.ts';
 import { choices, type Field, type Filters, filters, valuesOf } from './forms.ts';
 import { bar, foreign, outside, when } from './inline.ts';
-import { choice, code, type Facts, facts, failed, Heading, panel, read, table } from './parts.ts';
-import { hasPhoto, Photo } from './photo.ts';
+import { choice, type Facts, facts, failed, Heading, panel, read, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { type Reading, serverNow, useReading } from './server.ts';
 
 const BANDS = choices('any', ['off', 'low', 'medium', 'high', 'max']);
-const PRINT = choices('any', [
-  ['true', 'only'],
-  ['false', 'none'],
-]);
 const FIELDS: readonly Field[] = [
   { name: 'subscription_id', label: 'Subscription', hint: '7001' },
   { name: 'content_type', label: 'Type', options: choices(CONTENT_TYPES.join(' and '), CONTENT_TYPES) },
@@ -25,14 +20,6 @@ const FIELDS: readonly Field[] = [
   { name: 'publisher_id', label: 'Publisher id' },
   { name: 'min_band', label: 'Band at least', options: BANDS },
   { name: 'min_score', label: 'Score at least', type: 'number' },
-];
-const MORE: readonly Field[] = [
-  { name: 'article_id', label: 'Article id' },
-  { name: 'source_id', label: 'Source id' },
-  { name: 'exclude_domain', label: 'Not of domain' },
-  { name: 'exclude_publisher_id', label: 'Not of publisher id' },
-  { name: 'band', label: 'Bands', hint: 'high,max' },
-  { name: 'print', label: 'Print titles', options: PRINT },
 ];
 const MODES = [
   ['live', 'Live'],
@@ -43,7 +30,7 @@ const DETECTION_ID = /^[ti]\.\d+\.\d+\.\d+$/;
 export function Detections({ route }: { route: Route }): VNode {
   if (route.name !== '') return html`<${One} id=${route.name} />`;
   const mode = route.parameters.get('mode') === 'search' ? 'search' : 'live';
-  const own = { route, fields: FIELDS, more: MORE };
+  const own = { route, fields: FIELDS };
   const choose = (chosen: string) => go(linkTo('detections', { ...valuesOf(own), mode: chosen }));
   return html`<div class="row bar">${choice('Which', mode, MODES, choose)}<${ById} /></div>
     <${mode === 'search' ? Search : Live} ...${own} />`;
@@ -65,16 +52,9 @@ function ById(): VNode {
     ${isWrong && failed('Expected an id such as t.7001.12.345.')}</form>`;
 }
 
-const SHOWN_MAX = 200;
-
-/** Adds newer rows on top of those that were read before. */
-export function onTop(newer: DetectionsPage, { detections, curl }: DetectionsPage): DetectionsPage {
-  return { ...newer, detections: [...newer.detections, ...detections].slice(0, SHOWN_MAX), curl };
-}
-
 function Live(of: Filters): VNode {
   const path = `/console/detections/live${queryOf(valuesOf(of))}`;
-  const reading = useReading<DetectionsPage>(path, ['detections'], onTop);
+  const reading = useReading<DetectionsPage>(path, ['detections']);
   const [held, setHeld] = useState<DetectionsPage | null>(null);
   useEffect(() => setHeld(null), [path]);
   const onHold = () => setHeld(held === null ? (reading.pages[0] ?? null) : null);
@@ -82,28 +62,31 @@ function Live(of: Filters): VNode {
   const hold = html`<button type="button" aria-pressed=${held !== null} onClick=${onHold}>${label}</button>`;
   const rows = (page: DetectionsPage) => {
     const [first] = held?.detections ?? [];
-    const waiting = first === undefined ? page.detections.length : page.detections.indexOf(first);
-    const newer = waiting < 0 ? `More than ${SHOWN_MAX} newer versions` : count(waiting, 'newer version');
+    const waiting =
+      first === undefined
+        ? page.detections.length
+        : page.detections.findIndex((one) => one.id === first.id && one.version === first.version);
+    const all = page.detections.length;
+    const newer = waiting < 0 ? `At least ${count(all, 'newer version')}` : count(waiting, 'newer version');
     const live = 'In the order of delivery, the newest first. New versions appear on top.';
     return html`<p class="soft live-note">${held === null ? live : `Held. ${newer} waiting.`}</p>
-      ${detectionRows((held ?? page).detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}
-      ${call(page.curl)}`;
+      ${detectionRows((held ?? page).detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}`;
   };
   return panel('Live stream', [filters(of), read(reading, rows)], { help: 'change-stream', aside: hold });
 }
 
-function Search({ route, fields, more }: Filters): VNode {
+function Search({ route, fields }: Filters): VNode {
   const to = utcDay(serverNow() + DAY_MS);
   const period: readonly Field[] = [
     { name: 'from', label: 'First detected from', type: 'date', value: utcDay(serverNow() - 7 * DAY_MS) },
     { name: 'to', label: 'First detected before', type: 'date', value: to },
   ];
   const words: Field = { name: 'words', label: 'Headline, publisher, domain or id', hint: 'part of it' };
-  const of = { route, fields: [words, ...period, ...fields], more: more ?? [], kept: { mode: 'search' } };
+  const of = { route, fields: [words, ...period, ...fields], kept: { mode: 'search' } };
   const reading = useReading<DetectionsPage>(`/console/detections/search${queryOf(valuesOf(of))}`);
   const rows = (first: DetectionsPage, pages: readonly DetectionsPage[]) => {
     const all = pages.flatMap(({ detections }) => detections);
-    const { next, searched_to, curl } = pages.at(-1) ?? first;
+    const { next, searched_to } = pages.at(-1) ?? first;
     const back = (searched_to ?? to).slice(0, 10);
     const isGoing = next !== null && all.length < FOUND_ENOUGH;
     const soFar = isGoing
@@ -112,8 +95,7 @@ function Search({ route, fields, more }: Filters): VNode {
     const reached = next === null ? 'The period was searched to its end.' : soFar;
     return html`<${Continued} reading=${reading} isWanted=${isGoing} />
       <p class="soft live-note" role="status">${count(all.length, 'detection')}. ${reached}</p>
-      ${detectionRows(all, 'Detections found', 'None so far.')}
-      ${call(curl)}`;
+      ${detectionRows(all, 'Detections found', 'None so far.')}`;
   };
   return panel('Search', [filters(of, 'Search'), read(reading, rows, 'Continue the search')], {
     help: 'periods',
@@ -130,11 +112,6 @@ function Continued({ reading, isWanted }: { reading: Reading<DetectionsPage>; is
     if (isWanted && !isReading && failure === undefined) reading.older?.();
   }, [pages, isReading]);
   return null;
-}
-
-/** The same call of the API. */
-function call(curl: string): VNode {
-  return html`<details class="call"><summary>The same by the API</summary>${code(curl, 'the call')}</details>`;
 }
 
 export function detectionRows(rows: readonly DetectionEntry[], label: string, empty: string): VNode {
@@ -185,8 +162,7 @@ function One({ id }: { id: string }): VNode {
   return html`<p class="back"><a href=${linkTo('detections')}>Detections</a></p>
     <${Heading} about=${id}>${data === undefined ? id : foreign(titleOf(data.current))}</${Heading}>
     ${data !== undefined && panel('What was found', [pictures(data.current), facts(found(data))])}
-    ${panel('Versions, the newest first', read(reading, versions, 'Search for older versions'))}
-    ${data !== undefined && panel('The same by the API', code(data.curl, 'the call'), { help: 'change-stream' })}`;
+    ${panel('Versions, the newest first', read(reading, versions, 'Search for older versions'))}`;
 }
 
 function pictures(of: DetectionEntry): VNode | null {
@@ -218,37 +194,29 @@ function addresses(of: readonly (readonly [string, unknown])[]): Facts {
 
 type Version = DetectionDetail['versions'][number];
 
-const SIDE_BY_SIDE = 4;
-
 function Versions({ of }: { of: readonly Version[] }): VNode {
-  const [isAll, setIsAll] = useState(false);
   const [isChanges, setIsChanges] = useState(false);
-  const columns = isAll ? of : of.slice(0, SIDE_BY_SIDE);
-  const changes = new Set(columns.flatMap(({ changed }) => changed));
-  const paths = isChanges ? changes : new Set(columns.flatMap(({ detection }) => pathsOf(detection)));
+  const changes = new Set(of.flatMap(({ changed }) => changed));
+  const paths = isChanges ? changes : new Set(of.flatMap(({ detection }) => pathsOf(detection)));
   for (const name of ['event', 'version']) paths.delete(name);
   const head = ({ version, at, changed }: Version) =>
     html`<th scope="col">Version ${count(version)}<br />
       ${at === null ? 'just delivered' : html`delivered ${when(at)}`}<br />
       ${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`;
   const row = (path: string) => {
-    const cells = columns.map(({ detection, changed, version }) => {
+    const cells = of.map(({ detection, changed, version }) => {
       const isChanged = changed.includes(path);
       const told = isChanged && html`<span class="hidden">changed: </span>`;
       return html`<td class=${isChanged && 'changed'} data-title=${`Version ${count(version)}`}>${told}${foreign(textAt(detection, path))}</td>`;
     });
     return html`<tr key=${path}><th scope="row" class="mono">${path}</th>${cells}</tr>`;
   };
-  const showAll = html`<button type="button" class="more" onClick=${() => setIsAll(true)}>
-    Show all ${count(of.length)} versions
-  </button> `;
   const onlyChanges = html`<label class="check"><input type="checkbox" checked=${isChanges} onChange=${() => setIsChanges(!isChanges)} />Changes only</label>`;
   return html`${changes.size > 0 && onlyChanges}
     <div class="scroll" tabindex="0" role="region" aria-label="Versions side by side"><table class="versions">
-      <thead><tr><th scope="col">Field</th>${columns.map(head)}</tr></thead>
+      <thead><tr><th scope="col">Field</th>${of.map(head)}</tr></thead>
       <tbody>${[...paths].map(row)}</tbody>
-    </table></div>
-    ${of.length > columns.length && showAll}`;
+    </table></div>`;
 }
 
 /** The dotted path of every value, as the API names fields. */
@@ -261,4 +229,26 @@ function textAt(detection: DetectionEntry, path: string): string {
   const value = path.split('.').reduce<unknown>((of, name) => Object(of)[name], detection);
   if (value === undefined) return '';
   return typeof value === 'string' ? value : shown(value);
+}
+
+/** The part of a signed address that the console's own server answers, too. */
+const SIGNED = /\/photos\/\d+\?signature=[\w-]+$/;
+
+/** Whether a detection is of a picture, of whatever type. */
+function hasPhoto({ source }: DetectionEntry): boolean {
+  return 'image_url' in source;
+}
+
+/**
+ * The agency's own picture, from its photo folder. Nothing is loaded from other servers: those would learn who looks.
+ * @param look small in a list, large where it is the subject
+ */
+function Photo({ of, look }: { of: DetectionEntry; look: 'small' | 'large' }): VNode {
+  const [isGone, setIsGone] = useState(false);
+  const { image_url, id } = of.source;
+  const [path] = SIGNED.exec(typeof image_url === 'string' ? image_url : '') ?? [];
+  if (path === undefined || isGone)
+    return html`<span class=${`photo none ${look}`} role="img" aria-label="No picture in the photo folder">${look === 'large' && 'No picture in the photo folder'}</span>`;
+  return html`<img class=${`photo ${look}`} src=${path} alt=${look === 'large' ? `Photo ${id ?? ''}` : ''}
+    loading="lazy" onError=${() => setIsGone(true)} />`;
 }

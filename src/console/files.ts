@@ -20,12 +20,11 @@ const OUTCOMES: Readonly<Record<FileOutcome, readonly [MarkName, string]>> = {
   refused: ['warning', 'refused'],
 };
 
-export function outcome(of: FileOutcome): VNode {
+function outcome(of: FileOutcome): VNode {
   return state(...OUTCOMES[of]);
 }
 
-/** Those that were not applied. */
-export const NOT_APPLIED = 'failed,refused';
+const NOT_APPLIED = 'failed,refused';
 
 export function Files({ route }: { route: Route }): VNode {
   const [opened, setOpened] = useState<number | null>(null);
@@ -71,7 +70,6 @@ function windowOf({ export: of, window_start, label }: FileEntry): Children {
   return label === null ? '–' : `backfill ${label}`;
 }
 
-/** A link to a window, by its time. */
 export function windowLink(of: ExportName, start: string): VNode {
   const href = linkTo('windows', { export: of, window: start });
   return html`<a href=${href}>${windowTime(Date.parse(start))}</a>`;
@@ -85,7 +83,6 @@ function rowsText(report: FileReport): string {
   return [count(report.rows, 'row'), parts.join(', ')].filter(Boolean).join(': ');
 }
 
-/** What was left out, and why. */
 function leftOut(report: FileReport): string[] {
   const {
     bad_rows = 0,
@@ -108,7 +105,6 @@ function leftOut(report: FileReport): string[] {
   ].filter(Boolean);
 }
 
-/** Everything known about a file. */
 export function fileStory(file: FileEntry): VNode {
   const { report, finished_at, destination } = file;
   const finished = finished_at !== null && html`, finished ${when(finished_at)} UTC`;

@@ -64,15 +64,3 @@ export function shown(value: unknown): string {
   const text = value === undefined ? '(absent)' : (JSON.stringify(value) ?? '');
   return text.length > VALUE_MAX ? `${text.slice(0, VALUE_MAX)}…` : text;
 }
-
-/** Names of the loopback interface, as in the hosts files of Linux; a dot at the end changes nothing. */
-const OWN_NAME = /(^|\.)localhost\.?$|^localhost\.localdomain\.?$|^ip6-(localhost|loopback)\.?$/;
-/** As the URL parser writes them, in whatever form they were: 127.0.0.0/8 and 0.0.0.0/8, ::1 and ::, IPv4 within IPv6. */
-const OWN_ADDRESS = /^(127|0)\.[\d.]+$|^\[::1?\]$|^\[::(ffff:)?(7f[\da-f]{2}|0):[\da-f]{1,4}\]$/;
-
-/** Whether an address leads to the reader's own machine, where any user may serve pages; also if it is none. */
-export function isThisMachine(href: string): boolean {
-  if (!URL.canParse(href)) return true;
-  const { hostname } = new URL(href);
-  return OWN_NAME.test(hostname) || OWN_ADDRESS.test(hostname);
-}

@@ -2,7 +2,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { FormMember, OperationForm } from '../operations/forms.ts';
+import type { FormMember, OperationForm } from '../operations/table.ts';
 import type { Children } from './inline.ts';
 import { type Column, panel, read, type TableOptions, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
@@ -10,7 +10,6 @@ import { useReading } from './server.ts';
 
 export type Option = readonly [value: string, text: string];
 
-/** A field of a form. */
 export interface Field {
   readonly name: string;
   readonly label: string;
@@ -158,14 +157,12 @@ function memberValue(texts: readonly string[], type: Field['type'], member: Form
 export interface Filters {
   readonly route: Route;
   readonly fields: readonly Field[];
-  /** Fields that are seldom needed. */
-  readonly more?: readonly Field[];
   /** Parameters that no filter changes. */
   readonly kept?: Readonly<Record<string, string>>;
 }
 
 /** A selection filters at once, text with Enter or when the field loses the focus. */
-export function filters({ route, fields, more = [], kept }: Filters, submit = 'Filter'): VNode {
+export function filters({ route, fields, kept }: Filters, submit = 'Filter'): VNode {
   const onEvent = (event: Event) => {
     event.preventDefault();
     if (!(event.currentTarget instanceof HTMLFormElement)) return;
@@ -173,25 +170,13 @@ export function filters({ route, fields, more = [], kept }: Filters, submit = 'F
     const values = [...form].map(([name, value]) => [name, `${value}`.trim()]);
     go(linkTo(route.view, { ...Object.fromEntries(values), ...kept }), true);
   };
-  const { parameters } = route;
-  const seldom = html`<details open=${more.some(({ name }) => parameters.has(name))}>
-    <summary>More filters</summary><div class="row fields">${inputs(more, parameters)}</div>
-  </details>`;
   return html`<form role="search" onSubmit=${onEvent} onChange=${onEvent}>
-    <div class="row fields">${inputs(fields, parameters)}<button>${submit}</button></div>
-    ${more.length > 0 && seldom}
+    <div class="row fields">${inputs(fields, route.parameters)}<button>${submit}</button></div>
   </form>`;
 }
 
-/** The filters in the address, for a query. */
-export function valuesOf({
-  route: { parameters },
-  fields,
-  more = [],
-}: Filters): Record<string, string | null> {
-  return Object.fromEntries(
-    [...fields, ...more].map(({ name, value = null }) => [name, parameters.get(name) ?? value]),
-  );
+export function valuesOf({ route: { parameters }, fields }: Filters): Record<string, string | null> {
+  return Object.fromEntries(fields.map(({ name, value = null }) => [name, parameters.get(name) ?? value]));
 }
 
 interface ListOptions<Page, Row> extends Filters, Omit<TableOptions<Row>, 'rows'> {
@@ -203,7 +188,6 @@ interface ListOptions<Page, Row> extends Filters, Omit<TableOptions<Row>, 'rows'
   readonly rowsOf: (page: Page) => readonly Row[];
 }
 
-/** A panel with filters, and the rows that match. */
 export function useList<Page extends object, Row>(of: ListOptions<Page, Row>): VNode {
   const reading = useReading<Page>(of.path + queryOf(valuesOf(of)), of.topics);
   const rows = (_: Page, pages: readonly Page[]) =>

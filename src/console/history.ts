@@ -1,39 +1,20 @@
-/** The audit trail, and the log of operations on detections. */
+/** The audit trail. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { AuditedChange, AuditPage, OperationsPage } from '../admin/console/api.ts';
+import type { AuditedChange, AuditPage } from '../admin/console/api.ts';
 import { actorText } from '../auth/actor.ts';
-import { choices, PERIOD, useList } from './forms.ts';
-import { foreign, members, soft, value, when } from './inline.ts';
-import { choice } from './parts.ts';
-import { go, linkTo, type Route } from './route.ts';
-
-const SUBJECTS = ['installation', 'account', 'subscription', 'key', 'ingest', 'operation', 'console', 'log'];
-const LISTS = [
-  ['audit', 'Audit trail'],
-  ['detections', 'Log of operations'],
-] as const;
+import { PERIOD, useList } from './forms.ts';
+import { foreign, soft, value, when } from './inline.ts';
+import type { Route } from './route.ts';
 
 export function History({ route }: { route: Route }): VNode {
-  const isLog = route.parameters.get('of') === 'detections';
-  const choose = (of: string) => go(linkTo('history', { of }));
-  return html`<div class="row bar">${choice('Of what', isLog ? 'detections' : 'audit', LISTS, choose)}</div>
-    <${isLog ? Operations : AuditTrail} route=${route} />`;
-}
-
-function AuditTrail({ route }: { route: Route }): VNode {
   return useList<AuditPage, AuditedChange>({
     label: 'Audit trail',
     help: 'operations',
     path: '/console/history/audit',
     topics: ['customers', 'jobs'],
     route,
-    fields: [
-      ...PERIOD,
-      { name: 'actor', label: 'By' },
-      { name: 'subject', label: 'What', options: choices('anything', SUBJECTS) },
-      { name: 'id', label: 'Id' },
-    ],
+    fields: [...PERIOD, { name: 'words', label: 'Contains' }],
     rowsOf: ({ entries }) => entries,
     columns: [
       ['Time (UTC)', ({ at }) => when(at)],
@@ -53,24 +34,4 @@ function actor({ kind, command, ...by }: AuditedChange): VNode {
 
 function change([name, { from, to }]: [string, AuditedChange['members'][string]]): VNode {
   return html`<div>${soft(name)} ${from !== undefined && from !== null && html`${value(from)} → `}${value(to)}</div>`;
-}
-
-function Operations({ route }: { route: Route }): VNode {
-  return useList<OperationsPage, OperationsPage['entries'][number]>({
-    label: 'Log of operations',
-    help: 'log-format',
-    path: '/console/history/operations',
-    route,
-    fields: [...PERIOD, { name: 'kind', label: 'Kind' }],
-    kept: { of: 'detections' },
-    rowsOf: ({ entries }) => entries,
-    columns: [
-      ['Time (UTC)', ({ at }) => when(at)],
-      ['Entry', ({ entry }) => `${entry}`, 'number'],
-      ['Kind', ({ kind }) => kind],
-      ['Of', ({ operation }) => members(operation), 'wide'],
-    ],
-    key: ({ entry }) => entry,
-    empty: 'Nothing.',
-  });
 }

@@ -1,7 +1,7 @@
 /** What is shown within a line: states, times, and content of an export, which is always inserted as text. */
 import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
-import { instant, isThisMachine, shown, span } from './format.ts';
+import { instant, shown, span } from './format.ts';
 import { useNow } from './server.ts';
 
 export type Children = ComponentChildren;
@@ -23,7 +23,6 @@ export function mark(name: MarkName): VNode {
   return html`<svg class="mark" viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path fill=${fill} d=${SHAPES[name]} /></svg>`;
 }
 
-/** The shape of a state, with its text. */
 export function state(name: MarkName, text: Children): VNode {
   return html`<span class="state">${mark(name)}${text}</span>`;
 }
@@ -32,7 +31,6 @@ export function soft(text: Children): VNode {
   return html`<span class="soft">${text}</span>`;
 }
 
-/** A number as a bar beside its text. */
 export function bar(value: number, most: number, text: string): VNode {
   return html`<span class="bar-text">
     <meter min="0" max=${Math.max(1, most)} value=${Math.min(value, most)} aria-hidden="true"></meter>${text}
@@ -56,10 +54,10 @@ export function when(at: string): VNode {
   return html`<time datetime=${at}>${instant(Date.parse(at))}</time>`;
 }
 
-/** An address from an export: a link if it is http(s) to another machine, else text. The link sends no referrer. */
+/** An address from an export: a link if it is http(s), else text. The link sends no referrer. */
 export function outside(href: string | null, otherwise = ''): VNode {
   const text = foreign(href ?? otherwise);
-  if (href === null || !/^https?:\/\//i.test(href) || isThisMachine(href)) return text;
+  if (href === null || !/^https?:\/\//i.test(href)) return text;
   return html`<a href=${href} target="_blank" rel="noreferrer noopener">${text}</a>`;
 }
 
@@ -71,12 +69,10 @@ export function foreign(text: string | null | undefined, look?: 'mono' | 'soft' 
   return html`<bdi class=${look}>${(text ?? '').replace(TURNING, '\ufffd')}</bdi>`;
 }
 
-/** A value from outside, as JSON. */
 export function value(of: unknown): VNode {
   return foreign(shown(of), 'mono');
 }
 
-/** Names with values from outside. */
 export function members(of: Readonly<Record<string, unknown>>): VNode[] {
   return Object.entries(of).map(([name, one]) => html`<span>${soft(name)} ${value(one)}</span> `);
 }

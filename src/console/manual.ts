@@ -53,7 +53,6 @@ function Text({ of, section }: { of: ManualTopic; section: string | null }): VNo
   useEffect(() => {
     if (own.current === null) return;
     own.current.innerHTML = of.html;
-    // The page has one already.
     own.current.querySelector('h1')?.remove();
     for (const wide of own.current.querySelectorAll('pre, .wide')) wide.setAttribute('tabindex', '0');
     for (const link of own.current.querySelectorAll('a[href^="http"]')) {

@@ -3,7 +3,6 @@ import type { AccountEntry, Action, AlertDocument, KeyEntry, OpenWindow } from '
 
 const ALERT_ACTIONS = 3;
 
-/** What resolves an alert whatever it is about. */
 const RESOLVES: Readonly<Partial<Record<AlertDocument['name'], string>>> = {
   'rows skipped': 'ingest replay',
   'copy behind': 'backup',
@@ -17,15 +16,9 @@ export function alertActions(
 ): Action[] {
   const operation = RESOLVES[name];
   if (operation !== undefined) return [{ operation, given: {} }];
-  const own = open.filter((one) => detail.includes(`${one.export}: `));
-  if (name === 'missing windows') {
-    const newest = own.find(({ letter }) => letter === 'm');
-    const given = newest && { export: newest.export, start: newest.window_end };
-    return given === undefined ? [] : [{ operation: 'window expect', given }];
-  }
   if (name !== 'failed windows' && name !== 'held windows') return [];
-  const windows = own.filter(({ held }) => held || name === 'failed windows');
-  return windows
+  return open
+    .filter((one) => detail.includes(`${one.export}: `) && (one.held || name === 'failed windows'))
     .flatMap((one) => one.actions)
     .slice(0, ALERT_ACTIONS)
     .reverse();

@@ -13,29 +13,26 @@ import type {
   WindowMap,
 } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { firstErrorText } from '../exports/error-groups.ts';
 import { WINDOW_MS } from '../time.ts';
 import { actionButton, actions } from './action.ts';
 import { Activity } from './activity.ts';
 import { following } from './customers.ts';
-import { detectionRows, onTop, titleOf } from './detections.ts';
-import { NOT_APPLIED, outcome } from './files.ts';
+import { detectionRows, titleOf } from './detections.ts';
 import { bytes, clock, count, span, sum } from './format.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state } from './inline.ts';
 import { alertActions } from './offers.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
-import { cellsOf, drawn } from './window-map.ts';
+import { cellsOf } from './window-map.ts';
 
 const NEWEST = 6;
 const FOLLOWERS = 5;
-const FILES = 5;
 
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
   const customers = useReading<Customers>('/console/customers', ['customers']);
-  const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections'], onTop);
+  const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
   const week = useReading<Trends>('/console/trends?days=7', ['windows']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
@@ -45,10 +42,9 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
       ${tiles(answer, windows, customers.pages[0], live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer, windows.pages[0]?.open ?? [])}
-        ${panel('Exports', known(answer, exportsOf(answer, windows.pages[0])), { help: 'export-format', aside: all('windows', 'All windows') })}
+        ${panel('Exports', known(answer, exportsOf(answer)), { help: 'export-format', aside: all('windows', 'All windows') })}
         ${panel('Followers', known(answer, read(customers, followers)), { help: 'change-stream', aside: all('customers', 'All customers') })}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
-        ${answer.not_applied.length > 0 && notApplied(answer)}
         <${Activity} minutes=${answer.minutes} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
         ${panel('System', facts(system(answer, week.pages[0])), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
@@ -65,7 +61,6 @@ function all(view: string, text: string): VNode {
   return html`<a href=${linkTo(view)}>${text}</a>`;
 }
 
-/** Windows without data, of both exports or of one. */
 export function missingIn(exports: Answer['exports'], names: readonly ExportName[] = EXPORT_NAMES): number {
   return sum(names.flatMap((name) => Object.values(exports[name].not_read)));
 }
@@ -104,15 +99,6 @@ function known({ database: { unreadable } }: Answer, children: Children): Childr
   return unreadable === null ? children : html`<p class="empty">Not known. ${UNREADABLE}.</p>`;
 }
 
-/** Windows without data, and those that are due and not there yet; empty if there are none. */
-function gapsText(open: number, overdue: number): string {
-  const parts = [
-    open > 0 && `${count(open, 'window')} without data`,
-    overdue > 0 && `${open > 0 ? count(overdue) : count(overdue, 'window')} overdue`,
-  ];
-  return parts.filter(Boolean).join(', ');
-}
-
 /** Windows that are due since the newest finished one: {@link missingIn} counts those before it. */
 function overdueIn(map: WindowMap, exports: Answer['exports']): number {
   const overdue = (name: ExportName) => {
@@ -129,8 +115,12 @@ const NOBODY_BEHIND: Shown = ['done', 'Nobody is behind'];
 
 function missing({ exports }: Answer, { pages: [map], failure }: Reading<WindowMap>): Shown {
   if (map === undefined) return failure === undefined ? ['abandoned', 'Reading …'] : NOT_KNOWN;
-  const text = gapsText(missingIn(exports), overdueIn(map, exports));
-  return text === '' ? ['done', 'Nothing is missing'] : ['missing', text];
+  const [open, overdue] = [missingIn(exports), overdueIn(map, exports)];
+  const parts = [
+    open > 0 && `${count(open, 'window')} without data`,
+    overdue > 0 && `${open > 0 ? count(overdue) : count(overdue, 'window')} overdue`,
+  ].filter(Boolean);
+  return parts.length === 0 ? ['done', 'Nothing is missing'] : ['missing', parts.join(', ')];
 }
 
 /** `1 failed, 2 missing`; empty if every window was read. */
@@ -139,7 +129,6 @@ function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string
   return reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
 }
 
-/** The four answers, each a link to more. */
 function tiles(
   of: Answer,
   windows: Reading<WindowMap>,
@@ -188,7 +177,6 @@ function tiles(
   </div>`;
 }
 
-/** On this page. */
 const ALERTS = '#alerts';
 
 type Answered = readonly [answer: Children, more: Children];
@@ -219,13 +207,13 @@ function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
   return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(one), { help: 'alerts' })}</div>`;
 }
 
-function exportsOf({ exports }: Answer, map: WindowMap | undefined): VNode[] {
+function exportsOf({ exports }: Answer): VNode[] {
   return EXPORT_NAMES.map(
-    (name) => html`<div class="export"><h3>${name}</h3>${exportLines(name, exports, map)}</div>`,
+    (name) => html`<div class="export"><h3>${name}</h3>${exportLines(name, exports)}</div>`,
   );
 }
 
-function exportLines(name: ExportName, exports: Answer['exports'], map: WindowMap | undefined): VNode {
+function exportLines(name: ExportName, exports: Answer['exports']): VNode {
   const { enabled, newest_done: newest, newest_late_seconds: late, not_read } = exports[name];
   if (!enabled) return html`<p class="soft">Switched off in the settings.</p>`;
   const open = missingIn(exports, [name]);
@@ -234,33 +222,13 @@ function exportLines(name: ExportName, exports: Answer['exports'], map: WindowMa
   const missing = html`<a href=${href}>${count(open, 'window')} before it without data</a>: ${why}`;
   return html`<p>${newest === null ? 'No window has been read yet.' : newestRead(newest)}</p>
     <p>${open === 0 ? state('done', 'Nothing missing before it') : state('missing', missing)}</p>
-    ${late !== null && html`<p class="soft">Read ${span(late * 1000)} after it ended</p>`}
-    ${map !== undefined && strip(map, name, href)}`;
+    ${late !== null && html`<p class="soft">Read ${span(late * 1000)} after it ended</p>`}`;
 }
 
-/** @param end the end of the newest window */
 function newestRead(end: string): VNode {
   const endMs = Date.parse(end);
   const times = `${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC`;
   return html`Newest window read: <strong>${times}</strong>, ${age(end)}`;
-}
-
-const STRIP = 144;
-
-/** The windows of the last day; the map has the rest, and works with the keyboard. */
-function strip(map: WindowMap, name: ExportName, href: string): VNode {
-  const ended = cellsOf(map, name).filter(({ startMs }) => startMs + WINDOW_MS <= Date.parse(map.at));
-  const cells = ended.slice(-STRIP);
-  const open = cells.filter(({ letter }) => !'de-wn'.includes(letter)).length;
-  const overdue = cells.filter(({ letter }) => letter === 'w').length;
-  const label = `${name}, the windows of the last day: ${gapsText(open, overdue) || 'none is open'}. Opens the map.`;
-  const [first] = cells;
-  return html`<a class="strip" href=${href}>
-      <svg class="curve" viewBox=${`0 0 ${STRIP * 7} 11`} preserveAspectRatio="none" role="img" aria-label=${label}>
-        ${drawn(cells, (index) => [index * 7, 0], [6, 11])}
-      </svg>
-    </a>
-    <div class="row axis" aria-hidden="true"><span>${first && clock(first.startMs)}</span><span>now</span></div>`;
 }
 
 /** Keys that follow the stream, the furthest behind first. */
@@ -289,17 +257,7 @@ function followers(customers: Customers): VNode {
 
 function newest({ detections }: DetectionsPage): VNode {
   const empty = 'None yet. They appear as export files are read.';
-  return detectionRows(detections.slice(0, NEWEST), 'Newest detections', empty);
-}
-
-function notApplied({ not_applied: files }: Answer): VNode {
-  const lines = files.slice(0, FILES).map(({ file, outcome: of, report }) => {
-    const why = foreign(firstErrorText(report) ?? report.reason, 'soft');
-    return html`<p>${outcome(of)} ${foreign(file, 'mono')} ${why}</p>`;
-  });
-  const aside = html`<a href=${linkTo('files', { outcome: NOT_APPLIED })}>All of them</a>`;
-  const options = { look: 'across', help: 'operations', aside } as const;
-  return panel('Files of the last day that were not applied', lines, options);
+  return detectionRows(detections, 'Newest detections', empty);
 }
 
 function ingest({ ingest: of, health }: Answer): VNode {

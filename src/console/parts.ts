@@ -6,15 +6,12 @@ import { type Children, mark } from './inline.ts';
 import { linkTo } from './route.ts';
 import type { Reading } from './server.ts';
 
-/** An error; `more`: a button. */
 export function failed(text: Children, more?: Children): VNode {
   return html`<p class="failure" role="alert">${mark('failed')} ${text} ${more}</p>`;
 }
 
 interface PanelOptions {
-  /** On the right of its heading. */
   readonly aside?: Children;
-  /** A topic of the manual. */
   readonly help?: string;
   readonly look?: 'half' | 'across';
 }
@@ -29,7 +26,6 @@ export function panel(title: string, children: Children, { aside, help, look }: 
   </section>`;
 }
 
-/** Titles with values. */
 export type Facts = readonly (readonly [string, Children])[];
 
 export function facts(of: Facts): VNode {
@@ -47,7 +43,6 @@ export interface TableOptions<Row> {
   readonly rows: readonly Row[];
   /** Identifies a row that moves; default: its index. */
   readonly key?: (row: Row) => string | number;
-  /** Shown without rows. */
   readonly empty?: Children | undefined;
   /** What stands below a row, in full width; null: nothing. */
   readonly below?: (row: Row) => VNode | null;
@@ -100,12 +95,10 @@ function Code({ text, label }: { text: string; label: string }): VNode {
     <button type="button" class="copy" aria-label=${`${title}: ${label}`} onClick=${copy}>${title}</button></div>`;
 }
 
-/** A command to paste. */
 export function code(text: string, label: string): VNode {
   return html`<${Code} text=${text} label=${label} />`;
 }
 
-/** One of a few options, side by side. */
 export function choice<Value extends string>(
   label: string,
   value: Value,

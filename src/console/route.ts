@@ -26,7 +26,6 @@ export function useRoute(): Route {
 
 type Values = Readonly<Record<string, string | null | undefined>>;
 
-/** A query without empty values. */
 export function queryOf(values: Values): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) if (value) query.set(name, value);

@@ -1,5 +1,6 @@
-/** Requests to the appliance: reads, actions, and the stream of events that says when to read again. */
+/** Requests to the appliance: reads, actions, and what has changed, so that views are read again. */
 import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { Changes } from '../admin/console/api.ts';
 
 /** A request that failed; `status` 0: no answer. */
 export class Failure extends Error {
@@ -42,7 +43,6 @@ function request(path: string, init: RequestInit): Promise<Response> {
   });
 }
 
-/** @throws Failure */
 async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
   const response = await request(path, init);
   const date = Date.parse(response.headers.get('date') ?? '');
@@ -78,62 +78,42 @@ export function useNow(): number {
   return now;
 }
 
-const RECONNECT_MS = 3000;
-
-/** Emits the events of the stream until it ends. It is read by hand, since an EventSource sends no headers. */
-async function readEvents(signal: AbortSignal, onOpen: () => void): Promise<void> {
-  const { ok, body } = await request('/console/events', { signal });
-  if (!ok || body === null) return;
-  onOpen();
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  for (let rest = ''; ; ) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    const lines = (rest + value).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) if (line.startsWith('event: ')) emit(line.slice('event: '.length));
-  }
-}
+const ASK_EVERY_MS = 1000;
+const ANSWER_MS = 10_000;
 
 /**
- * Keeps the event stream open while the page is visible: a browser has six connections per server, and hidden pages
- * would use them all. After a break, everything is read again.
- * @returns whether it is connected; null before the first answer
+ * Asks every second what has changed, while the page is visible. After a break, everything is read again.
+ * @returns whether the appliance answers; null before the first answer
  */
-export function useStream(): boolean | null {
+export function useChanges(): boolean | null {
   const [connected, setConnected] = useState<boolean | null>(null);
   useEffect(() => {
-    let stopped = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let isFirst = true;
-    const close = () => {
-      clearTimeout(timer);
-      stopped.abort();
+    let isAsking = false;
+    /** Undefined before the first answer, null after a break. */
+    let known: Changes | null | undefined;
+    const poll = async () => {
+      if ((document.hidden && known !== undefined) || isAsking) return;
+      isAsking = true;
+      const signal = AbortSignal.timeout(ANSWER_MS);
+      const changes = await ask<Changes>('/console/changes', { signal }).catch(() => null);
+      isAsking = false;
+      setConnected(changes !== null);
+      const before = known;
+      known = changes;
+      if (changes === null) return;
+      if (before === null) emit('all');
+      const topics = ['overview', 'windows', 'detections', 'customers', 'jobs'] as const;
+      for (const topic of topics) if (before && before[topic] !== changes[topic]) emit(topic);
     };
-    const onOpen = () => {
-      setConnected(true);
-      if (!isFirst) emit('all');
-      isFirst = false;
-    };
-    const follow = async () => {
-      close();
-      if (document.hidden) return;
-      stopped = new AbortController();
-      const { signal } = stopped;
-      // A break and an answer such as 401 or 503 are treated alike.
-      await readEvents(signal, onOpen).catch(() => {});
-      if (signal.aborted) return;
-      setConnected(false);
-      emit('session');
-      timer = setTimeout(follow, RECONNECT_MS);
-    };
-    const ticking = setInterval(() => emit('tick'), 1000);
-    document.addEventListener('visibilitychange', follow);
-    void follow();
+    const timer = setInterval(() => {
+      emit('tick');
+      void poll();
+    }, ASK_EVERY_MS);
+    document.addEventListener('visibilitychange', poll);
+    void poll();
     return () => {
-      clearInterval(ticking);
-      document.removeEventListener('visibilitychange', follow);
-      close();
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', poll);
     };
   }, []);
   return connected;
@@ -145,18 +125,15 @@ export class Reading<Answer extends object> {
   pages: readonly Answer[] = [];
   failure: Failure | undefined;
   isReading = false;
-  /** Repeats the failed request. */
   retry = () => {};
   readonly #path: string;
   readonly #draw: () => void;
-  readonly #onTop: OnTop<Answer> | undefined;
   readonly #stopped = new AbortController();
   #isStale = false;
 
-  constructor(path: string, draw: () => void, onTop?: OnTop<Answer>) {
+  constructor(path: string, draw: () => void) {
     this.#path = path;
     this.#draw = draw;
-    this.#onTop = onTop;
   }
 
   /** Reads now and at each event. @returns ends it */
@@ -168,10 +145,8 @@ export class Reading<Answer extends object> {
     return () => this.#stopped.abort();
   }
 
-  /** Reads the next page; null without one. */
   get older(): (() => void) | null {
-    const hasOlder = this.#onTop === undefined && nextOf(this.pages.at(-1)) !== null;
-    return hasOlder ? () => void this.#read(true) : null;
+    return nextOf(this.pages.at(-1)) === null ? null : () => void this.#read(true);
   }
 
   async #read(isOlder = false): Promise<void> {
@@ -180,14 +155,12 @@ export class Reading<Answer extends object> {
     this.isReading = true;
     this.#draw();
     const { signal } = this.#stopped;
-    const [first] = this.pages;
-    const after = isOlder ? nextOf(this.pages.at(-1)) : this.#onTop && nextOf(first);
+    const after = isOlder ? nextOf(this.pages.at(-1)) : null;
     const query = after ? `${this.#path.includes('?') ? '&' : '?'}after=${encodeURIComponent(after)}` : '';
     try {
       const page = await ask<Answer>(this.#path + query, { signal });
       signal.throwIfAborted();
-      const top = first !== undefined && after ? this.#onTop?.(page, first) : undefined;
-      this.pages = isOlder ? [...this.pages, page] : [top ?? page];
+      this.pages = isOlder ? [...this.pages, page] : [page];
       this.failure = undefined;
     } catch (error) {
       if (signal.aborted) return;
@@ -202,24 +175,17 @@ export class Reading<Answer extends object> {
   }
 }
 
-type OnTop<Answer> = (newer: Answer, before: Answer) => Answer;
-
-/**
- * Reads a path now and at each event with one of the topics. A list is read again while it has one page; with `onTop`,
- * only newer rows are read, which `onTop` adds to the first page.
- */
+/** Reads a path now and at each event with one of the topics. A list is read again while it has one page. */
 export function useReading<Answer extends object>(
   path: string,
   topics: readonly string[] = [],
-  onTop?: OnTop<Answer>,
 ): Reading<Answer> {
   const [, setDrawn] = useState({});
-  const reading = useMemo(() => new Reading<Answer>(path, () => setDrawn({}), onTop), [path]);
+  const reading = useMemo(() => new Reading<Answer>(path, () => setDrawn({})), [path]);
   useEffect(() => reading.start(topics), [reading]);
   return reading;
 }
 
-/** The `after` of a list's next page. */
 function nextOf(page: object | undefined): string | null {
   return page !== undefined && 'next' in page && typeof page.next === 'string' ? page.next : null;
 }

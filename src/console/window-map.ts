@@ -58,6 +58,8 @@ export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
   });
 }
 
+type PlaceOf = (index: number) => readonly [x: number, y: number];
+
 const DAYS_MIN = 7;
 
 /** Without the days before the first window that was expected; whole days, at least a week. */
@@ -67,34 +69,22 @@ function expected(cells: readonly Cell[]): readonly Cell[] {
   return cells.slice(Math.max(0, Math.min(day, cells.length - DAYS_MIN * DAY_WINDOWS)));
 }
 
-/** @param byRows shades the windows that are done: each of four shades has up to twice the rows of the one before */
-export function drawn(
-  cells: readonly Cell[],
-  placeOf: (index: number) => readonly [x: number, y: number],
-  [w, h]: readonly [number, number],
-  byRows = false,
-): VNode[] {
-  const most = Math.max(1, ...cells.map(({ rows }) => rows));
-  const paths = new Map<string, string>();
-  cells.forEach(({ letter, rows }, index) => {
-    const shade = Math.max(1, 4 - Math.floor(Math.log2(most / Math.max(1, rows))));
-    const look = `${letter}${byRows && letter === 'd' ? shade : ''}`;
-    const [, , , draw] = LETTERS[letter];
-    paths.set(look, `${paths.get(look) ?? ''}M${placeOf(index).join(' ')}${draw(w, h)}`);
+/** A path for each letter. @param size width and height of a cell */
+function drawn(cells: readonly Cell[], placeOf: PlaceOf, [w, h]: readonly [number, number]): VNode[] {
+  const paths = new Map<Cell['letter'], string>();
+  cells.forEach(({ letter }, index) => {
+    const shape = `M${placeOf(index).join(' ')}${LETTERS[letter][3](w, h)}`;
+    paths.set(letter, `${paths.get(letter) ?? ''}${shape}`);
   });
-  return [...paths].map(([look, d]) => {
-    const [letter = '', shade] = look;
-    const [, , color] = LETTERS[isLetter(letter) ? letter : 'h'];
-    const fill = shade === undefined ? `var(--${color})` : 'var(--accent)';
-    return html`<path key=${look} fill=${fill} fill-opacity=${Number(shade ?? 4) / 4} fill-rule="evenodd" d=${d} />`;
-  });
+  return [...paths].map(
+    ([letter, d]) =>
+      html`<path key=${letter} fill=${`var(--${LETTERS[letter][2]})`} fill-rule="evenodd" d=${d} />`,
+  );
 }
 
-/** Cells for the legend, one for each number of rows. */
-export function sample(letter: Cell['letter'], rows: readonly number[] = [0]): VNode {
-  const cells = rows.map((one) => ({ startMs: 0, letter, rows: one }));
-  const paths = drawn(cells, (index) => [index * 7, 0], [6, 11], rows.length > 1);
-  return html`<svg class="mark" width=${rows.length * 7} height="11" aria-hidden="true">${paths}</svg>`;
+export function sample(letter: Cell['letter']): VNode {
+  const paths = drawn([{ startMs: 0, letter, rows: 0 }], () => [0, 0], [6, 11]);
+  return html`<svg class="mark" width="7" height="11" aria-hidden="true">${paths}</svg>`;
 }
 
 const LABEL_WIDTH = 66;
@@ -135,12 +125,11 @@ function layout(cells: number, cellWidth: number) {
 interface MapProps {
   readonly map: WindowMap;
   readonly name: ExportName;
-  readonly byRows: boolean;
   readonly onChoose: (startMs: number) => void;
 }
 
 /** The map, and the same as a table of days. */
-export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
+export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
   const cells = useMemo(() => expected(cellsOf(map, name)), [map]);
   const days = useMemo(() => daysOf(cells), [cells]);
   const frame = useRef<HTMLDivElement>(null);
@@ -152,8 +141,8 @@ export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
   const focusCell = useRef<SVGRectElement>(null);
   const isMoved = useRef(false);
   const paths = useMemo(
-    () => drawn(cells, place.placeOf, [cellWidth - 1, LINE_HEIGHT - 1], byRows),
-    [cells, cellWidth, byRows],
+    () => drawn(cells, place.placeOf, [cellWidth - 1, LINE_HEIGHT - 1]),
+    [cells, cellWidth],
   );
   const { names, heads, totals } = useMemo(() => labelsOf(days, cellWidth), [days, cellWidth]);
   useLayoutEffect(() => {
@@ -203,7 +192,6 @@ export function WindowGrid({ map, name, byRows, onChoose }: MapProps): VNode {
 
 type Day = ReturnType<typeof daysOf>[number];
 
-/** The newest first. */
 function daysOf(cells: readonly Cell[]) {
   const days = chunks(cells, DAY_WINDOWS).map((day) => ({
     startMs: day[0]?.startMs ?? 0,

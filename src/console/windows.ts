@@ -13,7 +13,6 @@ import type {
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
 import { actions } from './action.ts';
-import { detectionRows } from './detections.ts';
 import { fileStory, windowLink } from './files.ts';
 import { count, windowTime } from './format.ts';
 import { age, type Children, foreign, soft, state, when } from './inline.ts';
@@ -22,32 +21,22 @@ import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
 import { cellsOf, KEYS, LETTERS, sample, WindowGrid } from './window-map.ts';
 
-const SHADES = [
-  ['state', 'State'],
-  ['rows', 'Rows'],
-] as const;
 const LEGEND = ['d', 'e', 'f', 'h', 'm', 'l', 'a', '-'] as const;
 
 export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const reading = useReading<WindowMap>('/console/windows', ['windows']);
   const name: ExportName = EXPORT_NAMES.find((one) => one === parameters.get('export')) ?? EXPORT_NAMES[0];
-  const by = parameters.get('by') === 'rows' ? 'rows' : 'state';
   const start = parameters.get('window');
-  const here = (more: Record<string, string>) => linkTo('windows', { export: name, by, ...more });
+  const here = (more: Record<string, string>) => linkTo('windows', { export: name, ...more });
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>
     ${read(reading, (map) => {
       const labels = EXPORT_NAMES.map((one) => [one, exportLabel(map, one)] as const);
       return html`<${OpenList} map=${map} />
       <div class="row bar">
         <div class="narrow">${choice('Export', name, labels, (one) => go(here({ export: one }), true))}</div>
-        ${choice('Shade by', by, SHADES, (one) => go(here({ by: one }), true))}
-        ${
-          by === 'rows'
-            ? soft(['Fewer rows ', sample('d', [1, 2, 4, 8]), ' more rows'])
-            : LEGEND.map((letter) => soft([sample(letter), LETTERS[letter][0]]))
-        }
+        ${LEGEND.map((letter) => soft([sample(letter), LETTERS[letter][0]]))}
       </div>
-      <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(map, one, by)}</div>`)}</div>
+      <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(map, one)}</div>`)}</div>
       ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`;
     })}`;
 }
@@ -58,14 +47,14 @@ function exportLabel({ exports, open }: WindowMap, name: ExportName): string {
   return own === 0 ? name : `${name}, ${count(own)} open`;
 }
 
-function exportMap(map: WindowMap, name: ExportName, by: string): VNode {
+function exportMap(map: WindowMap, name: ExportName): VNode {
   if (!map.exports[name].enabled)
     return panel(name, html`<p class="empty">This export is switched off in the settings.</p>`);
   const onChoose = (startMs: number) => {
     const window = new Date(startMs).toISOString().replace('.000', '');
-    go(linkTo('windows', { export: name, by, window }));
+    go(linkTo('windows', { export: name, window }));
   };
-  const grid = html`<${WindowGrid} map=${map} name=${name} byRows=${by === 'rows'} onChoose=${onChoose} />`;
+  const grid = html`<${WindowGrid} map=${map} name=${name} onChoose=${onChoose} />`;
   return panel(name, grid, { aside: html`<span class="soft keys">${KEYS}</span>` });
 }
 
@@ -136,18 +125,13 @@ function WindowDialog({ name, start, onClose }: { name: ExportName; start: strin
   return html`<${Dialog} title=${title} class="drawer" onClose=${onClose}>${read(reading, story)}</${Dialog}>`;
 }
 
-/** Its state, files, detections and actions. */
 function story(of: WindowDetail): Children {
-  const { letter, held, since, due_at, files, streams, detections } = of;
-  const rows = streams.map((one) => `${one.subscription_id} ${one.content_type}: ${count(one.rows)}`);
+  const { letter, held, since, due_at, files } = of;
   return html`<div class="facts">
       <p>${stateOf(letter, held)}</p>
       <p class="soft">${since !== null && html`Since ${when(since)} UTC. `}Its file was due at ${when(due_at)} UTC.</p>
       ${actions(of.actions)}
     </div>
     <h3>Files</h3>
-    ${files.length === 0 ? html`<p class="empty">There is no file for this window.</p>` : files.map(fileStory)}
-    <h3>Detections</h3>
-    ${rows.length > 0 && html`<p class="soft">New versions by subscription and type: ${rows.join(', ')}</p>`}
-    ${detectionRows(detections, 'Detections of this window', 'None.')}`;
+    ${files.length === 0 ? html`<p class="empty">There is no file for this window.</p>` : files.map(fileStory)}`;
 }

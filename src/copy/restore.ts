@@ -6,7 +6,6 @@
  */
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { endConsoleSessions } from '../auth/console-sessions.ts';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
@@ -212,8 +211,7 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
   const copy = await loadCopy(source, stage, onProgress);
   const copied = untilMs !== null ? null : { copy, last: findTail(stage.log).last };
   const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
-  const access =
-    options.standby === true ? accessOfSource(stage, live) : makeAccess(stage, live, options.now());
+  const access = options.standby === true ? accessOfSource(stage, live) : makeAccess(stage, live);
   onProgress('comparing the logs', 0, 0);
   const replaced = replacedHistory(live, stage);
   const raised = options.standby !== true && (untilMs !== null || !replaced.isSame);
@@ -232,7 +230,6 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
 function makeAccess(
   stage: DataFolder,
   live: DataFolder,
-  nowMs: number,
 ): Pick<Restored, 'access' | 'access_state_of' | 'accounts' | 'ended_here' | 'keys'> {
   const found = findAccess(live);
   const own = findCopy(stage.access);
@@ -244,8 +241,6 @@ function makeAccess(
   if (isContinued) writeWhole(stage.access, found.content);
   using db = openAccess(stage.root, { operation: { kind: 'restore' } });
   applyEnded(db, [...endedIn(found), ...readEnded(live)]);
-  // What is lost may have said that sessions have ended, which must not come back to life.
-  if (!isContinued) endConsoleSessions(db, nowMs);
   const counts = countsOf(db);
   db.pragma('wal_checkpoint(TRUNCATE)');
   syncFile(stage.access);

@@ -36,10 +36,7 @@ export interface RenderOptions {
   readonly photoPath: (sourceInternalId: number) => string;
 }
 
-/**
- * The match that a checked row of an export states, as text for storage: as {@link renderMatch} would, made at once.
- * `article.url` is as in the row.
- */
+/** The match that a checked row of an export states, as {@link renderMatch} would render it. */
 export function renderRow(contentType: ContentType, row: ExportRow, options: RenderOptions): string {
   const isOwnPhoto = TYPE_RULES[contentType].has_own_address && row.source_image_url === null;
   const values: Values = {

@@ -35,10 +35,7 @@ export type Outcome =
   | { readonly kind: 'rescored'; readonly known: Known }
   | { readonly kind: 'unchanged' };
 
-/**
- * @param known null for a detection not seen before
- * @param licensed whether the subscription's account may see the addresses of print articles
- */
+/** @param known null for a detection not seen before; @param licensed to see the addresses of print articles */
 export function merge(known: Known | null, scoring: Scoring, licensed: boolean): Outcome {
   if (known === null) return { kind: 'created', known: toKnown(scoring, 1, licensed) };
   const newer = compareScorings(scoring, known) > 0;

@@ -1,7 +1,4 @@
-/**
- * The appliance's own address of a photo, signed, so that the link works for anyone who holds it and nobody can
- * make one for another photo. The signature has no expiry.
- */
+/** The appliance's own address of a photo: signed, so that nobody can make one for another photo. */
 import { BoundedMap } from '../bounded-map.ts';
 import { createSeal, decodeBase64url, type Seal } from '../seal.ts';
 
@@ -28,10 +25,7 @@ export function parsePhotoId(text: string): number | null {
   return PHOTO_ID.test(text) ? Number(text) : null;
 }
 
-/**
- * Whether a signature is the one that {@link photoPath} gives, in its one spelling; in constant time. It is not
- * cached: what strangers try must not fill the cache.
- */
+/** In constant time, and in its one spelling. Not cached: what strangers try must not fill the cache. */
 export function isPhotoSignature(key: Uint8Array, sourceInternalId: number, signature: string): boolean {
   const bytes = decodeBase64url(signature);
   return bytes !== null && sealOf(key).isSigned(bytes, contentOf(sourceInternalId));

@@ -5,11 +5,9 @@ import { isDiskFull } from '../store/database-errors.ts';
 import { isLogError } from '../store/log-errors.ts';
 
 /**
- * Whether an error concerns one file: it is tried again later, and the others go on.
- *
- * Every error of the operating system does: file systems, above all network shares, have more of them than a list would
- * hold. Exceptions: a full disk, which is waited out; errors of the database and the log; and a failed fsync, after
- * which data may be lost even if the next one succeeds.
+ * Whether an error concerns one file: it is tried again later, and the others go on. Every error of the operating system does,
+ * but for a full disk, which is waited out, errors of the database and the log, and a failed fsync, after which data may be
+ * lost even if the next one succeeds.
  */
 export function isFileError(error: unknown): boolean {
   // By its name in errno.h: the codes of SQLite and Node (ERR_…) contain an underscore.

@@ -1,8 +1,4 @@
-/**
- * The names in the drop folder: those of the files that are read first, of any number, and those of files that wait.
- *
- * A million names fill no memory, and a stop does not wait for them.
- */
+/** The names in the drop folder. A million of them fill no memory, and a stop does not wait for them. */
 import { opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';

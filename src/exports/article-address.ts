@@ -1,8 +1,6 @@
 /**
- * URLs in export rows, and the registrable domain of an article.
- *
- * A URL is stored as it is, except that characters which RFC 3986 does not allow are percent-encoded. The WHATWG URL
- * parser would change it: a backslash becomes a slash, which can change the host.
+ * URLs in export rows, and the registrable domain of an article. A URL is stored as it is, except that characters which RFC
+ * 3986 does not allow are percent-encoded. (The WHATWG URL parser would turn a backslash into a slash, and so change the host.)
  */
 import { isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';

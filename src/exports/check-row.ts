@@ -1,8 +1,4 @@
-/**
- * Checks one row of an export. Pure.
- *
- * It visits each key of the row once: a row has about twenty, and there may be millions of rows.
- */
+/** Checks one row of an export. Pure. */
 import { grouped } from '../counted.ts';
 import { BANDS, bandStep } from '../detection/band.ts';
 import { CONTENT_TYPE_OF_EXPORT, type ExportName, TYPE_RULES } from '../detection/content-type.ts';

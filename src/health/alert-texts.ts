@@ -28,7 +28,6 @@ const URGENT = {
   'keys cannot be checked':
     'Check the permissions and the disk of the data folder. If access.db is missing or damaged, restart Wirewatch: its spare copy takes its place, and no key is lost.',
 };
-/** About those that can wait. */
 const LATER = {
   'access.db replaced':
     'Check the disk. Look whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',
@@ -111,7 +110,6 @@ export function alertDocument({ name, since, detail, command }: Alert): AlertDoc
   };
 }
 
-/** Identifies an open alert, whatever its detail says. */
 export function alertKey({ name, of }: Pick<Alert, 'name' | 'of'>): string {
   return `${name} ${of}`;
 }

@@ -11,16 +11,13 @@ const LEAST_BYTES = GIB / 2;
 export interface Disk {
   readonly of: 'data' | 'drop' | 'copy';
   readonly folder: string;
-  /** What this user can still write. */
   readonly free_bytes: number;
   readonly bytes: number;
   readonly low: boolean;
 }
 
-/** Folders by what they are for. */
 export type DiskFolders = Readonly<Partial<Record<Disk['of'], string>>>;
 
-/** @param bytes the whole disk */
 export function isGettingFull(freeBytes: number, bytes: number): boolean {
   return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < bytes * LITTLE_SHARE);
 }

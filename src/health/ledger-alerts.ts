@@ -31,11 +31,9 @@ interface FilesRow {
   readonly export: ExportName;
   readonly files: number;
   readonly since: number;
-  /** Of one of them. */
   readonly name: string;
 }
 
-/** With the report of the newest file. */
 type SkippedRow = FilesRow & { readonly report: string };
 
 interface RefusedRow extends Omit<FilesRow, 'export'> {
@@ -61,7 +59,7 @@ export const FAILED_FILES = `
   SELECT export, count(*) AS files, min(finished_at) AS since, max(name) AS name FROM (
     SELECT file.export, file.finished_at, file.name FROM ingest_file AS file
     WHERE file.outcome = 'failed' AND file.finished_at > :since AND file.export IS NOT NULL
-      AND (file.destination IS NULL OR file.destination NOT LIKE 'archive/%')
+      AND (file.window_start IS NULL OR file.destination IS NOT NULL)
       AND NOT EXISTS (SELECT 1 FROM export_window AS win
         WHERE win.export = file.export AND win.window_start = file.window_start AND win.status = 'failed')
       AND NOT EXISTS (SELECT 1 FROM ingest_file AS later

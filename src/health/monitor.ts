@@ -47,7 +47,6 @@ export interface MonitorOptions {
 }
 
 const CHECK_EVERY_MS = paced(SECOND_MS);
-/** As GET /v1/health promises. */
 const STALL_CHECK_EVERY_MS = 5 * MINUTE_MS;
 /** Some alerts open and close with time, without a change of the database. */
 const LEDGER_EVERY_MS = MINUTE_MS;
@@ -71,8 +70,6 @@ interface Ledger {
 
 /** Checks at once, then every second until it is closed. */
 export class Monitor {
-  /** Called when an alert opens, closes or changes its detail. */
-  onChange: () => void = () => {};
   readonly #options: MonitorOptions;
   readonly #access: FileReader;
   #reader: Database | null = null;
@@ -105,12 +102,10 @@ export class Monitor {
     this.#options.alertCommand.close();
   }
 
-  /** The alerts that are open now, in order. */
   alerts(): Alert[] {
     return inOrder(this.#snapshot().alerts);
   }
 
-  /** The current health; never throws. */
   health(): Health {
     const snapshot = this.#snapshot();
     const { now, role } = this.#options;
@@ -134,7 +129,7 @@ export class Monitor {
     return { ...situation, newest_done: isRead ? newest_done : NOTHING_DONE, alerts };
   }
 
-  /** Checks, and reports what has opened and closed: in the log, to the alert command, to the console. */
+  /** Checks, and reports what has opened and closed: in the log, and to the alert command. */
   #report(): void {
     const nowMs = this.#options.now();
     if (isDue(this.#probedAt, PROBE_EVERY_MS, nowMs)) {
@@ -147,7 +142,6 @@ export class Monitor {
     if (text === this.#reported) return;
     this.#reported = text;
     this.#logChanges(alerts);
-    this.onChange();
   }
 
   /** Has the disks checked with the next check, as after a write that failed. */
@@ -202,7 +196,6 @@ export class Monitor {
     if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
-      // It was made anew.
       if (reader !== this.#reader) [this.#version, this.#fileId] = [null, null];
       this.#reader = reader;
       this.#version ??= reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
@@ -235,7 +228,6 @@ export class Monitor {
     const { conditions, detections } = this.#options;
     if (conditions.has('database damaged') || this.#fileId === null) return;
     try {
-      // It was made anew, and not read since.
       if (detections.reader() !== this.#reader) return;
       if (fileId(detections.path) !== this.#fileId) {
         conditions.set('database damaged', `${detections.path}: the file was replaced by another`);

@@ -6,12 +6,10 @@ import { type Alert, isPageWorthy } from './alert-texts.ts';
 
 export const HEALTH_STATUSES = ['ok', 'degraded'] as const;
 
-/** As GET /v1/health promises. */
 export interface Health {
   readonly status: (typeof HEALTH_STATUSES)[number];
   readonly exports: Readonly<Record<ExportName, { readonly newest_done: string | null }>>;
   readonly alerts: { readonly open: number; readonly page_worthy: number; readonly paused: 0 | 1 };
-  /** What this machine is to the copy of the installation. */
   readonly role: Role;
 }
 

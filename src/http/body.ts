@@ -51,11 +51,7 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
 
 const JSON_BODY_MS = 10 * SECOND_MS;
 
-/**
- * Reads a JSON body.
- * @returns an empty object for no body
- * @throws Refused `content_too_large`, or `invalid_request` for what is no JSON or does not say so
- */
+/** Reads a JSON body; an empty object for none. @throws Refused `content_too_large`, `invalid_request` */
 export async function readJson(request: IncomingMessage, bytesMax: number): Promise<unknown> {
   const body = await readBody(request, bytesMax, JSON_BODY_MS);
   if (body.kind === 'too_large')

@@ -1,7 +1,4 @@
-/**
- * The address of the client: the peer of the connection, or, behind trusted proxies, the one that they report in
- * X-Forwarded-For. That is read from its right, where they write: what is further left is the client's own claim.
- */
+/** The address of the client: the peer, or what trusted proxies report at the right end of X-Forwarded-For. */
 import { createAddressList, normalAddress } from '../addresses.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../logger.ts';
@@ -11,11 +8,7 @@ export type ClientAddress = (peer: string | undefined, forwarded: string | undef
 
 const UNKNOWN = '0.0.0.0';
 
-/**
- * @param trusted addresses and networks in CIDR notation
- * @param onUntrusted called when a peer that is not trusted sends the header: a client that makes it up, or a proxy
- *   that is missing in the setting
- */
+/** @param trusted addresses and CIDR networks; @param onUntrusted called when another peer sends the header */
 export function createClientAddress(
   trusted: readonly string[],
   onUntrusted: (peer: string) => void = () => {},
@@ -48,10 +41,7 @@ const INTERNAL = [
   ...['::1', 'fc00::/7', 'fe80::/10'],
 ];
 
-/**
- * Warns the operator, once, of an X-Forwarded-For that is ignored: behind a proxy that is not trusted all clients count
- * as one, and one of them can use up the limits of all. @returns a function to call for each such peer
- */
+/** Warns, once, of an X-Forwarded-For that is ignored: behind such a proxy all clients count as one. */
 export function createProxyWarning(conditions: Pick<Conditions, 'set'>, log: Logger): (peer: string) => void {
   const isInternal = createAddressList(INTERNAL);
   const warned = new Set<boolean>();
@@ -61,7 +51,6 @@ export function createProxyWarning(conditions: Pick<Conditions, 'set'>, log: Log
     warned.add(internal);
     if (internal)
       conditions.set('proxy not trusted', `${peer} sent X-Forwarded-For, but is not a trusted proxy`);
-    // Anybody can send the header from outside: a line in the log, no alert.
     else log.warn({ address: peer }, 'ignored X-Forwarded-For from an address that is not a trusted proxy');
   };
 }

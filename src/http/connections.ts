@@ -39,7 +39,6 @@ export type Connections = ReturnType<typeof watchConnections>;
 /** @param room limits how many are open */
 export function watchConnections(server: Server, room: ConnectionRoom) {
   const connections = new Map<Duplex, Connection>();
-  /** Under TLS: TCP connections whose handshake is not done, by {@link peerOf}. */
   const handshakes = new Map<string, Member>();
   const serve = (socket: Socket, member: Member) => {
     connections.set(socket, { member, isAnswering: false, last: null, waiting: [], end: null });
@@ -61,7 +60,6 @@ export function watchConnections(server: Server, room: ConnectionRoom) {
   });
   server.on('secureConnection', (socket: Socket) => {
     const member = handshakes.get(peerOf(socket));
-    // Without one, the client is gone already.
     if (member === undefined) return void socket.destroy();
     handshakes.delete(peerOf(socket));
     member.socket = socket;
@@ -73,10 +71,7 @@ export function watchConnections(server: Server, room: ConnectionRoom) {
   };
 
   return {
-    /**
-     * Answers a request once the answers before it on its connection are with the operating system. A request whose
-     * connection is gone by then, or ends with an answer before it, is not answered.
-     */
+    /** Answers a request after those before it on its connection; not at all once its connection is gone or ends. */
     inTurn(request: IncomingMessage, response: ServerResponse, answer: () => void): void {
       const { socket } = request;
       const connection = connections.get(socket);
@@ -95,7 +90,6 @@ export function watchConnections(server: Server, room: ConnectionRoom) {
     breakOff(socket: Duplex, reply: () => void): void {
       const connection = connections.get(socket);
       if (connection === undefined) return void socket.destroy();
-      // More malformed bytes may arrive while it is being ended.
       if (connection.end !== null || socket.writableEnded) return;
       const { last } = connection;
       if (last === null || last.request.complete) connection.end = reply;
@@ -106,7 +100,6 @@ export function watchConnections(server: Server, room: ConnectionRoom) {
       }
       if (!connection.isAnswering) connection.end();
     },
-    /** The TCP connection below one whose TLS handshake has failed; null when it did not fail there. */
     endHandshake(socket: Duplex): Socket | null {
       if (!(socket instanceof Socket) || connections.has(socket)) return null;
       return handshakes.get(peerOf(socket))?.socket ?? null;
@@ -123,16 +116,15 @@ function begin(connection: Connection, { request, response, answer }: Turn, room
   const { socket } = request;
   const { member } = connection;
   connection.isAnswering = true;
-  if (hasBody(request)) room.setReceiving(member, request);
+  if (hasBody(request)) room.setWaiting(member, request);
   else room.setBusy(member);
   response.on('close', () => {
     connection.isAnswering = false;
-    // After an answer that says "Connection: close" nothing more can be sent.
     if (socket.writableEnded || socket.destroyed) return;
     const next = connection.waiting.shift();
     if (next !== undefined) begin(connection, next, room);
     else if (connection.end !== null) connection.end();
-    else if (request.complete) room.setIdle(member);
+    else if (request.complete) room.setWaiting(member, null);
   });
   answer();
 }

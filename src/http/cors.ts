@@ -2,12 +2,9 @@
 
 const PREFLIGHT = [
   ...['Access-Control-Allow-Methods', 'GET, HEAD, POST'],
-  // Those that the API reads, beside those that a page may always send.
-  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, If-None-Match, Prefer'],
-  // In seconds: two hours are the limit of browsers.
+  ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, If-None-Match, Last-Event-ID, Prefer'],
   ...['Access-Control-Max-Age', '7200'],
 ];
-/** Those that clients need, beside those that a page may always read. */
 const EXPOSED = [
   'Access-Control-Expose-Headers',
   'Allow, Date, ETag, Link, Preference-Applied, RateLimit-Limit, RateLimit-Policy, RateLimit-Remaining, RateLimit-Reset, Retry-After, WWW-Authenticate, X-Request-Id',
@@ -20,7 +17,6 @@ export function createCors(origins: readonly string[]) {
   const isAny = origins.includes('*');
   const allowed = new Set<string | undefined>(origins);
   return {
-    /** @returns headers for an answer to a page of this origin; none where it is not allowed */
     headers(origin: string | undefined): readonly string[] {
       if (allowed.size === 0) return [];
       if (isAny) return ['Access-Control-Allow-Origin', '*', ...EXPOSED];
@@ -28,7 +24,7 @@ export function createCors(origins: readonly string[]) {
       if (origin === undefined || !allowed.has(origin)) return ['Vary', 'Origin'];
       return ['Vary', 'Origin', 'Access-Control-Allow-Origin', origin, ...EXPOSED];
     },
-    /** @returns headers of the answer to a preflight; null where it is none, or the origin is not allowed */
+    /** @returns headers of the answer to a preflight; null where it is none, or not allowed */
     preflight(origin: string | undefined, requestMethod: string | undefined): readonly string[] | null {
       if (requestMethod === undefined || origin === undefined) return null;
       return isAny || allowed.has(origin) ? PREFLIGHT : null;

@@ -47,7 +47,6 @@ export function words(values: readonly string[]): TSchema {
 export const TIMESTAMP = Type.String({ format: 'date-time', pattern: TIMESTAMP_PATTERN });
 export const URI = Type.String({ format: 'uri' });
 export const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-/** The id of a subscription, publisher or article. */
 export const NUMBERED_ID = Type.Integer({ minimum: 0, maximum: NUMBER_MAX });
 export const CONTENT_TYPE = words(CONTENT_TYPES);
 export const AS_OF = nullable(
@@ -71,7 +70,6 @@ export interface Success {
   readonly description: string;
   /** Default: no-store. */
   readonly cacheControl?: string;
-  /** The name of the JSON body's schema. */
   readonly schema?: string;
   readonly examples?: Readonly<Record<string, unknown>>;
   /** The content types of a body that is not JSON. Without these and `schema`: no body. */
@@ -90,7 +88,6 @@ interface EndpointBase {
   readonly tag: 'Detections' | 'Account' | 'Service';
   readonly summary: string;
   readonly description: string;
-  /** The varying segment of the path. */
   readonly segment?: Pick<DocumentedParameter, 'description' | 'schema' | 'example'>;
   readonly query?: Readonly<Record<string, DocumentedParameter>>;
   readonly requestHeaders?: Readonly<

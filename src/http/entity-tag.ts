@@ -10,12 +10,7 @@ export const NOT_MODIFIED = 'Not modified: the client has the current version.';
 /** A member of the list, up to the next comma: `*`, a tag, a weak tag, or something malformed. */
 const MEMBER = /[ \t]*(?:(?<any>\*)|(?:W\/)?(?<tag>"[\x21\x23-\x7e\x80-\xff]*"))[ \t]*(?:,|$)|[^,]*(?:,|$)/y;
 
-/**
- * @param header repeated headers joined with commas
- * @param current a strong entity tag
- * @returns whether `*` or the current tag is a member, by weak comparison. A malformed member matches nothing: then the
- *   client gets the full answer.
- */
+/** @returns whether `*` or the current tag is in the list, by weak comparison; a malformed member matches nothing */
 export function namesEntityTag(header: string | undefined, current: string): boolean {
   if (header === undefined) return false;
   MEMBER.lastIndex = 0;

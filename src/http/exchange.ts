@@ -12,13 +12,10 @@ export interface Exchange {
   readonly endpoint: string;
   /** Without the query, which can hold secrets. */
   readonly path: string;
-  /** By a monotonic clock. */
   readonly startedMs: number;
   readonly response: ServerResponse;
   readonly address: string;
-  /** Headers for a page of another origin. */
   readonly cors: readonly string[];
-  /** Null except in a lab. */
   intervention: Intervention | null;
   /** The key id in the credential, not verified. */
   claimed_key_id: string | null;
@@ -31,7 +28,6 @@ export interface Exchange {
   rate: Rate | null;
 }
 
-/** Changes to one request, in the order of its steps. */
 export interface Intervention {
   /** The connection was cut, or a simulated proxy has answered. */
   readonly isTaken: boolean;
@@ -49,12 +45,7 @@ export interface Intervention {
 export interface Interventions {
   /** Answers a request for an operation. @returns false, with nothing done, for a request to the API */
   control(request: IncomingMessage, response: ServerResponse): boolean;
-  /**
-   * Called for every request to the API; may change its target.
-   * @param route null where there is none
-   * @param baseUrl as of problemAnswer
-   */
+  /** Called for every request to the API; may change its target. @param route null where there is none */
   begin(request: IncomingMessage, exchange: Exchange, route: Route | null, baseUrl: string): Intervention;
-  /** For the console: a LabState. */
   readonly shown: () => object;
 }

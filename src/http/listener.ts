@@ -1,7 +1,4 @@
-/**
- * A listening server, of the API or of the administration: plain HTTP or TLS with a certificate that is renewed, with the
- * same limits, timeouts and room for connections.
- */
+/** A listening server: HTTP or TLS with a renewed certificate, the same limits, timeouts and room for connections. */
 import { once } from 'node:events';
 import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -12,7 +9,6 @@ import { Refused, reasonOf } from '../refused.ts';
 import { MINUTE_MS, SECOND_MS } from '../time.ts';
 import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';
 import { watchConnections } from './connections.ts';
-import type { Limit } from './request-metrics.ts';
 import {
   openTls,
   secureContext,
@@ -24,7 +20,6 @@ import {
 
 /** A legal request line reaches 15 KB: fifty publisher ids, twice, and forty domains. */
 const HEADER_BYTES_MAX = 32 * 1024;
-/** How often a closing server closes connections that have become idle. */
 const CLOSING_CHECK_MS = 20;
 
 const OPTIONS: ServerOptions = {
@@ -43,15 +38,13 @@ export interface ConnectionTimes {
   readonly handshakeMs: number;
   /** A request's head, from its first byte or the connection's start. */
   readonly headMs: number;
-  /** A request with its body. */
   readonly requestMs: number;
-  /** The body of a request for a token. */
   readonly tokenBodyMs: number;
-  /** Between two requests. */
   readonly keepAliveMs: number;
   /** Without any traffic, as with a client that never reads its answer. */
   readonly idleMs: number;
-  /** How often connections are checked for these. */
+  /** An event stream without events gets a comment this often: shorter than `idleMs`, and than proxies' timeouts. */
+  readonly commentMs: number;
   readonly checkEveryMs: number;
 }
 
@@ -63,6 +56,7 @@ export const CONNECTION_TIMES: ConnectionTimes = {
   // Longer than the usual timeouts of proxies: a connection must not be closed while a proxy sends a request on it.
   keepAliveMs: 75 * SECOND_MS,
   idleMs: MINUTE_MS,
+  commentMs: 15 * SECOND_MS,
   checkEveryMs: 5 * SECOND_MS,
 };
 
@@ -71,8 +65,7 @@ export interface ListenerOptions extends Pick<TlsRenewalOptions, 'conditions' | 
   /** Of the settings that name the certificate; default: server. */
   readonly section?: 'admin';
   readonly limits: RoomOptions['limits'];
-  /** Called for each connection that a limit closed. */
-  readonly onRefused?: (limit: Limit) => void;
+  readonly onRefused?: RoomOptions['onRefused'];
   /** For the error when it cannot listen: its subject, and what to do. */
   readonly subject?: string;
   readonly advice?: string;
@@ -87,7 +80,7 @@ export async function openListener(options: ListenerOptions) {
   const { settings, section, limits, times = CONNECTION_TIMES, log } = options;
   const tls = await openTls(settings, section && { section });
   const { server, renew } = createNodeServer(tls?.pair ?? null, times);
-  const room = createConnectionRoom({ limits, onRefused: onRefusedConnection(options) });
+  const room = createConnectionRoom({ limits, onRefused: options.onRefused ?? (() => {}) });
   const connections = watchConnections(server, room);
   let pair = tls?.pair ?? null;
   const onRenewed = (renewed: TlsPair) => {
@@ -96,11 +89,9 @@ export async function openListener(options: ListenerOptions) {
   };
   let renewal: TlsRenewal | null = null;
   return {
-    /** Requests and errors are events of it. */
     server,
     connections,
     room,
-    /** The certificate in use; null without TLS. */
     pair: () => pair,
     /** @param start calls listen of the server; @returns its URL; @throws Refused `failed` when it cannot listen */
     async listen(start: Listen = (port, host) => server.listen(port, host)): Promise<string> {
@@ -119,7 +110,6 @@ export async function openListener(options: ListenerOptions) {
   };
 }
 
-/** @param pair null for plain HTTP */
 function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
   const options = {
     ...OPTIONS,
@@ -130,8 +120,7 @@ function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
   };
   if (pair === null) {
     const server = createServer(options);
-    // A client that has ended its side still gets all answers. Node drops those that are not begun, and has no option
-    // for it. (Node's TLS ends both sides at once, as clients do.)
+    // A client that has ended its side still gets all answers: Node has no option for it.
     Object.assign(server, { httpAllowHalfOpen: true });
     server.setTimeout(times.idleMs);
     return { server, renew: () => {} };
@@ -139,22 +128,6 @@ function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
   const server = createTlsServer({ ...options, ...secureContext(pair), handshakeTimeout: times.handshakeMs });
   server.setTimeout(times.idleMs);
   return { server, renew: (renewed: TlsPair) => server.setSecureContext(secureContext(renewed)) };
-}
-
-/** Counts connections that were closed, and logs them at most once a minute: there may be thousands. */
-function onRefusedConnection({ onRefused, log, now }: ListenerOptions): RoomOptions['onRefused'] {
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  let unlogged = 0;
-  return (address, limit) => {
-    onRefused?.(limit);
-    unlogged += 1;
-    const nowMs = now();
-    // Also after the clock was set back.
-    if (Math.abs(nowMs - loggedMs) < MINUTE_MS) return;
-    log.warn({ address, limit, connections: unlogged }, 'connections were closed: too many are open');
-    loggedMs = nowMs;
-    unlogged = 0;
-  };
 }
 
 type Listen = (port: number, host: string) => void;

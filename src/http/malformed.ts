@@ -1,7 +1,4 @@
-/**
- * Replies to what is not a request: bytes that are not HTTP, heads that are too large or too slow, CONNECT. They look
- * like every other answer; Node's own replies do not.
- */
+/** Replies to what is no request. They look like every other answer; Node's own do not. */
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -17,17 +14,13 @@ export interface RawReply {
   readonly problem: Required<Problem>;
   /** To the token endpoint, whose answers have a header and a form of their own. */
   readonly isForToken: boolean;
-  /** Further ones, a line each. */
   readonly headers?: readonly string[];
 }
 
 const REQUEST_LINE = /^([\w!#$%&'*+.^`|~-]+) (\S+) HTTP\/1\.[01]\r?\n/;
 const TOKEN_REQUEST = /^POST (\S+) HTTP\//;
 
-/**
- * @param error that the parser or a timeout gave
- * @param find of the route table: the parser stops at methods that it does not know
- */
+/** @param error that the parser or a timeout gave; @param find of the route table: the parser knows few methods */
 export function malformedReply(error: Error, find: (path: string, method: string) => Found): RawReply {
   if (isErrorCode(error, 'HPE_INVALID_METHOD')) {
     const [, method, target] = REQUEST_LINE.exec(headOf(error, Number.POSITIVE_INFINITY)) ?? [];

@@ -1,13 +1,9 @@
 /** What the lists of detections have in common: a page's body, and the header `Link: <…>; rel="next"` (RFC 8288). */
 import { optional, text } from './description.ts';
 
-/**
- * Proxies accept 4 KiB of headers by default (nginx, proxy_buffer_size), some clients 16 KiB, and a legal query alone
- * reaches 15 KB: a page without the header is better than one that cannot be read.
- */
+/** Proxies accept 4 KiB of headers by default, and a legal query alone reaches 15 KB. */
 const CHARACTERS_MAX = 2000;
 
-/** On every page but the last. */
 export const NEXT_LINK = {
   Link: optional(
     text('^<.+>; rel="next"$'),
@@ -15,11 +11,7 @@ export const NEXT_LINK = {
   ),
 };
 
-/**
- * @param path of the endpoint
- * @param query of this page, as sent
- * @returns name and value of the header; empty where it would be too long
- */
+/** @param query of this page, as sent; @returns name and value of the header; empty where it would be too long */
 export function nextLink(baseUrl: string, path: string, query: string, cursor: string): string[] {
   const next = new URLSearchParams(query);
   next.delete('since');

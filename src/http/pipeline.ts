@@ -28,13 +28,12 @@ import type { Connections } from './connections.ts';
 import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
 import type { Exchange, Interventions } from './exchange.ts';
-import type { FaultLog } from './fault-log.ts';
+import type { FaultLog, StrangerLog } from './line-limit.ts';
 import type { PageTurns } from './page-turns.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
-import { problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
+import { isEvents, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
 import { type Limit, NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
-import type { StrangerLog } from './stranger-log.ts';
 
 const LOGGED_PATH_CHARACTERS_MAX = 256;
 
@@ -56,11 +55,9 @@ export interface Pipeline {
   readonly turns: Pick<PageTurns, 'take'>;
   readonly faults: FaultLog;
   readonly strangers: StrangerLog;
-  /** Null: metrics are off. */
   readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;
-  /** Null except in a lab. */
   readonly interventions: Interventions | null;
 }
 
@@ -69,6 +66,9 @@ const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
 const VERSION = /^1\.[01]$/;
 const CHUNKED = /^chunked$/i;
 const CLOSE = ['Connection', 'close'];
+
+/** What is logged and counted of an answer, or of a further page in it. */
+type Counted = Omit<Answer, 'body'>;
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
 export function refuseUnrouted(
@@ -171,9 +171,10 @@ function handleRequest(
   intervention?.atEndpoint(credential);
   if (route.scope !== null) requireScope(credential, route.scope);
   const requireAllowance = () => pipeline.allowance.require(credential, nowMs);
+  let readMs = exchange.startedMs;
   const verifyAgain = () => {
     const atMs = pipeline.now();
-    // A 401 has no rate-limit headers.
+    readMs = performance.now();
     exchange.rate = null;
     const again = authenticate(pipeline.access, presented(), address, atMs);
     exchange.rate = pipeline.rate.current(again.key_id, atMs);
@@ -182,15 +183,20 @@ function handleRequest(
     exchange.reader = { credential: again, atMs };
     return again;
   };
+  const countPage = (page: Counted) => {
+    const rate = pipeline.rate.take(credential.key_id, pipeline.now());
+    if (!rate.allowed) throw rateLimited(rate);
+    const { reader } = exchange;
+    if (reader !== null) pipeline.allowance.count(reader.credential, page.rows ?? 0, reader.atMs);
+    noteAnswer(pipeline, { ...exchange, startedMs: readMs }, page);
+  };
   const turn = () => pipeline.turns.take(credential.key_id);
   exchange.reader = { credential, atMs: nowMs };
-  return route.answer({ ...asked, turn, requireAllowance, verifyAgain, now: pipeline.now }, credential);
+  const { now } = pipeline;
+  return route.answer({ ...asked, turn, requireAllowance, verifyAgain, countPage, now }, credential);
 }
 
-/**
- * @param presented reads the credential
- * @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate}
- */
+/** @throws Refused `rate_limited` before anything is verified; otherwise as {@link authenticate} */
 function verify(
   pipeline: Pipeline,
   { claimed_key_id: keyId, address }: Exchange,
@@ -253,6 +259,19 @@ function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   const closing = pipeline.isClosing() || exchange.response.req.headers.upgrade !== undefined;
   const { intervention } = exchange;
   const sending = intervention?.send(answer, closing) ?? sendAnswer(exchange, answer, closing);
+  noteAnswer(pipeline, exchange, answer);
+  sending?.catch((err: unknown) => {
+    if (isEvents(answer.body)) sendError(pipeline, exchange, err);
+    else
+      pipeline.log.warn(
+        { request_id: exchange.request_id, err },
+        'a photo could not be read to its end while it was being sent: the response was cut off',
+      );
+  });
+}
+
+/** Notes the use of the key, logs, and counts in the metrics. */
+function noteAnswer(pipeline: Pipeline, exchange: Exchange, answer: Counted): void {
   // The token endpoint is open and verifies the key itself.
   const keyId = exchange.key_id ?? answer.key_id ?? null;
   if (keyId !== null) pipeline.keyUses.note(keyId, pipeline.now(), answer.position);
@@ -263,12 +282,6 @@ function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   else pipeline.strangers.note(exchange.address, exchange.limit ?? answer.code ?? `${answer.status}`, write);
   const workedMs = durationMs - (answer.waited_ms ?? 0);
   pipeline.metrics?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
-  sending?.catch((err: unknown) =>
-    pipeline.log.warn(
-      { request_id: exchange.request_id, err },
-      'a photo changed or could not be read while it was being sent: the response was cut off',
-    ),
-  );
 }
 
 function sendProblem(
@@ -284,7 +297,6 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   const { request_id, response } = exchange;
   const problem = problemOf(error);
   const again = retryAfter(error);
-  // An endpoint that reads detections has failed.
   if (exchange.reader !== null) pipeline.health.noteFault(error);
   // A known state that passes, as while detections.db is being rebuilt, is logged where it begins.
   if (problem.code === 'internal' && (again.length === 0 || isDamage(error)))
@@ -303,7 +315,6 @@ function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code 
   const keyId = exchange.key_id ?? exchange.claimed_key_id;
   if (metrics === null || keyId === null) return;
   try {
-    // Anybody can invent an id.
     if (exchange.key_id !== null || access.hasKey(keyId)) metrics.keyRefused(keyId, code);
   } catch {
     // Keys cannot be read; there is an alert.
@@ -314,14 +325,14 @@ function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code 
 function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
   if (code === 'daily_allowance') return 'daily_rows';
   if (code !== 'rate_limited') return null;
-  if (rate !== null) return rate.allowed ? 'pages' : 'requests';
+  if (rate !== null) return 'requests';
   return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
 }
 
 function logRequest(
   { log }: Pipeline,
   exchange: Exchange,
-  answer: Answer,
+  answer: Counted,
   keyId: string | null,
   durationMs: number,
 ): void {

@@ -14,7 +14,6 @@ export interface Problem {
   readonly status?: number;
 }
 
-/** @param baseUrl without a slash at its end */
 export function renderProblem({ code, detail, status }: Problem, requestId: string, baseUrl: string): string {
   const problem = PROBLEMS[code];
   return JSON.stringify({
@@ -40,7 +39,6 @@ function isProblemCode(code: RefusedCode): code is Exclude<ProblemCode, 'interna
   return Object.hasOwn(PROBLEMS, code);
 }
 
-/** The header for an error that passes. */
 export function retryAfter(error: unknown): string[] {
   const seconds =
     error instanceof Refused ? error.retryAfterSeconds : isDamage(error) ? DAMAGE_RETRY_SECONDS : null;
@@ -51,7 +49,6 @@ export function renderOAuthError(error: OAuthErrorCode, description: string): st
   return JSON.stringify({ error, error_description: description });
 }
 
-/** The schemas of both, by name. */
 export const ERROR_SCHEMAS = {
   Problem: closed(
     {

@@ -1,19 +1,20 @@
 /** Writes answers, with the headers that every one has, and the rate-limit headers once a credential was verified. */
+import type { ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
+import { isErrorCode } from '../refused.ts';
+import { releaseMemory } from '../release-memory.ts';
 import type { Exchange } from './exchange.ts';
 import { sendFile } from './file-body.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
-import type { Answer } from './routes.ts';
+import type { Answer, EventBody } from './routes.ts';
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
 /** All its answers, problems too, carry `Pragma: no-cache` (RFC 6749, 5.1). */
 export const TOKEN_PATH = '/oauth/token';
 
-/**
- * @param closing whether the connection ends with this answer, since the server is stopping
- * @returns null once everything is written; for a file, a promise that rejects when it cannot be sent
- */
+/** @param closing whether the connection ends with it; @returns for a file or events, a promise that rejects when they fail */
 export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean): Promise<void> | null {
   const { response } = exchange;
   const { body } = answer;
@@ -22,17 +23,18 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   writeHead(exchange, answer, closing);
   if (typeof body === 'string') response.end(body);
   else if ('handle' in body) return sendFile(response, body);
+  else if (isEvents(body)) return sendEvents(response, body);
   else {
     // One system call for the head and all pieces, without copying them.
     response.cork();
-    for (const piece of body) response.write(piece);
+    for (const piece of body) response.write(piece, () => releaseMemory(piece));
     response.uncork();
     response.end();
   }
   return null;
 }
 
-/** Writes the head of an answer, with the length of its body. @param closing as of {@link sendAnswer} */
+/** Writes the head of an answer, with the length of a body that has one. */
 export function writeHead(
   { response, request_id, path, rate, cors }: Exchange,
   answer: Answer,
@@ -42,7 +44,7 @@ export function writeHead(
   const headers = ['X-Request-Id', request_id, 'Cache-Control', answer.cacheControl ?? 'no-store'];
   if (status !== 304 && status !== 204) {
     headers.push('Content-Type', answer.contentType ?? 'application/json');
-    headers.push('Content-Length', `${byteLength(body)}`);
+    if (!isEvents(body)) headers.push('Content-Length', `${byteLength(body)}`);
   }
   if (path === TOKEN_PATH) headers.push('Pragma', 'no-cache');
   if (rate !== null) pushRateLimitHeaders(headers, rate);
@@ -76,8 +78,20 @@ export function problemAnswer(
   };
 }
 
-/** Of the body as sent. */
-export function byteLength(body: Answer['body']): number {
+/** Sends each event once the client has read most of those before. Nothing is thrown where the client goes away. */
+async function sendEvents(response: ServerResponse, { events, through }: EventBody): Promise<void> {
+  try {
+    await (through === undefined ? pipeline(events, response) : pipeline(events, through, response));
+  } catch (error) {
+    if (!isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED')) throw error;
+  }
+}
+
+export function isEvents(body: Answer['body']): body is EventBody {
+  return typeof body === 'object' && 'events' in body;
+}
+
+export function byteLength(body: Exclude<Answer['body'], EventBody>): number {
   if (typeof body === 'string') return Buffer.byteLength(body);
   if ('handle' in body) return body.bytes;
   let bytes = 0;

@@ -3,7 +3,6 @@
 /** The limits that refuse requests, by their names in the metrics. */
 export const LIMITS = [
   'requests',
-  'pages',
   'token_requests',
   'unseen_key_ids',
   'daily_rows',
@@ -13,16 +12,11 @@ export const LIMITS = [
 export type Limit = (typeof LIMITS)[number];
 
 export interface RequestMetrics {
-  /**
-   * @param endpoint the path of its route; {@link NO_ENDPOINT} where it has none
-   * @param seconds from its head to the answer; @param rows detections in the answer
-   */
+  /** @param seconds from its head to the answer; @param rows detections in the answer */
   answered(endpoint: string, status: number, seconds: number, rows: number): void;
-  /** A limit rejected a request or connection. */
   refused(limit: Limit): void;
   /** A request was answered with a problem. @param keyId exists; claimed, perhaps not verified */
   keyRefused(keyId: string, code: string): void;
 }
 
-/** In place of a path that has no route. */
 export const NO_ENDPOINT = 'none';

@@ -5,6 +5,7 @@
  * the router only sees what the table accepts.
  */
 import type { IncomingMessage } from 'node:http';
+import type { Transform } from 'node:stream';
 import type { Credential } from '../auth/authorize.ts';
 import type { OAuthErrorCode, ProblemCode } from '../error-codes.ts';
 import type { Now } from '../time.ts';
@@ -13,7 +14,6 @@ import type { FileBody } from './file-body.ts';
 import type { Problem } from './problem.ts';
 
 export interface Call {
-  /** What follows the `?`, as sent. */
   readonly query: string;
   /** The last segment of the path, as sent: the value of a route such as `/v1/detections/{id}`. */
   readonly segment: string;
@@ -25,10 +25,8 @@ export interface Call {
 export interface Answer {
   readonly status: number;
   /** Pieces are sent in order; an open file is closed when it is sent. A 304 has ''. */
-  readonly body: string | readonly Buffer[] | FileBody;
-  /** Default: `application/json`. */
+  readonly body: string | readonly Buffer[] | FileBody | EventBody;
   readonly contentType?: string;
-  /** Default: `no-store`. */
   readonly cacheControl?: string;
   /** Further headers: name, value, name, value. */
   readonly headers?: readonly string[];
@@ -44,27 +42,29 @@ export interface Answer {
   readonly code?: ProblemCode | OAuthErrorCode;
 }
 
+/** A body without an end that is known: server-sent events. */
+export interface EventBody {
+  readonly events: AsyncIterable<Buffer | string>;
+  /** Compresses them. */
+  readonly through?: Transform;
+}
+
 export interface KeyedCall extends Call {
-  /**
-   * An endpoint calls this before it reads a page, and then reads it without another wait.
-   * @throws Refused `rate_limited`; Error if the database is damaged
-   */
+  /** An endpoint calls this before it reads a page, and then reads it without another wait. */
   turn(): Promise<void>;
-  /**
-   * An endpoint whose rows count calls this after it has checked its parameters, before it reads anything.
-   * @throws Refused `daily_allowance`
-   */
+  /** Called after the parameters are checked, before anything is read. @throws Refused `daily_allowance` */
   requireAllowance(): void;
-  /**
-   * Verifies the credential again, after a wait; rows count from now on.
-   * @throws Refused as for a new request, `daily_allowance` too, except for the request rate
-   */
+  /** Verifies the credential again, after a wait. @throws Refused as for a new request, but for the request rate */
   verifyAgain(): Credential;
+  /**
+   * Counts a further page of the same answer, as a request of its own, since the credential was verified again.
+   * @throws Refused `rate_limited`
+   */
+  countPage(page: Omit<Answer, 'body'>): void;
   readonly now: Now;
 }
 
 export interface KeyedRoute extends KeyedEndpoint {
-  /** @throws Refused */
   answer(call: KeyedCall, credential: Credential): Answer | Promise<Answer>;
 }
 
@@ -74,7 +74,6 @@ export interface OpenCall extends Call {
 }
 
 export interface OpenRoute extends OpenEndpoint {
-  /** @throws Refused */
   answer(call: OpenCall): Answer | Promise<Answer>;
 }
 
@@ -86,7 +85,6 @@ export type Found<Kind = Route> = { readonly kind: 'route'; readonly route: Kind
 
 export type Unrouted = { readonly kind: 'no_path' } | { readonly kind: 'no_method'; readonly allow: string };
 
-/** @returns a function that finds the route of a path (without its query) and a method */
 export function createRouteTable<Kind extends Findable>(
   routes: readonly Kind[],
 ): (path: string, method: string) => Found<Kind> {

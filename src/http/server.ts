@@ -32,7 +32,7 @@ import { photoRoute } from './endpoints/photo.ts';
 import { schemaRoute } from './endpoints/schema.ts';
 import { type TokenSources, tokenRoute } from './endpoints/token.ts';
 import type { Interventions } from './exchange.ts';
-import { createFaultLog } from './fault-log.ts';
+import { createFaultLog, createStrangerLog } from './line-limit.ts';
 import { CONNECTION_TIMES, type ConnectionTimes, openListener } from './listener.ts';
 import {
   CONNECT_REPLY,
@@ -46,13 +46,11 @@ import { createPageTurns } from './page-turns.ts';
 import { answerRequest, type Pipeline, refuseExpectation, refuseUnrouted } from './pipeline.ts';
 import { NO_ENDPOINT } from './request-metrics.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
-import { createStrangerLog } from './stranger-log.ts';
 import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions
   extends Pick<Pipeline, 'access' | 'health' | 'keyUses' | 'log' | 'metrics' | 'now'> {
   readonly config: ExportSwitches & Pick<Settings, 'server' | 'limits' | 'photos'>;
-  /** A reader on `detections.db`; throws while it is not there yet. */
   readonly detections: () => Database;
   /** For a certificate that is about to expire, and a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
@@ -60,15 +58,11 @@ export interface ServerOptions
   /** Delivery times that are not in the database yet. */
   readonly recentDeliveries: RecentDeliveries;
   readonly dailyRows: DailyRows;
-  /** The caller keeps them over a restart. */
   readonly seenKeys: SeenKeys;
   /** Called for an authentic cursor beyond the log's end, which proves that its end is lost. */
   readonly onEndLost: (cursor: StreamPosition) => void;
-  /** Requests that wait for the next change; closed with the server. */
   readonly waiting: Waiting;
-  /** The text of the OpenAPI document, for the address of the service. */
   readonly openApi: (baseUrl: string) => string;
-  /** In a lab only. */
   readonly interventions?: Interventions;
   readonly times?: ConnectionTimes;
 }
@@ -78,14 +72,20 @@ export type RunningServer = Awaited<ReturnType<typeof startServer>>;
 /** @throws Refused `failed` where it cannot listen, `configuration` where the certificate cannot be used */
 export async function startServer(options: ServerOptions) {
   const { config, metrics, log } = options;
+  const strangers = createStrangerLog(log);
   const listener = await openListener({
     ...options,
     settings: config.server,
     limits: config.server,
-    onRefused: (limit) => metrics?.refused(limit),
+    onRefused: (address, limit) => {
+      metrics?.refused(limit);
+      strangers.note(address, limit, () =>
+        log.warn({ address, limit }, 'a connection was refused: too many are open'),
+      );
+    },
   });
   const { server, connections, room } = listener;
-  const turns = createPageTurns(config.server.max_connections);
+  const turns = createPageTurns();
   server.on('connection', turns.arrived);
   const state = { baseUrl: config.server.base_url, isClosing: false };
   const tokens = createAccessTokens(options.secret);
@@ -109,8 +109,8 @@ export async function startServer(options: ServerOptions) {
     isClosing: () => state.isClosing,
     connections,
     turns,
-    faults: createFaultLog(options),
-    strangers: createStrangerLog(log),
+    faults: createFaultLog(log),
+    strangers,
     encode: config.server.compression ? createEncoder() : (answer) => answer,
     cors: createCors(config.server.cors_origins),
     interventions: options.interventions ?? null,
@@ -121,7 +121,6 @@ export async function startServer(options: ServerOptions) {
   const url = await listener.listen((port, host) => router.listen(port, host));
   if (state.baseUrl === '') state.baseUrl = url;
   return {
-    /** With loopback for a wildcard address. */
     url,
     renewCertificate: listener.renewCertificate,
     connections: room.open,
@@ -138,7 +137,6 @@ export async function startServer(options: ServerOptions) {
   };
 }
 
-/** Every endpoint, one row each. */
 function createRoutes(
   options: ServerOptions,
   token: Pick<TokenSources, 'tokens' | 'rate'>,
@@ -151,7 +149,7 @@ function createRoutes(
   );
   const sources = { detections, enabledContentTypes, baseUrl };
   return [
-    changesRoute({ ...options, ...sources, cursors: createStreamCursors(secret) }),
+    changesRoute({ ...options, ...sources, ...times, cursors: createStreamCursors(secret) }),
     periodRoute({ ...sources, cursors: createQueryCursors(secret) }),
     detectionRoute(sources),
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
@@ -165,7 +163,6 @@ function createRoutes(
   ];
 }
 
-/** polka passes requests that the route table accepts to their endpoint. */
 function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeline): Polka {
   const router = polka({ server });
   // In place of polka's parsing of the query, which the endpoints parse.
@@ -193,7 +190,6 @@ function answerMalformed(server: Server, pipeline: Pipeline): void {
     pipeline.connections.breakOff(socket, () => sendRaw(pipeline, socket, reply));
   server.on('clientError', (error: Error, socket: Duplex) => {
     const bare = pipeline.connections.endHandshake(socket);
-    // The reply is plain HTTP, as the request was.
     if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST'))
       sendRaw(pipeline, bare, PLAIN_HTTP_REPLY);
     else if (isTlsFailure(error)) {

@@ -1,19 +1,14 @@
-/**
- * Reads the certificate and private key for TLS, and checks them before they are used. OpenSSL's own messages do not say
- * which file to fix.
- */
+/** The certificate and key for TLS, checked before they are used: OpenSSL's messages do not say which file to fix. */
 import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 'node:crypto';
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../logger.ts';
 import { paced } from '../pace.ts';
-import { isErrorCode, Refused, reasonOf } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, type Now, SECOND_MS } from '../time.ts';
 
 export interface TlsPaths {
-  /** Of the settings that name them; default: server. */
   readonly section?: 'admin';
   /** PEM: the server's certificate first, then its chain. */
   readonly certificate: string;
@@ -30,22 +25,13 @@ export interface TlsFiles {
 export interface TlsPair extends TlsFiles {
   readonly validFromMs: number;
   readonly validToMs: number;
-  /** Of X509Certificate. */
   readonly subjectAltName: string | undefined;
 }
 
-/** A chain has a few kilobytes. */
-const FILE_BYTES_MAX = 1024 * 1024;
 /** Certificates of 90 days are usually renewed 30 days before they expire. */
 const EXPIRES_SOON_MS = 14 * DAY_MS;
 
-/** Without it, opening a pipe would wait for its writer. */
-const NO_WAIT = constants.O_NONBLOCK ?? 0;
-
-/**
- * The certificate of settings, checked; null without one.
- * @param section of {@link TlsPaths}; @throws Refused `configuration`
- */
+/** The certificate of settings, checked; null without one. @throws Refused `configuration` */
 export async function openTls(
   { tls_certificate, tls_key }: Readonly<Record<TlsSetting, string>>,
   section: Pick<TlsPaths, 'section'> = {},
@@ -91,10 +77,7 @@ export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
   };
 }
 
-/**
- * Those of TLS 1.3; of TLS 1.2 those with forward secrecy and authenticated encryption, as in Mozilla's "intermediate"
- * (RFC 9325, 4.2). Node's default also has static RSA and CBC.
- */
+/** As Mozilla's "intermediate" (RFC 9325, 4.2): Node's default also has static RSA and CBC. */
 const CIPHERS = [
   ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],
   ...['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
@@ -102,7 +85,6 @@ const CIPHERS = [
   ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 
-/** The TLS options; curves are Node's default. */
 export function secureContext({ certificate, key }: TlsFiles): SecureContextOptions {
   return {
     cert: certificate,
@@ -114,10 +96,7 @@ export function secureContext({ certificate, key }: TlsFiles): SecureContextOpti
   };
 }
 
-/**
- * Whether a certificate has expired, is not valid yet, or expires within 14 days or the last third of its time,
- * whichever is shorter. @returns the text of the alert, or null
- */
+/** Expired, not valid yet, or in its last 14 days or last third. @returns the alert's text, or null */
 export function validityError(
   { certificate }: TlsPaths,
   pair: Pick<TlsPair, 'validFromMs' | 'validToMs'>,
@@ -142,22 +121,10 @@ function named(paths: TlsPaths, setting: TlsSetting): string {
 
 async function readPem(name: string, path: string): Promise<Buffer> {
   try {
-    await using file = await open(path, constants.O_RDONLY | NO_WAIT);
-    const stat = await file.stat();
-    if (!stat.isFile()) throw refused(`${name}: not a regular file`);
-    if (stat.size > FILE_BYTES_MAX)
-      throw refused(`${name}: larger than 1 MiB, so not a certificate or key file`);
-    return await file.readFile();
+    return await readFile(path);
   } catch (error) {
-    if (error instanceof Refused) throw error;
-    throw refused(`${name}: ${whyUnreadable(error)}`, error);
+    throw refused(`${name}: ${reasonOf(error)}`, error);
   }
-}
-
-function whyUnreadable(error: unknown): string {
-  if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return 'the file does not exist';
-  if (isErrorCode(error, 'EACCES', 'EPERM')) return 'this user does not have permission to read the file';
-  return reasonOf(error);
 }
 
 function attempt<Value>(use: () => Value, otherwise: string): Value {
@@ -180,7 +147,6 @@ export interface TlsRenewalOptions {
   readonly conditions: Pick<Conditions, 'set'>;
   readonly log: Logger;
   readonly now: Now;
-  /** null: only on `check`. */
   readonly everyMs?: number | null;
 }
 
@@ -199,38 +165,31 @@ const CHECKS_BEFORE_WARNING = 2;
 export function watchTlsPair(options: TlsRenewalOptions) {
   const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
   let pair = options.pair;
-  /** The error of the last check, and how often in a row; null: none. */
-  let wrong: { readonly files: TlsFiles | null; readonly reason: string; readonly checks: number } | null =
-    null;
+  let failures = 0;
   const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
   const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
 
   async function check(): Promise<void> {
-    const found = await readTlsFiles(paths).catch(reasonOf);
-    if (typeof found === 'string') note(null, found);
-    else if (isSame(found, pair)) wrong = null;
-    else if (wrong !== null && wrong.files !== null && isSame(found, wrong.files)) note(found, wrong.reason);
-    else take(found);
-    if (wrong === null) set('certificate not usable', null);
+    try {
+      const files = await readTlsFiles(paths);
+      if (!isSame(files, pair)) take(checkTlsPair(paths, files));
+      failures = 0;
+      set('certificate not usable', null);
+    } catch (error) {
+      failures += 1;
+      if (failures === CHECKS_BEFORE_WARNING) warn(reasonOf(error));
+    }
     checkValidity();
   }
 
-  function take(files: TlsFiles): void {
-    try {
-      pair = checkTlsPair(paths, files);
-    } catch (error) {
-      note(files, reasonOf(error));
-      return;
-    }
-    wrong = null;
+  function take(renewed: TlsPair): void {
+    pair = renewed;
     onRenewed(pair);
     const valid_to = formatMs(pair.validToMs);
     log.info({ certificate: paths.certificate, valid_to }, 'certificate renewed');
   }
 
-  function note(files: TlsFiles | null, reason: string): void {
-    wrong = { files, reason, checks: wrong?.reason === reason ? wrong.checks + 1 : 1 };
-    if (wrong.checks !== CHECKS_BEFORE_WARNING) return;
+  function warn(reason: string): void {
     set('certificate not usable', reason);
     log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
   }

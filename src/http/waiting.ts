@@ -1,12 +1,12 @@
 /**
- * Requests that wait for the next change (`Prefer: wait=N`). Waiting costs a timer and no processor time; the ingest
+ * Requests that wait for the next change (`Prefer: wait=N`, or as an event stream). Waiting costs a timer and no processor time; the ingest
  * thread wakes them when a transaction is visible. Each holds a connection, so their number is bounded.
  */
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../clock.ts';
 import { WAIT_SECONDS_MAX } from '../limits/contract-limits.ts';
 
-/** Requests of one key that wait for a change (`Prefer: wait`). */
+/** Requests of one key that wait for a change. */
 export const WAITS_PER_KEY_MAX = 50;
 /** The same of all keys, as a share of `server.max_connections`. */
 export const WAITS_SHARE = 1 / 2;
@@ -39,10 +39,11 @@ export function createWaiting(connectionsMax: number) {
     /**
      * Begins the wait of a request; a `using` declaration ends it. If too many wait, of its key or in all, the oldest
      * of them is over.
+     * @param ms null: until the client goes
      * @param socket of the client
      */
-    begin(keyId: string, ms: number, socket: Socket) {
-      const endMs = monotonicMs() + ms;
+    begin(keyId: string, ms: number | null, socket: Socket) {
+      const endMs = monotonicMs() + (ms ?? Number.POSITIVE_INFINITY);
       let isOver = false;
       let wake: ((isChanged: boolean) => void) | null = null;
       const settle = (isChanged: boolean) => {
@@ -58,20 +59,27 @@ export function createWaiting(connectionsMax: number) {
         settle(false);
       };
       const waiter = { keyId, changed: () => settle(true), end };
-      const timer = setTimeout(end, ms);
+      const timer = ms === null ? undefined : setTimeout(end, ms);
       // A client that ends its side has usually gone; if not, it gets its answer now.
       socket.once('close', end).once('end', end);
       makeRoom(keyId);
       waiters.add(waiter);
       if (isClosed || socket.destroyed) end();
       return {
-        /** @returns false once the time is over, the client is gone, others need the room, or the server closes */
-        forChange: () => {
+        /**
+         * Resolves to true with the next change, and at the latest after `quietMs`.
+         * @returns false once the time is over, the client is gone, others need the room, or the server closes
+         */
+        forChange: (quietMs?: number) => {
           const { promise, resolve } = Promise.withResolvers<boolean>();
           // The clock of a lab jumps, and its timers do not.
           if (isOver || monotonicMs() >= endMs) resolve(false);
           else {
-            wake = resolve;
+            const quiet = quietMs === undefined ? undefined : setTimeout(waiter.changed, quietMs);
+            wake = (isChanged) => {
+              clearTimeout(quiet);
+              resolve(isChanged);
+            };
             idle.add(socket);
           }
           return promise;

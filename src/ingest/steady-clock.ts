@@ -1,8 +1,6 @@
 /**
- * Whether the clock can be trusted with what cannot be undone: deleting old files, abandoning windows.
- *
- * A clock that jumps was wrong before or is wrong now. It is trusted again after an hour without a jump. At a start there
- * is nothing to compare it with: it is trusted with what a later search takes back, and with nothing else for an hour.
+ * Whether the clock can be trusted with what cannot be undone: not for an hour after a jump, nor, with what no later search
+ * takes back, for an hour after a start.
  */
 import { paced } from '../pace.ts';
 import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';

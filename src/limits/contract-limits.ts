@@ -30,10 +30,7 @@ export const SINCE_AGE_MAX_MS = 31 * DAY_MS;
 /** Chunks of a change stream page, however few of their rows pass the filters. */
 export const PAGE_CHUNKS_MAX = 50;
 
-/**
- * Rows of a chunk, before filtering. A page that reads 50 chunks must not delay other requests: with four times as many
- * rows, light requests waited 200 ms while two clients scanned and a million rows were ingested.
- */
+/** Before filtering. With four times as many, light requests waited 200 ms while two clients scanned. */
 export const CHUNK_ROWS = 64;
 
 /** Body of a token request. */

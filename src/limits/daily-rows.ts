@@ -21,10 +21,7 @@ export const UsedRows = Type.Object({
 });
 export type UsedRows = Static<typeof UsedRows>;
 
-/**
- * The id under which the rows of an account are counted. An account that was removed and added again has the same id but
- * another `created_at`, so it starts at zero, and the running appliance need not know of the removal.
- */
+/** An account that was removed and added again has another `created_at`, and starts at zero. */
 export function accountUsageId(account: { readonly id: string; readonly created_at: number }): string {
   return `${account.id}@${account.created_at}`;
 }
@@ -64,12 +61,10 @@ export function createDailyRows(stored: readonly UsedRows[] = []) {
       count.rows += rows;
       counts.set(name, count);
     },
-    /** The counts of the days that are kept. */
     all: () => [...days.values()].flatMap((counts) => [...counts.values()]),
   };
 }
 
-/** Days since 1970-01-01, UTC. */
 export function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS);
 }
@@ -78,7 +73,6 @@ function nameOf(holder: RowHolder, id: string): string {
   return `${holder}:${id}`;
 }
 
-/** The members of a credential that matter here; times are epoch milliseconds. */
 export interface RowReader {
   readonly key_id: string;
   /** The key's own allowance; null: only that of the account applies. */
@@ -93,16 +87,12 @@ interface Throttle {
   readonly allowance: number;
   /** Rows read today: more than the allowance, since the last request was served completely. */
   readonly used: number;
-  /** The next 00:00 UTC, epoch milliseconds. */
   readonly until_ms: number;
 }
 
 export type DailyAllowance = ReturnType<typeof createDailyAllowance>;
 
-/**
- * A request is accepted while the used rows are below the allowance, and is then served completely. The allowance is the
- * current one; only the rows are stored. @param defaultRows the setting `[limits] daily_rows`
- */
+/** A request is accepted while the used rows are below the allowance, and is then served completely. */
 export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
   const rowsOf = ({ account }: RowReader) => account.daily_rows ?? defaultRows;
 
@@ -120,7 +110,6 @@ export function createDailyAllowance(rows: DailyRows, defaultRows: number) {
 
   return {
     rowsOf,
-    /** Null while reads are accepted. */
     throttle,
     require(reader: RowReader, nowMs: number): void {
       const throttled = throttle(reader, nowMs);

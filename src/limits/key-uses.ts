@@ -6,7 +6,6 @@ import { DAY_MS } from '../time.ts';
 
 export const KeyUse = Type.Object({
   key_id: Type.String(),
-  /** Epoch milliseconds. */
   last_used_at: Type.Integer(),
   /** Of the last change stream cursor given to it; null: none. */
   position: Type.Union([Type.Integer(), Type.Null()]),
@@ -26,15 +25,12 @@ export function createKeyUses(stored: readonly KeyUse[] = []) {
     note(key_id: string, last_used_at: number, position = uses.get(key_id)?.position ?? undefined): void {
       uses.set(key_id, { key_id, last_used_at, position: position ?? null });
     },
-    /** The last use of each key, the latest use last. */
     all: () => [...uses.values()],
   };
 }
 
-/** One proof as stored. */
 export const SeenKey = Type.Object({
   key_id: Type.String(),
-  /** Of {@link addressNetwork}. */
   network: Type.String(),
   /** Of the last proof, epoch milliseconds. */
   seen_at: Type.Integer(),

@@ -1,7 +1,4 @@
-/**
- * Requests over time, for the console: their number in each minute of the last day, and refusals by key and reason.
- * Counted in memory; usage.ts has them written.
- */
+/** Requests and refusals over time, for the console. Counted in memory; usage.ts has them written. */
 import { type Static, Type } from '@sinclair/typebox';
 import { BoundedMap } from '../bounded-map.ts';
 import { DAY_MS, MINUTE_MS } from '../time.ts';

@@ -4,14 +4,13 @@
  *
  * It is in no log and no backup. If it cannot be used, the start renames it and counts from zero.
  */
-import { constants, fstatSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { paced } from '../pace.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
-import { openFile } from '../store/folder.ts';
 import { SECOND_MS } from '../time.ts';
 import { dayOf, type RowHolder, UsedRows } from './daily-rows.ts';
 import { KeyUse, SeenKey } from './key-uses.ts';
@@ -39,13 +38,7 @@ export const NO_USAGE: Usage = {
   refusals: [],
 };
 
-/** Far more than all bounded counts take: what is larger is another file. */
-const BYTES_MAX = 64 * 1024 * 1024;
-
-/**
- * The usage of earlier runs; none if there is no file.
- * @param onUnusable called with the reason if the file is not used; it is renamed, since it may belong to another program
- */
+/** The usage of earlier runs. @param onUnusable called with the reason if the file is not used; it is renamed then */
 export function readUsageAtStart(path: string, onUnusable: (reason: string) => void): Usage {
   try {
     return read(path);
@@ -61,10 +54,7 @@ export function readUsageAtStart(path: string, onUnusable: (reason: string) => v
   }
 }
 
-/**
- * As the appliance last wrote it, for other threads and processes.
- * @returns null if the file cannot be used, which must not fail a command; {@link NO_USAGE} if there is none
- */
+/** As the appliance last wrote it. @returns null if the file cannot be used; {@link NO_USAGE} if there is none */
 export function readUsage(path: string): Usage | null {
   try {
     return read(path);
@@ -75,39 +65,23 @@ export function readUsage(path: string): Usage | null {
 
 /** @throws if it cannot be read, or is not such a file */
 function read(path: string): Usage {
-  const text = readText(path);
-  if (text === null) return NO_USAGE;
   let json: unknown;
   try {
-    json = JSON.parse(text);
-  } catch {
+    json = JSON.parse(readFileSync(path, 'utf8'));
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return NO_USAGE;
     // Without the words of JSON.parse, which quote the file.
-    throw new Error('it is not JSON: empty, cut off or damaged');
+    throw error instanceof SyntaxError ? new Error('it is not JSON: empty, cut off or damaged') : error;
   }
   if (!Value.Check(UsageSchema, json)) throw new Error('it belongs to another program, or another version');
   return json;
-}
-
-/** Follows no link, and waits for no pipe. @returns null if there is no file */
-function readText(path: string): string | null {
-  try {
-    using file = openFile(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    const entry = fstatSync(file.fd);
-    if (!entry.isFile()) throw new Error('it is not a file');
-    if (entry.size > BYTES_MAX) throw new Error(`it has ${entry.size} bytes`);
-    return readFileSync(file.fd, 'utf8');
-  } catch (error) {
-    if (isErrorCode(error, 'ENOENT')) return null;
-    throw error;
-  }
 }
 
 /** Replaces the file once the new one is on the disk, so that it is always complete. Blocks nothing meanwhile. */
 export async function writeUsageFile(path: string, text: string): Promise<void> {
   const draft = join(dirname(path), `.${basename(path)}.tmp`);
   try {
-    const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
-    await using file = await open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
+    await using file = await open(draft, 'w', 0o600);
     await file.writeFile(text);
     await file.sync();
     await rename(draft, path);
@@ -130,10 +104,7 @@ export interface UsageKeeperOptions {
   readonly everyMs?: number | null;
 }
 
-/**
- * Has the counts of the appliance written every five seconds, and at a clean stop. A crash loses the counts since the
- * last write: those rows do not count against the allowance.
- */
+/** Has the counts written every five seconds and at a clean stop. A crash forgets the rows read since. */
 export function createUsageKeeper(options: UsageKeeperOptions) {
   const { text, onFailure, everyMs = WRITE_EVERY_MS } = options;
   let underWay: Promise<void> | null = null;

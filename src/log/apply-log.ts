@@ -41,8 +41,6 @@ const DELETE_ROWS = [
 
 export class LogApplier {
   readonly #db: Database;
-  /** Whether texts are stored unchanged. */
-  readonly #takesBytes: boolean;
   readonly #rows: DetectionRows;
   readonly #applyEffect: ReturnType<typeof effectApplier>;
   /** Rows of exports whose outcome is still to come. */
@@ -53,11 +51,10 @@ export class LogApplier {
   #isWithinEntry = false;
   #lines = 0;
 
-  /** @param textOf see {@link DetectionRows} */
-  constructor(db: Database, textOf: ((text: string) => string) | null = null) {
+  /** @param hasTexts see {@link DetectionRows} */
+  constructor(db: Database, hasTexts = true) {
     this.#db = db;
-    this.#takesBytes = textOf === null;
-    this.#rows = new DetectionRows(db, textOf);
+    this.#rows = new DetectionRows(db, hasTexts);
     this.#applyEffect = effectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
   }
 
@@ -65,7 +62,7 @@ export class LogApplier {
   apply(part: EntryPart): void {
     if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
     this.#isWithinEntry = true;
-    if (part.kind === 'lines' && this.#takesBytes) this.#applyBytes(part.bytes);
+    if (part.kind === 'lines') this.#applyBytes(part.bytes);
     else for (const line of part.lines) this.#applyLine(readRowLine(line));
     if (part.kind === 'commit') this.#finish(part.commit);
   }

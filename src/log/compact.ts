@@ -1,10 +1,10 @@
 /**
- * Compaction rewrites the log: a snapshot of the database takes the place of all entries up to the last one that is in
- * it, with that one's number and id, and the entries since stay as they are. So the marks of databases stay valid, and
- * ingest goes on meanwhile. The log is shorter then, without rows that were removed, and without damage.
+ * Compaction rewrites the log: a snapshot of the database takes the place of all entries up to the last one in it, with
+ * that one's number and id; later entries stay. So marks stay valid, and ingest goes on meanwhile. The log is shorter then,
+ * without removed rows, and without damage.
  *
  * The database is compared with the log before, as far as that can be read, and with the snapshot before that replaces
- * anything. All of it sees one state of the database, in one long read transaction: the write-ahead log grows meanwhile.
+ * anything, all in one read transaction: the write-ahead log grows meanwhile.
  */
 import { existsSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { counted } from '../counted.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
 import { waitsForCopy } from '../store/copy-mode.ts';
-import { type Database, integrityError, openDatabase } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
@@ -21,9 +21,8 @@ import type { Mark } from './format.ts';
 import { newestCommits } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
 import { type Decisions, recoverDetections } from './recover.ts';
-import { type ScrubResult, scrub } from './scrub.ts';
-import { describeFindings, FINDING_KINDS } from './scrub-findings.ts';
-import { writeScrubRecord } from './scrub-record.ts';
+import { scrub } from './scrub.ts';
+import { describeFindings, findingsOf, type ScrubResult, writeScrubRecord } from './scrub-findings.ts';
 import { bytesOf, draftOf, EntryReader, listSegments, replaceLog, type Segment, tidyLog } from './segment.ts';
 import { writeSnapshot } from './snapshot.ts';
 
@@ -85,10 +84,8 @@ export async function compact(options: CompactOptions): Promise<Compacted> {
     // Findings of the database become an alert, and the next start makes it anew.
     if (found.findings.length > 0) writeScrubRecord(folder, found, nowMs);
     const damage = damageOf(folder, found);
-    // If the log is damaged, only the database itself can show whether it is intact.
-    const unsoundness = damage === null ? null : integrityError(db);
-    if (unsoundness !== null) throw unsound(folder, unsoundness);
-    await writeDraft(db, mark, work, damage === null);
+    await writeDraft(db, mark, work);
+    // Where the log is damaged, this alone shows whether the database is intact.
     const compared = await scrub({ ...work, folder: { ...folder, log: draftOf(folder.log) } });
     if (compared.findings.length > 0) throw unsound(folder, describeFindings(compared.findings));
     requireCompared(compared);
@@ -153,13 +150,12 @@ async function writeDraft(
   db: Database,
   mark: Mark,
   { folder, program, nowMs, between, onProgress }: CompactOptions,
-  isProven: boolean,
 ): Promise<void> {
   const last = { ...mark, entry: mark.entry - 1 };
   const log = new LogWriter({ folder: draftOf(folder.log), program }, { last, segment: null });
   const onVersions = (done: number, total: number) => onProgress('writing', done, total);
   try {
-    await writeSnapshot(db, log, { nowMs, mark, isProven, between, onProgress: onVersions });
+    await writeSnapshot(db, log, { nowMs, mark, between, onProgress: onVersions });
   } catch (error) {
     if (!isDamage(error)) throw error;
     throw unsound(folder, reasonOf(error), error);
@@ -174,7 +170,7 @@ async function writeDraft(
  */
 function damageOf(folder: DataFolder, result: ScrubResult): string | null {
   const found = describeFindings(result.findings);
-  if (result.findings.some(({ kind }) => FINDING_KINDS[kind].of !== 'log')) throw unsound(folder, found);
+  if (findingsOf(result, 'database').length > 0) throw unsound(folder, found);
   if (result.findings.length > 0) return found;
   requireCompared(result);
   return null;

@@ -1,8 +1,6 @@
 /**
- * Writes detections and their versions to `detections.db`, both for ingest and for applying the log, so that recovery
- * makes the same rows as ingest.
- *
- * Sequence numbers of a stream have no gaps. A stream gets the next ordinal with its first version.
+ * Writes detections and their versions to `detections.db`, both for ingest and for applying the log. A stream gets the next
+ * ordinal with its first version, and its sequence numbers have no gaps.
  */
 import { type StreamName, streamParts } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
@@ -10,6 +8,7 @@ import { renderDetection, renderStreamRow } from '../detection/match.ts';
 import type { Database } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import { requireChecksum, rowChecksum, type StoredText } from '../store/row-checksum.ts';
+import { hashOfSource } from '../store/source-hash.ts';
 import { placeOf } from '../store/stream-place.ts';
 import type { DetectionState, StoredState } from './row-lines.ts';
 
@@ -43,13 +42,12 @@ const DELETE_RESCORED = 'DELETE FROM rescored WHERE place = (SELECT place FROM d
 
 /** The text comes in two parts; the second may be bytes. */
 const INSERT_STREAM_ROW = `
-  INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_id, article_id, checksum, body)
+  INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_hash, article_id, checksum, body)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`;
 
 const SELECT_DETECTION = `
   SELECT version, coalesce(rescored.body, row.body) AS body, exported_at_given, url_withheld, epochs,
-    row.place AS place, iif(rescored.place IS NULL, position, 0) AS position,
-    coalesce(rescored.checksum, row.checksum) AS checksum
+    row.place AS place, coalesce(rescored.checksum, row.checksum) AS checksum
   FROM detection JOIN stream_row AS row ON row.place = detection.place
     LEFT JOIN rescored ON rescored.place = detection.place
   WHERE id = ?`;
@@ -100,7 +98,7 @@ function prepareAll(db: Database) {
 const PENDING_MAX = 500;
 
 export class DetectionRows {
-  readonly #textOf: ((text: string) => string) | null;
+  readonly #hasTexts: boolean;
   readonly #sql: ReturnType<typeof prepareAll>;
   /** Of the streams that the transaction adds to, by the first part of their detections' ids. */
   readonly #heads = new Map<string, Head>();
@@ -108,10 +106,10 @@ export class DetectionRows {
 
   /**
    * Parameters are bound by position, not by name: only here does the difference matter.
-   * @param textOf what to store of a text, in a database made for a comparison; null: all of it
+   * @param hasTexts false: only the checksums of texts are stored, in a database made for a comparison
    */
-  constructor(db: Database, textOf: ((text: string) => string) | null = null) {
-    this.#textOf = textOf;
+  constructor(db: Database, hasTexts = true) {
+    this.#hasTexts = hasTexts;
     this.#sql = prepareAll(db);
   }
 
@@ -171,8 +169,8 @@ export class DetectionRows {
     const known = this.#sql.rescoreDetection.get(first_detected_at, storedGiven(state), url_withheld, id);
     if (known === undefined) return false;
     const text = renderDetection(id, version, state.rendered);
-    const checksum = rowChecksum({ place: known.place, position: 0 }, text);
-    this.#sql.upsertRescored.run(known.place, this.#textOf?.(text) ?? text, checksum);
+    const checksum = rowChecksum(known.place, text);
+    this.#sql.upsertRescored.run(known.place, this.#hasTexts ? text : '', checksum);
     return true;
   }
 
@@ -200,12 +198,12 @@ export class DetectionRows {
         filters.publisher_id,
         filters.domain,
         filters.band,
-        filters.score,
+        Math.round(filters.score),
         filters.print,
-        filters.source_id,
+        hashOfSource(filters.source_id),
         filters.article_id,
-        rowChecksum(row, head, state.rendered),
-        ...(this.#textOf === null ? [head, state.rendered] : [this.#textOf(`${head}${state.rendered}`), '']),
+        rowChecksum(place, head, state.rendered),
+        ...(this.#hasTexts ? [head, state.rendered] : ['', '']),
       );
     }
     this.#pending = [];

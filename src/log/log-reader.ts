@@ -62,9 +62,8 @@ export function findTail(folder: string, mayBeDoubtful = false): Tail {
 }
 
 /**
- * Copies the complete entries of the newest segment into a new file, so that they are on the disk: after a kill or a
- * failed fsync, the page cache may show content that is not.
- * @throws LogFailure
+ * Copies the complete entries of the newest segment into a new, synced file: after a kill or a failed fsync, the page cache
+ * may show content that is not on the disk. @throws LogFailure
  */
 export function trustTail(folder: string, { segment, stumps }: Tail): void {
   try {
@@ -167,7 +166,7 @@ export function* entriesAfter(folder: string, after: Mark | null): Generator<Loc
   }
 }
 
-/** A log starts with entry 1, or with a snapshot (compact.ts). @throws LogDamage if this entry is neither */
+/** @throws LogDamage unless a log can start with this entry: 1, or a snapshot (compact.ts) */
 export function requireBeginning(commit: Commit): void {
   if (isBeginning(commit)) return;
   throw new LogDamage(`it begins with entry ${grouped(commit.entry)}; earlier entries are missing`);

@@ -1,7 +1,4 @@
-/**
- * Appends to the log. An entry is any number of frames; the last one has the commit line, which decides it. One writer at
- * a time: the ingest thread.
- */
+/** Appends to the log. The last frame of an entry has the commit line, which decides it. */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, ftruncateSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -48,7 +45,6 @@ export class LogWriter {
     this.#offset = segment.bytes;
   }
 
-  /** Whether frames were appended after the last entry. */
   get isPending(): boolean {
     return this.#frames > 0;
   }

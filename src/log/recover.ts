@@ -142,7 +142,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
   }
 }
 
-/** Applies the entries that the database lacks, after SQLite refused the commit of a decided entry. */
+/** Applies what the database lacks, after SQLite refused the commit of a decided entry. @returns how many entries */
 export function applyPending(db: Database, folder: string): number {
   let applied = 0;
   for (const { part } of applyEntries(db, folder, Number.POSITIVE_INFINITY))
@@ -283,8 +283,8 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
   return applied;
 }
 
-/** Its marker must outlive the old file, of which nothing else says that it has pages of two states. */
 function removeReplaced({ root, detections }: DataFolder, remove: () => void): void {
+  // Its marker goes last: nothing else says that the old file has pages of two states.
   remove();
   syncFolder(root);
   removeBeside(detections);

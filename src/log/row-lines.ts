@@ -37,7 +37,7 @@ const MARK_ESCAPED = '\\u0001';
 const OWN_ADDRESS = `"image_url":"${MARK_ESCAPED}/`;
 const RENDERED_BEGINNING = '"content_type":';
 
-/** The line of a row up to its rendered match, which ends it (see {@link escapeMark}). */
+/** The line of a row up to its rendered match, which ends it. */
 export function rowHead(row: Omit<Written, 'rendered'>): string {
   return `{"row":"${row.id}",${ownMembers(row)}`;
 }

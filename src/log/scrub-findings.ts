@@ -1,7 +1,13 @@
-/** The findings of a scrub: counted by kind, with the first of each. The manual is made from this table. */
+/**
+ * The findings of a scrub: counted by kind, with the first of each (the manual is made from this table), and the result of
+ * the last scrub in a file of the data folder, for the next start, status and metrics.
+ */
+import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { type Static, Type } from '@sinclair/typebox';
+import { Value } from '@sinclair/typebox/value';
 import { grouped } from '../counted.ts';
-import { failed, Refused, reasonOf } from '../refused.ts';
-import { isDamage, isDiskFull } from '../store/database-errors.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { formatMs, parseInstant } from '../time.ts';
 
 export interface FindingKind {
   /** What is damaged. */
@@ -16,12 +22,12 @@ export const FINDING_KINDS = {
   },
   'database malformed': {
     of: 'database',
-    means: 'SQLite cannot read part of the database, or its tables are not those of Wirewatch.',
+    means: 'SQLite cannot read part of the database, or its tables and indexes do not match.',
   },
-  'row missing': { of: 'database', means: 'A row of the log is missing from the database.' },
-  'row too many': { of: 'database', means: 'The database has a row that is not in the log.' },
-  'row differs': { of: 'database', means: 'A row of the database differs from the log.' },
-  'index disagrees': { of: 'database', means: 'An index of the database does not match its table.' },
+  'database differs': {
+    of: 'database',
+    means: 'Rows of a stream, or of another table, are not those that the log makes.',
+  },
   'access damaged': {
     of: 'access',
     means:
@@ -35,52 +41,65 @@ export const FINDING_KINDS = {
 
 export type FindingKindName = keyof typeof FINDING_KINDS;
 
-export interface ScrubFinding {
-  readonly kind: FindingKindName;
-  readonly count: number;
+export function findingKinds(): FindingKindName[] {
+  return Object.keys(FINDING_KINDS).filter((name): name is FindingKindName =>
+    Object.hasOwn(FINDING_KINDS, name),
+  );
+}
+
+const Finding = Type.Object({
+  kind: Type.Union(findingKinds().map((kind) => Type.Literal(kind))),
+  count: Type.Number(),
   /** Details of the first ones. */
-  readonly first: readonly string[];
+  first: Type.Array(Type.String()),
+});
+export type ScrubFinding = Static<typeof Finding>;
+
+const Result = Type.Object({
+  /** The last entry that was compared; null: none. */
+  entry: Type.Union([Type.Number(), Type.Null()]),
+  findings: Type.Array(Finding),
+  /** Why the database was not compared with the log; null: it was. */
+  not_compared: Type.Union([Type.String(), Type.Null()]),
+});
+export type ScrubResult = Static<typeof Result>;
+
+const Record = Type.Object({
+  ...Result.properties,
+  verified_at: Type.String(),
+  /** Of the detections.db that was compared: a rebuilt one is another file. */
+  inode: Type.Union([Type.Number(), Type.Null()]),
+});
+
+export interface ScrubRecord extends Omit<Static<typeof Record>, 'verified_at'> {
+  /** Epoch milliseconds. */
+  readonly at: number;
 }
 
 /** Later findings of a kind are only counted. */
 const FIRST_MAX = 5;
 
 export class ScrubFindings {
-  readonly #found = new Map<FindingKindName, { count: number; first: string[] }>();
+  readonly #found = new Map<FindingKindName, ScrubFinding>();
 
   add(kind: FindingKindName, detail: string): void {
-    const found = this.#found.get(kind) ?? { count: 0, first: [] };
+    const found = this.#found.get(kind) ?? { kind, count: 0, first: [] };
     this.#found.set(kind, found);
     found.count += 1;
     if (found.first.length < FIRST_MAX) found.first.push(detail);
   }
 
+  /** In the order in which they were found. */
   list(): ScrubFinding[] {
-    return findingKinds().flatMap((kind) => {
-      const found = this.#found.get(kind);
-      return found === undefined ? [] : [{ kind, ...found }];
-    });
+    return [...this.#found.values()];
   }
 }
 
-/**
- * Damage is only what the content shows. If a database cannot be opened, for lack of file descriptors or because a disk
- * fails once, rebuilding it would not help.
- * @throws if the error is not about the content: on a full disk unchanged, otherwise Refused `failed`
- */
-export function throwUnlessOfContent(error: unknown, path: string): void {
-  if (isDamage(error) || error instanceof Refused) return;
-  if (isDiskFull(error)) throw error;
-  throw failed(
-    `cannot read ${path}: ${reasonOf(error)}. Nothing was found to be damaged. Check the disk and the permissions, and try again.`,
-    { cause: error },
-  );
-}
-
-export function findingKinds(): FindingKindName[] {
-  return Object.keys(FINDING_KINDS).filter((name): name is FindingKindName =>
-    Object.hasOwn(FINDING_KINDS, name),
-  );
+export function findingsOf(
+  { findings }: Pick<ScrubResult, 'findings'>,
+  of: FindingKind['of'],
+): ScrubFinding[] {
+  return findings.filter(({ kind }) => FINDING_KINDS[kind].of === of);
 }
 
 /** In one line, for an alert. */
@@ -88,4 +107,31 @@ export function describeFindings(findings: readonly ScrubFinding[]): string {
   return findings
     .map(({ kind, count, first }) => `${grouped(count)} x ${kind} (${first[0] ?? ''})`)
     .join('; ');
+}
+
+/** @returns null if there is none, or the file cannot be read: the next scrub writes it again */
+export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>): ScrubRecord | null {
+  try {
+    const { verified_at, ...record } = Value.Parse(Record, JSON.parse(readFileSync(verified, 'utf8')));
+    const at = parseInstant(verified_at);
+    return at === null ? null : { at, ...record };
+  } catch {
+    return null;
+  }
+}
+
+export function writeScrubRecord(
+  folder: Pick<DataFolder, 'verified' | 'detections'>,
+  { entry, findings, not_compared }: ScrubResult,
+  nowMs: number,
+): void {
+  const { verified } = folder;
+  const draft = `${verified}-${process.pid}`;
+  const record = { verified_at: formatMs(nowMs), inode: inodeOf(folder), entry, findings, not_compared };
+  writeFileSync(draft, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
+  renameSync(draft, verified);
+}
+
+export function inodeOf({ detections }: Pick<DataFolder, 'detections'>): number | null {
+  return statSync(detections, { throwIfNoEntry: false })?.ino ?? null;
 }

@@ -6,9 +6,13 @@ import { type Outcome, type OwnProcess, runCommand } from '../own-process.ts';
 import { paced } from '../pace.ts';
 import { dataFolder } from '../store/folder.ts';
 import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
-import type { ScrubResult } from './scrub.ts';
-import { describeFindings, FINDING_KINDS, type ScrubFinding } from './scrub-findings.ts';
-import { inodeOf, readScrubRecord, type ScrubRecord } from './scrub-record.ts';
+import {
+  describeFindings,
+  findingsOf,
+  inodeOf,
+  readScrubRecord,
+  type ScrubRecord,
+} from './scrub-findings.ts';
 
 export interface ScrubScheduleOptions {
   readonly data: string;
@@ -102,8 +106,4 @@ function report({ log, onDamage }: ScrubScheduleOptions, record: ScrubRecord, is
   if (ofDatabase.length === 0 || !isOfThisFile) return;
   log('error', 'detections.db is damaged', { findings: ofDatabase });
   onDamage('database', `detections.db: ${describeFindings(ofDatabase)}`);
-}
-
-function findingsOf({ findings }: ScrubResult, of: 'database' | 'log'): ScrubFinding[] {
-  return findings.filter(({ kind }) => FINDING_KINDS[kind].of === of);
 }

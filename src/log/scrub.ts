@@ -3,104 +3,93 @@
  * database with it.
  *
  * It applies the log, with the code that a rebuild uses ({@link LogApplier}), to a scratch database on the disk, and
- * compares the two in every column (compare-tables.ts). So memory stays flat, and databases are equal exactly if a rebuild
- * would give the same rows. The scratch database has no texts, only their checksums: it needs about a fifth of the space.
- * If there is too little, only the log is checked, and the result says so.
+ * compares hashes of both: one for each stream and table (row-hashes.ts). So memory stays flat, and databases are equal if
+ * a rebuild would give the same rows. The scratch database has no texts, only their checksums: it needs about a fifth of
+ * the space. If there is too little, only the log is checked, and the result says so.
  *
  * It only reads, so an appliance may run meanwhile. It reads one state of the database: its write-ahead log grows
  * by what is written meanwhile.
  */
 import { existsSync } from 'node:fs';
 import { grouped } from '../counted.ts';
-import { reasonOf } from '../refused.ts';
-import { type Database, openDatabase, openScratch, requireSchema } from '../store/database.ts';
+import { errorCode, failed, Refused, reasonOf } from '../refused.ts';
+import { type Database, openDatabase, openScratch, requireSchema, sizeOf } from '../store/database.ts';
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, freeBytes } from '../store/folder.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { LogApplier } from './apply-log.ts';
-import { compareTables } from './compare-tables.ts';
+import { endedStreams } from './detection-rows.ts';
 import type { Commit } from './format.ts';
-import { entriesAfter, type LocatedPart } from './log-reader.ts';
-import { type ScrubFinding, ScrubFindings, throwUnlessOfContent } from './scrub-findings.ts';
-import { bytesOf, EntryReader, listSegments, type Segment } from './segment.ts';
+import { entriesAfter, findTail } from './log-reader.ts';
+import { HASHED_TABLES, rowHashes } from './row-hashes.ts';
+import { ScrubFindings, type ScrubResult } from './scrub-findings.ts';
+import { bytesOf, listSegments } from './segment.ts';
 
 export interface ScrubOptions {
   readonly folder: Pick<DataFolder, 'root' | 'log' | 'detections'>;
   /** Called between short steps: waits, and throws to end the scrub. */
   readonly between: () => Promise<void>;
-  /** The log in bytes, then each table in rows. */
+  /** The log in bytes, then the tables. */
   readonly onProgress: (what: string, done: number, total: number) => void;
   /** The database, in a transaction that keeps one state of it; absent: it is opened. */
   readonly db?: Database;
 }
 
-export interface ScrubResult {
-  /** The last entry that was compared; null: none. */
-  readonly entry: number | null;
-  readonly findings: readonly ScrubFinding[];
-  /** Why the database was not compared with the log; null: it was. */
-  readonly not_compared: string | null;
-}
-
 const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
-/** How often the free space is checked. */
-const ROOM_EVERY_FRAMES = 64;
-
-/** @throws whatever `between` throws; errors of files other than the log */
-export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
-  for (let isRepeated = false; ; isRepeated = true) {
-    const files = filesOf(options.folder.log);
-    // A compaction that ended meanwhile has deleted what was being read.
-    const isStill = () => filesOf(options.folder.log).startsWith(files);
-    const result = await scrubOnce(options, isRepeated).catch((error) => {
-      if (isStill()) throw error;
-      return null;
-    });
-    if (result !== null && (result.findings.length === 0 || isStill())) return result;
-  }
-}
-
-function filesOf(log: string): string {
-  return listSegments(log)
-    .map(({ path }) => `${path}\n`)
-    .join('');
-}
-
-/** @returns null if it has to be repeated: the log looked damaged, but none of its segments is */
-async function scrubOnce(options: ScrubOptions, isRepeated: boolean): Promise<ScrubResult | null> {
-  const findings = new ScrubFindings();
-  const opened = options.db ?? open(options.folder, findings);
-  const expected = opened === null ? null : new ExpectedDatabase(options, opened);
-  try {
-    if (opened === null || expected === null) await checkLog(options, findings, null, isRepeated);
-    else {
-      await expected.applyTo(readLogMark(opened));
-      if (expected.notCompared === null)
-        compareTables({ db: opened, made: expected.name, findings, onProgress: options.onProgress });
-    }
-  } catch (error) {
-    if (error instanceof LogDamage || error instanceof LogFailure) {
-      if (!(await checkLog(options, findings, error, isRepeated))) return null;
-      expected?.giveUp('the log is damaged');
-    } else if (isDamage(error)) findings.add('database malformed', reasonOf(error));
-    else if (isDiskFull(error)) expected?.giveUp(NO_ROOM);
-    else throw error;
-  } finally {
-    if (opened !== options.db) opened?.close();
-    expected?.close();
-  }
-  return {
-    entry: expected?.last?.entry ?? null,
-    findings: findings.list(),
-    not_compared: expected === null ? NOT_READABLE : expected.notCompared,
-  };
-}
-
+/** Of the size of the database. */
+const SCRATCH_SHARE = 0.2;
 const NO_ROOM =
   'the disk has too little free space for the comparison: it needs about a fifth of the size of detections.db, and 512 MiB more';
-const NOT_READABLE = 'detections.db cannot be opened';
+
+/**
+ * What is found is checked once more, and counts only if it is found again: a read may fail, and a compaction may have
+ * deleted what was being read.
+ * @throws whatever `between` throws; Refused `failed` if something cannot be read, though it is not known to be damaged
+ */
+export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
+  for (let before = ''; ; ) {
+    const { result, unread } = await scrubOnce(options);
+    const found = `${result.findings.map(({ kind }) => kind)} ${unread?.path}`;
+    if (result.findings.length === 0 && unread === null) return result;
+    if (found !== before) before = found;
+    else if (unread === null || result.findings.length > 0) return result;
+    else throw unreadable(unread.path, unread.cause);
+  }
+}
+
+/** @returns `unread`: the log could not be read to its end, though not because of its content */
+async function scrubOnce(
+  options: ScrubOptions,
+): Promise<{ readonly result: ScrubResult; readonly unread: LogFailure | null }> {
+  const { folder } = options;
+  const findings = new ScrubFindings();
+  using held = new DisposableStack();
+  const db = options.db ?? open(folder, findings);
+  if (db !== options.db && db !== null) held.use(db);
+  let entry: number | null = null;
+  let not_compared = db === null ? 'detections.db cannot be opened' : null;
+  let unread: LogFailure | null = null;
+  try {
+    const mark = db === null ? null : readLogMark(db);
+    const hasRoom = freeBytes(folder.root) > ROOM_LEFT_BYTES + SCRATCH_SHARE * sizeOf(folder.detections);
+    if (!hasRoom) not_compared ??= NO_ROOM;
+    const made = not_compared === null ? held.use(openScratch(folder.root, DETECTIONS_SCHEMA)) : null;
+    await readLog(options, db === null ? undefined : mark, made);
+    entry = mark?.entry ?? null;
+    if (db !== null && made !== null) await compare(options, { db, made }, findings);
+  } catch (error) {
+    if (error instanceof LogFailure && !error.isOfContent) unread = error;
+    else if (error instanceof LogDamage || error instanceof LogFailure) {
+      findings.add('log damaged', error.message);
+      not_compared ??= 'the log is damaged';
+    } else if (isDamage(error)) findings.add('database malformed', reasonOf(error));
+    else if (isDiskFull(error)) not_compared = NO_ROOM;
+    else throw error;
+  }
+  return { result: { entry, findings: findings.list(), not_compared }, unread };
+}
 
 /** One state of the database. @throws Refused `failed` if it cannot be opened, though it is not damaged */
 function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings): Database | null {
@@ -117,146 +106,90 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings): 
     return db;
   } catch (error) {
     db?.close();
-    throwUnlessOfContent(error, detections);
+    if (isDiskFull(error)) throw error;
+    // For lack of file descriptors, or because a disk fails once, rebuilding it would not help.
+    if (!isDamage(error) && !(error instanceof Refused)) throw unreadable(detections, error);
     findings.add('database malformed', reasonOf(error));
     return null;
   }
 }
 
-/** A connection may compare its database more than once. */
-let attached = 0;
-
-class ExpectedDatabase {
-  /** Of its schema on the connection that it is attached to, until that is closed. */
-  readonly name: string;
-  readonly #options: ScrubOptions;
-  readonly #scratch: ReturnType<typeof openScratch> | null = null;
-  readonly #applier: LogApplier | null = null;
-  readonly #parts: Generator<LocatedPart>;
-  readonly #totalBytes: number;
-  #frames = 0;
-  notCompared: string | null = null;
-  last: Commit | null = null;
-
-  constructor(options: ScrubOptions, attachTo: Database) {
-    const { root, log } = options.folder;
-    this.#options = options;
-    attached += 1;
-    this.name = `made_${attached}`;
-    try {
-      this.#scratch = openScratch(root, DETECTIONS_SCHEMA, { db: attachTo, name: this.name });
-      this.#applier = new LogApplier(this.#scratch.db, () => '');
-    } catch (error) {
-      if (!isDiskFull(error)) throw error;
-      this.giveUp(NO_ROOM);
-    }
-    this.#totalBytes = bytesOf(listSegments(log));
-    this.#parts = entriesAfter(log, null);
-  }
-
-  giveUp(reason: string): void {
-    this.notCompared ??= reason;
-  }
-
-  /**
-   * Applies the log up to a mark of the database, and no further: later entries may still be being written.
-   * @param mark null: the database has applied no entry
-   * @throws LogDamage if the log is damaged before the mark, or ends before it; DatabaseDamage if the mark went back
-   */
-  async applyTo(mark: LogMark | null): Promise<void> {
-    const entry = mark?.entry ?? 0;
-    while ((this.last?.entry ?? 0) < entry) {
-      const { value } = this.#parts.next();
-      if (value === undefined)
-        throw new LogDamage(
-          `${this.#options.folder.log} ends with entry ${grouped(this.last?.entry ?? 0)}, but detections.db has applied entry ${grouped(entry)}`,
-        );
-      await this.#apply(value);
-    }
-    if (this.last?.entry !== mark?.entry)
-      throw new DatabaseDamage(`log_mark went back from entry ${this.last?.entry} to entry ${entry}`);
-    if (this.last?.id !== mark?.id)
-      throw new DatabaseDamage(`log_mark names entry ${entry} with an id that the log does not contain`);
-    // The other connection sees what is committed.
-    if (this.notCompared === null) this.#applier?.commit();
-  }
-
-  close(): void {
-    this.#parts.return(undefined);
-    this.#scratch?.close();
-  }
-
-  async #apply({ part, bytes }: LocatedPart): Promise<void> {
-    const { folder, onProgress, between } = this.#options;
-    if (this.#frames % ROOM_EVERY_FRAMES === 0 && freeBytes(folder.root) < ROOM_LEFT_BYTES)
-      this.giveUp(NO_ROOM);
-    this.#frames += 1;
-    try {
-      if (this.notCompared === null) this.#applier?.apply(part);
-    } catch (error) {
-      if (!isDiskFull(error)) throw error;
-      this.giveUp(NO_ROOM);
-    }
-    if (part.kind === 'commit') onProgress('the log', bytes, this.#totalBytes);
-    await between();
-    if (part.kind === 'commit') this.last = part.commit;
-  }
+function unreadable(path: string, error: unknown): Refused {
+  return failed(
+    `cannot read ${path}: ${reasonOf(error)}. Nothing was found to be damaged. Check the disk and the permissions, and try again.`,
+    { cause: error },
+  );
 }
 
 /**
- * Checks each segment by itself, so that damage in one does not hide damage in the next. What is found is checked once
- * more: only if it is found again may it be damage. A read may fail, and the newest segment is being written.
- * @param error why reading the log stopped; null: it was not read
- * @param isRepeated whether an earlier scrub, too, found damage that no segment has by itself: then it is a finding
- * @returns false if there is such damage, but it was found for the first time: a new reader may not find it
- * @throws Refused `failed` if nothing was found, but not all of the log could be read
+ * Reads the log up to a mark of the database, and no further: later entries may still be being written.
+ * @param mark null: the database has applied no entry; undefined: the log is read to its end
+ * @param made where its entries are applied
+ * @throws LogDamage if the log is damaged before the mark, or ends before it; DatabaseDamage if it has another entry there
  */
-async function checkLog(
-  options: ScrubOptions,
-  findings: ScrubFindings,
-  error: LogDamage | LogFailure | null,
-  isRepeated: boolean,
-): Promise<boolean> {
-  const segments = listSegments(options.folder.log);
-  let unread = error instanceof LogFailure ? error : null;
-  let damage = error instanceof LogDamage ? error : null;
-  for (const [index, segment] of segments.entries()) {
-    const check = () => problemOf(segment, segments[index + 1], options);
-    let problem = await check();
-    if (problem !== null) problem = await check();
-    if (problem instanceof LogFailure && !problem.isOfContent) unread = problem;
-    else if (problem !== null) {
-      findings.add('log damaged', problem.message);
-      damage = null;
-    }
+async function readLog(
+  { folder: { log }, onProgress, between }: ScrubOptions,
+  mark: LogMark | null | undefined,
+  made: Database | null,
+): Promise<void> {
+  const applier = made === null ? null : new LogApplier(made, false);
+  const total = bytesOf(listSegments(log));
+  const end = mark === undefined ? Number.POSITIVE_INFINITY : (mark?.entry ?? 0);
+  let last: Commit | null = null;
+  for (const { part, bytes } of end > 0 ? entriesAfter(log, null) : []) {
+    applier?.apply(part);
+    await between();
+    if (part.kind !== 'commit') continue;
+    onProgress('the log', bytes, total);
+    last = part.commit;
+    if (last.entry >= end) break;
   }
-  if (damage !== null && !isRepeated) return false;
-  if (damage !== null) findings.add('log damaged', damage.message);
-  if (unread !== null && findings.list().length === 0) throwUnlessOfContent(unread.cause, unread.path);
-  return true;
+  // Behind damage in the newest segment there are complete entries.
+  if (mark === undefined) findTail(log);
+  else if ((last?.entry ?? 0) < end)
+    throw new LogDamage(
+      `${log} ends with entry ${grouped(last?.entry ?? 0)}, but detections.db has applied entry ${grouped(end)}`,
+    );
+  else if (last?.id !== mark?.id)
+    throw new DatabaseDamage(`log_mark names entry ${grouped(end)} with an id that the log does not contain`);
+  applier?.commit();
 }
 
-async function problemOf(
-  segment: Segment,
-  next: Segment | undefined,
-  { folder, between }: ScrubOptions,
-): Promise<LogDamage | LogFailure | null> {
-  const { path } = segment;
+/** @param databases in a transaction, and the one that was made from the log */
+async function compare(
+  { between, onProgress }: ScrubOptions,
+  { db, made }: { readonly db: Database; readonly made: Database },
+  findings: ScrubFindings,
+): Promise<void> {
+  const removed = new Set(endedStreams(made));
+  const onBadText = (where: string) => findings.add('database differs', where);
+  for (const [done, table] of HASHED_TABLES.entries()) {
+    onProgress(table, done, HASHED_TABLES.length);
+    await guard(findings, table, async () => {
+      const expected = await rowHashes(made, table, { between, removed, onBadText: null });
+      const found = await rowHashes(db, table, { between, removed, onBadText });
+      for (const name of new Set([...expected.keys(), ...found.keys()])) {
+        const [a, b] = [found.get(name), expected.get(name)];
+        if (a?.hash === b?.hash && a?.rows === b?.rows) continue;
+        const rows = `${grouped(a?.rows ?? 0)} rows, ${grouped(b?.rows ?? 0)} in the log`;
+        findings.add('database differs', `${name} differs from the log (${rows})`);
+      }
+    });
+  }
+  onProgress('the structure', HASHED_TABLES.length, HASHED_TABLES.length);
+  await guard(findings, 'detections.db', async () => {
+    const lines = db.prepare<[], string>('PRAGMA integrity_check(100)').pluck().all();
+    for (const line of lines) if (line !== 'ok') findings.add('database malformed', line);
+  });
+}
+
+/** The statements are correct, so if one cannot run, what it reads is damaged. */
+async function guard(findings: ScrubFindings, what: string, work: () => Promise<void>): Promise<void> {
   try {
-    using reader = new EntryReader(segment);
-    while (reader.next(reader.last ?? undefined) !== null) await between();
-    const isClosed = path !== listSegments(folder.log).at(-1)?.path;
-    if (!reader.isWhole && (isClosed || reader.commitsBehind().next().done !== true))
-      return new LogDamage(`${path} is damaged at byte ${reader.end}`);
-    const last = reader.last?.entry;
-    const isJoined = next === undefined || last === undefined || next.firstEntry === last + 1;
-    if (!isClosed || !reader.isWhole || isJoined) return null;
-    return new LogDamage(
-      `${path} ends with entry ${grouped(last)}, but the next segment begins with entry ${grouped(next.firstEntry)}`,
-    );
+    await work();
   } catch (error) {
-    if (error instanceof LogFailure) return error;
-    if (error instanceof LogDamage) return new LogDamage(`${path}: ${error.message}`);
-    throw error;
+    const isOfFile = isDamage(error) || /^SQLITE_(IOERR|ERROR)/.test(errorCode(error));
+    if (!isOfFile || isDiskFull(error)) throw error;
+    findings.add('database malformed', `${what}: ${reasonOf(error)}`);
   }
 }

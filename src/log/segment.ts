@@ -49,7 +49,7 @@ export function segmentPath(folder: string, firstEntry: number): string {
   return join(folder, `${String(firstEntry).padStart(12, '0')}.zst`);
 }
 
-/** The segments of a log, oldest first; none if there is no folder. @throws LogFailure */
+/** Oldest first; none if there is no folder. @throws LogFailure */
 export function listSegments(folder: string): Segment[] {
   const all = allSegments(folder);
   const begin = all.findLast(({ isSnapshot }) => isSnapshot);
@@ -62,9 +62,8 @@ export function draftOf(log: string): string {
 }
 
 /**
- * Makes the draft of a snapshot, which is durable and verified, the beginning of the log: one rename decides, to a name
- * that makes earlier segments obsolete. Then these go; a crash leaves them to the next start, which tidies.
- * @param entry the number of the snapshot
+ * Makes the draft of a snapshot, which is durable and verified, the beginning of the log: one rename decides. A crash
+ * behind it leaves obsolete segments to the next start. @param entry the number of the snapshot
  */
 export function replaceLog(log: string, entry: number): void {
   renameSync(segmentPath(draftOf(log), entry), segmentPath(log, entry).replace('.zst', '-snapshot.zst'));

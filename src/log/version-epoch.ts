@@ -1,11 +1,10 @@
 /**
- * If the end of a log is lost, clients may have seen changes that it does not have: after a restore on another machine
- * or to an earlier moment, or if somebody copied an older data folder back. Then a *version epoch* begins: versions are
- * raised once, and positions continue far beyond any that clients may have.
+ * If the end of a log is lost (a restore to an earlier moment, an older data folder copied back), clients may have seen
+ * changes that it does not have. Then a *version epoch* begins: versions are raised once, and positions continue far beyond
+ * any that clients may have.
  *
- * An older folder that was copied back looks intact. It is recognized by a cursor that is authentic, but has a position
- * that this log never issued. A cursor also names the epoch in which its position was issued, so that one of another
- * restored state is recognized wherever it lies.
+ * An older folder looks intact. It is recognized by an authentic cursor with a position that this log never issued, or of
+ * an epoch that it does not know.
  */
 import { grouped } from '../counted.ts';
 import { failed } from '../refused.ts';

@@ -38,7 +38,7 @@ const CONTENTS: Readonly<Record<string, readonly Line[]>> = {
     ['monitoring', 'metrics for Prometheus, the administration port, Grafana'],
     ['backup', 'the copy: where to keep it, checking it, restore, what is lost'],
     ['standby', 'a second machine that follows the copy, serves reads and takes over'],
-    ['disaster-recovery', 'when the machine is lost: a second one takes over'],
+    ['disaster-recovery', 'when the machine is lost: a new one starts from the copy'],
     ['security', 'threat model, keys, addresses, TLS, proxies, the secret, the audit trail'],
   ],
   Reference: [

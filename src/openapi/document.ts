@@ -2,13 +2,10 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
 import { PROBLEMS } from '../error-codes.ts';
-import { pascalCase } from '../http/description.ts';
-import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../query/common-parameters.ts';
 import { OPERATIONS, type Operation, type Parameter, UNROUTED } from './operations.ts';
 import { SCHEMAS } from './schemas.ts';
 
 type Json = Record<string, unknown>;
-type SharedParts = Readonly<Record<'responses' | 'parameters', Shared>>;
 
 const DESCRIPTION = `Reports where a news agency's stories and photos were found.
 
@@ -36,20 +33,6 @@ const TAGS = [
 
 /** @param url the address of the service; default: an example */
 export function openApiDocument(url?: string): Json {
-  const shared = {
-    responses: share(
-      'responses',
-      OPERATIONS.flatMap(({ responses }) =>
-        Object.values(responses).map(({ name, ...part }) => ({ name, part })),
-      ),
-    ),
-    parameters: share(
-      'parameters',
-      OPERATIONS.flatMap(({ parameters }) =>
-        parameters.map((one) => ({ name: componentOf(one), part: printedParameter(one) })),
-      ),
-    ),
-  };
   return shortened({
     openapi: '3.1.1',
     info: {
@@ -69,67 +52,20 @@ export function openApiDocument(url?: string): Json {
         : { url },
     ],
     tags: TAGS,
-    paths: paths(shared),
-    components: {
-      parameters: shared.parameters.components,
-      responses: shared.responses.components,
-      schemas: SCHEMAS,
-      securitySchemes: securitySchemes(),
-    },
-    'x-unrouted': Object.fromEntries(
-      Object.entries(UNROUTED).map(([status, { name: _, ...response }]) => [status, response]),
-    ),
+    paths: paths(),
+    components: { schemas: SCHEMAS, securitySchemes: securitySchemes() },
+    'x-unrouted': UNROUTED,
   });
 }
 
-/** A part, and the name of its component: generators of clients use it for a type. */
-export interface Part {
-  readonly name: string;
-  readonly part: Json;
-}
-
-interface Shared {
-  /** The parts that occur at least twice, by name. */
-  readonly components: Json;
-  /** @returns a reference if the part is a component, else the part */
-  refer(part: Json): Json;
-}
-
-/**
- * @param kind the section of the components: `responses`, `parameters`
- * @throws Error if two components have the same name, or one has none
- */
-export function share(kind: string, parts: readonly Part[]): Shared {
-  const names = new Map<string, string>();
-  const components: Json = {};
-  for (const [text, [first, ...more]] of Map.groupBy(parts, ({ part }) => JSON.stringify(part))) {
-    if (first === undefined || more.length === 0) continue;
-    const { name, part } = first;
-    if (name === '' || Object.hasOwn(components, name))
-      throw new Error(`${kind}: this part needs a name of its own: ${text}`);
-    names.set(text, name);
-    components[name] = part;
-  }
-  return {
-    components,
-    refer(part) {
-      const name = names.get(JSON.stringify(part));
-      return name === undefined ? part : { $ref: `#/components/${kind}/${name}` };
-    },
-  };
-}
-
-function paths(shared: SharedParts): Json {
+function paths(): Json {
   const byPath: Record<string, Json> = {};
   for (const operation of OPERATIONS)
-    byPath[operation.path] = {
-      ...byPath[operation.path],
-      [operation.method]: printedOperation(operation, shared),
-    };
+    byPath[operation.path] = { ...byPath[operation.path], [operation.method]: printedOperation(operation) };
   return byPath;
 }
 
-function printedOperation(operation: Operation, shared: SharedParts): Json {
+function printedOperation(operation: Operation): Json {
   const { id, tag, summary, description, security, parameters, body, responses } = operation;
   return {
     operationId: id,
@@ -137,28 +73,15 @@ function printedOperation(operation: Operation, shared: SharedParts): Json {
     summary,
     description,
     security,
-    ...(parameters.length > 0 && {
-      parameters: parameters.map((one) => shared.parameters.refer(printedParameter(one))),
-    }),
+    ...(parameters.length > 0 && { parameters: parameters.map(printedParameter) }),
     ...(body && {
       requestBody: {
         required: true,
         content: { [body.contentType]: { schema: body.schema, example: body.example } },
       },
     }),
-    responses: Object.fromEntries(
-      Object.entries(responses).map(([status, { name: _, ...part }]) => [
-        status,
-        shared.responses.refer(part),
-      ]),
-    ),
+    responses,
   };
-}
-
-/** The name of its component, which no schema has: generators make a type of either, and schemas are named `Band`, too. */
-function componentOf({ name }: Parameter): string {
-  const isFilter = Object.hasOwn(STREAM_PARAMETERS, name) || Object.hasOwn(FILTER_PARAMETERS, name);
-  return `${pascalCase(name)}${isFilter ? 'Filter' : ''}`;
 }
 
 /** A list is repeated, `a=1&a=2`, or one text, `a=1,2`. No style describes both, so the schema does. */

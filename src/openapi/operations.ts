@@ -7,7 +7,6 @@ import {
   type Headers,
   header,
   optional,
-  pascalCase,
   ref,
   type Success,
   text,
@@ -16,8 +15,6 @@ import { ENDPOINTS } from '../http/endpoints/all.ts';
 import { type Problem, renderProblem } from '../http/problem.ts';
 
 export interface Response {
-  /** The name of its component if several endpoints have it, else empty. */
-  readonly name: string;
   readonly description: string;
   readonly headers: Headers;
   /** Absent: no body. */
@@ -81,15 +78,11 @@ function responsesOf(endpoint: Endpoint): Record<string, Response> {
 
 /** The problems of every endpoint with the same kind of access. */
 function commonProblems(endpoint: Endpoint): Record<string, Response> {
-  const anonymous = (code: ProblemCode): Response => ({
-    ...problem([code], 'never'),
-    name: `Anonymous${pascalCase(code)}`,
-  });
   const tooLarge = { 431: headTooLarge(endpoint.headers) };
   if (endpoint.access !== 'key')
     return endpoint.access === 'client'
       ? tooLarge
-      : { 400: anonymous('invalid_request'), 500: anonymous('internal'), ...tooLarge };
+      : { 400: problem(['invalid_request'], 'never'), 500: problem(['internal'], 'never'), ...tooLarge };
   const limits: ProblemCode[] =
     endpoint.scope === null ? ['rate_limited'] : ['rate_limited', 'daily_allowance'];
   return {
@@ -120,7 +113,6 @@ function success(
       : { 'application/json': { schema: ref(schema), examples: values(examples) } };
   const hasBody = Object.keys(content).length > 0;
   return {
-    name: hasBody ? '' : 'NotModified',
     description,
     headers: {
       ...commonHeaders(cacheControl),
@@ -133,11 +125,7 @@ function success(
   };
 }
 
-/**
- * @param codes of one status
- * @param headers in addition to those of every problem
- * @param own what the example says otherwise
- */
+/** @param codes of one status; @param headers besides those of every problem; @param own what the example changes */
 function problem(
   codes: readonly ProblemCode[],
   rate: RateHeaders,
@@ -148,7 +136,6 @@ function problem(
     JSON.parse(renderProblem({ code, detail: PROBLEMS[code].example, ...own }, REQUEST_ID, EXAMPLE_URL));
   const examples = values(Object.fromEntries(codes.map((code) => [code, example(code)])));
   return {
-    name: codes.map(pascalCase).join('Or'),
     description: codes.map((code) => PROBLEMS[code].title).join('; '),
     headers: { ...commonHeaders('no-store'), ...rateHeaders(rate), ...headers },
     content: { [PROBLEM_CONTENT_TYPE]: { schema: ref('Problem'), examples } },
@@ -160,7 +147,6 @@ function headTooLarge(headers?: Headers): Response {
   const detail = 'The request line and headers are too large.';
   return {
     ...problem(['invalid_request'], 'never', headers, { status: 431, detail }),
-    name: 'RequestHeaderFieldsTooLarge',
     description: 'Request line and headers too large',
   };
 }
@@ -222,9 +208,9 @@ function operationOf(endpoint: Endpoint): Operation {
 
 /** HEAD: the same statuses and headers, without a body. */
 function headOf(operation: Operation, id: string): Operation {
-  const responses = Object.entries(operation.responses).map(([status, { name, description, headers }]) => [
+  const responses = Object.entries(operation.responses).map(([status, { description, headers }]) => [
     status,
-    { name: name === '' ? '' : `Head${name}`, description, headers },
+    { description, headers },
   ]);
   return { ...operation, method: 'head', id, responses: Object.fromEntries(responses) };
 }

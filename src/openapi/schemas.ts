@@ -1,7 +1,7 @@
 /**
- * The named schemas of the document: all response bodies. That of a detection is made from the field table. With
- * `fields`, only `id` and `version` are required, and so the document says. The tests require every member of a response
- * to a request without `fields` (test/support/checked-fetch.ts).
+ * The named schemas of the document: all response bodies. That of a detection is made from the field table, as it is
+ * without `fields`: no schema can depend on a parameter, and if one allowed both, generated clients would have to expect
+ * that any member is missing.
  */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { BANDS, bandsOf } from '../detection/band.ts';
@@ -41,7 +41,6 @@ const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
 
 /** Objects with the same members for both content types: one schema. */
 const COMMON_OBJECTS = new Set<string>(['article.publisher']);
-const ALWAYS = new Set(['id', 'version']);
 
 /** @param event whether `event` is a member: only on the change stream */
 function detectionSchema(contentType: ContentType, event: boolean): TSchema {
@@ -93,8 +92,7 @@ function objectOf(fields: readonly Field[], prefix: string, contentType: Content
     const [name = ''] = path.slice(prefix.length).split('.');
     if (Object.hasOwn(members, name)) continue;
     const memberPath = `${prefix}${name}`;
-    const schema = memberOf(fields, memberPath, contentType);
-    members[name] = ALWAYS.has(memberPath) ? schema : Type.Optional(schema);
+    members[name] = memberOf(fields, memberPath, contentType);
   }
   return closed(members);
 }
@@ -144,11 +142,12 @@ export const SCHEMAS: Readonly<Record<string, TSchema>> = named({
   ...ofEachType('Detection', false),
   Detection: Type.Union(namesOfTypes('Detection').map(ref), {
     description:
-      'One item found in one article, for one subscription. When a match is scored again with no other change, `last_scored_at` and `exported_at` are updated in place, without a new `version`: ignore both when you compare copies. With `fields`, only the requested fields are present, plus always `id` and `version`.',
+      'One item found in one article, for one subscription. When a match is scored again with no other change, `last_scored_at` and `exported_at` are updated in place, without a new `version`: ignore both when you compare copies. This is a detection as it is without `fields`, with every member. With `fields`, only those are present, and always `id` and `version`.',
   }),
   ...ofEachType('Change', true),
   Change: Type.Union(namesOfTypes('Change').map(ref), {
-    description: 'One version of a detection in the change stream, with its `event`.',
+    description:
+      'One version of a detection in the change stream, with its `event`. With `fields`, as for a detection, members can be missing.',
   }),
   ...Object.assign({}, ...ENDPOINTS.map(({ schemas }) => schemas)),
   ...ERROR_SCHEMAS,

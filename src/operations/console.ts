@@ -1,19 +1,11 @@
-/** Links into the console of the running Wirewatch, and the end of its sessions. */
+/** Links into the console of the running Wirewatch, and the end of all its sessions. */
 import { actorText } from '../auth/actor.ts';
 import { noteOperation } from '../auth/audit.ts';
-import {
-  endConsoleSession,
-  endConsoleSessions,
-  LINK_MS,
-  makeLink,
-  type Person,
-  readConsoleEpoch,
-} from '../auth/console-sessions.ts';
+import { LINK_MS, makeTicket } from '../auth/console-sessions.ts';
 import { readName } from '../config/option-values.ts';
 import { failed, Refused } from '../refused.ts';
-import { type Database, writing } from '../store/database.ts';
 import { formatMs, MINUTE_MS } from '../time.ts';
-import { anyText, required, toggle, value } from './member.ts';
+import { toggle, value } from './member.ts';
 import { act, type Context } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
@@ -30,56 +22,35 @@ export const CONSOLE_OPERATIONS = [
       if (!end_all) return linkInto(context, { as, read_only });
       if (as !== undefined || read_only !== undefined)
         throw new Refused('usage', '--end-all makes no link: leave out --as and --read-only.');
-      context.change((access) => endConsoleSessions(access, Date.now()));
+      if (mayNote(context)) context.change((access) => noteOperation(access, { kind: 'console-end-all' }));
+      context.endSessions();
       return {
         value: { ended: true },
         done: 'Every session of the console has ended. A new one begins with: wirewatch console',
       };
     },
   }),
-  act('session end', {
-    summary: 'end a session of the console',
-    members: { id: required(value(anyText, { hint: 'id of the session', isSecret: true })) },
-    examples: [],
-    hasCommand: false,
-    run(context, { id }) {
-      // Sessions follow the machine's clock, not that of a lab.
-      const nowMs = Date.now();
-      // A standby's access.db is the writer's: there only the process remembers it.
-      if (context.live?.role === 'writer')
-        context.change((access) =>
-          writing(access, () => {
-            endConsoleSession(access, id, nowMs);
-            noteOperation(access, { kind: 'session-end' });
-          }),
-        );
-      return { value: { ended: true }, done: 'The session has ended.' };
-    },
-  }),
 ];
 
-/**
- * The audit trail of the writer has every link: whoever opens it acts in the name of the one who made it. On a standby,
- * where nothing can be changed, the log has the beginning of the session.
- */
+/** On a standby, where nothing can be changed, only the log has the beginning of a session. */
+function mayNote({ live }: Context): boolean {
+  return live === null || live.role === 'writer';
+}
+
+/** The audit trail has every link: whoever opens it acts in the name of the one who made it. */
 function linkInto(
-  { folder, live, by: user, access: reader, change, remember }: Context,
+  context: Context,
   { as, read_only = false }: { readonly as: string | undefined; readonly read_only: boolean | undefined },
 ) {
-  const { url, role } = consoleOf(folder.root, live);
-  const by = { ...user, ...(as !== undefined && { as }) };
-  const person: Person = { by, read_only };
+  const { url } = consoleOf(context.folder.root, context.live);
+  const by = { ...context.by, ...(as !== undefined && { as }) };
+  const asked = { kind: 'console-link', as: as ?? null, read_only };
+  if (mayNote(context)) context.change((access) => noteOperation(access, asked));
   const nowMs = Date.now();
-  const made = (access: Database) => makeLink(person, readConsoleEpoch(access), nowMs);
-  const noted = (access: Database) => {
-    const asked = { kind: 'console-link', as: as ?? null, read_only };
-    noteOperation(access, asked);
-    return made(access);
-  };
-  const link = role === 'writer' ? change(noted) : made(reader());
-  remember(link);
+  const link = makeTicket({ by, read_only }, nowMs);
+  context.remember(link);
   const value = {
-    url: `${url}/#login=${link.id}`,
+    url: `${url}/#login=${link.token}`,
     name: actorText(by),
     read_only,
     expires_at: formatMs(nowMs + LINK_MS),
@@ -96,6 +67,6 @@ function linkInto(
 /** @throws Refused `failed` if Wirewatch is not running, or its console is off */
 function consoleOf(root: string, live: Context['live']) {
   if (live === null) throw failed(`Wirewatch is not running on ${root}. Start it with: wirewatch serve`);
-  if (live.console !== null) return { ...live.console, role: live.role };
+  if (live.console !== null) return live.console;
   throw failed('the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.');
 }

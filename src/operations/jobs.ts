@@ -32,12 +32,7 @@ const JOBS_MAX = 20;
 export class Jobs {
   readonly #jobs = new Map<number, Job>();
   readonly #running = new Map<string, Running>();
-  readonly #onChange: () => void;
   #lastId = 0;
-
-  constructor(onChange: () => void) {
-    this.#onChange = onChange;
-  }
 
   list(): Job[] {
     return [...this.#jobs.values()].reverse();
@@ -73,7 +68,6 @@ export class Jobs {
     const update = (change: Partial<Job>) => {
       const known = this.#jobs.get(id);
       if (known !== undefined) this.#jobs.set(id, { ...known, ...change });
-      this.#onChange();
     };
     const begun = { id, operation, subject, by: actorText(by), started_at: formatMs(nowMs) };
     this.#jobs.set(id, { ...begun, state: 'running', text: '' });
@@ -89,7 +83,6 @@ export class Jobs {
     );
     const running = { id, outcome, listeners };
     this.#running.set(key, running);
-    this.#onChange();
     return running;
   }
 

@@ -16,7 +16,7 @@ import { listeningUrl } from '../config/listening.ts';
 import { OVERLAP_DEFAULT_MS, type Reading, readKeyId, readOverlap, wrong } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { keyUsage, readUsage } from '../limits/usage.ts';
-import { type Column, entryText, joined, listText } from '../text-layout.ts';
+import { type Column, entryText, listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';
 import { hinted, required, value } from './member.ts';
 import { KEY, KEY_MEMBERS, NEW_KEY, TIME } from './members.ts';
@@ -94,7 +94,6 @@ export const KEYS = [
         value: { ...keyDocuments(context)(created), key },
         done: `Created key ${created.id}.`,
         next: [
-          scopesNote(created),
           `The key. It is shown only once:\n\n  ${key}`,
           `Try it:\n\n  curl -H 'Authorization: Bearer ${key}' '${url}/v1/detections/changes?since=${formatMs(nowMs - HOUR_MS)}'`,
         ],
@@ -253,12 +252,4 @@ export function keyDocuments({ folder, nowMs }: Pick<Context, 'folder' | 'nowMs'
       rows_today: usage === null ? null : rows_today,
     };
   };
-}
-
-/** Of scopes that have no effect; false if there are none. */
-function scopesNote({ scopes: given }: Key): string | false {
-  const idle = given.filter((scope) => scope !== 'detections:read');
-  const unused = `No endpoint of this version uses ${idle.join(' or ')}.`;
-  const useless = idle.length === given.length && 'Without detections:read, the key cannot read detections.';
-  return idle.length > 0 && joined(' ', [unused, useless]);
 }

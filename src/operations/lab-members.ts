@@ -9,7 +9,6 @@ import { anyText, choice, hinted, type Member, required, toggle, type ValuesOf, 
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 const YEARS_MAX_MS = 200 * 366 * DAY_MS;
-/** The range of the clock. */
 const CLOCK_MIN_MS = Date.UTC(2001);
 const CLOCK_MAX_MS = Date.UTC(2099);
 
@@ -40,7 +39,6 @@ function whole(minimum: number, maximum: number, hint: string, placeholder = 'nu
   return value(integer(minimum, maximum), { hint, placeholder, schema });
 }
 
-/** A number, also with decimals. */
 function decimal(maximum: number, expected: string, hint: string) {
   const readNumber = (text: string): Reading<number> => {
     const isRight = /^\d{1,9}(\.\d{1,15})?$/.test(text) && Number(text) <= maximum;
@@ -89,7 +87,6 @@ const detectionId = texts('id', isDetectionId, 'the id of a detection such as t.
 const EXPORT = choice(EXPORT_NAMES, { hint: 'the export', placeholder: 'name' });
 const SUBSCRIPTION = whole(1, NUMBER_MAX, 'number of the subscription');
 const ID = required(detectionId('id of the detection'));
-const TIMES = whole(1, 1_000_000, 'how many answers (default: 1)');
 const BYTES_MAX = 1_000_000_000;
 const FEED = {
   rows: whole(0, 10_000, 'new detections, over all files together (default: 10)'),
@@ -192,15 +189,6 @@ export const LAB_MEMBERS = {
       ...whole(0, 1_000_000_000_000, 'rows used today (default: the whole allowance)', 'rows'),
       mayBeBare: true,
     },
-  },
-  duplicate: { times: TIMES },
-  'empty-page': {
-    times: TIMES,
-    endpoint: choice(['listChanges', 'listDetections'], {
-      hint: 'the endpoint',
-      placeholder: 'name',
-      usual: 'listChanges',
-    }),
   },
   'fault add': FAULT,
   'fault list': {},

@@ -71,20 +71,13 @@ export const LAB = [
     summary: 'set how much of the daily row allowance of an account is used',
     examples: ['allowance --used', 'allowance --used 0'],
   }),
-  ofLab('duplicate', LAB_MEMBERS.duplicate, {
-    summary: 'deliver the rows of a page of changes again',
-    examples: ['duplicate --times 2'],
-  }),
-  ofLab('empty-page', LAB_MEMBERS['empty-page'], {
-    summary: 'answer with a page without rows and has_more true',
-    examples: ['empty-page'],
-  }),
   ofLab('fault add', LAB_MEMBERS['fault add'], {
     summary:
       'add a fault. A request meets one at most, the first that was added. X-Wirewatch-Lab in the answer names it',
     examples: [
       'fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
       'fault add --cut-after 200',
+      'fault add --duplicate --endpoint listChanges',
       'fault add --status 503 --probability 0.1',
     ],
     form: {

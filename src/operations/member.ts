@@ -9,7 +9,6 @@ import { nearest } from '../nearest.ts';
 import { listed, Refused } from '../refused.ts';
 
 export interface Member<Value = unknown, Required extends boolean = boolean> {
-  /** Of its JSON form. */
   readonly schema: TSchema;
   /** What it is, for the help of a command, a form and the OpenAPI document. */
   readonly hint: string;
@@ -33,7 +32,6 @@ type RequiredOf<Own extends Members> = {
   [Name in keyof Own]: Own[Name] extends Member<unknown, true> ? Name : never;
 }[keyof Own];
 
-/** The values that an operation is run with. */
 export type ValuesOf<Own extends Members> = {
   readonly [Name in RequiredOf<Own>]: ValueOf<Own[Name]>;
 } & { readonly [Name in Exclude<keyof Own, RequiredOf<Own>>]?: ValueOf<Own[Name]> };
@@ -169,7 +167,6 @@ function unknownText(name: string, known: readonly string[]): string {
   return `unknown; expected ${known.length === 0 ? 'no members' : known.join(', ')}`;
 }
 
-/** Null for what is no single value. */
 function textOf(json: unknown): string | null {
   if (typeof json === 'boolean') return json ? 'on' : 'off';
   if (typeof json === 'number') return String(json);
@@ -178,7 +175,6 @@ function textOf(json: unknown): string | null {
   return typeof plain === 'string' ? plain : null;
 }
 
-/** Null for what is no list of single values. */
 function itemsOf(json: unknown): readonly string[] | null {
   if (!Array.isArray(json)) {
     const text = textOf(json);
@@ -188,7 +184,6 @@ function itemsOf(json: unknown): readonly string[] | null {
   return texts.every((text) => text !== null) ? texts : null;
 }
 
-/** A reader that takes what it is given. */
 export function anyText(text: string): Reading<string> {
   return read(text);
 }

@@ -88,7 +88,6 @@ export const KEY_MEMBERS = {
   }),
 };
 
-/** What operations return of them. */
 export const ACCOUNT = Type.Object({
   id: Type.String(),
   name: Type.String(),
@@ -125,5 +124,4 @@ export const KEY = Type.Object({
     description: 'Null where the count is not known.',
   }),
 });
-/** With the secret, which is shown only once. */
 export const NEW_KEY = Type.Composite([KEY, Type.Object({ key: Type.String() })]);

@@ -4,7 +4,7 @@
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
-import type { Link } from '../auth/console-sessions.ts';
+import type { Ticket } from '../auth/console-sessions.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
@@ -26,12 +26,9 @@ export type Way = 'command' | 'console' | 'api';
 /** What only a running appliance knows. */
 export interface Live {
   readonly url: string;
-  /** Where the console is; null while it is off. */
   readonly console: { readonly url: string } | null;
-  /** The open alerts, in order. */
   readonly alerts: readonly AlertDocument[];
   readonly health: Health;
-  /** What this machine is to the copy. */
   readonly role: Role;
   /** How the copy stands; null: no place for it is set. */
   readonly copy: CopyState | null;
@@ -72,7 +69,9 @@ export interface Context {
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
   readonly tell: (progress: string) => void;
   /** Has the appliance remember a link into its console. */
-  readonly remember: (link: Link) => void;
+  readonly remember: (link: Ticket) => void;
+  /** Has the appliance end all sessions and links of its console. */
+  readonly endSessions: () => void;
   /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
   readonly deny: (denied: Denied) => boolean;
 }
@@ -86,7 +85,6 @@ export interface Question {
 export interface Description<Own extends Members, Value> {
   /** In lower case, without a full stop, as a line of a list. */
   readonly summary: string;
-  /** What the help adds, in paragraphs. */
   readonly help?: string;
   readonly members?: Own;
   /** The members that a command takes as operands, in order; the last may take several. */
@@ -107,13 +105,10 @@ export interface Description<Own extends Members, Value> {
   readonly result?: TSchema;
   /** The value as a command prints it, between `done` and `next`; null: nothing. */
   readonly text?: (value: Value) => string | null;
-  /** By word: a line of the text that begins with it is shown in this colour on a terminal. */
-  readonly colours?: Readonly<Record<string, 'red' | 'yellow' | 'green'>>;
   /** The form of the console; absent: the console has another way to it, or none. */
   readonly form?: Form;
 }
 
-/** How the console shows an act. */
 export interface Form {
   readonly label: string;
   /** What will happen, shown before it is confirmed. */
@@ -133,18 +128,9 @@ export interface Operation
   extends Required<
     Pick<
       Description<Members, unknown>,
-      | 'summary'
-      | 'members'
-      | 'operands'
-      | 'examples'
-      | 'creates'
-      | 'hasCommand'
-      | 'readsDrop'
-      | 'result'
-      | 'colours'
+      'summary' | 'members' | 'operands' | 'examples' | 'creates' | 'hasCommand' | 'readsDrop' | 'result'
     >
   > {
-  /** As a command: `key create`. */
   readonly name: string;
   readonly kind: 'act' | 'read';
   readonly help: string | null;
@@ -165,6 +151,16 @@ export const act = describing('act');
 /** Changes nothing. */
 export const reading = describing('read');
 
+const DEFAULTS = {
+  help: null,
+  operands: [],
+  creates: false,
+  hasCommand: true,
+  readsDrop: false,
+  form: null,
+  result: Type.Unknown(),
+};
+
 function describing(kind: Operation['kind']) {
   return <const Own extends Members = Record<never, never>, Value = unknown>(
     name: string,
@@ -173,20 +169,12 @@ function describing(kind: Operation['kind']) {
     const { members = {} as Own, job, question, text } = description;
     const values = (given: unknown) => readMembers(members, given);
     return {
+      ...DEFAULTS,
+      ...description,
       name,
       kind,
-      summary: description.summary,
-      help: description.help ?? null,
       members,
-      operands: description.operands ?? [],
-      examples: description.examples,
-      creates: description.creates ?? false,
-      hasCommand: description.hasCommand ?? true,
-      readsDrop: description.readsDrop ?? false,
       asks: question !== undefined,
-      form: description.form ?? null,
-      result: description.result ?? Type.Unknown(),
-      colours: description.colours ?? {},
       job: job === undefined ? null : (given) => job(values(given)),
       question: (context, given) => question?.(context, values(given)) ?? null,
       run: async (context, given) => description.run(context, values(given)),

@@ -3,11 +3,9 @@ import { STATUS_CODES } from 'node:http';
 import { type Static, Type } from '@sinclair/typebox';
 import { Refused, type RefusedCode, reasonOf } from '../refused.ts';
 
-/** What an operation did: for the command line, the console and the administration API. */
 export interface Outcome<Value = unknown> {
   readonly value: Value;
   readonly done?: string;
-  /** What comes next, in paragraphs. */
   readonly next?: readonly (string | false | null)[];
   /** What its user must know besides, whatever is printed. */
   readonly warning?: string | null;

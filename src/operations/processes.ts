@@ -52,7 +52,6 @@ export const PROCESS_OPERATIONS = [
   }),
 ];
 
-/** Ends them, because Wirewatch ends. */
 export async function endProcesses(): Promise<void> {
   await Promise.all([...running].map((process) => process.giveUp()));
 }

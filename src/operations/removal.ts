@@ -15,7 +15,6 @@ import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
 import { act, type Context, type Question } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
-/** What can be removed. */
 interface Removable {
   readonly noun: 'account' | 'subscription';
   readonly id: string | number;
@@ -108,16 +107,24 @@ function questionOf(context: Context, { id, open, describe }: Removable): Questi
 
 async function remove(context: Context, removable: Removable): Promise<Outcome> {
   const { noun, id, open, describe, configured } = removable;
-  if (open.length > 0) return finish(context, removable);
-  const rows = rowsOf(context, describe().subscriptions);
+  // Null: it was removed before, and interrupted.
+  const rows = open.length > 0 ? null : rowsOf(context, describe().subscriptions);
+  const request = (subscriptions: readonly number[]) => ({ kind: 'remove', subscriptions }) as const;
   const removed = context.change((access) =>
     writing(access, () => {
-      const result = removable.remove(access);
-      noteOperation(access, requestFor(result.subscriptions));
+      const result = rows === null ? null : removable.remove(access);
+      noteOperation(access, request(result?.subscriptions ?? open));
       return result;
     }),
   );
-  const left_in_log = await deleteRows(context, removed.subscriptions);
+  const answer = await context.ingest(request(removed?.subscriptions ?? open));
+  /** Why the log still contains the rows; null if it does not. */
+  const left_in_log = 'left_in_log' in answer ? answer.left_in_log : null;
+  if (rows === null || removed === null)
+    return {
+      value: { [noun]: id, subscriptions: open, left_in_log },
+      done: `${noun === 'account' ? 'Account' : 'Subscription'} ${id} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
+    };
   const { keys_without_subscriptions: idle } = removed;
   return {
     value: { [noun]: id, ...removed, ...rows, left_in_log, configured },
@@ -130,26 +137,6 @@ async function remove(context: Context, removable: Removable): Promise<Outcome> 
         `${context.config.configFile} still has an entry for ${noun} ${id}: the next start will add it again, without detections. Remove the entry.`,
     ],
   };
-}
-
-/** Waits for a removal that was interrupted. */
-async function finish(context: Context, { noun, id, open: subscriptions }: Removable): Promise<Outcome> {
-  context.change((access) => noteOperation(access, requestFor(subscriptions)));
-  const left_in_log = await deleteRows(context, subscriptions);
-  return {
-    value: { [noun]: id, subscriptions, left_in_log },
-    done: `${noun === 'account' ? 'Account' : 'Subscription'} ${id} had already been removed. Now its rows are deleted, too. ${logText(left_in_log)}`,
-  };
-}
-
-function requestFor(subscriptions: readonly number[]) {
-  return { kind: 'remove', subscriptions } as const;
-}
-
-/** @returns why the log still contains the rows; null if it does not */
-async function deleteRows({ ingest }: Context, subscriptions: readonly number[]): Promise<string | null> {
-  const answer = await ingest(requestFor(subscriptions));
-  return 'left_in_log' in answer ? answer.left_in_log : null;
 }
 
 function rowsOf({ detections }: Context, subscriptions: readonly number[]): RowCounts {

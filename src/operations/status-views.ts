@@ -34,7 +34,6 @@ export const STATUS = reading('status', {
 /** An alert, or what stands in place of those that only a running Wirewatch knows. */
 type Listed = Omit<AlertDocument, 'name' | 'since'> & {
   readonly name: string;
-  /** Null: not known. */
   readonly since: string | null;
 };
 
@@ -48,7 +47,6 @@ export const ALERT_LIST = reading('alert list', {
     return { value: listed, failed: !isKnown };
   },
   text: alertsText,
-  colours: { NOW: 'red' },
 });
 
 export const INGEST_STATUS = reading('ingest status', {
@@ -203,7 +201,6 @@ function pauseText(pausedSince: string | null): string {
     : `paused since ${pausedSince}; resume with: wirewatch ingest resume`;
 }
 
-/** A pause has a line of its own. */
 function waitsText({ waits_for }: Status['ingest'], pausedSince: string | null): string {
   return waits_for === null || pausedSince !== null ? '' : `; ${waits_for.reason}`;
 }
@@ -254,7 +251,6 @@ function notAppliedText({ file, report }: Status['not_applied'][number], { alert
   return alerts.some(({ detail }) => detail.includes(reason)) ? file : `${file}: ${reason}`;
 }
 
-/** A time with its age. */
 function since(at: string, nowMs: number): string {
   return `${at}, ${age(nowMs - Date.parse(at))} ago`;
 }
@@ -324,7 +320,6 @@ export function withheldText(rows: number): string {
   return `${counted(rows, 'row')} of print articles without article.url, because the account has no licence`;
 }
 
-/** How rows of print articles keep their URL. */
 export const SHOW_URLS =
   'To show it, run: wirewatch account set ID --print-metadata on; for files that were read before, then: wirewatch ingest replay';
 

@@ -27,7 +27,7 @@ import {
 import { recordedIn } from '../ingest/files/finished-file.ts';
 import { heldReason, releaseCommand } from '../ingest/files/held-files.ts';
 import { readPause } from '../ingest/pause.ts';
-import { readScrubRecord } from '../log/scrub-record.ts';
+import { readScrubRecord } from '../log/scrub-findings.ts';
 import { bytesOf, listSegments } from '../log/segment.ts';
 import { reasonOf } from '../refused.ts';
 import { type Database, sizeOf } from '../store/database.ts';
@@ -79,7 +79,6 @@ export async function readStatus(sources: StatusSources) {
   return {
     at: formatMs(nowMs),
     version: VERSION,
-    /** What this machine is to the copy. */
     role: live?.role ?? orElse('writer', () => roleOf(readRole(folder), config.copy)),
     running,
     /** Where it listens, or would if it ran; null if that is not known. */
@@ -101,11 +100,9 @@ export async function readStatus(sources: StatusSources) {
           : (waitsFor(running, paused_since, alerts) ?? waitsForEnd(waiting_windows, nowMs)),
       /** Export files in the drop folder that wait for an operator. */
       held: held.length,
-      /** In order of their windows: the first ones. */
       held_files: held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
       /** The long file that is being read; null: there is none. */
       reading: live?.reading ?? null,
-      /** Backfills that are being applied. */
       applying,
     },
     /** Files of the last day that failed or were refused, the newest first, at most 20. */
@@ -113,9 +110,7 @@ export async function readStatus(sources: StatusSources) {
     disks: await disksOf(diskFolders(config)),
     database: {
       bytes: sizeOf(folder.detections),
-      wal_bytes: sizeOf(`${folder.detections}-wal`),
       access_bytes: sizeOf(folder.access),
-      access_wal_bytes: sizeOf(`${folder.access}-wal`),
       log_bytes: orElse(0, () => bytesOf(listSegments(folder.log))),
       /** Rows of all streams: versions of detections. */
       versions,
@@ -265,9 +260,8 @@ function reasonOfHealth(
 function scrubOf(folder: StatusSources['folder']) {
   const record = readScrubRecord(folder);
   if (record === null) return null;
-  const found = record.findings.map(({ kind, count }) => ({ kind, count }));
-  const findings = found.reduce((sum, { count }) => sum + count, 0);
-  return { at: formatMs(record.at), findings, found, not_compared: record.not_compared };
+  const findings = record.findings.reduce((sum, { count }) => sum + count, 0);
+  return { at: formatMs(record.at), findings, not_compared: record.not_compared };
 }
 
 function orElse<Value>(otherwise: NoInfer<Value>, read: () => Value): Value {

@@ -1,10 +1,12 @@
-/** Every operation, in the order of the help. */
+/** Every operation, in the order of the help, and the forms that the console makes of them. */
+import type { TSchema } from '@sinclair/typebox';
 import { ACCOUNTS } from './accounts.ts';
 import { AUDIT } from './audit.ts';
 import { CONSOLE_OPERATIONS } from './console.ts';
 import { COMPACT, INGEST } from './ingest.ts';
 import { KEYS } from './keys.ts';
 import { LAB } from './lab.ts';
+import type { Member } from './member.ts';
 import { type Operation, pathOf } from './operation.ts';
 import { PROCESS_OPERATIONS } from './processes.ts';
 import { PROMOTE_OPERATION } from './promote.ts';
@@ -41,4 +43,31 @@ export function operationAt(path: string): Operation | null {
 /** The operations of a group of commands, such as `key`, or the one that is a command itself. */
 export function operationsOf(command: string): readonly Operation[] {
   return OPERATIONS.filter(({ name, hasCommand }) => hasCommand && name.split(' ', 1)[0] === command);
+}
+
+/** A member of an operation, as a field of its form. */
+export interface FormMember extends Pick<Member, 'hint' | 'placeholder' | 'several'> {
+  readonly name: string;
+  readonly required: boolean;
+  readonly schema: TSchema;
+}
+
+/** What the console needs to show an act as a form; it imports the types alone. */
+export interface OperationForm extends NonNullable<Operation['form']>, Pick<Operation, 'name' | 'operands'> {
+  readonly members: readonly FormMember[];
+  /** It may take longer than a request. */
+  readonly isJob: boolean;
+  /** A person is asked to type a word before it. */
+  readonly asks: boolean;
+}
+
+export function operationForms(): readonly OperationForm[] {
+  return OPERATIONS.flatMap(({ form, name, operands, members, job, asks }) => {
+    const fields = Object.entries(members).map(
+      ([member, { isRequired, hint, placeholder, several, schema }]) => {
+        return { name: member, required: isRequired, hint, placeholder, several, schema };
+      },
+    );
+    return form === null ? [] : [{ ...form, name, operands, members: fields, isJob: job !== null, asks }];
+  });
 }

@@ -49,7 +49,6 @@ const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
 const RELEASES = [
   {
     name: 'reset',
-    /** The status of the windows that it is for. */
     from: 'failed',
     summary:
       'read a failed window again: the newest file for it in the drop folder, or else the file that failed',
@@ -138,16 +137,6 @@ export const WINDOWS = [
   }),
 ];
 
-interface Released {
-  /** All but the reason is null if nothing was read. */
-  readonly document: Readonly<Record<'file' | 'outcome' | 'reason', string | null>> & {
-    readonly export: ExportName;
-    readonly window_start: string;
-    readonly status: WindowStatus | undefined;
-  };
-  readonly text: string;
-}
-
 function releaseOperation(release: Release) {
   const { name, from, summary, label, will } = release;
   return act(`window ${name}`, {
@@ -170,20 +159,21 @@ function releaseOperation(release: Release) {
       // All before the first: a mistyped start changes nothing.
       for (const start of starts) requireStatus(context, release, exportName, start);
       const isList = all || named.length > 1;
-      const released: Released[] = [];
+      const documents: ReleasedWindow[] = [];
       for (const start of starts) {
-        const isDismissed = name === 'accept' && statusOf(context, exportName, start) === 'failed';
-        const releasing = isDismissed
-          ? dismissWindow(context, exportName, start)
-          : releaseWindow(context, from, exportName, start);
-        const told = (error: unknown) => notReleased(context, error, exportName, start);
-        released.push(await (isList ? releasing.catch(told) : releasing));
+        // A window that was refused, among several: the others must still be told, and the next ones tried.
+        const told = (error: unknown) => {
+          if (!isList || !(error instanceof Refused)) throw error;
+          return { file: null, outcome: null, reason: error.message };
+        };
+        const result = await releaseWindow(context, from, exportName, start).catch(told);
+        const status = statusOf(context, exportName, start);
+        documents.push({ export: exportName, window_start: formatMs(start), status, ...result });
       }
-      const documents = released.map(({ document }) => document);
       return {
         value: isList ? documents : documents[0],
         done:
-          released.map(({ text }) => text).join('\n') ||
+          documents.map((one) => releasedText(one, from)).join('\n') ||
           `No ${from} window of ${exportName} has a file in the drop folder.`,
         failed: documents.some(({ outcome }) => outcome === 'failed' || outcome === null),
       };
@@ -223,57 +213,50 @@ function requireStatus(
   throw failed(`the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
 }
 
-/** A window that was refused, among several: the others must still be told, and the next ones tried. */
-function notReleased(context: Context, error: unknown, exportName: ExportName, start: number): Released {
-  if (!(error instanceof Refused)) throw error;
-  const reason = error.message;
-  const window_start = formatMs(start);
-  const status = statusOf(context, exportName, start);
-  return {
-    document: { export: exportName, window_start, status, file: null, outcome: null, reason },
-    text: `The window ${exportName} ${window_start} was not read: ${reason}`,
-  };
-}
+/** What became of a window. All but the reason is null if nothing was read. */
+type Result = Readonly<Record<'file' | 'outcome' | 'reason', string | null>>;
+type ReleasedWindow = Result & {
+  readonly export: ExportName;
+  readonly window_start: string;
+  readonly status: WindowStatus | undefined;
+};
 
-/** @param start epoch milliseconds */
+/** Reads a window, or does without the file of a failed one. @param start epoch milliseconds */
 async function releaseWindow(
   context: Context,
   from: ResettableStatus,
   exportName: ExportName,
   start: number,
-): Promise<Released> {
-  const request = { kind: 'reset', export: exportName, window_start: start, from } as const;
+): Promise<Result> {
+  const window = { export: exportName, window_start: start };
+  const isDismissed = from === 'abandoned' && statusOf(context, exportName, start) === 'failed';
+  const request = isDismissed
+    ? ({ kind: 'dismiss', ...window } as const)
+    : ({ kind: 'reset', ...window, from } as const);
   context.change((access) => noteOperation(access, request));
   const answer = await context.ingest(request);
-  if (!('reset' in answer)) throw new Error('the answer to a reset is of another kind');
-  const { file, outcome, reason } = answer.reset;
-  const status = statusOf(context, exportName, start);
-  const window_start = formatMs(start);
-  const text =
-    outcome === 'failed'
-      ? `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The details are in ${file}.reason.json in the drop folder.`
-      : `${file}: ${outcome}. The window ${exportName} ${window_start} ${statusPhrase(status)}.`;
-  return { document: { export: exportName, window_start, status, ...answer.reset }, text };
+  return 'reset' in answer ? answer.reset : { file: null, outcome: 'dismissed', reason: null };
 }
 
-/** A failed window, without the file that failed. */
-async function dismissWindow(context: Context, exportName: ExportName, start: number): Promise<Released> {
-  const request = { kind: 'dismiss', export: exportName, window_start: start } as const;
-  context.change((access) => noteOperation(access, request));
-  await context.ingest(request);
-  const status = statusOf(context, exportName, start);
-  const is =
-    status === 'done' ? 'is done without the file that failed' : 'is forgotten: no file is expected for it';
-  return {
-    document: {
-      ...{ export: exportName, window_start: formatMs(start), status },
-      ...{ file: null, outcome: 'dismissed', reason: null },
-    },
-    text: `The window ${nameOf(exportName, start)} ${is}.`,
-  };
+function releasedText(
+  { export: name, window_start, status, file, outcome, reason }: ReleasedWindow,
+  from: ResettableStatus,
+): string {
+  const window = `The window ${name} ${window_start}`;
+  switch (outcome) {
+    case null:
+      return `${window} was not read: ${reason}`;
+    case 'failed':
+      return `${file} failed${from === 'failed' ? ' again' : ''}: ${reason}. The details are in ${file}.reason.json in the drop folder.`;
+    case 'dismissed':
+      return status === 'done'
+        ? `${window} is done without the file that failed.`
+        : `${window} is forgotten: no file is expected for it.`;
+    default:
+      return `${file}: ${outcome}. ${window} ${statusPhrase(status)}.`;
+  }
 }
 
-/** A window in the API's names. */
 function windowDocument(
   { export: exportName, window_start, status, since, file }: ExportWindow,
   held_file: string | null,
@@ -298,7 +281,6 @@ function nameOf(exportName: ExportName, start: number): string {
   return `${exportName} ${formatMs(start)}`;
 }
 
-/** Each start once, in the order in which they are named. */
 function readStarts(texts: readonly string[]): Reading<readonly number[]> {
   const starts = new Set<number>();
   for (const text of texts) {

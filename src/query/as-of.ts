@@ -46,10 +46,7 @@ function selectStreamHead(db: Database): StreamHead {
   };
 }
 
-/**
- * The earliest end of the newest finished windows, epoch milliseconds; null while an export has none.
- * @param contentTypes those that the request reads, without types whose export is switched off
- */
+/** The earliest end of their newest finished windows, epoch milliseconds; null while an export has none. */
 export function asOfMs({ newest_done_ms }: StreamHead, contentTypes: readonly ContentType[]): number | null {
   let earliest: number | null = null;
   for (const contentType of contentTypes) {

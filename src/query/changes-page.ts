@@ -9,11 +9,11 @@ import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { epochAt, partingOf, type StreamPosition } from '../log/version-epoch.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
 import {
-  type Checksums,
-  checksumsSql,
+  numbersOf,
   requireChecksum,
   requireChecksums,
   type StoredText,
+  sealsSql,
 } from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
@@ -197,7 +197,7 @@ function readRange(db: Database, query: Query, stream: StoredStream, from: numbe
   const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
   const values = { low, high };
   return query.projection === null
-    ? withText(rangeText(db).get(values), query, placeOf(stream.ordinal, 0))
+    ? withText(rangeText(db).get(values), query, ({ rows }) => placesAfter(low, rows))
     : projectRows(rangeRows(db).all(values), query.projection, query);
 }
 
@@ -205,14 +205,25 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
   const count = query.streams.length;
   const values = { ...streamValues(query.streams), ...filter.values, start, bound, limit: query.limit };
   return query.projection === null
-    ? withText(pageText(db, count, filter.sql).get(values), query, 0)
+    ? withText(pageText(db, count, filter.sql).get(values), query, ({ places }) => numbersOf(places))
     : projectRows(pageRows(db, count, filter.sql).all(values), query.projection, query);
 }
 
-/** @param low places are relative to it */
-function withText(page: PageText | undefined, { streams, baseUrl }: Query, low: number): Page {
+/** The places that the rows of a range must have: its texts match their checksums at no others. */
+function placesAfter(low: number, rows: number): number[] {
+  const places: number[] = [];
+  for (let row = 1; row <= rows; row += 1) places.push(low + row);
+  return places;
+}
+
+function withText<Row extends PageText>(
+  page: Row | undefined,
+  { streams, baseUrl }: Query,
+  placesOf: (page: Row) => number[],
+): Page {
   if (page?.data == null) return { ...NO_ROWS, places: [], last: null };
-  const { places } = requireChecksums(page.data, page, low);
+  const places = placesOf(page);
+  requireChecksums(page.data, places, page.seals);
   const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
   const data = withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data;
   return { data, rows: page.rows, places, last: page.last };
@@ -249,9 +260,9 @@ function pageOf(streams: number, conditions: string): string {
 const RANGE = 'FROM stream_row WHERE place > @low AND place <= @high';
 
 /** The page as one text: nothing is parsed, and no row becomes an object. */
-function textOf(page: string, place: string): string {
+function textOf(page: string, further = ''): string {
   return `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(position) AS last,
-      count(*) AS rows, ${checksumsSql(place, 'position', 'body', 'checksum')}
+      count(*) AS rows, ${sealsSql('body', 'checksum')}${further}
     ${page}`;
 }
 
@@ -260,15 +271,14 @@ function rowsOf(page: string): string {
 }
 
 export function pageTextSql(streams: number, conditions: string): string {
-  return textOf(pageOf(streams, conditions), 'place');
+  return textOf(pageOf(streams, conditions), ', group_concat(place) AS places');
 }
 
 export function pageRowsSql(streams: number, conditions: string): string {
   return rowsOf(pageOf(streams, conditions));
 }
 
-/** Sequence numbers instead of places: short numbers are written and read faster. */
-export const RANGE_TEXT = textOf(RANGE, 'place & 17179869183');
+export const RANGE_TEXT = textOf(RANGE);
 export const RANGE_ROWS = `${rowsOf(RANGE)} ORDER BY place`;
 
 /** The last raw row that a page may read; no row when there are fewer. */
@@ -287,16 +297,18 @@ export function rawRowsSql(streams: number): string {
 }
 
 interface PageRow extends StoredText {
+  readonly position: number;
   readonly body: Buffer;
 }
 
-interface PageText extends Checksums {
+interface PageText {
   readonly data: Buffer | null;
   readonly last: number | null;
   readonly rows: number;
+  readonly seals: string;
 }
 
-const pageText = statementFamily<PageText>(pageTextSql);
+const pageText = statementFamily<PageText & { readonly places: string }>(pageTextSql);
 const pageRows = statementFamily<PageRow>(pageRowsSql);
 const rangeText = preparedOnce<PageText>(RANGE_TEXT);
 const rangeRows = preparedOnce<PageRow>(RANGE_ROWS);

@@ -36,24 +36,28 @@ export interface ChangesParameters extends ListValues {
 }
 
 /**
- * @param raw the query string without its `?`
- * @param decodeCursor throws for a cursor that was never given
+ * @param decodeCursor throws for one that was never given
+ * @param lastEventId a cursor with which an event stream goes on: `since` does not count then
  * @throws Refused `invalid_request`
  */
 export function parseChangesParameters(
   raw: string,
   nowMs: number,
   decodeCursor: (cursor: string) => StreamPosition,
+  lastEventId: string | null = null,
 ): ChangesParameters {
   const parameters = parseParameters(raw, CHANGES_PARAMETERS);
-  const { cursor, since, limit } = readValues(parameters, OWN_PARAMETERS);
-  if (cursor !== null && since !== null)
+  const { cursor: given, since, limit } = readValues(parameters, OWN_PARAMETERS);
+  if (given !== null && since !== null)
     throw invalid('since, cursor: mutually exclusive; send only one of them');
+  if (given !== null && lastEventId !== null && given !== lastEventId)
+    throw invalid('cursor, Last-Event-ID: they differ; send only one of them');
+  const cursor = lastEventId ?? given;
   if (cursor === null && since === null)
     throw invalid(
       'since, cursor: one of them is required. Send since to start the stream, then the next_cursor of each response as cursor',
     );
-  const at = since === null ? decodeCursor(cursor ?? '') : null;
+  const at = cursor === null ? null : decodeCursor(cursor);
   return {
     start:
       at === null

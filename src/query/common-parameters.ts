@@ -10,6 +10,7 @@ import {
   PUBLISHERS_MAX,
   SUBSCRIPTIONS_MAX,
 } from '../limits/contract-limits.ts';
+import { hashOfSource } from '../store/source-hash.ts';
 import {
   type DocumentedParameter,
   defaulted,
@@ -40,7 +41,7 @@ const PROJECTION: ValueKind<Projection> = {
 export const VIEW_PARAMETERS = {
   fields: {
     ...single(PROJECTION),
-    description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned. Paths: ${PATHS.join(', ')}`,
+    description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned; the schemas of detections show them without this parameter, with every member. Paths: ${PATHS.join(', ')}`,
     example: 'first_detected_at,strength,article.url',
   },
   schema_version: {
@@ -131,9 +132,6 @@ export interface FilterSql {
   readonly values: Readonly<Record<string, SqlValue>>;
 }
 
-/** `min_score` rounds half up: 49.5 passes 50. */
-const ROUNDING = 0.5;
-
 const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: string])[] = [
   ['publisher_id', isIn('publisher_id', 'publisher_id')],
   ['exclude_publisher_id', isNotIn('publisher_id', 'exclude_publisher_id')],
@@ -141,16 +139,14 @@ const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: s
   ['exclude_domain', isNotIn('domain', 'exclude_domain')],
   ['band', isIn('band', 'band')],
   ['min_band', 'band >= @min_band'],
-  ['min_score', `score >= @min_score - ${ROUNDING}`],
+  ['min_score', 'score >= @min_score'],
   ['print', 'print = @print'],
-  ['source_id', 'source_id = @source_id'],
+  // The hash finds the few texts to search.
+  ['source_id', 'source_hash = @source_hash AND instr(body, @source_id) > 0'],
   ['article_id', 'article_id = @article_id'],
 ];
 
-/**
- * The filters as SQL, which fits the tables of stream rows and of current detections. Values are always bound; the text
- * depends only on which filters are sent.
- */
+/** Conditions on stream rows and current detections; the text depends only on which filters are sent. */
 export function filterSql(filters: DetectionFilters): FilterSql {
   let sql = '';
   const values: Record<string, SqlValue> = {};
@@ -159,6 +155,11 @@ export function filterSql(filters: DetectionFilters): FilterSql {
     if (value === null) continue;
     sql += ` AND ${condition}`;
     values[name] = boundOf(value);
+  }
+  const { source_id } = filters;
+  if (source_id !== null) {
+    values.source_hash = hashOfSource(source_id);
+    values.source_id = `"source":{"id":${JSON.stringify(source_id)},`;
   }
   return { sql, values };
 }

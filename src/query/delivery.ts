@@ -22,10 +22,7 @@ const firstDeliveredSince = preparedOnce<{ first_position: number }>(FIRST_DELIV
 const deliveredBefore = preparedOnce<{ delivered_at: number | null }>(DELIVERED_BEFORE);
 const unstamped = preparedOnce<{ first_position: number }>(UNSTAMPED);
 
-/**
- * @returns the position before everything delivered at or after `sinceMs`; null when nothing was
- * @throws DatabaseDamage where the transaction before that was not delivered earlier
- */
+/** @returns the position before everything delivered at or after `sinceMs`; null when nothing was */
 export function positionBefore(db: Database, sinceMs: number, recent: RecentDeliveries): number | null {
   const stamped = firstDeliveredSince(db).get({ since: sinceMs })?.first_position;
   const waiting = unstamped(db)

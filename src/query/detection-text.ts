@@ -6,21 +6,21 @@
 import type { StreamName } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { BASE_URL_MARK, withoutEvent } from '../detection/match.ts';
+import { releaseMemory } from '../release-memory.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 import {
-  type Checksums,
-  checksumsSql,
+  numbersOf,
   requireChecksum,
   requireChecksums,
   type StoredText,
+  sealsSql,
 } from '../store/row-checksum.ts';
 import { type Projection, renderProjected } from './projection.ts';
 
 /** Columns of {@link detectionTables}. */
 const BODY = 'coalesce(rescored.body, row.body)';
 const CHECKSUM = 'coalesce(rescored.checksum, row.checksum)';
-const POSITION = 'iif(rescored.place IS NULL, row.position, 0)';
 
 /** @param table has the column `place` of a detection */
 export function detectionTables(table: string): string {
@@ -29,11 +29,18 @@ export function detectionTables(table: string): string {
 }
 
 /** Columns of {@link StoredText}. */
-export const DETECTION_COLUMNS = `row.place AS place, ${POSITION} AS position, CAST(${BODY} AS BLOB) AS body, ${CHECKSUM} AS checksum`;
+export const DETECTION_COLUMNS = `row.place AS place, CAST(${BODY} AS BLOB) AS body, ${CHECKSUM} AS checksum`;
 
 /** Aggregates for {@link detectionsOf}. */
 export const DETECTIONS_COLUMNS = `CAST(group_concat(${BODY}, ',') AS BLOB) AS data,
-  ${checksumsSql('row.place', POSITION, BODY, CHECKSUM)}`;
+  group_concat(row.place) AS places, ${sealsSql(BODY, CHECKSUM)}`;
+
+/** What {@link DETECTIONS_COLUMNS} gives; null: there are no rows. */
+export interface DetectionTexts {
+  readonly data: Buffer | null;
+  readonly places: string;
+  readonly seals: string;
+}
 
 /** @returns one detection as JSON text; @throws DatabaseDamage */
 export function detectionOf(stored: StoredText): string {
@@ -41,24 +48,30 @@ export function detectionOf(stored: StoredText): string {
   return withoutEvent(stored.body.toString());
 }
 
-/** @returns detections as JSON texts, with commas between them; @throws DatabaseDamage */
-export function detectionsOf(data: Buffer, checksums: Checksums): Buffer {
-  const { lengths } = requireChecksums(data, checksums, 0);
-  const result = Buffer.allocUnsafe(data.length);
+/**
+ * @param data is overwritten
+ * @returns detections as JSON texts, with commas between them, in the same memory; @throws DatabaseDamage
+ */
+export function detectionsOf(data: Buffer, { places, seals }: DetectionTexts): Buffer {
+  const lengths = requireChecksums(data, numbersOf(places), seals);
   let row = 0;
   let from = 0;
   let to = 0;
+  const keep = (end: number) => {
+    data.copyWithin(to, from, end);
+    to += end - from;
+  };
   for (const length of lengths) {
     const event = eventAt(data, row);
     // A detection that was scored again has none.
     if (event >= 0) {
-      to += data.copy(result, to, from, event);
+      keep(event);
       from = event + EVENT_BYTES;
     }
     row += length + 1;
   }
-  to += data.copy(result, to, from);
-  return result.subarray(0, to);
+  keep(data.length);
+  return data.subarray(0, to);
 }
 
 const BEFORE_ID = '{"id":"'.length;
@@ -94,7 +107,7 @@ export function withBaseUrl(stored: string, baseUrl: Buffer): string {
 
 /**
  * Searches the bytes of a complete page: SQLite's replace() takes twice as long as reading the page.
- * @param json stored detections; @param baseUrl of {@link jsonBaseUrl}
+ * @param json stored detections, not to be used afterwards; @param baseUrl of {@link jsonBaseUrl}
  */
 export function putBaseUrl(json: Buffer, baseUrl: Buffer): Buffer {
   const marks: number[] = [];
@@ -109,6 +122,7 @@ export function putBaseUrl(json: Buffer, baseUrl: Buffer): Buffer {
     from = mark + 1;
   }
   json.copy(result, to, from);
+  releaseMemory(json);
   return result;
 }
 

@@ -11,13 +11,11 @@ import { type DetectionFilters, filterSql, type StreamSelection } from './common
 import { storedStreams } from './stored-streams.ts';
 
 export interface StreamRow extends StoredText {
+  readonly position: number;
   readonly version: number;
   /** JSON text, with the mark for the base address. */
   readonly body: string;
 }
-
-/** Positions, `(after, through]`. */
-type PositionSpan = Readonly<Record<'after' | 'through', number>>;
 
 /** Rows that one call scans. */
 const SCANNED_MAX = 10_000;
@@ -25,14 +23,13 @@ const COLUMNS = 'place, position, version, body, checksum';
 
 const SELECT_STREAMS = `
   SELECT ordinal, subscription_id, content_type FROM stream
-  WHERE removed = 0 AND position > :after AND (:type IS NULL OR content_type = :type)
+  WHERE removed = 0 AND (:type IS NULL OR content_type = :type)
     AND (:subscriptions IS NULL OR subscription_id IN (SELECT value FROM json_each(:subscriptions)))
   ORDER BY position DESC LIMIT :limit`;
 
 export const newestOfStream = (conditions: string) => `
   SELECT ${COLUMNS} FROM (
-    SELECT * FROM stream_row WHERE place >> 34 = @ordinal AND position > @after AND position <= @through
-    ORDER BY position DESC LIMIT @scanned)
+    SELECT * FROM stream_row WHERE place >> 34 = @ordinal ORDER BY position DESC LIMIT @scanned)
   WHERE true${conditions} LIMIT @limit`;
 
 export const VERSIONS_BETWEEN = `
@@ -47,14 +44,12 @@ const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHER
  */
 export function newestRows(
   db: Database,
-  { after, through }: PositionSpan,
   wanted: { readonly selection: StreamSelection; readonly filters: DetectionFilters | null },
   limit: number,
 ): StreamRow[] {
   return reading(db, () => {
     const { subscription_id: ids, content_type } = wanted.selection;
     const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_STREAMS).all({
-      after,
       type: content_type,
       subscriptions: ids === null ? null : JSON.stringify(ids),
       limit,
@@ -62,9 +57,7 @@ export function newestRows(
     const filter = wanted.filters === null ? { sql: '', values: {} } : filterSql(wanted.filters);
     const scanned = Math.max(limit, Math.floor(SCANNED_MAX / Math.max(1, streams.length)));
     const select = db.prepare<unknown[], StreamRow>(newestOfStream(filter.sql));
-    const rows = streams.flatMap(({ ordinal }) =>
-      select.all({ ...filter.values, ordinal, after, through, scanned, limit }),
-    );
+    const rows = streams.flatMap(({ ordinal }) => select.all({ ...filter.values, ordinal, scanned, limit }));
     rows.forEach(requireChecksum);
     return rows.sort((a, b) => b.position - a.position).slice(0, limit);
   });
@@ -117,7 +110,7 @@ function wholeSpan(db: Database, newest: { place: number; first_detected_at: num
   return { low: sequenceOf(low) === 0 ? placeOf(ordinal, 1) : low, high: newest.place };
 }
 
-export interface KnownStream {
+interface KnownStream {
   readonly subscription_id: number;
   readonly content_type: ContentType;
 }
@@ -135,37 +128,8 @@ export function knownStreams(db: Database, wanted: StreamSelection): StreamName[
     .map(({ subscription_id, content_type }) => streamName(subscription_id, content_type));
 }
 
-/** Transactions that may share a millisecond. */
-const DELIVERIES_MAX = 10;
-
-/** Delivery times never decrease. The newest transaction may have none yet. */
-export const DELIVERED_SINCE = `
-  SELECT first_position - 1 AS after, last_position AS through FROM (
-    SELECT first_position, last_position FROM delivery
-    WHERE first_position >= coalesce(
-      (SELECT first_position FROM delivery WHERE delivered_at >= :since ORDER BY delivered_at, first_position LIMIT 1),
-      (SELECT max(first_position) FROM delivery))
-    ORDER BY first_position LIMIT ${DELIVERIES_MAX})
-  WHERE last_position - first_position + 1 = :rows LIMIT 1`;
 export const DELIVERED_AT = `
   SELECT delivered_at FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
-
-/** The positions of a transaction: the first one of so many rows that was delivered at or after a time. */
-export function deliveredSpan(db: Database, sinceMs: number, rows: number): PositionSpan | null {
-  return db.prepare<unknown[], PositionSpan>(DELIVERED_SINCE).get({ since: sinceMs, rows }) ?? null;
-}
-
-export const ROWS_BY_STREAM = `
-  SELECT subscription_id, content_type, (
-      SELECT count(*) FROM stream_row
-      WHERE place >> 34 = ordinal + 0 AND stream_row.position > :after AND stream_row.position <= :through) AS rows
-  FROM stream WHERE removed = 0 AND stream.position > :after ORDER BY subscription_id, content_type`;
-
-/** How many rows each stream has in a span. */
-export function rowsByStream(db: Database, span: PositionSpan): (KnownStream & { readonly rows: number })[] {
-  const counts = db.prepare<unknown[], KnownStream & { rows: number }>(ROWS_BY_STREAM).all(span);
-  return counts.filter(({ rows }) => rows > 0);
-}
 
 /** Delivery time of a position, epoch milliseconds; null while it is not written. */
 export function deliveredAtMs(db: Database, position: number): number | null {

@@ -35,13 +35,11 @@ type ValueOf<One> =
       : Value | null
     : never;
 
-/** The values of a table's parameters, by name. */
 export type ValuesOf<Table extends ParameterTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
 /** What was sent: decoded texts by name; those of a list one by one. */
 export type Parameters = ReadonlyMap<string, readonly string[]>;
 
-/** A parameter that is given once. */
 export function single<Value>(kind: ValueKind<Value>): Parameter<Value> {
   return { isList: false, read: ([value = ''], name) => readValue(kind, value, name), schema: kind.schema };
 }
@@ -137,10 +135,7 @@ function listItems(name: string, value: string): string[] {
   return items;
 }
 
-/**
- * Percent-decodes a name or value; `+` is a space. Node's HTTP parser refuses bytes outside of ASCII.
- * @param what it is, for the error
- */
+/** Percent-decodes a name or value; `+` is a space. @param what it is, for the error */
 function decode(raw: string, what: string): string {
   if (PLAIN.test(raw)) return raw;
   try {

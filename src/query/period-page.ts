@@ -10,10 +10,10 @@
 import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, preparedOnce, reading, type Statement } from '../store/database.ts';
-import type { Checksums, StoredText } from '../store/row-checksum.ts';
+import type { StoredText } from '../store/row-checksum.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
 import { type FilterSql, filterSql, type SqlValue } from './common-parameters.ts';
-import { detectionOf, detectionsOf, putBaseUrl, withBaseUrl } from './detection-text.ts';
+import { type DetectionTexts, detectionOf, detectionsOf, putBaseUrl, withBaseUrl } from './detection-text.ts';
 import type { Period } from './period.ts';
 import type { PeriodParameters, PeriodSort } from './period-request.ts';
 import {
@@ -211,8 +211,7 @@ function between(sort: PeriodSort, start: number, end: number): { low: number; h
   return sort === 'ascending' ? { low: start, high: end } : { low: end, high: start };
 }
 
-interface TextRow extends Checksums {
-  readonly data: Buffer | null;
+interface TextRow extends DetectionTexts {
   readonly rows: number;
   readonly second: number | null;
 }

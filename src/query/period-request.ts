@@ -1,7 +1,4 @@
-/**
- * The parameters of the period endpoint (GET /v1/detections), and what they ask for: the streams that are read, the time
- * zone of the dates, and the hash that ties cursors to the request.
- */
+/** The parameters of the period endpoint (GET /v1/detections), and the streams, zone and hash that they give. */
 import { Type } from '@sinclair/typebox';
 import type { ContentType } from '../detection/content-type.ts';
 import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/contract-limits.ts';
@@ -47,7 +44,6 @@ const END = {
   required: END_EXPECTED,
 };
 
-/** A name, as written. */
 const TIME_ZONE: ValueKind<string> = {
   parse: (name) => (zoneName(name) === null ? null : name),
   must: 'be an IANA time zone name such as Europe/Berlin',
@@ -131,7 +127,6 @@ export function readPeriodRequest(
   return {
     streams,
     content_types,
-    /** As written, or the default. */
     time_zone,
     zone: zoneId(time_zone),
     limit: streams.length > 1 ? Math.min(asked.limit, PERIOD_ROWS_MAX) : asked.limit,
@@ -139,10 +134,7 @@ export function readPeriodRequest(
   };
 }
 
-/**
- * Of the account and the request, not of the key and what it reads now: a walk continues with another key of the account,
- * and when the key gains or loses a subscription.
- */
+/** Of the account and the request, not of what the key reads now: that may change during a walk. */
 function hashOf(account: string, asked: PeriodParameters): Buffer {
   const { from, to, time_zone, sort, selection, filters } = asked;
   return hashRequest([

@@ -15,11 +15,7 @@ type PeriodMs = Readonly<Record<'from_ms' | 'to_ms', number>>;
 /** Whole epoch seconds, as in detections. */
 export type Period = Readonly<Record<'from' | 'to', number>>;
 
-/**
- * The period of two ends. A future `to` becomes now before anything is checked.
- * @param zone of zoneId
- * @throws Refused `invalid_request` when it is empty or too wide
- */
+/** The period of two ends; a future `to` is now. @throws Refused `invalid_request` when it is empty or too wide */
 export function resolvePeriod(
   { from, to }: Readonly<Record<'from' | 'to', PeriodEnd>>,
   zone: string,
@@ -42,10 +38,7 @@ export function resolvePeriod(
   return { from_ms: fromMs, to_ms: toMs };
 }
 
-/**
- * Both ends are rounded up, which covers the same detections. Only now is rounded down, so that no answer reaches into
- * the future.
- */
+/** Rounded up, which covers the same detections; now is rounded down, so that no answer reaches into the future. */
 export function wholeSeconds({ from_ms, to_ms }: PeriodMs, nowMs: number): Period {
   const from = Math.ceil(from_ms / SECOND_MS);
   const to = to_ms === nowMs ? Math.floor(nowMs / SECOND_MS) : Math.ceil(to_ms / SECOND_MS);
@@ -63,11 +56,7 @@ export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number):
   );
 }
 
-/**
- * @param dataStart epoch seconds of the first record of the requested streams; null when there is none
- * @throws Refused `invalid_request` where the period begins before the day, in the zone, of the first record; `from` =
- *   `data_starts` is always accepted
- */
+/** @param dataStart epoch seconds; null without records. @throws Refused where the period begins before that day */
 export function requireRecords({ from_ms }: PeriodMs, dataStart: number | null, zone: string): void {
   if (dataStart === null) return;
   const day = dayAt(dataStart * SECOND_MS, zone);

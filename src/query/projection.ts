@@ -1,9 +1,4 @@
-/**
- * A part of a detection: the parameter `fields`.
- *
- * Members keep the order of the complete detection; `id` and `version` are always returned. A field that the content type
- * lacks stays absent, and so does an object without any requested field.
- */
+/** The parameter `fields`: a part of a detection, in its order, always with `id` and `version`. */
 import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
 import { isObject } from '../log/format.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';

@@ -15,7 +15,6 @@ export interface StoredStream {
   readonly content_type: ContentType;
   /** Its number of rows; their sequence numbers are 1, 2, … */
   readonly sequence: number;
-  /** Of the last row. */
   readonly position: number;
 }
 
@@ -42,10 +41,7 @@ const findStream = preparedOnce<Omit<StoredStream, 'name'> & { subscription_id: 
 const NO_STREAMS = { streams: 0, last: 0, position: 0, lost: 0 };
 const checkTable = preparedOnce<typeof NO_STREAMS>(CHECK_STREAMS);
 
-/**
- * @returns those that exist; the others have no rows yet
- * @throws DatabaseDamage where the table or its index is damaged
- */
+/** @returns those that exist; the others have no rows yet. @throws DatabaseDamage */
 export function storedStreams(db: Database, names: readonly StreamName[]): StoredStream[] {
   const streams: StoredStream[] = [];
   for (const name of names) {
@@ -59,10 +55,7 @@ export function storedStreams(db: Database, names: readonly StreamName[]): Store
   return streams;
 }
 
-/**
- * @returns the greatest position that a stream records; 0: none
- * @throws DatabaseDamage where the table of streams contradicts itself
- */
+/** @returns the greatest position that a stream records; 0: none. @throws DatabaseDamage */
 export function checkStreams(db: Database): number {
   const { streams, last, position, lost } = checkTable(db).get() ?? NO_STREAMS;
   if (streams !== last || lost > 0)
@@ -102,11 +95,7 @@ function parameterName(index: number): string {
   return STREAM_NAMES[index] ?? `stream${index}`;
 }
 
-/**
- * Prepared statements whose text depends on the number of streams and the filters of a request, cached for each database:
- * preparing takes longer than reading a small page.
- * @param render the SQL for a number of streams and a fragment of conditions
- */
+/** Prepared statements by the number of streams and the filters, cached for each database. */
 export function statementFamily<Row>(
   render: (streams: number, conditions: string) => string,
 ): (db: Database, streams: number, conditions: string) => Statement<Row> {

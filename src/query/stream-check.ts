@@ -6,8 +6,8 @@
  * stream records.
  *
  * SQLite does not guarantee the order of `group_concat`, and `ORDER BY` in the aggregate more than doubles the time of a
- * page. So the same aggregation lists the places of the rows, and these must be the expected ones in order (their texts are
- * compared with checksums besides, see store/row-checksum.ts).
+ * page. So the same aggregation lists the places of the rows, and these must be the expected ones in order. Of a range of one
+ * stream they are known: its texts match their checksums (store/row-checksum.ts) in that order only.
  *
  * With filters only the number of rows that were read is checked: a row with damaged columns can be missing.
  */

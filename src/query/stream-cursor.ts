@@ -15,16 +15,12 @@ export type StreamCursors = ReturnType<typeof createStreamCursors>;
 /** A single block needs no mode of operation; equal positions give equal texts. */
 const CIPHER = 'aes-256-ecb';
 const BLOCK_BYTES = 16;
-/**
- * The first 40 bits of a block are zero, and 11 before the position. Any other block decrypts to random bits, which pass
- * once in 2^51.
- */
+/** The first 40 bits of a block are zero, and 11 before the position: random bits pass once in 2^51. */
 const EPOCH_START = 5;
 const EPOCH_BYTES = 3;
 const POSITION_START = 8;
 const CURSOR_CHARACTERS = Math.ceil((BLOCK_BYTES * 8) / 6);
 
-/** @param secret of the data folder */
 export function createStreamCursors(secret: Buffer) {
   const key = createSecretKey(deriveKey(secret, 'stream-cursor-block'));
   // Kept, since making one takes longer than its work. Without padding they keep no state between complete blocks.

@@ -3,14 +3,12 @@ import { CONTENT_TYPES, type ContentType, type StreamName, streamName } from '..
 import type { StreamSelection } from './common-parameters.ts';
 import { invalid } from './parameters.ts';
 
-/** A subscription of the key, with the types that the key reads. */
 export interface ReadableSubscription {
   readonly id: number;
   readonly content_types: readonly ContentType[];
 }
 
 export interface SelectedStreams<Subscription> {
-  /** By subscription and content type; can be empty. */
   readonly streams: readonly StreamName[];
   /** The content types that are read, for `as_of`. */
   readonly content_types: readonly ContentType[];
@@ -18,11 +16,7 @@ export interface SelectedStreams<Subscription> {
   readonly subscriptions: readonly Subscription[];
 }
 
-/**
- * @param enabled content types whose export is switched on; the others have no streams
- * @param advice added to the detail of an error
- * @throws Refused `invalid_request`, with the same text for a foreign subscription and an unknown one
- */
+/** @param advice added to the detail. @throws Refused `invalid_request`, with one text for foreign and unknown ids */
 export function selectStreams<Subscription extends ReadableSubscription>(
   subscriptions: readonly Subscription[],
   selection: StreamSelection,

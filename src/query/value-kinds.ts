@@ -39,12 +39,10 @@ export function choice<Value>(values: Readonly<Record<string, Value>>, schema?: 
 
 export const BOOLEAN = choice({ true: true, false: false }, Type.Boolean());
 
-/** Any text. @param schema where it is narrower, as for a cursor, which its endpoint reads */
 export function text(schema: TSchema = Type.String({ minLength: 1 })): ValueKind<string> {
   return { parse: (any) => any, must: 'be a text', schema };
 }
 
-/** A text of so many characters. */
 export function shortText(maxLength: number): ValueKind<string> {
   return {
     parse: (any) => ([...any].length > maxLength ? null : any),
@@ -56,10 +54,7 @@ export function shortText(maxLength: number): ValueKind<string> {
 const DOMAIN_CHARACTERS_MAX = 253;
 const LABEL = /^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$/;
 
-/**
- * Reads a domain, or an http(s) address of nothing else (`https://example.com/`).
- * @returns lower case and punycode; null for anything that is no host, or has a path, port, query, fragment or user
- */
+/** A domain, or an http(s) address of nothing else, in lower case and punycode; null for anything else. */
 export function parseDomain(text: string): string | null {
   const [, ofAddress] = /^https?:\/\/([^/]*)\/?$/i.exec(text) ?? [];
   const host = ofAddress ?? text;

@@ -2,6 +2,7 @@
 import certbotHook from '../../config/certbot-hook.sh' with { type: 'text' };
 import clientPy from '../../config/client-py' with { type: 'text' };
 import clientTs from '../../config/client-ts' with { type: 'text' };
+import fluentBit from '../../config/fluent-bit.yml' with { type: 'text' };
 import grafanaDashboard from '../../config/grafana-dashboard.json' with { type: 'json' };
 import keepalived from '../../config/keepalived.conf' with { type: 'text' };
 import logrotate from '../../config/logrotate.conf' with { type: 'text' };
@@ -19,45 +20,32 @@ export interface Sample {
   readonly text: () => string;
 }
 
-export const SAMPLES: readonly Sample[] = [
-  { name: 'wirewatch.toml', title: 'every setting, with its default', text: annotatedConfig },
-  { name: 'wirewatch.service', title: 'the systemd unit, as setup writes it', text: () => unit },
-  { name: 'nginx.conf', title: 'nginx as a proxy in front, with TLS', text: () => nginx },
-  {
-    name: 'nginx-standby.conf',
-    title: 'nginx in front of a writer and its standbys',
-    text: () => nginxStandby,
-  },
-  {
-    name: 'keepalived.conf',
-    title: 'keepalived for a writer and a standby: moves the address, and promotes',
-    text: () => keepalived,
-  },
-  {
-    name: 'certbot-hook.sh',
-    title: 'installs a renewed certificate for Wirewatch',
-    text: () => certbotHook,
-  },
-  { name: 'mail-alert', title: 'mails each alert, as [alerts] command', text: () => mailAlert },
-  { name: 'logrotate.conf', title: 'rotates the log file ([log] file)', text: () => logrotate },
-  {
-    name: 'prometheus-rules.yml',
-    title: 'alerting rules for Prometheus, with severities',
-    text: () => prometheusRules,
-  },
-  {
-    name: 'client-ts',
-    title: 'a complete client in TypeScript, for Node 24: follows the stream into SQLite',
-    text: () => clientTs,
-  },
-  {
-    name: 'client-py',
-    title: 'a complete client in Python: follows the stream into SQLite',
-    text: () => clientPy,
-  },
-  {
-    name: 'grafana-dashboard.json',
-    title: 'a dashboard for Grafana, with Prometheus as its data source',
-    text: () => `${JSON.stringify(grafanaDashboard, null, 2)}\n`,
-  },
-];
+export const SAMPLES: readonly Sample[] = (
+  [
+    ['wirewatch.toml', 'every setting, with its default', annotatedConfig],
+    ['wirewatch.service', 'the systemd unit, as setup writes it', () => unit],
+    ['nginx.conf', 'nginx as a proxy in front, with TLS', () => nginx],
+    ['nginx-standby.conf', 'nginx in front of a writer and its standbys', () => nginxStandby],
+    [
+      'keepalived.conf',
+      'keepalived for a writer and a standby: moves the address, and promotes',
+      () => keepalived,
+    ],
+    ['certbot-hook.sh', 'installs a renewed certificate for Wirewatch', () => certbotHook],
+    ['mail-alert', 'mails each alert, as [alerts] command', () => mailAlert],
+    ['logrotate.conf', 'rotates the log file ([log] file)', () => logrotate],
+    ['fluent-bit.yml', 'collects the log with Fluent Bit', () => fluentBit],
+    ['prometheus-rules.yml', 'alerting rules for Prometheus, with severities', () => prometheusRules],
+    [
+      'client-ts',
+      'a complete client in TypeScript, for Node 24: follows the stream into SQLite',
+      () => clientTs,
+    ],
+    ['client-py', 'a complete client in Python: follows the stream into SQLite', () => clientPy],
+    [
+      'grafana-dashboard.json',
+      'a dashboard for Grafana, with Prometheus as its data source',
+      () => `${JSON.stringify(grafanaDashboard, null, 2)}\n`,
+    ],
+  ] as const
+).map(([name, title, text]) => ({ name, title, text }));

@@ -28,12 +28,15 @@ export function startSteps(terms: UnitTerms, drop: string): string[] {
   ];
 }
 
-export function restartSteps(unit: string): string[] {
+/** @param other a unit that is not the one that setup would write */
+export function restartSteps(other: string | null): string[] {
   return [
     '# After a change to these files, restart the service. "wirewatch status" says whether it still has other settings:',
     'systemctl daemon-reload',
     'systemctl restart wirewatch',
-    `# To have the unit that setup would write: rm ${pasted(unit)}, then run setup again.`,
+    ...(other === null
+      ? []
+      : [`# To have the unit that setup would write: rm ${pasted(other)}, then run setup again.`]),
   ];
 }
 

@@ -1,5 +1,5 @@
 /** Writes the configuration and the systemd unit where they are missing, and names the commands that remain. */
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
@@ -31,6 +31,8 @@ export interface SetupFile {
   readonly path: string;
   /** `kept`: it exists, and stays as it is. */
   readonly outcome: 'written' | 'kept';
+  /** Of a file that was kept: what would be different in one that was written now. */
+  readonly differences: readonly string[];
 }
 
 /**
@@ -43,22 +45,30 @@ export function setUp(choices: SetupChoices): { files: SetupFile[]; next: string
   const effective = existsSync(config) ? load({}, config, data) : wanted;
   const terms = service === null ? null : termsOf(choices, service, effective);
   if (terms === null) attempt('create', data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
+  const chosen = chosenOf(flags, wanted);
+  const kept = chosenOf(flags, effective);
   const configuration: SetupFile = {
     what: 'configuration',
     path: config,
-    outcome: place(config, annotatedConfig(chosenOf(flags, wanted))),
+    outcome: place(config, annotatedConfig(chosen)),
+    differences: [...chosen]
+      .filter(([setting, given]) => kept.get(setting) !== given)
+      .map(([setting, given]) => `${setting} is ${kept.get(setting) || 'not set'}, not ${given}`),
   };
   if (service === null || terms === null) {
     const start = `wirewatch serve --data ${pasted(data)} --config ${pasted(config)}`;
-    return { files: [configuration], next: ['# Start Wirewatch:', start] };
+    return { files: [configuration], next: ['# Start Wirewatch, or restart it where it is running:', start] };
   }
-  const outcome = place(service.unit, unitText(terms));
+  const text = unitText(terms);
+  const outcome = place(service.unit, text);
+  const isOther = outcome === 'kept' && readFileSync(service.unit, 'utf8') !== text;
+  const differences = isOther ? ['it is not the unit for these options and this configuration'] : [];
   const { drop } = effective.ingest;
   const next = [
-    ...(outcome === 'written' ? startSteps(terms, drop) : restartSteps(service.unit)),
+    ...(outcome === 'written' ? startSteps(terms, drop) : restartSteps(isOther ? service.unit : null)),
     ...firstCommands(terms, drop, configuration.outcome === 'written'),
   ];
-  return { files: [configuration, { what: 'unit', path: service.unit, outcome }], next };
+  return { files: [configuration, { what: 'unit', path: service.unit, outcome, differences }], next };
 }
 
 /** A service does not inherit the environment of the person who sets it up. */
@@ -79,10 +89,8 @@ function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effect
     (one) => one !== '',
   );
   const { program, user } = service;
-  for (const one of [data, config, ...needed, ...optional, ...readable, ...program]) {
-    if (/[\u0000-\u001f\u007f]/.test(one))
-      throw new Refused('usage', `${JSON.stringify(one)}: a path in a unit has no control characters`);
-    if (one !== config && /^\/(var\/)?tmp(\/|$)/.test(one))
+  for (const one of [data, ...needed, ...optional, ...readable, ...program]) {
+    if (/^\/(var\/)?tmp(\/|$)/.test(one))
       throw failed(
         `${one}: the service could not access it, because it has its own /tmp. Choose another path.`,
       );

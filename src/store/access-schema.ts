@@ -84,19 +84,6 @@ CREATE TABLE ingest_pause (
   paused_at INTEGER NOT NULL
 ) STRICT;
 
--- The epoch of the console: links and sessions of other epochs are invalid. No row: 0.
-CREATE TABLE console (
-  id INTEGER PRIMARY KEY CHECK (id = 1),
-  -- When it began, epoch milliseconds.
-  epoch INTEGER NOT NULL
-) STRICT;
-
--- Sessions of the console that were ended one by one.
-CREATE TABLE ended_session (
-  id TEXT PRIMARY KEY,
-  ended_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-
 -- The audit trail: an entry for each transaction that changed something which it shows.
 CREATE TABLE audit (
   -- Without gaps.

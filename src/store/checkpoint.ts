@@ -127,7 +127,7 @@ function readMarker(path: string): string[] {
   return existsSync(markerPath(path)) ? readFileSync(markerPath(path), 'utf8').trim().split(' ') : [];
 }
 
-/** The numbers that SQLite gives a write-ahead log whenever it begins a new one. @returns null if there is none */
+/** @returns null if there is no write-ahead log; SQLite gives each new one other salts */
 function saltsOf(path: string): string | null {
   if (sizeOf(walPath(path)) < SALTS_AT + SALTS_BYTES) return null;
   using file = openFile(walPath(path), 'r');

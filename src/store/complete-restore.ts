@@ -1,11 +1,10 @@
 /**
- * The last step of a restore: the files of the new state, which are in a folder of their own in the data folder, replace
- * the existing files, which are moved aside.
+ * The last step of a restore: the files of the new state, in a folder of their own in the data folder, replace the existing
+ * ones, which are moved aside.
  *
- * The folder is renamed to `incoming-<time>` when everything in it is complete and on the disk. From then on the new
- * state is the effective one: every step can be repeated, and the same command or the next start continues after a
- * crash. Until then nothing else is opened. The data folder itself is never renamed: its parent usually belongs to
- * another user, and it may be a mount point.
+ * Once everything in that folder is on the disk, it is renamed to `incoming-<time>`. From then on the new state counts:
+ * every step can be repeated, and the same command or the next start continues after a crash. The data folder itself is
+ * never renamed: it may be a mount point.
  */
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';

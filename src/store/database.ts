@@ -1,8 +1,4 @@
-/**
- * Opens SQLite databases: the only place that does. No rule of the service lives here.
- *
- * https://sqlite.org/wal.html, https://sqlite.org/pragma.html
- */
+/** Opens SQLite databases: the only place that does. https://sqlite.org/wal.html, https://sqlite.org/pragma.html */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -101,10 +97,7 @@ export function refuseForeign(path: string, schema: Schema): void {
   requireSchema(db, path, schema);
 }
 
-/**
- * A database gets its name only when it is complete: several processes may create one at the same moment, and neither
- * they nor a start after a crash may find half of it.
- */
+/** A database gets its name only when it is complete: another process, or a start after a crash, must not find half of it. */
 function create(path: string, schema: Schema): void {
   const draft = `${path}.new-${randomUUID()}`;
   try {
@@ -177,29 +170,18 @@ const SCRATCH = /^scratch-[0-9a-f]+\.db$/;
 /**
  * Opens a new temporary database in the data folder, where the room is. Its name is removed once it is open, so that a
  * crash leaves nothing; if the system keeps the name of an open file, the next one removes it.
- * @param attachTo a connection to which it is attached
  */
-export function openScratch(
-  root: string,
-  schema: Schema,
-  attachTo: { readonly db: Database; readonly name: string } | null = null,
-): { readonly db: Database; readonly close: () => void } {
+export function openScratch(root: string, schema: Schema): Database {
   for (const name of readdirSync(root)) if (SCRATCH.test(name)) tryRemove(join(root, name));
   const path = join(root, `scratch-${randomBytes(8).toString('hex')}.db`);
   try {
     const db = connect(path, SCRATCH_OPTIONS);
-    prepared(db, () => {
+    return prepared(db, () => {
       // The driver's defensive mode ignores this pragma, and SQLite would write each page twice.
       db.unsafeMode(true).pragma('journal_mode = OFF');
       db.unsafeMode(false);
       makeSchema(db, schema);
-      attachTo?.db.prepare(`ATTACH ? AS ${attachTo.name}`).run(path);
     });
-    const close = () => {
-      db.close();
-      tryRemove(path);
-    };
-    return { db, close };
   } finally {
     tryRemove(path);
   }
@@ -226,9 +208,8 @@ function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Datab
 }
 
 /**
- * Closes a connection that cannot be prepared. Left open, it would share the index of its write-ahead log with every
- * later connection of this process to the same file, also under another name, and these would not see their own log.
- * @throws what `prepare` throws
+ * Closes a connection that cannot be prepared. Left open, it would share the index of its write-ahead log with later
+ * connections to the same file, also under another name. @throws what `prepare` throws
  */
 function prepared(db: Database, prepare: () => void): Database {
   try {
@@ -241,10 +222,8 @@ function prepared(db: Database, prepare: () => void): Database {
 }
 
 /**
- * SQLite would make the file readable by all, as far as the umask permits, and gives its other files the same mode.
- *
- * An existing file is not opened: closing it would end every lock that this process has on it
- * (https://sqlite.org/howtocorrupt.html, section 2.2).
+ * SQLite would make the file readable by all. An existing file is not opened: closing it would end every lock that this
+ * process has on it (https://sqlite.org/howtocorrupt.html, section 2.2).
  */
 function makePrivate(path: string): void {
   try {

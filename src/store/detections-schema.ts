@@ -38,12 +38,14 @@ CREATE TABLE stream_row (
   publisher_id INTEGER,
   domain TEXT,
   band INTEGER NOT NULL,
-  score REAL NOT NULL,
+  -- Rounded to a whole number, half up.
+  score INTEGER NOT NULL,
   print INTEGER NOT NULL,
-  source_id TEXT,
+  -- Of source.id, which is long: source-hash.ts.
+  source_hash INTEGER,
   article_id INTEGER NOT NULL,
   body TEXT NOT NULL,
-  -- Of body, place and position: row-checksum.ts.
+  -- Of body and place: row-checksum.ts.
   checksum INTEGER NOT NULL
 ) STRICT;
 
@@ -73,7 +75,6 @@ CREATE INDEX detection_by_time ON detection (place >> 34, first_detected_at DESC
 CREATE TABLE rescored (
   place INTEGER PRIMARY KEY,
   body TEXT NOT NULL,
-  -- As of a stream_row at position 0.
   checksum INTEGER NOT NULL
 ) STRICT;
 

@@ -167,11 +167,8 @@ export function isThere(path: string): boolean {
 }
 
 /**
- * Renames a complete and durable file, unless a file with the new name exists.
- *
- * If several processes do so at the same moment, exactly one succeeds. On a file system without hard links, the last
- * one replaces the others' file.
- * @returns whether this file has the name
+ * Renames a complete and durable file, unless a file with the new name exists: of several processes exactly one succeeds
+ * (without hard links, the last one replaces the others' file). @returns whether this file has the name
  */
 export function appearAs(path: string, draft: string): boolean {
   let isOurs = true;
@@ -206,7 +203,7 @@ export function freeBytes(path: string): number {
   return bavail * bsize;
 }
 
-/** Opens a file, which only this user may read if it is new. A `using` declaration closes it. */
+/** Opens a file, which only this user may read if it is new. */
 export function openFile(path: string, flags: string | number): { readonly fd: number } & Disposable {
   const fd = openSync(path, flags, 0o600);
   return { fd, [Symbol.dispose]: () => closeSync(fd) };

@@ -1,7 +1,4 @@
-/**
- * The kind of installation of a data folder. The keys of a demonstration and of a lab are public, so an appliance must
- * never serve their folders, and they never write to an appliance's.
- */
+/** The kind of installation of a data folder: the keys of a demonstration and of a lab are public, so no appliance serves them. */
 import { randomBytes } from 'node:crypto';
 import { now } from '../clock.ts';
 import { misconfigured, Refused } from '../refused.ts';

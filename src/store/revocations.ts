@@ -1,11 +1,9 @@
 /**
  * `revocations` in the data folder: keys that were revoked and accounts that were suspended while access.db could not be
- * written. The file has its full size from the start, and lines are written over its spaces, so a full disk does not
- * prevent it, nor does anybody who takes what others free. (A file system that copies on write needs room even for
- * that.) Every start refuses what it names; what changes access.db applies it first, and empties it.
+ * written. The file has its full size from the start, so a full disk does not prevent it (unless its file system copies on
+ * write). Every start refuses what it names; what changes access.db applies it first, and empties it.
  *
- * A line is the CRC-32 of its document in hexadecimal digits, a space, and the document. A damaged line hides none of the
- * others, and a torn one was never confirmed.
+ * A line is the CRC-32 of its document in hexadecimal digits, a space, and the document: a damaged line hides no other.
  */
 import { closeSync, fdatasyncSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * What this machine is to the copy: the one that writes it, a standby that follows it, or a writer whose place another
- * machine took. The configuration says what it begins as; a promotion changes it, and is noted in the data folder.
+ * What this machine is to the copy. The configuration says what it begins as; a promotion changes it, and is noted in the
+ * data folder.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';

@@ -7,12 +7,7 @@ import { appearAs, type DataFolder } from './folder.ts';
 
 export const SECRET_BYTES = 32;
 
-/**
- * Reads the secret, or creates it on first use.
- *
- * It gets its name only when it is complete and on the disk, and an existing one is never replaced: a second process
- * that starts at the same moment reads the secret of the first one.
- */
+/** Reads the secret, or creates it on first use: durable before it has its name, and never in the place of another. */
 export function readSecret(folder: DataFolder): Buffer {
   if (!existsSync(folder.secret)) {
     refuseLost(folder);

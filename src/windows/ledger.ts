@@ -121,11 +121,9 @@ export function newestDone(db: Database, exportName: ExportName): number | null 
 }
 
 /**
- * The end of the newest finished window of all exports; 0 while there is none. A clock that is behind it is wrong.
- *
- * It can be trusted even when our own clock was ahead for a while: the agency names a window's file once the window
- * has ended by the agency's clock, so a file that was read then is no newer than what the agency had written. Delivery
- * times prove nothing about the clock: they come from our own, and keep a jump ahead after it was corrected.
+ * The end of the newest finished window of all exports; 0 while there is none. A clock that is behind it is wrong: the agency
+ * names a window's file once the window has ended by the agency's clock. Delivery times prove nothing, since they come from
+ * our own clock, and keep a jump ahead.
  */
 export function newestWindowEnd(db: Database): number {
   return Math.max(...EXPORT_NAMES.map((name) => newestDone(db, name) ?? 0));

@@ -1,8 +1,6 @@
 /**
- * The search for windows whose file never came.
- *
- * Call it only when no file is left to be read: a file that waits has arrived. After a year's stop tens of thousands of
- * windows become missing at once, so the search works in groups, one transaction each.
+ * The search for windows whose file never came. Call it only when no file is left to be read: a file that waits has arrived.
+ * After a year's stop tens of thousands of windows become missing, so it works in groups, one transaction each.
  */
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';

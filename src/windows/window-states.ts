@@ -1,9 +1,6 @@
 /**
- * How the status of a window changes. Pure.
- *
- * A window is due ten minutes after its end, missing a day after that, and abandoned thirty days after it became
- * missing. Windows before the first current one that an export finished have no status: a new installation
- * has no gaps.
+ * How the status of a window changes. Pure. Windows before the first current one that an export finished have no status: a
+ * new installation has no gaps.
  */
 import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../time.ts';
 

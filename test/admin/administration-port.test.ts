@@ -5,14 +5,13 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { runBeside } from '../support/command.ts';
 import { fileName, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { metricsOfManual } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { inBody, postToken } from '../support/token-client.ts';
-import { until } from '../support/until.ts';
 
 describe('the program with [admin] port', () => {
   let appliance: Appliance;
@@ -44,32 +43,12 @@ describe('the program with [admin] port', () => {
     assert.equal(line.url, admin);
   });
 
-  test('every page is valid, has its headers, and has no dead links', async () => {
-    const seen = new Set<string>();
-    const waiting = ['/', '/app.js', '/metrics', '/openapi.json'];
-    for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
-      if (seen.has(path)) continue;
-      seen.add(path);
-      const response = await fetch(`${admin}${path}`);
-      const text = await response.text();
-      assert.equal(response.status, 200, path);
-      assert.equal(response.headers.get('x-content-type-options'), 'nosniff', path);
-      assert.match(
-        response.headers.get('content-security-policy') ?? '',
-        /^default-src 'none'; style-src 'self'/,
-      );
-      if (response.headers.get('content-type')?.startsWith('text/html') !== true) continue;
-      assert.match(text, /^<!doctype html>\n/);
-      assert.doesNotMatch(
-        text,
-        /(src|href)="(https?:)?\/\/|<script(?! type="module" src="\/)|\sstyle=|\son\w+=|undefined|\[object/,
-        path,
-      );
-      assert.deepEqual(openTags(text), [], path);
-      const targets = [...text.matchAll(/href="([^"]+)"/g)].map(([, target = '']) => target);
-      waiting.push(...targets.filter((target) => !target.startsWith('data:')));
+  test('every page has its headers', async () => {
+    for (const path of ['/', '/app.js', '/style.css', '/metrics', '/openapi.json', '/openapi-admin.json']) {
+      const { status, headers } = await fetch(`${admin}${path}`);
+      assert.deepEqual([status, headers.get('x-content-type-options')], [200, 'nosniff'], path);
+      assert.match(headers.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'self'/);
     }
-    assert.ok(seen.has('/style.css'));
   });
 
   test('/openapi.json equals the output of "wirewatch openapi"', async () => {
@@ -98,19 +77,6 @@ describe('the program with [admin] port', () => {
     ] as const) {
       const response = await fetch(`${admin}${path}`, { redirect: 'manual' });
       assert.deepEqual([response.status, response.headers.get('location')], [302, location]);
-    }
-  });
-
-  test('a foreign Host is 421', async () => {
-    const { port } = new URL(admin);
-    for (const [host, status] of [
-      ['rebound.example.com', 421],
-      [`localhost:${port}`, 200],
-    ] as const) {
-      const sent = request({ port, path: '/metrics', headers: { Host: host } }).end();
-      const [response] = await once(sent, 'response');
-      response.resume();
-      assert.equal(response.statusCode, status, host);
     }
   });
 
@@ -193,25 +159,6 @@ describe('the program with [admin] port', () => {
     assert.deepEqual([rows(now, 'silent'), asked(now, 'silent')], [0, undefined]);
   });
 
-  test('reports the lag of every key that reads the change stream', async () => {
-    const other = createKey(appliance.cli, 'agency', '7001');
-    const lagOf = async (key: string) =>
-      [...(await metrics())].find(
-        ([name]) => name.includes(`lag_seconds`) && name.includes(key.split('_')[2] ?? ''),
-      )?.[1];
-    const since = new Date(Date.now() - DAY_MS).toISOString();
-    assert.equal(await lagOf(other), undefined, 'the key has read no rows');
-    await appliance.get(`/v1/detections/changes?limit=1&since=${since}`, other);
-    // What a key has read is written once a second.
-    await until('a lag', async () => ((await lagOf(other)) ?? 0) > 0);
-    const behind = (await lagOf(other)) ?? 0;
-    assert.ok(behind < 60, `${behind}`);
-    await appliance.get('/v1/me', other);
-    assert.ok(((await lagOf(other)) ?? 0) >= behind, 'other requests must not end it');
-    await appliance.get(`/v1/detections/changes?since=${since}`, other);
-    await until('the lag to end', async () => (await lagOf(other)) === 0);
-  });
-
   test('metrics contain no secret', async () => {
     const text = await (await fetch(`${admin}/metrics`)).text();
     const secret = appliance.key.split('_').at(-1) ?? '';
@@ -290,15 +237,4 @@ test('a port in use is exit code 1, with a hint', async () => {
 
 function requests(endpoint: string, status: string): string {
   return `wirewatch_http_request_duration_seconds_count{endpoint="${endpoint}",status="${status}"}`;
-}
-
-/** Tags that are opened but not closed, or closed but not opened. */
-function openTags(text: string): string[] {
-  const open: string[] = [];
-  for (const [, slash, name = '', self] of text.matchAll(/<(\/?)([a-z][a-z0-9]*)\b[^>]*?(\/?)>/g)) {
-    if (self === '/' || ['meta', 'link', 'br'].includes(name)) continue;
-    if (slash === '') open.push(name);
-    else if (open.pop() !== name) return [`</${name}>`];
-  }
-  return open;
 }

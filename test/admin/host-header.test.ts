@@ -4,14 +4,8 @@ import { test } from 'node:test';
 import { certificateNames, isHostAccepted, ownNames } from '../../src/admin/host-header.ts';
 
 test('IP addresses and private names are accepted, public DNS names are not', () => {
-  const takenIn = (env: NodeJS.ProcessEnv) => (host: string | undefined) =>
-    isHostAccepted(host, ownNames('Wire.Example.com', 'machine', env));
-  const taken = takenIn({});
-  const service = 'wirewatch.default.svc.cluster.local:80';
-  assert.deepEqual(
-    [taken(service), takenIn({ KUBERNETES_SERVICE_HOST: '10.0.0.1' })(service)],
-    [false, true],
-  );
+  const own = ownNames('Wire.Example.com', 'machine');
+  const taken = (host: string | undefined) => isHostAccepted(host, own);
   for (const host of [
     '127.0.0.1',
     '127.0.0.1:9464',

@@ -139,12 +139,6 @@ describe('a start', () => {
     assert.equal((await json('key', 'show', made.id, ...on)).status, 'revoked');
   });
 
-  test('members that the configuration omits are not compared', async () => {
-    await json('account', 'resume', 'acme', '--data', data);
-    const sparse = written(`[[accounts]]\nid = "acme"\nname = "Acme"\n${SUBSCRIPTION}`);
-    await serving(sparse, async (run) => assert.equal(lineOf(run, DIFFERS), undefined));
-  });
-
   test('a revoked key, or one removed with its account, is not revived if access.db is lost', async () => {
     const other = join(folder, 'other');
     const file = written(`${ACCOUNT}${SUBSCRIPTION}${KEY}`);
@@ -172,64 +166,11 @@ describe('a start', () => {
     assert.deepEqual(await start(), ['key abcdefghij23: removed with its account']);
     assert.deepEqual(await json('key', 'list', '--data', other), []);
   });
-
-  test('a key that an entry no longer has still works; start and check name the command to revoke it', async () => {
-    const REPLACED = 'a key still works although the configuration has replaced it';
-    const other = join(folder, 'replaced');
-    const secretFile = join(folder, 'rotated.key');
-    const [first, second] = [await generated(), await generated()];
-    const file = written(`${ACCOUNT}${SUBSCRIPTION}[[keys]]\nsecret_file = "rotated.key"\n${TERMS}`);
-    const start = async () => {
-      running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
-      await running.url();
-      running.kill('SIGTERM');
-      await running.ended;
-      return running
-        .log()
-        .filter(({ msg }) => msg === REPLACED)
-        .map(({ key_id, next }) => [key_id, next]);
-    };
-    const put = (key: string) => writeFileSync(secretFile, key, { mode: 0o600 });
-    put(first.key);
-    assert.deepEqual(await start(), []);
-    put(second.key);
-    assert.deepEqual(await start(), [[first.id, `wirewatch key revoke ${first.id}`]]);
-    const { stderr: _, ...checked } = await command('check', '--data', other, '--config', file);
-    assert.match(
-      checked.stdout,
-      new RegExp(
-        `warn +configured accounts .*${first.id}.*keys\\[0\\].*\\n.*wirewatch key revoke ${first.id}`,
-      ),
-    );
-    // The same id with another secret.
-    writeFileSync(
-      file,
-      `${ACCOUNT}${SUBSCRIPTION}[[keys]]\nid = "${second.id}"\nhash = "${first.hash}"\n${TERMS}`,
-    );
-    await command('key', 'revoke', first.id, '--yes', '--data', other);
-    running = runProgram(['serve', '--data', other, '--config', file, '--port', '0']);
-    await running.url();
-    running.kill('SIGTERM');
-    await running.ended;
-    assert.equal(lineOf(running, REPLACED)?.key_id, second.id);
-    await command('key', 'revoke', second.id, '--yes', '--data', other);
-    assert.deepEqual(await start(), []);
-  });
 });
 
 describe('a configuration that cannot be applied is exit code 78, and creates nothing', () => {
   const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
     ['an unknown account', SUBSCRIPTION, /subscriptions\[0\]\.account: account acme does not exist/],
-    [
-      'a key of an unknown account',
-      `${ACCOUNT}${SUBSCRIPTION}${KEY.replace('"acme"', '"nobody"')}`,
-      /keys\[0\]\.account: account nobody does not exist/,
-    ],
-    [
-      'a key on a subscription that is not there',
-      `${ACCOUNT}${KEY}`,
-      /keys\[0\]\.subscriptions: subscription 7001 does not exist/,
-    ],
     [
       'a secret file that is not there',
       `${ACCOUNT}${SUBSCRIPTION}[[keys]]\nsecret_file = "nowhere.key"\n${TERMS}`,

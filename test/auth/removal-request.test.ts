@@ -6,7 +6,6 @@ import { describe, test } from 'node:test';
 import { noteOperation } from '../../src/auth/audit.ts';
 import { removeAccount, removeSubscription as takeAway } from '../../src/auth/removal.ts';
 import { streamName } from '../../src/detection/content-type.ts';
-import { lastPosition } from '../../src/ingest/apply/apply-rows.ts';
 import {
   DELETE_DETECTIONS,
   DELETE_RESCORED,
@@ -33,6 +32,16 @@ function requestFor(subscriptions: readonly number[]) {
   return { kind: 'remove', subscriptions };
 }
 
+function disposable() {
+  const installation = createInstallation();
+  return { ...installation, [Symbol.dispose]: () => installation.remove() };
+}
+
+function disposableStore() {
+  const store = createTestStore();
+  return { ...store, [Symbol.dispose]: () => store.close() };
+}
+
 /** Reads a file with these rows in a run of the appliance. */
 async function ingest(installation: Installation, rows: readonly Row[]): Promise<void> {
   const serving = await installation.serve();
@@ -53,49 +62,45 @@ describe('interrupted', () => {
   }
 
   test('the next start completes an interrupted removal; only then is the number free', async () => {
-    const installation = createInstallation();
-    try {
-      const first = await installation.serve();
-      const row = newRow();
-      writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([row]));
-      await first.logged('the file', ({ msg }) => msg === 'file applied');
-      await first.stop();
-      beginRemoval(installation.data, 7001);
-      const add = ['subscription', 'add', '7001', '--account', 'agency'];
-      const refused = installation.cli(add, { anyStatus: true });
-      assert.equal(refused.status, 1);
-      assert.match(refused.stderr, /still being deleted.*wirewatch subscription remove 7001/);
+    using installation = disposable();
+    const first = await installation.serve();
+    const row = newRow();
+    writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([row]));
+    await first.logged('the file', ({ msg }) => msg === 'file applied');
+    await first.stop();
+    beginRemoval(installation.data, 7001);
+    const add = ['subscription', 'add', '7001', '--account', 'agency'];
+    const refused = installation.cli(add, { anyStatus: true });
+    assert.equal(refused.status, 1);
+    assert.match(refused.stderr, /still being deleted.*wirewatch subscription remove 7001/);
 
-      const config = join(installation.data, 'wirewatch.toml');
-      const key = `[[keys]]\nid = "abcdefghij23"\nhash = "${'0'.repeat(64)}"\naccount = "agency"\nname = "x"\n`;
-      writeFileSync(
-        config,
-        `[[subscriptions]]\nid = 7001\naccount = "agency"\n${key}scopes = "detections:read"\nsubscriptions = 7001\n`,
-      );
-      const second = await installation.serve();
-      const line = await second.logged('the differences', ({ differences }) => differences !== undefined);
-      assert.deepEqual(line.differences, [
-        'subscription 7001: being removed',
-        'key abcdefghij23: its subscription is being removed',
-      ]);
-      await second.logged('the removal', ({ msg }) => msg === 'removal completed');
-      await second.stop();
-      reading(join(installation.data, 'detections.db'), (db) => {
-        assert.equal(countOf(db, 'detection'), 0);
-        assert.equal(countOf(db, 'stream WHERE removed = 0'), 0);
-      });
+    const config = join(installation.data, 'wirewatch.toml');
+    const key = `[[keys]]\nid = "abcdefghij23"\nhash = "${'0'.repeat(64)}"\naccount = "agency"\nname = "x"\n`;
+    writeFileSync(
+      config,
+      `[[subscriptions]]\nid = 7001\naccount = "agency"\n${key}scopes = "detections:read"\nsubscriptions = 7001\n`,
+    );
+    const second = await installation.serve();
+    const line = await second.logged('the differences', ({ differences }) => differences !== undefined);
+    assert.deepEqual(line.differences, [
+      'subscription 7001: being removed',
+      'key abcdefghij23: its subscription is being removed',
+    ]);
+    await second.logged('the removal', ({ msg }) => msg === 'removal completed');
+    await second.stop();
+    reading(join(installation.data, 'detections.db'), (db) => {
+      assert.equal(countOf(db, 'detection'), 0);
+      assert.equal(countOf(db, 'stream WHERE removed = 0'), 0);
+    });
 
-      const third = await installation.serve();
-      await third.logged('the restored rows', ({ subscriptions }) => Array.isArray(subscriptions));
-      await third.stop();
-      const { stdout } = installation.cli(['subscription', 'remove', '7001', '--yes']);
-      assert.match(
-        stdout,
-        /wirewatch\.toml still has an entry for subscription 7001: the next start will add it again, without detections/,
-      );
-    } finally {
-      installation.remove();
-    }
+    const third = await installation.serve();
+    await third.logged('the restored rows', ({ subscriptions }) => Array.isArray(subscriptions));
+    await third.stop();
+    const { stdout } = installation.cli(['subscription', 'remove', '7001', '--yes']);
+    assert.match(
+      stdout,
+      /wirewatch\.toml still has an entry for subscription 7001: the next start will add it again, without detections/,
+    );
   });
 
   for (const [what, subject, lose] of [
@@ -119,175 +124,131 @@ describe('interrupted', () => {
     ],
   ] as const)
     test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
-      const installation = createInstallation();
-      try {
-        await ingest(
-          installation,
-          [7001, 7002].map((id) => newRow({ subscription_id: id })),
-        );
-        const path = join(installation.data, 'access.db');
-        cpSync(path, `${path}-before`);
-        beginRemoval(installation.data, subject === 'account' ? 'agency' : 7001);
-        for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
-        lose(path, installation);
+      using installation = disposable();
+      await ingest(
+        installation,
+        [7001, 7002].map((id) => newRow({ subscription_id: id })),
+      );
+      const path = join(installation.data, 'access.db');
+      cpSync(path, `${path}-before`);
+      beginRemoval(installation.data, subject === 'account' ? 'agency' : 7001);
+      for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+      lose(path, installation);
 
-        installation.cli(['account', 'add', 'rival', '--name', 'Rival']);
-        const add = ['subscription', 'add', '7001', '--account', 'rival'];
-        assert.match(
-          installation.cli(add, { anyStatus: true }).stderr,
-          /7001 was removed.*still being deleted/,
-        );
-        const id = subject === 'account' ? 'agency' : '7001';
-        const { stdout } = installation.cli([subject, 'remove', id, '--yes']);
-        assert.match(stdout, /had already been removed/);
-        const left = subject === 'account' ? 0 : 1;
-        reading(join(installation.data, 'detections.db'), (db) =>
-          assert.equal(countOf(db, 'detection'), left),
-        );
-        installation.cli(add);
-      } finally {
-        installation.remove();
-      }
+      installation.cli(['account', 'add', 'rival', '--name', 'Rival']);
+      const add = ['subscription', 'add', '7001', '--account', 'rival'];
+      assert.match(
+        installation.cli(add, { anyStatus: true }).stderr,
+        /7001 was removed.*still being deleted/,
+      );
+      const id = subject === 'account' ? 'agency' : '7001';
+      const { stdout } = installation.cli([subject, 'remove', id, '--yes']);
+      assert.match(stdout, /had already been removed/);
+      const left = subject === 'account' ? 0 : 1;
+      reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), left));
+      installation.cli(add);
     });
 
   test('a removal whose request is lost is completed by the next start', async () => {
-    const installation = createInstallation();
-    try {
-      await ingest(installation, [newRow()]);
-      beginRemoval(installation.data, 7001);
-      rmSync(join(installation.data, 'access.db'));
-      const second = await installation.serve();
-      const isFree = () =>
-        installation.cli(['subscription', 'add', '7001', '--account', 'agency'], { anyStatus: true })
-          .status === 0;
-      await until('the number is free', isFree);
-      await second.stop();
-      reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 0));
-    } finally {
-      installation.remove();
-    }
+    using installation = disposable();
+    await ingest(installation, [newRow()]);
+    beginRemoval(installation.data, 7001);
+    rmSync(join(installation.data, 'access.db'));
+    const second = await installation.serve();
+    const isFree = () =>
+      installation.cli(['subscription', 'add', '7001', '--account', 'agency'], { anyStatus: true }).status ===
+      0;
+    await until('the number is free', isFree);
+    await second.stop();
+    reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 0));
   });
 
   test('a request that is served once more deletes nothing of the next owner', async () => {
-    const installation = createInstallation();
-    try {
-      await ingest(installation, [newRow()]);
-      {
-        using access = openAccess(installation.data);
-        noteOperation(access, requestFor([7001]));
-      }
-      installation.cli(['subscription', 'remove', '7002', '--yes']);
-      reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 1));
-    } finally {
-      installation.remove();
+    using installation = disposable();
+    await ingest(installation, [newRow()]);
+    {
+      using access = openAccess(installation.data);
+      noteOperation(access, requestFor([7001]));
     }
+    installation.cli(['subscription', 'remove', '7002', '--yes']);
+    reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 1));
   });
 
   test('the repeated command waits for the removal in progress', () => {
-    const installation = createInstallation();
-    try {
-      beginRemoval(installation.data, 7001);
-      const { stdout } = installation.cli(['subscription', 'remove', '7001']);
-      assert.match(stdout, /Subscription 7001 had already been removed/);
-      installation.cli(['subscription', 'add', '7001', '--account', 'agency']);
-    } finally {
-      installation.remove();
-    }
+    using installation = disposable();
+    beginRemoval(installation.data, 7001);
+    const { stdout } = installation.cli(['subscription', 'remove', '7001']);
+    assert.match(stdout, /Subscription 7001 had already been removed/);
+    installation.cli(['subscription', 'add', '7001', '--account', 'agency']);
   });
 
   test('others can read during a removal, even if it deletes the newest rows', async () => {
-    const store = createTestStore();
-    try {
-      const rows = [8001, 7001, 7001].map((subscription_id, article_id) => ({
-        content_type: 'text' as const,
-        version: 1,
-        row: { subscription_id, article_id },
-      }));
-      store.deliver(rows, 1000);
-      const query = {
-        streams: [streamName(8001, 'text')],
-        content_types: ['text' as const],
-        filters: NO_FILTERS,
-        limit: 10,
-        projection: null,
-        baseUrl: Buffer.from('https://api.example'),
-        recentDeliveries: new Map(),
-      };
-      const read: number[] = [];
-      const between = async () => {
-        for (const position of [0, 1])
-          read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
-      };
-      const writer = streamWriterOn(store.writer, store.folder);
-      await removeSubscription(writer, 7001, { between, tell: () => {} });
-      await between();
-      assert.deepEqual(new Set(read), new Set([1, 0]));
-      assert.ok(read.length > 4);
-    } finally {
-      store.close();
-    }
+    using store = disposableStore();
+    const rows = [8001, 7001, 7001].map((subscription_id, article_id) => ({
+      content_type: 'text' as const,
+      version: 1,
+      row: { subscription_id, article_id },
+    }));
+    store.deliver(rows, 1000);
+    const query = {
+      streams: [streamName(8001, 'text')],
+      content_types: ['text' as const],
+      filters: NO_FILTERS,
+      limit: 10,
+      projection: null,
+      baseUrl: Buffer.from('https://api.example'),
+      recentDeliveries: new Map(),
+    };
+    const read: number[] = [];
+    const between = async () => {
+      for (const position of [0, 1])
+        read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
+    };
+    const writer = streamWriterOn(store.writer, store.folder);
+    await removeSubscription(writer, 7001, { between, tell: () => {} });
+    await between();
+    assert.deepEqual(new Set(read), new Set([1, 0]));
+    assert.ok(read.length > 4);
   });
 
   test('transactions are bounded; the next run deletes the rest, and no other rows', async () => {
-    const store = createTestStore();
-    try {
-      const row = (subscription: number, article: number) => ({
-        content_type: 'text' as const,
-        version: 1,
-        row: { subscription_id: subscription, article_id: article },
-      });
-      const rows = Array.from({ length: 15_000 }, (_, at) => row(7001, at + 1));
-      store.deliver([row(8001, 1), ...rows, row(8001, 2)], 1000);
-      const writer = streamWriterOn(store.writer, store.folder);
-      const left: number[] = [];
-      const between = async () => {
-        left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
-        if (left.length === 2) throw new Stopping();
-      };
-      await assert.rejects(removeSubscription(writer, 7001, { between, tell: () => {} }), Stopping);
-      assert.deepEqual(left, [20_004, 15_004]);
-      const removed = await removeSubscription(writer, 7001, { between: async () => {}, tell: () => {} });
-      assert.deepEqual(removed, { detections: 0, versions: 15_000 });
-      assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
-      checkStreams(store.reader);
-    } finally {
-      store.close();
-    }
-  });
-
-  test('positions of removed rows are not reused', async () => {
-    const store = createTestStore();
-    try {
-      const row = { content_type: 'text' as const, version: 1, row: { subscription_id: 7001 } };
-      const [position = 0] = store.deliver([row], 1000);
-      const writer = streamWriterOn(store.writer, store.folder);
-      await removeSubscription(writer, 7001, { between: async () => {}, tell: () => {} });
-      assert.equal(countOf(store.reader, 'stream_row'), 0);
-      assert.equal(lastPosition(store.writer), position);
-    } finally {
-      store.close();
-    }
+    using store = disposableStore();
+    const row = (subscription: number, article: number) => ({
+      content_type: 'text' as const,
+      version: 1,
+      row: { subscription_id: subscription, article_id: article },
+    });
+    const rows = Array.from({ length: 15_000 }, (_, at) => row(7001, at + 1));
+    store.deliver([row(8001, 1), ...rows, row(8001, 2)], 1000);
+    const writer = streamWriterOn(store.writer, store.folder);
+    const left: number[] = [];
+    const between = async () => {
+      left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
+      if (left.length === 2) throw new Stopping();
+    };
+    await assert.rejects(removeSubscription(writer, 7001, { between, tell: () => {} }), Stopping);
+    assert.deepEqual(left, [20_004, 15_004]);
+    const removed = await removeSubscription(writer, 7001, { between: async () => {}, tell: () => {} });
+    assert.deepEqual(removed, { detections: 0, versions: 15_000 });
+    assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
+    checkStreams(store.reader);
   });
 
   test('rows are found by their stream, without a full scan', () => {
-    const store = createTestStore();
-    try {
-      for (const [sql, index] of [
-        [DELETE_STREAM_ROWS, /SEARCH stream_row USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
-        [DELETE_RESCORED, /SEARCH rescored USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
-        [DELETE_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
-        [COUNT_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
-      ] as const) {
-        const plan = store.writer
-          .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
-          .all({ ordinal: 1, first: 1, end: 2, limit: 1 })
-          .map(({ detail }) => detail)
-          .join('\n');
-        assert.match(plan, index);
-        assert.doesNotMatch(plan, /SCAN|TEMP B-TREE/, plan);
-      }
-    } finally {
-      store.close();
+    using store = disposableStore();
+    for (const [sql, index] of [
+      [DELETE_STREAM_ROWS, /SEARCH stream_row USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+      [DELETE_RESCORED, /SEARCH rescored USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+      [DELETE_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
+      [COUNT_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
+    ] as const) {
+      const plan = store.writer
+        .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+        .all({ ordinal: 1, first: 1, end: 2, limit: 1 })
+        .map(({ detail }) => detail)
+        .join('\n');
+      assert.match(plan, index);
+      assert.doesNotMatch(plan, /SCAN|TEMP B-TREE/, plan);
     }
   });
 });

@@ -65,23 +65,6 @@ describe('beside a running appliance', () => {
 
   const remove = (...args: string[]) => JSON.parse(appliance.cli([...args, '--yes', '--json']).stdout);
 
-  test('without a terminal and without --yes nothing is removed: exit code 2', () => {
-    for (const args of [
-      ['subscription', 'remove', '7001'],
-      ['account', 'remove', 'agency'],
-    ]) {
-      const { status, stderr } = appliance.cli(args, { anyStatus: true });
-      assert.equal(status, 2);
-      assert.match(stderr, /permanently removes.*Not confirmed: add --yes/);
-    }
-    assert.equal(appliance.cli(['subscription', 'show', '7001']).status, 0);
-    const { status, stderr } = appliance.cli(['subscription', 'remove', '4711', '--yes'], {
-      anyStatus: true,
-    });
-    assert.equal(status, 1);
-    assert.match(stderr, /subscription 4711 does not exist/);
-  });
-
   test('a removed subscription is gone for clients and from the database, other cursors keep working, and it can be added again', async () => {
     const mine = newRow();
     const foreign = newRow({ subscription_id: 8001 });

@@ -13,7 +13,6 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { addAccount, findAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
 import { addKey, findKey, revokeKey, setKey } from '../../src/auth/keys.ts';
-import { preseed } from '../../src/auth/preseed.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
 import { findCopy, findSpare, readAccessState } from '../../src/auth/spare-copy.ts';
 import { pauseIngest } from '../../src/ingest/pause.ts';
@@ -199,20 +198,4 @@ test('only a start puts the spare copy in place, never a command beside others',
     message: /it is missing\. A start puts its spare copy in place/,
   });
   assert.ok(!existsSync(folder.access));
-});
-
-test('a key removed with its account is not created again by the configuration', () => {
-  removeAccount(db, 'acme');
-  rmSync(folder.access);
-  reopened();
-  const account = { place: '', id: 'acme', name: 'Acme', daily_rows: null, print_metadata: undefined };
-  const seed = { ...keyOf(KEY), place: '', subscriptions: [] };
-  const { created, differences } = preseed(
-    db,
-    { accounts: [account], subscriptions: [], keys: [seed] },
-    AT_MS,
-  );
-  assert.deepEqual([created.accounts, created.keys], [['acme'], []]);
-  assert.deepEqual(differences, [`key ${KEY}: removed with its account`]);
-  assert.equal(findKey(db, KEY), null);
 });

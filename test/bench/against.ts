@@ -3,24 +3,13 @@
  * worktree. Both read the same exports and serve the same requests, in turn, over HTTP and with their own commands.
  */
 import { execFileSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-} from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { CONNECTIONS, type Figure, median, periodOf, SUBSCRIPTIONS } from './common.ts';
-import { BESIDE, healthBeside, pageOf } from './fairness.ts';
-import { dropped, prepareAccess } from './ingest.ts';
-import { runLoad } from './load.ts';
-import { walkOf } from './pages.ts';
-import { BUNDLE, command, commandOf, type Started, startAppliance } from './program.ts';
+import { type Bench, cost, type Figure, median, rangeOf, SUBSCRIPTIONS } from './common.ts';
+import { dropped, generated, prepareAccess } from './ingest.ts';
+import { authorization, type PathOf, runLoad, walkOf } from './load.ts';
+import { BUNDLE, command, type Started, startAppliance } from './program.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const MANY = Array.from({ length: 40 }, (_, index) => 7001 + index);
@@ -31,7 +20,6 @@ const PROCESSOR = 'processor time of the appliance for it';
 /** One of the two versions, with a data folder for each of the two data sets. */
 interface Candidate {
   readonly bundle: string;
-  readonly folder: string;
   readonly few: Data;
   readonly many: Data;
 }
@@ -43,20 +31,26 @@ interface Data {
   readonly key: string;
 }
 
-export async function against(
-  commit: string,
-  { folder, rows, rounds }: { folder: string; rows: number; rounds: number },
-): Promise<Figure[]> {
+export async function against(commit: string, { folder, rows, rounds }: Bench): Promise<Figure[]> {
   return await withBuilt(commit, folder, async (bundle) => {
-    const before = candidate(join(folder, 'before'), bundle);
-    const now = candidate(join(folder, 'now'), BUNDLE);
-    generate(join(folder, 'few'), SUBSCRIPTIONS, rows);
-    generate(join(folder, 'many'), MANY, rows);
+    const both = [candidate(join(folder, 'before'), bundle), candidate(join(folder, 'now'), BUNDLE)] as const;
+    const few = generated(join(folder, 'few'), rows, SUBSCRIPTIONS);
+    const many = generated(join(folder, 'many'), rows, MANY);
+    const read: [Ingested[], Ingested[]] = [[], []];
+    for (let round = 0; round < rounds; round += 1)
+      for (const [which, one] of both.entries()) read[which]?.push(await ingest(one.bundle, one.few, few));
+    for (const one of both) await ingest(one.bundle, one.many, many);
+    const [seconds, cpuMs] = (['seconds', 'cpuMs'] as const).map((figure) =>
+      read.map((list) => median(list.map((each) => each[figure]))),
+    );
+    const [before = 0, now = 0] = seconds ?? [];
+    const what = 'ingest, dropped to committed and archived';
     return [
-      ...(await ingested(before, now, { folder, rows, rounds })),
-      ...(await served(before, now, rounds)),
-      ...sizes(before, now, rows),
-      rebuilt(now, rows),
+      { what, unit: 'rows/s', before: rows / before, now: rows / now },
+      cost(PROCESSOR, 'ms', cpuMs?.[1] ?? 0, cpuMs?.[0]),
+      ...(await served(both, rounds)),
+      ...sizes(both, rows),
+      rebuilt(both[1], rows),
     ];
   });
 }
@@ -70,65 +64,23 @@ export async function withBuilt<Result>(
   const worktree = join(folder, 'worktree');
   execFileSync('git', ['worktree', 'add', '--quiet', '--detach', worktree, commit], { cwd: ROOT });
   try {
-    return await use(build(worktree));
+    const lock = 'package-lock.json';
+    if (readFileSync(join(ROOT, lock), 'utf8') === readFileSync(join(worktree, lock), 'utf8'))
+      symlinkSync(join(ROOT, 'node_modules'), join(worktree, 'node_modules'));
+    // If the lockfiles differ, it installs its modules first.
+    execFileSync(process.execPath, [join('build', 'setup.cjs')], { cwd: worktree, stdio: 'inherit' });
+    return await use(join(worktree, 'dist', 'main.cjs'));
   } finally {
     execFileSync('git', ['worktree', 'remove', '--force', worktree], { cwd: ROOT });
   }
 }
 
-/** @returns the bundle */
-function build(worktree: string): string {
-  const lock = 'package-lock.json';
-  if (readFileSync(join(ROOT, lock), 'utf8') === readFileSync(join(worktree, lock), 'utf8'))
-    symlinkSync(join(ROOT, 'node_modules'), join(worktree, 'node_modules'));
-  // If the lockfiles differ, install its modules first.
-  execFileSync(process.execPath, [join('build', 'setup.cjs')], { cwd: worktree, stdio: 'inherit' });
-  return join(worktree, 'dist', 'main.cjs');
-}
-
-function generate(out: string, subscriptions: readonly number[], rows: number): void {
-  const ids = ['--subscriptions', subscriptions.join(',')];
-  command('generate', '--out', out, '--export', 'newswire', '--rows', `${rows}`, ...ids);
-}
-
 function candidate(folder: string, bundle: string): Candidate {
   const prepared = (name: string, subscriptions: readonly number[]): Data => {
     const empty = join(folder, `${name}-empty`);
-    mkdirSync(folder, { recursive: true });
-    return { folder: join(folder, name), empty, key: prepareAccess(empty, subscriptions, bundle) };
+    return { folder: join(folder, name), empty, key: prepareAccess(empty, subscriptions, { bundle }) };
   };
-  return { bundle, folder, few: prepared('few', SUBSCRIPTIONS), many: prepared('many', MANY) };
-}
-
-async function ingested(
-  before: Candidate,
-  now: Candidate,
-  { folder, rows, rounds }: { folder: string; rows: number; rounds: number },
-): Promise<Figure[]> {
-  const measured = new Map<Candidate, Ingested[]>([
-    [before, []],
-    [now, []],
-  ]);
-  for (let round = 0; round < rounds; round += 1)
-    for (const [one, list] of measured) list.push(await ingest(one, one.few, join(folder, 'few')));
-  for (const one of [before, now]) await ingest(one, one.many, join(folder, 'many'));
-  const of = (one: Candidate, figure: keyof Ingested) =>
-    median((measured.get(one) ?? []).map((round) => round[figure]));
-  return [
-    {
-      what: 'ingest, dropped to committed and archived',
-      unit: 'rows/s',
-      before: rows / of(before, 'seconds'),
-      now: rows / of(now, 'seconds'),
-    },
-    {
-      what: PROCESSOR,
-      unit: 'ms',
-      before: of(before, 'cpuMs'),
-      now: of(now, 'cpuMs'),
-      isCost: true,
-    },
-  ];
+  return { bundle, few: prepared('few', SUBSCRIPTIONS), many: prepared('many', MANY) };
 }
 
 interface Ingested {
@@ -136,114 +88,80 @@ interface Ingested {
   readonly cpuMs: number;
 }
 
-async function ingest({ bundle }: Candidate, { folder, empty }: Data, exports: string): Promise<Ingested> {
+async function ingest(bundle: string, { folder, empty }: Data, file: string): Promise<Ingested> {
   rmSync(folder, { recursive: true, force: true });
   cpSync(empty, folder, { recursive: true });
-  const appliance = await startAppliance(folder, bundle);
-  const [file = ''] = readdirSync(exports);
+  const appliance = await startAppliance(folder, { bundle });
   try {
     const startCpuMs = appliance.cpuMs() ?? 0;
-    const seconds = await dropped(join(folder, 'drop'), exports, file);
+    const seconds = await dropped(join(folder, 'drop'), file);
     return { seconds, cpuMs: (appliance.cpuMs() ?? 0) - startCpuMs };
   } finally {
     await appliance.stop();
   }
 }
 
-async function served(before: Candidate, now: Candidate, rounds: number): Promise<Figure[]> {
+async function served(both: readonly [Candidate, Candidate], rounds: number): Promise<Figure[]> {
   const figures: Figure[] = [];
-  const compare = async (what: string, pick: (one: Candidate) => Data, path: PathOf) => {
-    const started: [Started, Data][] = [];
+  const compare = async (what: string, set: 'few' | 'many', path: PathOf) => {
+    const started: Started[] = [];
+    const rates: [number[], number[]] = [[], []];
+    const costs: [number[], number[]] = [[], []];
     try {
-      for (const one of [before, now])
-        started.push([await startAppliance(pick(one).folder, one.bundle), pick(one)]);
-      const rates: number[][] = [[], []];
-      const costs: number[][] = [[], []];
+      for (const one of both) started.push(await startAppliance(one[set].folder, { bundle: one.bundle }));
       // The first round warms up.
       for (let round = 0; round <= rounds; round += 1)
-        for (const [which, [{ url, cpuMs }, { key }]] of started.entries()) {
-          const headers = { authorization: `Bearer ${key}` };
-          const load = { url, connections: CONNECTIONS, requests: PAGE_REQUESTS, headers, path };
+        for (const [which, { url, cpuMs }] of started.entries()) {
+          const headers = authorization(both[which]?.[set].key ?? '');
           const startCpuMs = cpuMs() ?? 0;
-          const { requests_per_second: rate } = await runLoad(load);
+          const rate = await runLoad({ url, requests: PAGE_REQUESTS, headers, path });
           if (round === 0) continue;
           rates[which]?.push(rate);
           costs[which]?.push(((cpuMs() ?? 0) - startCpuMs) / PAGE_REQUESTS);
         }
-      const [rate = [], cost = []] = [rates, costs].map((measured) => measured.map(median));
-      figures.push(
-        { what, unit: 'pages/s', before: rate[0] ?? 0, now: rate[1] ?? 0 },
-        { what: PROCESSOR, unit: 'ms', before: cost[0] ?? 0, now: cost[1] ?? 0, isCost: true },
-      );
     } finally {
-      for (const [appliance] of started) await appliance.stop();
+      for (const appliance of started) await appliance.stop();
     }
+    figures.push(
+      { what, unit: 'pages/s', before: median(rates[0]), now: median(rates[1]) },
+      cost(PROCESSOR, 'ms', median(costs[1]), median(costs[0])),
+    );
   };
-  const walk = walkOf(1000);
-  const own = `&subscription_id=${SUBSCRIPTIONS[0]}`;
-  const period = periodOf(join(now.few.folder, 'detections.db'));
   const page = 'stream page of 1,000 rows';
-  const walks = SUBSCRIPTIONS.map((id) => walk(`&subscription_id=${id}`));
+  const walks = SUBSCRIPTIONS.map((id) => walkOf(`&subscription_id=${id}`));
   const inTurn: PathOf = (connection, answer) => walks[connection % walks.length]?.(connection, answer) ?? '';
-  await compare(`${page}, one stream of 40 interleaved`, ({ many }) => many, inTurn);
-  await compare(`${page}, one stream of 4 interleaved`, ({ few }) => few, walk(own));
-  await compare(`${page}, four streams`, ({ few }) => few, walk(''));
-  await compare(
-    'period page of 1,000 rows, one stream',
-    ({ few }) => few,
-    () => pageOf(period),
-  );
-  await compare(
-    'period page of 200 rows, four streams',
-    ({ few }) => few,
-    () => period,
-  );
-  return [...figures, await checkedBeside(before, now, pageOf(period))];
+  await compare(`${page}, one stream of 40 interleaved`, 'many', inTurn);
+  await compare(`${page}, one stream of 4 interleaved`, 'few', walks[0] ?? inTurn);
+  await compare(`${page}, four streams`, 'few', walkOf());
+  const { first, last } = rangeOf(join(both[1].few.folder, 'detections.db'));
+  const [from, to] = [first, last + 1].map((second) => new Date(second * 1000).toISOString());
+  const period = `/v1/detections?from=${from}&to=${to}&limit=1000`;
+  const ofOne = `${period}&subscription_id=${SUBSCRIPTIONS[0]}&content_type=text`;
+  await compare('period page of 1,000 rows, one stream', 'few', () => ofOne);
+  await compare('period page of 200 rows, four streams', 'few', () => period);
+  return figures;
 }
 
-async function checkedBeside(before: Candidate, now: Candidate, page: string): Promise<Figure> {
-  const measured: number[] = [];
-  for (const { few, bundle } of [before, now]) {
-    const appliance = await startAppliance(few.folder, bundle);
-    const [health] = await healthBeside(appliance.url, few.key, page).finally(appliance.stop);
-    measured.push(health);
-  }
-  const [earlier = 0, current = 0] = measured;
-  return { what: BESIDE, unit: 'ms', before: earlier, now: current, isCost: true };
-}
-
-type PathOf = (connection: number, answer: Buffer | null) => string;
-
-function sizes(before: Candidate, now: Candidate, rows: number): Figure[] {
-  const database = ({ few }: Candidate) => statSync(join(few.folder, 'detections.db')).size / rows;
-  const log = ({ few }: Candidate) =>
-    existsSync(join(few.folder, 'log')) ? sizeOf(join(few.folder, 'log')) / rows : null;
+function sizes(both: readonly [Candidate, Candidate], rows: number): Figure[] {
+  const [before = 0, now = 0] = both.map(
+    ({ few }) => statSync(join(few.folder, 'detections.db')).size / rows,
+  );
+  const [earlierLog, log = 0] = both.map(({ few }) => {
+    const folder = join(few.folder, 'log');
+    if (!existsSync(folder)) return null;
+    return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0) / rows;
+  });
   return [
-    {
-      what: 'detections.db for each new detection',
-      unit: 'bytes',
-      before: database(before),
-      now: database(now),
-      isCost: true,
-    },
-    {
-      what: 'the log for each new detection',
-      unit: 'bytes',
-      before: log(before),
-      now: log(now) ?? 0,
-      isCost: true,
-    },
+    cost('detections.db for each new detection', 'bytes', now, before),
+    cost('the log for each new detection', 'bytes', log ?? 0, earlierLog),
   ];
-}
-
-function sizeOf(folder: string): number {
-  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
 }
 
 function rebuilt({ bundle, few }: Candidate, rows: number): Figure {
   rmSync(join(few.folder, 'detections.db'));
   const startMs = performance.now();
-  commandOf(bundle, 'ingest', 'replay', '--to', '2000-01-01T00:00:00Z', '--data', few.folder, '--json');
+  const nothing = ['--to', '2000-01-01T00:00:00Z', '--data', few.folder, '--json'];
+  command(['ingest', 'replay', ...nothing], { bundle });
   const seconds = (performance.now() - startMs) / 1000;
   return { what: 'detections.db made anew from the log', unit: 'rows/s', before: null, now: rows / seconds };
 }

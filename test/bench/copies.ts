@@ -2,108 +2,78 @@
  * What the copy costs and gives: ingest that waits for it against ingest without one, how far a standby is behind while
  * rows are applied, how fast it takes over, what both machines serve together, and how fast a copy is restored.
  */
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
-import { authorization, type Bench, CONNECTIONS, type Figure, median, SUBSCRIPTIONS } from './common.ts';
-import { dropped, prepareAccess } from './ingest.ts';
-import { runLoad } from './load.ts';
-import { walkOf } from './pages.ts';
+import { type Bench, cost, type Figure, median } from './common.ts';
+import { dropped, exportOf, prepareAccess } from './ingest.ts';
+import { authorization, runLoad, walkOf } from './load.ts';
 import { command, type Started, startAppliance } from './program.ts';
 
 const LOOK_EVERY_MS = 50;
 const PAGE_REQUESTS = 400;
 
 export async function copies(bench: Bench): Promise<Figure[]> {
-  const place = join(bench.folder, 'place');
-  const other = join(bench.folder, 'other');
+  const below = (name: string) => join(bench.folder, name);
+  const [data, place, other] = [below('data'), below('place'), below('other')];
   const settings = { WIREWATCH_COPY_TO: place, WIREWATCH_COPY_WAIT: 'true' };
-  const [file = ''] = readdirSync(join(bench.folder, 'exports'));
-  const ingested = async (more: Record<string, string>) => {
-    for (const folder of [bench.data, place]) rmSync(folder, { recursive: true, force: true });
-    bench.key = prepareAccess(bench.data, SUBSCRIPTIONS);
-    const appliance = await startAppliance(bench.data, undefined, more);
-    const seconds = await dropped(join(bench.data, 'drop'), join(bench.folder, 'exports'), file);
-    return { appliance, rate: bench.rows / seconds };
+  const file = exportOf(bench);
+  const begin = async (more: Readonly<Record<string, string>>) => {
+    for (const folder of [data, place]) rmSync(folder, { recursive: true, force: true });
+    const key = prepareAccess(data);
+    return { key, appliance: await startAppliance(data, { settings: more }) };
+  };
+  const ingested = async (more: Readonly<Record<string, string>>) => {
+    const { appliance } = await begin(more);
+    const seconds = await dropped(join(data, 'drop'), file);
+    await appliance.stop();
+    return bench.rows / seconds;
   };
   const plain: number[] = [];
   const waiting: number[] = [];
   for (let round = 0; round < bench.rounds; round += 1) {
-    const without = await ingested({});
-    await without.appliance.stop();
-    plain.push(without.rate);
-    const within = await ingested(settings);
-    await within.appliance.stop();
-    waiting.push(within.rate);
+    plain.push(await ingested({}));
+    waiting.push(await ingested(settings));
   }
-  const restoredMs = await timed(
-    async () => void withSettings(settings, () => command('restore', place, '--data', other)),
-  );
+  const restore = (more: Readonly<Record<string, string>>) =>
+    command(['restore', place, '--data', other], { settings: more });
+  const restored = await secondsOf(async () => restore(settings));
   const figures: Figure[] = [
     { what: 'ingest that waits for the copy', unit: 'rows/s', before: median(plain), now: median(waiting) },
-    { what: 'a copy', unit: 'bytes/detection', before: null, now: bytesIn(place) / bench.rows, isCost: true },
-    { what: `restore of ${bench.rows} rows`, unit: 's', before: null, now: restoredMs / 1000, isCost: true },
+    cost('a copy', 'bytes/detection', bytesIn(place) / bench.rows),
+    cost(`restore of ${bench.rows} rows`, 's', restored),
   ];
-  rmSync(other, { recursive: true });
-  return [...figures, ...(await withStandby(bench, place, other, settings, file))];
-}
 
-/** The standby begins with an empty copy, and follows while all rows are applied. */
-async function withStandby(
-  bench: Bench,
-  place: string,
-  other: string,
-  settings: Readonly<Record<string, string>>,
-  file: string,
-): Promise<Figure[]> {
-  for (const folder of [bench.data, place]) rmSync(folder, { recursive: true, force: true });
-  bench.key = prepareAccess(bench.data, SUBSCRIPTIONS);
-  const drop = join(bench.data, 'drop');
-  const writer = await startAppliance(bench.data, undefined, settings);
-  const follows = {
-    ...settings,
-    WIREWATCH_COPY_STANDBY: 'true',
-    WIREWATCH_INGEST_DROP: join(bench.folder, 'other-drop'),
-  };
-  while (!readdirSync(bench.folder).includes('place') || !readdirSync(place).includes('access'))
-    await sleep(LOOK_EVERY_MS);
-  withSettings(follows, () => command('restore', place, '--data', other));
-  const standby = await startAppliance(other, undefined, follows);
-  const lag = watchLag(bench.data, other);
-  await dropped(drop, join(bench.folder, 'exports'), file);
+  // The standby begins with an empty copy, and follows while all rows are applied.
+  rmSync(other, { recursive: true });
+  const { key, appliance: writer } = await begin(settings);
+  const otherDrop = below('other-drop');
+  const follows = { ...settings, WIREWATCH_COPY_STANDBY: 'true', WIREWATCH_INGEST_DROP: otherDrop };
+  while (!existsSync(join(place, 'access'))) await sleep(LOOK_EVERY_MS);
+  restore(follows);
+  const standby = await startAppliance(other, { settings: follows });
+  const lag = watchLag(data, other);
+  await dropped(join(data, 'drop'), file);
   const behind = await lag.end();
-  const alone = await pagesOf(bench, [writer]);
-  const together = await pagesOf(bench, [writer, standby]);
+  const alone = await pagesOf([writer], key);
+  const together = await pagesOf([writer, standby], key);
   await writer.stop();
-  const promotedMs = await timed(async () => {
-    command('promote', '--data', other);
-    await writes(standby);
+  const promoted = await secondsOf(async () => {
+    command(['promote', '--data', other]);
+    while (!(await isWriter(standby))) await sleep(5);
   });
-  const firstMs = await timed(async () => {
-    // The same file again: what it takes until it is known as read.
-    await dropped(join(bench.folder, 'other-drop'), join(bench.folder, 'exports'), file);
-  });
+  // The same file again: what it takes until it is known as read.
+  const first = await dropped(otherDrop, file);
   await standby.stop();
   return [
-    {
-      what: 'most entries that the standby was behind',
-      unit: 'entries',
-      before: null,
-      now: behind.entries,
-      isCost: true,
-    },
-    { what: 'the longest that it was behind', unit: 's', before: null, now: behind.ms / 1000, isCost: true },
+    ...figures,
+    cost('most entries that the standby was behind', 'entries', behind.entries),
+    cost('the longest that it was behind', 's', behind.ms / 1000),
     { what: 'pages of writer and standby together', unit: '1/s', before: alone, now: together },
-    { what: 'from promote to the writer', unit: 's', before: null, now: promotedMs / 1000, isCost: true },
-    {
-      what: 'from there to a file that is archived',
-      unit: 's',
-      before: null,
-      now: firstMs / 1000,
-      isCost: true,
-    },
+    cost('from promote to the writer', 's', promoted),
+    cost('from there to a file that is archived', 's', first),
   ];
 }
 
@@ -133,42 +103,21 @@ function watchLag(data: string, other: string) {
 }
 
 /** @returns pages per second of all machines, each with clients of its own */
-async function pagesOf(bench: Bench, machines: readonly Started[]): Promise<number> {
-  const loads = machines.map(({ url }) =>
-    runLoad({
-      url,
-      headers: authorization(bench),
-      connections: CONNECTIONS,
-      requests: PAGE_REQUESTS,
-      path: walkOf(1000)(''),
-    }),
-  );
-  const measured = await Promise.all(loads);
-  return measured.reduce((sum, { requests_per_second }) => sum + requests_per_second, 0);
+async function pagesOf(machines: readonly Started[], key: string): Promise<number> {
+  const load = { headers: authorization(key), requests: PAGE_REQUESTS };
+  const rates = await Promise.all(machines.map(({ url }) => runLoad({ ...load, url, path: walkOf() })));
+  return rates.reduce((sum, rate) => sum + rate, 0);
 }
 
-async function writes({ url }: Started): Promise<void> {
-  for (;;) {
-    const { role }: { role: string } = JSON.parse(await (await fetch(`${url}/v1/health`)).text());
-    if (role === 'writer') return;
-    await sleep(5);
-  }
+async function isWriter({ url }: Started): Promise<boolean> {
+  const { role }: { role: string } = JSON.parse(await (await fetch(`${url}/v1/health`)).text());
+  return role === 'writer';
 }
 
-async function timed(work: () => Promise<void>): Promise<number> {
+async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   const startMs = performance.now();
   await work();
-  return performance.now() - startMs;
-}
-
-/** Commands take the settings of this process. */
-function withSettings<Result>(settings: Readonly<Record<string, string>>, work: () => Result): Result {
-  Object.assign(process.env, settings);
-  try {
-    return work();
-  } finally {
-    for (const name of Object.keys(settings)) delete process.env[name];
-  }
+  return (performance.now() - startMs) / 1000;
 }
 
 function bytesIn(folder: string): number {

@@ -1,42 +1,35 @@
 /**
- * `npm run bench`: measures each path of the appliance against its limit, in the same run and on the same generated
- * data. Only ratios are comparable: machines differ, and so does one machine from minute to minute.
+ * `npm run bench`: how long commands and starts take, a revocation beside an ingest, exports in another shape, and what
+ * the copy costs. Only ratios are comparable: machines differ, and so does one machine from minute to minute.
  *
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only page`, `period`, `light`, `fair`, `stall`, `follow`, `console`, `copy`, `start`, `revoke`, `mapped` | only this part |
+ * | `--only start`, `revoke`, `mapped`, `copy` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
- * | `--record` | records the figures for the documents |
+ * | `--record` | records the figures of one of the last three for the documents |
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { against, withBuilt } from './against.ts';
-import { type Bench, type Figure, figureTable, periodOf, type Row, SUBSCRIPTIONS } from './common.ts';
-import { consoles } from './consoles.ts';
+import { type Bench, type Figure, figureTable, timesAsGood } from './common.ts';
 import { copies } from './copies.ts';
-import { fairness } from './fairness.ts';
-import { following } from './following.ts';
 import { growth } from './growth.ts';
-import { ingest } from './ingest.ts';
-import { light } from './light.ts';
 import { mapped } from './mapped.ts';
-import { pages } from './pages.ts';
+import { type GroupName, MEASURED, type MeasuredGroup } from './measured.ts';
 import { peers } from './peers.ts';
-import { periods } from './periods.ts';
-import { BUNDLE, command, type Started, startAppliance } from './program.ts';
-import { type GroupName, ofFigure, ofRow, record } from './record.ts';
+import { BUNDLE } from './program.ts';
 import { revocations } from './revocations.ts';
-import { stalls } from './stalls.ts';
 import { starts } from './start.ts';
 
 const OPTIONS = {
   rows: { type: 'string' },
-  rounds: { type: 'string' },
+  rounds: { type: 'string', default: '3' },
   only: { type: 'string' },
   against: { type: 'string' },
   growth: { type: 'boolean' },
@@ -44,48 +37,39 @@ const OPTIONS = {
   record: { type: 'boolean' },
 } as const;
 
+const ROWS = 300_000;
+/** Of a file. */
 const GROWTH_ROWS = 2_000_000;
 
+/** By name: what it is compared with, and what measures it. */
+const PARTS: Readonly<Record<string, readonly [before: string, (bench: Bench) => Promise<Figure[]>]>> = {
+  start: ['bare Node', starts],
+  revoke: ['at rest', revocations],
+  mapped: ['in our own form', mapped],
+  copy: ['without a copy', copies],
+};
+
 const { values } = parseArgs({ options: OPTIONS });
+const MACHINE = `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}`;
 
 async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-bench-'));
-  const rows = Number(values.rows ?? 300_000);
-  const rounds = Number(values.rounds ?? 3);
-  const bench: Bench = { folder, data: join(folder, 'data'), rows, rounds, key: '' };
+  const bench = { folder, rows: Number(values.rows ?? ROWS), rounds: Number(values.rounds) };
   try {
-    note(
-      `${cpus().length} x ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}, ${rows} rows`,
-    );
+    note(MACHINE);
     if (values.growth === true) return keep('growth', values.against ?? '', await growthOf(folder));
     if (values.against !== undefined)
       return keep('earlier', values.against, await against(values.against, bench));
-    if (isWanted('start') && values.peers !== true) note(await starts(bench));
-    if (values.only === 'start') return;
-    if (values.only === 'console') return note(figureTable('alone', await consoles(bench)));
-    const subscriptions = ['--subscriptions', SUBSCRIPTIONS.join(',')];
-    const exports = ['--out', join(folder, 'exports'), '--export', 'newswire', '--rows', `${rows}`];
-    command('generate', ...exports, ...subscriptions);
-    if (values.only === 'copy') return keep('copy', 'without a copy', await copies(bench));
-    if (values.only === 'revoke') return note(figureTable('at rest', await revocations(bench)));
-    const isMapped = isWanted('mapped') && values.peers !== true;
-    const inOtherShape = isMapped ? [await mapped({ ...bench, data: join(folder, 'mapped') })] : [];
-    if (values.only === 'mapped') return print(inOtherShape);
-    const ingested = [await ingest(bench), ...inOtherShape];
-    const appliance = await startAppliance(bench.data);
-    try {
-      if (values.peers === true) keep('peers', 'the other', await peers(bench, appliance.url));
-      else await measureLimits(bench, appliance, ingested);
-    } finally {
-      await appliance.stop();
+    if (values.peers === true) return keep('peers', 'the other', await peers(bench));
+    for (const [name, [before, measure]] of Object.entries(PARTS)) {
+      if ((values.only ?? name) !== name) continue;
+      const own = join(folder, name);
+      mkdirSync(own);
+      note(figureTable(before, await measure({ ...bench, folder: own })));
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function isWanted(name: string): boolean {
-  return values.only === undefined || values.only === name;
 }
 
 async function growthOf(folder: string): Promise<Figure[]> {
@@ -95,67 +79,22 @@ async function growthOf(folder: string): Promise<Figure[]> {
     : withBuilt(values.against, folder, (before) => growth(BUNDLE, before, options));
 }
 
-async function measureLimits(bench: Bench, appliance: Started, ingested: readonly Row[]): Promise<void> {
-  const results = [...ingested];
-  if (isWanted('page')) results.push(...(await pages(bench, appliance.url)));
-  if (isWanted('period')) results.push(...(await periods(bench, appliance.url)));
-  if (isWanted('light')) results.push(...(await light(bench, appliance.url)));
-  print(results);
-  const figures: Figure[] = [];
-  const show = (before: string, measured: readonly Figure[]) => {
-    note(figureTable(before, measured));
-    figures.push(...measured);
-  };
-  if (isWanted('fair'))
-    show(
-      'a bare server',
-      await fairness(appliance.url, bench.key, periodOf(join(bench.data, 'detections.db'))),
-    );
-  if (isWanted('stall'))
-    show('a bare server', await withNewAppliance(bench, appliance, (fresh) => stalls(bench, fresh)));
-  if (isWanted('follow')) show('plain', await following(bench, appliance));
-  if (isWanted('console')) {
-    await appliance.stop();
-    show('alone', await consoles(bench));
-  }
-  recordWanted('limits', [...results.map(ofRow), ...figures.map(ofFigure)]);
-}
-
-/** @param before the name of the baseline */
+/** Shows figures, and with `--record` replaces those of the group. @param before the name of the baseline */
 function keep(name: GroupName, before: string, figures: readonly Figure[]): void {
   note(figureTable(before, figures));
-  recordWanted(name, figures.map(ofFigure));
-}
-
-function recordWanted(name: GroupName, figures: Parameters<typeof record>[2]): void {
   if (values.record !== true) return;
-  const options = process.argv.slice(2).join(' ');
-  record(name, `npm run bench -- ${options}`.replace(/( --)? --record/, ''), figures);
-}
-
-/** Measures on a new appliance, so that memory of other measurements does not count. */
-async function withNewAppliance<Result>(
-  bench: Bench,
-  before: Started,
-  measure: (appliance: Started) => Promise<Result>,
-): Promise<Result> {
-  await before.stop();
-  const fresh = await startAppliance(bench.data);
-  try {
-    return await measure(fresh);
-  } finally {
-    await fresh.stop();
-  }
-}
-
-function print(results: readonly Row[]): void {
-  const lines = results.map((row) => {
-    const ratio = row.appliance / row.limit;
-    const verdict = ratio >= row.reach ? 'reached' : 'NOT REACHED';
-    const figures = `${Math.round(row.appliance)} / ${Math.round(row.limit)} ${row.unit}`;
-    return `| ${row.what} | ${row.against} | ${figures} | ${ratio.toFixed(2)} | ${row.reach} | ${verdict} |`;
-  });
-  note(['| what | against | measured | ratio | reach | |', '|---|---|---|---|---|---|', ...lines].join('\n'));
+  const group: MeasuredGroup = {
+    how: `npm run bench -- ${process.argv.slice(2).join(' ')}`.replace(/( --)? --record/, ''),
+    commit: execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim(),
+    day: new Date().toISOString().slice(0, 10),
+    machine: MACHINE,
+    figures: figures.map(({ isCost, ...figure }) => ({
+      ...figure,
+      ratio: timesAsGood({ ...figure, isCost: isCost === true }),
+    })),
+  };
+  const path = join(import.meta.dirname, 'measured.json');
+  writeFileSync(path, `${JSON.stringify({ ...MEASURED, [name]: group }, null, 2)}\n`);
 }
 
 function note(text: string): void {

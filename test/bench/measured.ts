@@ -1,10 +1,8 @@
-/** The figures that `npm run bench -- --record` recorded for the documents. */
+/** The figures for the documents, in `test/bench/measured.json`: `npm run bench -- --record` replaces them. */
 import recorded from './measured.json' with { type: 'json' };
 
 export interface MeasuredFigure {
   readonly what: string;
-  /** The baseline, if it differs by figure. */
-  readonly against?: string;
   readonly unit: string;
   readonly now: number;
   /** The baseline's figure; null: none. */
@@ -22,20 +20,10 @@ export interface MeasuredGroup {
   readonly figures: readonly MeasuredFigure[];
 }
 
-export interface MeasuredGroups {
-  /** Against the minimum cost of each path. */
-  readonly limits?: MeasuredGroup;
-  /** With a copy and a standby. */
-  readonly copy?: MeasuredGroup;
-  /** Against an earlier version. */
-  readonly earlier?: MeasuredGroup;
-  /** With millions of rows. */
-  readonly growth?: MeasuredGroup;
-  /** Against other programs. */
-  readonly peers?: MeasuredGroup;
-}
+/** Against an earlier version, with millions of rows, against other programs. */
+export type GroupName = 'earlier' | 'growth' | 'peers';
 
-export const MEASURED: MeasuredGroups = recorded;
+export const MEASURED: Readonly<Record<GroupName, MeasuredGroup>> = recorded;
 
 /** A figure with its significant digits. */
 export function shown(value: number): string {

@@ -1,4 +1,4 @@
-/** Starts the measured programs and their baselines as processes. */
+/** Runs the measured program: its commands, the appliance, and what the system says about its process. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
@@ -7,7 +7,12 @@ import { fileURLToPath } from 'node:url';
 import { NODE_FLAGS } from '../../src/packed.ts';
 
 export const BUNDLE = fileURLToPath(new URL('../../dist/main.cjs', import.meta.url));
-const BARE_SERVER = fileURLToPath(new URL('bare-server.ts', import.meta.url));
+
+export interface RunOptions {
+  /** Of another version. */
+  readonly bundle?: string;
+  readonly settings?: Readonly<Record<string, string>>;
+}
 
 export interface Started {
   readonly url: string;
@@ -16,19 +21,16 @@ export interface Started {
   cpuMs(): number | null;
   /** Peak resident memory, megabytes; null if the system does not report it. */
   peakMegabytes(): number | null;
-  /** Resident memory now, megabytes; null if the system does not report it. */
-  megabytes(): number | null;
 }
 
-/** Runs a command of the program and returns what it prints. */
-export function command(...args: string[]): string {
-  return commandOf(BUNDLE, ...args);
-}
-
-/** Runs a command of another build. */
-export function commandOf(bundle: string, ...args: string[]): string {
+/** Runs a command, and returns what it prints. */
+export function command(
+  args: readonly string[],
+  { bundle = BUNDLE, settings = {} }: RunOptions = {},
+): string {
   return execFileSync(process.execPath, [bundle, ...args], {
     encoding: 'utf8',
+    env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
     maxBuffer: Number.POSITIVE_INFINITY,
   });
@@ -37,8 +39,7 @@ export function commandOf(bundle: string, ...args: string[]): string {
 /** Starts the appliance on a data folder, with limits that no measurement reaches. */
 export async function startAppliance(
   data: string,
-  bundle = BUNDLE,
-  settings: Readonly<Record<string, string>> = {},
+  { bundle = BUNDLE, settings = {} }: RunOptions = {},
 ): Promise<Started> {
   const env = {
     ...process.env,
@@ -59,52 +60,13 @@ export async function startAppliance(
     if (url !== undefined)
       return {
         url,
-        stop: () => stop(child),
+        stop: () => stop(child, 'SIGTERM'),
         cpuMs: () => cpuMsOf(child),
-        peakMegabytes: () => memoryOf(child, 'VmHWM'),
-        megabytes: () => memoryOf(child, 'VmRSS'),
+        peakMegabytes: () => peakMegabytesOf(child),
       };
     if (child.exitCode !== null) throw new Error(`the appliance ended with ${child.exitCode}: ${text}`);
     await sleep(20);
   }
-}
-
-/** Starts one of the servers of bare-server.ts. */
-export async function startBare(kind: string, database?: string): Promise<Started> {
-  const args = [BARE_SERVER, kind, ...(database === undefined ? [] : [database])];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
-  const port = await found(child, child.stdout, /(\d+)\n/);
-  return {
-    url: `http://127.0.0.1:${port}`,
-    stop: () => stop(child),
-    cpuMs: () => cpuMsOf(child),
-    peakMegabytes: () => memoryOf(child, 'VmHWM'),
-    megabytes: () => memoryOf(child, 'VmRSS'),
-  };
-}
-
-/** Starts clients in their own process. @param script prints a number once it has begun */
-export async function startClients(script: string, ...args: string[]): Promise<{ stop(): Promise<void> }> {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await found(child, child.stdout, /(\d+)\n/);
-  return { stop: () => stop(child) };
-}
-
-async function found(
-  child: ChildProcess,
-  output: NodeJS.ReadableStream | null,
-  pattern: RegExp,
-): Promise<string> {
-  let text = '';
-  return new Promise((resolve, reject) => {
-    child.once('exit', (code) => reject(new Error(`ended with ${code}: ${text}`)));
-    output?.on('data', (chunk: Buffer) => {
-      // Discard later output: a full pipe would block the process.
-      if (text.length < 100_000) text += chunk.toString();
-      const match = pattern.exec(text);
-      if (match?.[1] !== undefined) resolve(match[1]);
-    });
-  });
 }
 
 /** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
@@ -120,19 +82,18 @@ function cpuMsOf({ pid }: ChildProcess): number | null {
 }
 
 /** https://man7.org/linux/man-pages/man5/proc_pid_status.5.html: in kibibytes. */
-function memoryOf({ pid }: ChildProcess, what: 'VmHWM' | 'VmRSS'): number | null {
+function peakMegabytesOf({ pid }: ChildProcess): number | null {
   try {
-    const [, kib] =
-      new RegExp(`^${what}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+    const [, kib] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
     return (Number(kib) * 1024) / 1e6;
   } catch {
     return null;
   }
 }
 
-async function stop(child: ChildProcess): Promise<void> {
+export async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null) return;
   const exited = once(child, 'exit');
-  child.kill('SIGTERM');
+  child.kill(signal);
   await exited;
 }

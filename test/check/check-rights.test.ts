@@ -94,18 +94,6 @@ describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
       }
     }));
 
-  test('a missing data folder that cannot be created is not reported as unreadable', () =>
-    inFolder(async (folder) => {
-      chmodSync(folder, 0o555);
-      const run = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
-      assert.equal(await run.ended, 78);
-      assert.match(
-        run.stderr(),
-        /cannot use the data folder .*: it does not exist, and this user has no permission to create it in /,
-      );
-      chmodSync(folder, 0o755);
-    }));
-
   test('an inaccessible data folder is one finding among others', () =>
     inFolder(async (folder) => {
       const data = join(folder, 'data');

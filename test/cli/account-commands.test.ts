@@ -33,28 +33,14 @@ test('adding an existing account, or changing an unknown one, is exit code 1', a
   const found = await json('account', 'show', 'acme');
   await failing(1, /already.*account set acme/, 'account', 'add', 'acme', '--name', 'Else');
   assert.deepEqual(await json('account', 'show', 'acme'), found);
-  for (const verb of ['show', 'suspend', 'resume']) {
-    await failing(
-      1,
-      /account nobody does not exist.*wirewatch account add nobody --name/,
-      'account',
-      verb,
-      'nobody',
-    );
-  }
+  const unknown = /account nobody does not exist.*wirewatch account add nobody --name/;
+  for (const verb of ['show', 'suspend', 'resume']) await failing(1, unknown, 'account', verb, 'nobody');
   await failing(1, /account nobody does not exist/, 'account', 'set', 'nobody', '--name', 'x');
 });
 
 test('subscription add, show and set print the subscription', async () => {
-  const added = await json(
-    'subscription',
-    'add',
-    '999999999999999',
-    '--account',
-    'acme',
-    '--time-zone',
-    'europe/berlin',
-  );
+  const place = ['--account', 'acme', '--time-zone', 'europe/berlin'];
+  const added = await json('subscription', 'add', '999999999999999', ...place);
   const { created_at } = added;
   assert.match(created_at, INSTANT);
   const expected = { id: 999_999_999_999_999, account: 'acme', name: null, time_zone: 'Europe/Berlin' };

@@ -65,27 +65,21 @@ describe('what it says', () => {
       assert.deepEqual([document.healthy, document.status, document.health.status], [false, 503, 'degraded']);
     }));
 
-  test('without an alert as reason it points to the files', () =>
-    answering(health(503, 0, 1), async (url) => {
-      const { stderr } = await healthcheck(['--url', url]);
-      assert.match(
-        stderr,
-        /^wirewatch: degraded: the newest finished window of newswire ended at .* See: wirewatch ingest status\n$/,
-      );
-    }));
-
-  test('another server answers: exit code 1', () =>
-    answering(
-      (_, answer) => answer.writeHead(200).end('<html>'),
-      async (url) => {
+  test('without an alert as reason it points to the files; another server is named', async () => {
+    const html: RequestListener = (_, answer) => void answer.writeHead(200).end('<html>');
+    for (const [answer, message] of [
+      [
+        health(503, 0, 1),
+        /degraded: the newest finished window of newswire ended at .* See: wirewatch ingest status\n$/,
+      ],
+      [html, /answered with status 200, but the answer is not from Wirewatch.*\n$/],
+    ] as const)
+      await answering(answer, async (url) => {
         const { code, stderr } = await healthcheck(['--url', url]);
         assert.equal(code, 1);
-        assert.match(
-          stderr,
-          /^wirewatch: .*answered with status 200, but the answer is not from Wirewatch.*\n$/,
-        );
-      },
-    ));
+        assert.match(stderr, message);
+      });
+  });
 
   test('timeout: exit code 1', () =>
     answering(
@@ -111,30 +105,28 @@ describe('what it says', () => {
     for (const args of [
       ['--url', 'ftp://a'],
       ['--timeout', '0'],
-      ['--port', '0'],
     ])
       assert.equal((await healthcheck(args)).code, 2, args.join(' '));
-    assert.equal((await healthcheck(['--port', 'x'])).code, 78);
+    assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: '0' })).code, 2);
+    assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: 'x' })).code, 78);
   });
 });
 
 test('it finds the running appliance by the settings', () =>
   inFolder(async (folder) => {
     const running = runProgram(['serve', '--data', folder, '--host', '0.0.0.0', '--port', '0']);
-    try {
-      const { port } = new URL(await running.url());
-      // A new appliance has no finished window: it responds, but is not healthy.
-      // The address noted in its data folder takes precedence over the settings.
-      for (const args of [['--host', '0.0.0.0', '--port', port], [], ['--data', folder]]) {
-        const of = args.includes('--data') ? '1' : port;
-        const { code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: of });
-        assert.equal(code, 1);
-        assert.match(stderr, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
-      }
-    } finally {
-      running.kill('SIGTERM');
-      await running.ended;
+    const { port } = new URL(await running.url());
+    // A new appliance has no finished window: it responds, but is not healthy.
+    // The address noted in its data folder takes precedence over the settings.
+    for (const [args, configured] of [
+      [[], port],
+      [['--data', folder], '1'],
+    ] as const) {
+      const { code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: configured });
+      assert.equal(code, 1);
+      assert.match(stderr, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
     }
+    await running.stop();
   }));
 
 test('another process on the port is not mistaken for a stopped appliance', () =>
@@ -152,8 +144,6 @@ test('another process on the port is not mistaken for a stopped appliance', () =
       assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
       const { stdout } = await healthcheck(['--data', folder, '--json'], settings);
       assert.deepEqual([JSON.parse(stdout).healthy, JSON.parse(stdout).url], [false, null]);
-      // With an explicit port, the request is sent.
-      assert.equal((await healthcheck(['--data', folder, '--port', settings.WIREWATCH_SERVER_PORT])).code, 0);
     }),
   ));
 
@@ -179,19 +169,15 @@ test(
       const { certificate, key } = makeCertificate(folder, 'own');
       const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: certificate, WIREWATCH_SERVER_TLS_KEY: key };
       const running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], tls);
-      try {
-        const line = await running.until('its address', () =>
-          running.log().find(({ msg }) => msg === 'listening'),
-        );
-        const url = String(line.url);
-        assert.match(url, /^https:/);
-        const asked = await healthcheck(['--port', new URL(url).port], tls);
-        assert.match(asked.stderr, /degraded/);
-        assert.match((await healthcheck(['--url', url])).stderr, /self-signed certificate/);
-      } finally {
-        running.kill('SIGTERM');
-        await running.ended;
-      }
+      const line = await running.until('its address', () =>
+        running.log().find(({ msg }) => msg === 'listening'),
+      );
+      const url = String(line.url);
+      assert.match(url, /^https:/);
+      const asked = await healthcheck(['--data', join(folder, 'data')], tls);
+      assert.match(asked.stderr, /degraded/);
+      assert.match((await healthcheck(['--url', url])).stderr, /self-signed certificate/);
+      await running.stop();
     }),
 );
 

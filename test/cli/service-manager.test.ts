@@ -57,8 +57,7 @@ describe('systemd', { skip }, () => {
         assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
         assert.equal(await run.url(), url);
         assert.equal(words().includes('WATCHDOG=1'), false);
-        run.kill('SIGTERM');
-        assert.equal(await run.ended, 0);
+        assert.equal(await run.stop(), 0);
         // The message may arrive after the program has ended.
         await until('what systemd is to get', () => words().includes('STOPPING=1'));
       });
@@ -81,8 +80,7 @@ describe('systemd', { skip }, () => {
         const run = serve(folder, { NOTIFY_SOCKET, WATCHDOG_USEC: '200000' });
         const alive = () => words().filter((word) => word === 'WATCHDOG=1').length;
         await run.until('three signs of life', () => alive() >= 3 || undefined);
-        run.kill('SIGTERM');
-        assert.equal(await run.ended, 0);
+        assert.equal(await run.stop(), 0);
       });
     });
   });
@@ -102,8 +100,7 @@ test('without systemd-notify it serves, and logs once that it could not notify',
     const url = await run.url();
     await run.until('the warning', () => messages()[0]);
     assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
+    assert.equal(await run.stop(), 0);
     assert.equal(messages().length, 1);
   });
 });

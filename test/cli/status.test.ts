@@ -5,7 +5,6 @@ import { test } from 'node:test';
 import type { Status } from '../../src/operations/status.ts';
 import { statusText } from '../../src/operations/status-views.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
-import { NOTHING_READ } from '../../src/windows/reach.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { programCommand, runBeside } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -111,59 +110,29 @@ test('--watch needs a terminal; a folder without an installation is exit code 78
     assert.equal(none.stdout, '');
   }));
 
-const NOTHING = { enabled: true, ...NOTHING_READ };
-const REASON = 'the name must end in one of ndjson, ndjson.gz, ndjson.zst';
-
-function refusedFile(file: string, reason: string): Status['not_applied'][number] {
-  return {
-    number: 1,
-    file,
-    outcome: 'refused',
-    export: null,
-    window_start: null,
-    label: null,
-    taken_at: '2026-11-21T11:59:00Z',
-    finished_at: null,
-    destination: null,
-    sha256: null,
-    bytes: 1,
-    report: { reason },
-    what_to_do: '',
-  };
-}
-
 test('if detections.db is unreadable, the rest is shown; long lines are wrapped, a reason is shown once', () => {
-  const GIB = 1024 ** 3;
+  const reason = 'the name must end in one of ndjson, ndjson.gz, ndjson.zst';
+  const status: Status = json();
+  const [file] = status.not_applied;
+  assert.ok(file !== undefined);
   const text = statusText(
     {
+      ...status,
       at: '2026-11-21T12:00:00Z',
-      running: true,
-      role: 'writer',
       url: null,
-      version: '1.0.0',
-      health: { status: 'degraded', paused_since: null, reason: '' },
-      exports: { newswire: NOTHING, imagewire: NOTHING },
-      ingest: {
-        ...{ drop: '/drop', waiting: 0, waiting_files: [], waits_for: null },
-        ...{ held: 0, held_files: [], reading: null, applying: [] },
-      },
-      database: {
-        ...{ bytes: 0, wal_bytes: 0, access_bytes: 0, access_wal_bytes: 0, log_bytes: 0, versions: 0 },
-        unreadable: 'it is damaged',
-      },
-      not_applied: [refusedFile('a.xml', REASON)],
+      database: { ...status.database, unreadable: 'it is damaged' },
+      not_applied: [{ ...file, file: 'a.xml', outcome: 'refused', report: { reason } }],
       alerts: [
-        { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${REASON}`, what_to_do: '' },
+        { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${reason}`, what_to_do: '' },
       ],
-      keys: { active: 12_345, used_in_last_day: 0, last_used_at: null, behind: 0, unreadable: null },
-      followers: [],
+      keys: { ...status.keys, active: 12_345, used_in_last_day: 0, last_used_at: null },
       settings: {
         file: '/wirewatch.toml',
         problem: null,
         changed: [{ name: 'ingest.quiet_ms', running: 1000, configured: 2000 }],
         what_to_do: 'Restart it.',
       },
-      disks: [{ of: 'data', folder: '/data', free_bytes: GIB / 4, bytes: 100 * GIB, low: true }],
+      disks: [{ of: 'data', folder: '/data', free_bytes: 1024 ** 3 / 4, bytes: 100 * 1024 ** 3, low: true }],
       copy: {
         to: '/copy',
         entries_behind: 2,
@@ -171,6 +140,7 @@ test('if detections.db is unreadable, the rest is shown; long lines are wrapped,
         contact_at: '2026-11-21T11:58:00Z',
         failure: null,
       },
+      followers: [],
       scrub: null,
     },
     70,

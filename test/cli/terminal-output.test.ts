@@ -1,13 +1,10 @@
-/** What commands print: tables, numbers, colours, the pager, progress. */
+/** What commands print: tables, numbers, progress. */
 import assert from 'node:assert/strict';
-import path from 'node:path';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import { createProgress } from '../../src/cli/output.ts';
 import { counted } from '../../src/counted.ts';
 import { printable } from '../../src/printable.ts';
 import { type Column, table } from '../../src/text-layout.ts';
-import { inFolder, runProgram } from '../support/program.ts';
-import { onTerminal, terminalMissing } from '../support/terminal.ts';
 
 test('a table is aligned, and external text cannot inject control characters', () => {
   const rows = [
@@ -64,31 +61,6 @@ test('numbers have separators from five digits, and nouns agree with them', () =
   );
 });
 
-describe('on a terminal', { skip: terminalMissing }, () => {
-  const shownBy = async (args: readonly string[], env: Readonly<Record<string, string>>) => {
-    const run = runProgram(args, { TERM: 'xterm-256color', ...env }, { through: onTerminal });
-    await run.ended;
-    return run.stdout();
-  };
-
-  test('findings have colours, unless NO_COLOR is set', () =>
-    inFolder(async (folder) => {
-      const args = ['check', '--data', path.join(folder, 'data'), '--port', '0'];
-      assert.match(await shownBy(args, {}), /\u001b\[32mok\u001b\[39m +configuration/);
-      assert.doesNotMatch(await shownBy(args, { NO_COLOR: '1' }), /\u001b\[3\dm/);
-    }));
-
-  test('the manual is shown in the pager, or printed without one', async () => {
-    const paged = await shownBy(['manual', 'alerts'], { PAGER: 'sed s/^/PAGED:/' });
-    assert.match(paged, /PAGED:# Alerts/);
-    for (const PAGER of ['', '/nonexistent/pager']) {
-      const stdout = await shownBy(['manual', 'alerts'], { PAGER });
-      assert.match(stdout, /^# Alerts\r?$/m);
-      assert.doesNotMatch(stdout, /PAGED/);
-    }
-  });
-});
-
 test('progress redraws one line at most ten times a second, only on a terminal', () => {
   const drawn: string[] = [];
   const stream = { isTTY: true, columns: 40, write: (text: string) => drawn.push(text) };
@@ -97,7 +69,7 @@ test('progress redraws one line at most ten times a second, only on a terminal',
   for (; nowMs < 2000; nowMs += 10) shown.update('rows', nowMs * 30, 60_000);
   shown.end();
   assert.equal(drawn.length, 21);
-  assert.equal(drawn[19], '\r\x1b[2Krows  57,000  95%  30,000/s');
+  assert.equal(drawn[19], '\r\x1b[2Krows  57,000  95%');
   assert.equal(drawn[20], '\r\x1b[2K');
 
   const piped: string[] = [];

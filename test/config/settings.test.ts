@@ -299,34 +299,6 @@ test('the base address is absolute http(s), without user, query or fragment; a t
   assert.ok(!message.includes('hunter2'), message);
 });
 
-test('API and administration cannot share a host and port', () => {
-  const file = (one: string, other: string, port = 9464) =>
-    written(`[server]\nhost = "${one}"\nport = ${port}\n[admin]\nhost = "${other}"\nport = ${port}\n`);
-  for (const [one, other] of [
-    ['127.0.0.1', '127.0.0.1'],
-    ['0.0.0.0', '127.0.0.1'],
-    ['10.0.0.1', '0.0.0.0'],
-    ['::', '127.0.0.1'],
-    ['::1', '::'],
-    ['localhost', '127.0.0.1'],
-    ['::1', 'LOCALHOST'],
-  ] as const)
-    assert.throws(
-      () => load({ file: file(one, other) }),
-      /\[admin\] port: \[server\] port and \[admin\] port are both 9464\. Set \[admin\] port/,
-      `${one} ${other}`,
-    );
-  for (const [one, other] of [
-    ['10.0.0.1', '127.0.0.1'],
-    ['0.0.0.0', '::1'],
-    ['a.example.org', 'localhost'],
-  ] as const)
-    load({ file: file(one, other) });
-  load({ file: file('127.0.0.1', '127.0.0.1', 0) });
-  load({ file: file('127.0.0.1', '127.0.0.1'), flags: { port: '9465' } });
-  assert.throws(() => load({ env: { WIREWATCH_ADMIN_PORT: '8080' } }), /^Refused: WIREWATCH_ADMIN_PORT: /);
-});
-
 test('without trusted proxies, loopback is trusted if only loopback can connect', () => {
   const trusted = (host: string, proxies: string) =>
     load({ env: { WIREWATCH_SERVER_HOST: host, WIREWATCH_SERVER_TRUSTED_PROXIES: proxies } }).server

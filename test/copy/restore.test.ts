@@ -3,12 +3,10 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { readConsoleEpoch } from '../../src/auth/console-sessions.ts';
 import { LostEnd } from '../../src/ingest/apply/lost-end.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { epochAt } from '../../src/log/version-epoch.ts';
-import { openDatabase } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked } from '../../src/store/locks.ts';
 import { formatMs } from '../../src/time.ts';
@@ -119,32 +117,6 @@ describe('if the end of the log is, or may be, lost', () => {
     const { stdout } = run('restore', backup, '--data', join(work, 'told'));
     assert.match(stdout, /raised by 1,000, once, and positions continue a year ahead/);
     assert.ok(stdout.trimEnd().endsWith(`wirewatch serve --data ${join(work, 'told')}`), stdout);
-  });
-
-  test('console sessions that ended in the lost part stay ended', () => {
-    const data = copyOf(stopped, 'sessions');
-    const epoch = () => {
-      const db = openDatabase(join(data, 'access.db'), 'read');
-      try {
-        return readConsoleEpoch(db);
-      } finally {
-        db.close();
-      }
-    };
-    const endAll = () => assert.equal(run('console', '--end-all', '--data', data).status, 0);
-    const known = [epoch()];
-    for (let times = 0; times < 2; times += 1) {
-      endAll();
-      known.push(epoch());
-    }
-    for (const name of ['access.db', 'access.db-spare']) rmSync(join(data, name));
-    restored(backup, '--replace', '--data', data);
-    known.push(epoch());
-    endAll();
-    known.push(epoch());
-    assert.deepEqual([...new Set(known)], known, 'no epoch may occur twice');
-    restored(backup, '--replace', '--data', data);
-    assert.equal(epoch(), known.at(-1), 'sessions must continue if nothing was lost');
   });
 
   test('a standby of the copy names what only it had read: the writer decides', () => {

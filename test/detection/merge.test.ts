@@ -175,21 +175,6 @@ test('an older scoring changes only first_detected_at, if it is earlier', () => 
   assert.equal(outcome.known.match.strength.score, 60);
 });
 
-test('a later first_detected_at changes nothing, and the band follows the score', () => {
-  const outcome = merge(
-    known(),
-    scoring({
-      first_detected_at: '2026-11-20T08:00:05Z',
-      last_scored_at: '2026-11-20T08:00:05Z',
-      strength_score: 95,
-    }),
-    false,
-  );
-  assert.ok(outcome.kind === 'updated');
-  assert.equal(outcome.known.match.first_detected_at, '2026-11-20T08:00:00Z');
-  assert.deepEqual([outcome.known.match.strength.score, outcome.known.match.strength.band], [95, 'max']);
-});
-
 test('a print URL is stored but withheld without the licence, and shown with it', () => {
   const print = { article_print: true };
   assert.equal(shownUrl(ROW.article_url, true, false), null);
@@ -242,46 +227,4 @@ test('members in another order, or absent instead of null, make no version', () 
     assert.equal(merge(known(), other({}), false).kind, 'unchanged');
     assert.equal(merge(known(), other(later), false).kind, 'rescored');
   }
-});
-
-test('a real difference makes a version, whatever form the stored match has', () => {
-  const differences: readonly Partial<ExportRow>[] = [
-    { strength_score: 61 },
-    { article_headline: 'A headline' },
-    { article_publisher_id: 1 },
-    { source_syndicated: false },
-    { source_sentences: 0 },
-    { source_language: '' },
-  ];
-  for (const form of otherForms) {
-    for (const difference of differences) {
-      const stored: Known = { ...known(), match: form(known().match) };
-      assert.equal(merge(stored, scoring({ ...later, ...difference }), false).kind, 'updated');
-      const taken: Known = { ...known(difference), match: form(known(difference).match) };
-      assert.equal(merge(taken, scoring(later), false).kind, 'updated');
-    }
-  }
-});
-
-test('any order of scorings gives the same detection, even if some have another form', () => {
-  const canonical = (known: Known) => {
-    const { exported_at, ...match } = withoutNulls(known.match);
-    const url_shown = known.url_shown ?? null;
-    return { match, exported_at: known.exported_at_given && exported_at, url_shown };
-  };
-  const form = fc.constantFrom((match: Match) => match, ...otherForms);
-  const inForms = (list: readonly Scoring[]) =>
-    fc
-      .array(form, { minLength: list.length, maxLength: list.length })
-      .map((forms) => list.map((one, at) => ({ ...one, match: forms[at]?.(one.match) ?? one.match })));
-  fc.assert(
-    fc.property(
-      twoOrders.chain(([one, other]) => fc.tuple(inForms(one), inForms(other))),
-      fc.boolean(),
-      ([one, other], licensed) => {
-        assert.deepEqual(canonical(mergeAll(one, licensed)), canonical(mergeAll(other, licensed)));
-      },
-    ),
-    { numRuns: 1000 },
-  );
 });

@@ -115,12 +115,6 @@ test('a file of a window that has not ended waits; one more than a day ahead is 
   assert.doesNotMatch(next, /name/, 'the name must be valid');
 });
 
-test('a window that has just ended is read', async () => {
-  const window = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
-  const line = await appliance.dropped(fileName('imagewire', window), ndjson([newRow()]));
-  assert.equal(line.msg, 'file applied');
-});
-
 test('links, pipes and folders are ignored, whatever their name', async () => {
   const outside = testFolder();
   const target = join(outside, 'target.ndjson');
@@ -161,23 +155,6 @@ test('a name that is not UTF-8 is ignored', async () => {
   await ingestAnother();
   assert.ok(existsSync(path));
   rmSync(path);
-});
-
-test('waiting files are read in the order of their windows', async () => {
-  const windows = [nextWindowMs(), nextWindowMs(), nextWindowMs(), nextWindowMs()];
-  appliance.cli(['ingest', 'pause']);
-  const names = windows.map((window) => fileName('newswire', window));
-  for (const name of names.toReversed()) appliance.put(name, ndjson([newRow()]));
-  appliance.put('newswire.backfill-in-order.ndjson', ndjson([newRow()]));
-  appliance.cli(['ingest', 'resume']);
-  const lines = await Promise.all(
-    [...names, 'newswire.backfill-in-order.ndjson'].map((name) => appliance.processed(name)),
-  );
-  const numbers = lines.map(({ number }) => Number(number));
-  assert.deepEqual(
-    numbers,
-    numbers.toSorted((a, b) => a - b),
-  );
 });
 
 test('a pause leaves dropped files where they are, also across a restart', async () => {

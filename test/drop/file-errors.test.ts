@@ -103,7 +103,7 @@ describe('errors of files', { skip }, () => {
     assert.equal(good.msg, 'file applied');
     for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
     const { log } = appliance.serving();
-    const lines = log.filter(({ msg }) => msg.startsWith('cannot process a dropped file'));
+    const lines = log.filter(({ msg }) => msg.startsWith('a file cannot be read or moved'));
     assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
     await until('the alert is over', async () => !(await isStuck()));
     const reported = log.filter((line) => line.alert === 'file stuck');
@@ -115,7 +115,7 @@ describe('errors of files', { skip }, () => {
   test('a file that cannot be opened stays in the drop folder, also if it would not be read', async () => {
     writeFileSync(flag, '');
     appliance.put('report.txt', 'text');
-    const isTried = ({ msg, file }: LogLine) => msg.startsWith('cannot process') && file === 'report.txt';
+    const isTried = ({ msg, file }: LogLine) => msg.startsWith('a file cannot') && file === 'report.txt';
     await appliance.serving().logged('the error', isTried);
     assert.ok(existsSync(join(appliance.drop, 'report.txt')));
     await until('the alert', isStuck);

@@ -209,35 +209,30 @@ test('a correct trailer is not a row', async () => {
   await applied('ndjson', `${TRAILER(0)}\n`, []);
 });
 
-test('a trailer with a wrong number of rows fails the file', async () => {
-  for (const rows of [0, 2, 4]) {
-    const reason = await failed('ndjson', `${ndjson(newRows(3))}${TRAILER(rows)}\n`);
-    assert.deepEqual(reason.errors, [
-      { line: 4, column: 'rows', value: rows, expected: '3, the number of rows in the file' },
-    ]);
-  }
-});
-
-test('a trailer that is not last fails the file', async () => {
-  for (const after of [ndjson(newRows(1)), `${TRAILER(3)}\n`, 'x\n']) {
-    const reason = await failed('ndjson', `${ndjson(newRows(3))}${TRAILER(3)}\n\n${after}`);
-    assert.equal(reason.errors[0].line, 6);
-    assert.equal(reason.errors[0].expected, 'no lines after the end_of_export line');
-  }
-});
-
-test('a trailer that is malformed fails the file', async () => {
-  for (const trailer of [
-    '{"end_of_export":true}',
-    '{"end_of_export":false,"rows":1}',
-    '{"end_of_export":true,"rows":"1"}',
-    '{"end_of_export":true,"rows":-1}',
-    '{"end_of_export":true,"rows":1.5}',
-    '{"end_of_export":null}',
-  ]) {
-    const reason = await failed('ndjson', `${ndjson(newRows(1))}${trailer}\n`);
-    assert.equal(reason.errors[0].line, 2);
-    assert.match(reason.errors[0].expected, /end_of_export/);
+test('a trailer that is malformed, has a wrong number of rows, or is not last fails the file', async () => {
+  const cases: [trailer: string, line: number, expected: RegExp][] = [
+    ...[0, 2, 4].map((rows): [string, number, RegExp] => [
+      TRAILER(rows),
+      4,
+      /^3, the number of rows in the file$/,
+    ]),
+    ...[ndjson(newRows(1)), TRAILER(3), 'x'].map((after): [string, number, RegExp] => [
+      `${TRAILER(3)}\n\n${after}`,
+      6,
+      /^no lines after the end_of_export line$/,
+    ]),
+    ...['', ',"rows":"1"', ',"rows":-1', ',"rows":1.5'].map((rows): [string, number, RegExp] => [
+      `{"end_of_export":true${rows}}`,
+      4,
+      /end_of_export/,
+    ]),
+    ['{"end_of_export":false,"rows":3}', 4, /end_of_export/],
+    ['{"end_of_export":null}', 4, /end_of_export/],
+  ];
+  for (const [trailer, line, expected] of cases) {
+    const reason = await failed('ndjson', `${ndjson(newRows(3))}${trailer}\n`);
+    assert.equal(reason.errors[0].line, line, trailer);
+    assert.match(reason.errors[0].expected, expected);
   }
 });
 

@@ -68,15 +68,6 @@ describe('a new installation', () => {
     assert.ok(isClear(alerts()));
   });
 
-  test('is ok during a pause, and degraded at once after it', async () => {
-    appliance.cli(['ingest', 'pause']);
-    const paused = await health();
-    assert.deepEqual([paused.http, paused.status, paused.alerts.paused], [200, 'ok', 1]);
-    appliance.cli(['ingest', 'resume']);
-    const resumed = await health();
-    assert.deepEqual([resumed.http, resumed.status, resumed.alerts.paused], [503, 'degraded', 0]);
-  });
-
   test('is ok once the current windows of both exports are done; HEAD agrees', async () => {
     const window = currentWindowMs();
     await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));

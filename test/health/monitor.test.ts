@@ -132,18 +132,6 @@ describe('the monitor', () => {
     assert.equal(monitor.health().status, 'ok');
   });
 
-  test('a pause closes the alert, and the check after the pause opens it again', () => {
-    for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - HOUR_MS);
-    start();
-    assert.deepEqual(names(), ['ingest stalled', 'ingest stalled']);
-    pauseIngest(access, nowMs);
-    assert.deepEqual(names(), []);
-    resumeIngest(access);
-    assert.deepEqual(names(), []);
-    nowMs += 5 * MINUTE_MS;
-    assert.deepEqual(names(), ['ingest stalled', 'ingest stalled']);
-  });
-
   test('reports a clock behind the newest finished window of any export', () => {
     start();
     store.finishWindow('newswire', NOW - WINDOW_MS);
@@ -235,12 +223,8 @@ describe('the monitor', () => {
     assert.equal(monitor.health().exports.newswire.newest_done, null);
   });
 
-  test('opened and closed alerts are logged, and reported to whoever watches', async () => {
+  test('opened and closed alerts are logged, and run the command', async () => {
     start();
-    let changes = 0;
-    monitor.onChange = () => {
-      changes += 1;
-    };
     conditions.set('disk full', 'no room');
     conditions.set('disk full', 'still no room');
     assert.deepEqual(opened, ['disk full']);
@@ -248,10 +232,9 @@ describe('the monitor', () => {
     const line = lines.find(({ msg }) => msg === 'alert opened');
     assert.deepEqual([line?.alert, line?.page_worthy], ['disk full', true]);
     assert.deepEqual(monitor.alerts(), [{ name: 'disk full', of: '', since: NOW, detail: 'still no room' }]);
-    assert.equal(changes, 1);
     conditions.set('disk full', null);
     await waitFor(() => lines.some(({ msg }) => msg === 'alert closed'));
-    assert.deepEqual([monitor.alerts(), changes], [[], 2]);
+    assert.deepEqual(monitor.alerts(), []);
     assert.deepEqual(commands, ['opened disk full', 'closed disk full'], 'the command must run');
   });
 

@@ -7,7 +7,7 @@ import { connect as connectTls } from 'node:tls';
 import type { Limit, RequestMetrics } from '../../src/http/request-metrics.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { inFolder } from '../support/program.ts';
-import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
@@ -99,15 +99,8 @@ test('connections per address are limited, so that others can connect', { skip }
   await closed(await client('127.0.0.2'));
   await idleClient('127.0.0.3');
   assert.deepEqual(refused, ['connections_per_address', 'connections_per_address']);
-  const lines = () => server.lines.filter(({ msg }) => String(msg).startsWith('connections were closed'));
-  assert.deepEqual(
-    lines().map(({ address, limit, connections }) => [address, limit, connections]),
-    [['127.0.0.2', 'connections_per_address', 1]],
-    'one line a minute',
-  );
-  server.setNow(NOW_MS + 60_000);
-  await closed(await client('127.0.0.2'));
-  assert.equal(lines().at(-1)?.connections, 2);
+  const line = server.lines.find(({ msg }) => String(msg).startsWith('a connection was refused'));
+  assert.deepEqual([line?.address, line?.limit], ['127.0.0.2', 'connections_per_address']);
 
   // The server frees the slot once it notices the end of the connection.
   busy[0]?.socket.destroy();
@@ -125,30 +118,21 @@ test('a trusted proxy may open as many as the total limit', { skip }, async () =
   assert.ok(proxied.every((one) => !one.isClosed()));
 });
 
-test('the longest idle connection is closed first, and none with a request in progress', async () => {
+test('the one that has waited longest for a request is closed first, and none with a request in progress', async () => {
   await start({ max_connections: 4 });
-  const [first, asking, third] = [await idleClient(), await idleClient(), await idleClient()];
+  const [busy, first, second] = [await busyClient(), await idleClient(), await idleClient()];
   const silent = await client();
-  asking.socket.write('GET /v1/health HTTP/1.1\r\n');
-  assert.equal(
-    await first.ask(),
-    '200',
-    'the third has been idle longest, except for the one with a request',
-  );
-  const connections = () => server.running.connections();
-  await until('all', () => connections() === 4);
+  assert.equal(await first.ask(), '200');
+  await until('all', () => server.running.connections() === 4);
   const next = await idleClient();
-  await closed(third);
+  await closed(second);
   const last = await idleClient();
-  await closed(first);
+  await closed(silent);
   assert.deepEqual(
-    [asking, silent, next, last].map((one) => one.isClosed()),
+    [busy, first, next, last].map((one) => one.isClosed()),
     [false, false, false, false],
   );
-  assert.deepEqual([connections(), refused], [4, []]);
-  const answer = once(asking.socket, 'data');
-  asking.socket.write('Host: x\r\n\r\n');
-  assert.match(String(await answer), / 200 /);
+  assert.deepEqual([server.running.connections(), refused], [4, []]);
 });
 
 test('an address with too many loses its own idle ones first', { skip }, async () => {
@@ -186,7 +170,7 @@ for (const [what, bytes] of Object.entries(INCOMPLETE)) {
     const late = await client();
     assert.equal(await late.ask(), '200');
     const states = [busy, ...slow, late].map((one) => one.isClosed());
-    assert.deepEqual([states, refused], [[false, true, false, false, false], ['connections']]);
+    assert.deepEqual([states, refused], [[false, true, false, false, false], []]);
   });
 }
 
@@ -199,14 +183,6 @@ test('a body that was complete before its request was answered holds its connect
   await until('it waits', () => server.waiting.count() > 0);
   await closed(await client());
   assert.equal(socket.destroyed, false);
-});
-
-test('a thousand idle connections lock nobody out', { skip }, async () => {
-  await start({ max_connections: 50, max_connections_per_address: 20 });
-  for (let count = 0; count < 60; count += 1) await idleClient(`127.0.0.${2 + (count % 3)}`);
-  assert.equal(server.running.connections(), 50);
-  assert.equal((await server.get('/v1/health')).status, 200);
-  assert.deepEqual(refused, []);
 });
 
 test('with TLS as without', { skip: WITHOUT_OPENSSL }, () =>

@@ -47,7 +47,10 @@ describe('with an allowed origin', () => {
     assert.equal(status, 204);
     assert.equal(headers.get('access-control-allow-origin'), DASHBOARD);
     assert.match(headers.get('access-control-allow-methods') ?? '', /\bGET\b/);
-    assert.match(headers.get('access-control-allow-headers') ?? '', /\bAuthorization\b.*\bPrefer\b/);
+    assert.match(
+      headers.get('access-control-allow-headers') ?? '',
+      /\bAuthorization\b.*\bLast-Event-ID\b.*\bPrefer\b/,
+    );
     assert.equal(headers.get('vary'), 'Origin');
     assert.equal(headers.get('content-length'), null);
   });

@@ -4,27 +4,10 @@
  * Authentication, 6; Errors).
  */
 import assert from 'node:assert/strict';
-import {
-  chmodSync,
-  closeSync,
-  ftruncateSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { closeSync, ftruncateSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import Driver from 'better-sqlite3';
-import { createAccessReader } from '../../src/auth/access-reader.ts';
-import { Refused } from '../../src/refused.ts';
-import { openAccess } from '../support/access.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -220,50 +203,4 @@ test('damage that only ingest meets stops ingest until it is over, and is not ta
   await until('it is over', async () => (await openAlerts()).every(({ name }) => name !== 'ingest stopped'));
   const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   assert.equal(line.msg, 'file applied');
-});
-
-/** Another store with a key that is only in its write-ahead log, as a writer leaves it. */
-function storeInUse(use: (path: string, ask: () => string) => void): void {
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-keys-'));
-  const path = join(folder, 'access.db');
-  const writer = openAccess(folder, { create: true });
-  const reader = createAccessReader(path);
-  const ask = () => {
-    try {
-      return reader.findKey('a'.repeat(12), () => true) === null ? 'unknown' : 'known';
-    } catch (error) {
-      return error instanceof Refused ? error.code : 'a fault';
-    }
-  };
-  try {
-    use(path, ask);
-  } finally {
-    reader.close();
-    writer.close();
-    rmSync(folder, { recursive: true });
-  }
-}
-
-test('its log cannot be opened: 503 until it can', () => {
-  storeInUse((path, ask) => {
-    renameSync(`${path}-wal`, `${path}-away`);
-    mkdirSync(`${path}-wal`);
-    assert.equal(ask(), 'unavailable');
-    rmdirSync(`${path}-wal`);
-    renameSync(`${path}-away`, `${path}-wal`);
-    assert.equal(ask(), 'unknown');
-  });
-});
-
-test('no permission to read it: 503 until it is back', {
-  skip: process.geteuid?.() !== 0 && 'only root can put itself in the place of another user and back',
-}, () => {
-  storeInUse((path, ask) => {
-    chmodSync(dirname(path), 0o755);
-    for (const ending of ['', '-wal', '-shm']) chmodSync(path + ending, 0o600);
-    process.seteuid?.(65_534);
-    const without = ask();
-    process.seteuid?.(0);
-    assert.deepEqual([without, ask()], ['unavailable', 'unknown']);
-  });
 });

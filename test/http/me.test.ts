@@ -137,22 +137,6 @@ test("the key's name, scopes and expiry are current", async () => {
   assert.deepEqual((await me()).account, { id: 'agency', name: 'Other name' });
 });
 
-test('for a token, scopes are those issued that the key still has', async () => {
-  setKey(server.access, id, { scopes: ['detections:read', 'reports:read', 'exports:create'] });
-  const form = new URLSearchParams({
-    grant_type: 'client_credentials',
-    client_id: id,
-    client_secret: key,
-    scope: 'detections:read reports:read',
-  });
-  const issued = await fetch(`${server.url}/oauth/token`, { method: 'POST', body: form });
-  const { access_token } = JSON.parse(await issued.text());
-  assert.deepEqual((await me(access_token)).key.scopes, ['detections:read', 'reports:read']);
-  setKey(server.access, id, { scopes: ['reports:read', 'exports:create'] });
-  const { key: shown } = await me(access_token);
-  assert.deepEqual([shown.id, shown.scopes, shown.expires_at], [id, ['reports:read'], null]);
-});
-
 test("lists only the key's own subscriptions, with the types the key reads of each", async () => {
   const { access } = server;
   addAccount(access, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
@@ -311,15 +295,4 @@ test('works while the allowance is used up, and shows who is throttled and until
   server.setNow(Date.parse('2026-11-22T00:00:00Z'));
   const after = (await me()).limits;
   assert.deepEqual([after.throttled, 'throttled_until' in after], [null, false]);
-});
-
-test('its own 429 is only for the request rate', async () => {
-  await restart({ requests_per_minute: 2, daily_rows: 1 });
-  server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
-  await statusOf(ONE);
-  assert.equal(await statusOf('/v1/me'), 200);
-  const response = await server.get('/v1/me', key);
-  assert.equal(response.status, 429);
-  const { type } = JSON.parse(await response.text());
-  assert.equal(type, `${server.url}/errors/rate_limited`);
 });

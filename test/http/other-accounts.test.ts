@@ -123,13 +123,6 @@ describe('one detection', () => {
     }
     assert.equal((await server.get('/v1/detections/t.7002.7.1', server.makeKey().key)).status, 200);
   });
-
-  test('of a subscription that the account lost stays unreadable, as if it never existed', async () => {
-    const gone = server.makeKey({ subscriptions: [] });
-    const theirs = await answerOf('/v1/detections/t.7001.1.1', gone.key);
-    assert.equal(theirs, await answerOf('/v1/detections/t.7001.999.1', gone.key));
-    assert.match(theirs, /^404\n/);
-  });
 });
 
 for (const [endpoint, start] of [

@@ -1,19 +1,6 @@
 /** Sending a photo: in pieces, unchanged, and the file is closed afterwards. */
 import assert from 'node:assert/strict';
-import {
-  closeSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  truncateSync,
-  utimesSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +14,7 @@ import { until } from '../support/until.ts';
 const MIB = 1024 * 1024;
 /** Much more than the buffers of a connection hold. */
 const LARGE_BYTES = 48 * MIB;
-const CUT_OFF = 'a photo changed or could not be read while it was being sent: the response was cut off';
+const CUT_OFF = 'a photo could not be read to its end while it was being sent: the response was cut off';
 
 const KEY = deriveKey(TEST_SECRET, 'photo');
 const folder = mkdtempSync(join(tmpdir(), 'wirewatch-photos-'));
@@ -176,40 +163,4 @@ test('a photo that shrinks while it is sent ends the connection', async () => {
   const line = server.lines.find(({ msg }) => msg === CUT_OFF);
   assert.match(JSON.stringify(line), /the file shrank/);
   assert.match(String(line?.request_id), /^[0-9a-f-]{36}$/);
-});
-
-test('a photo that changes while it is sent never arrives completely', async () => {
-  const { file } = putLarge('6.jpg');
-  const { socket, chunks, closed } = await beginReading(photoPath(KEY, 6));
-  const writing = openSync(file, 'r+');
-  writeSync(writing, 'another', LARGE_BYTES - 100);
-  closeSync(writing);
-  utimesSync(file, 1_000_000_000, 1_000_000_000);
-  socket.resume();
-  await closed;
-  assert.ok(bodyOf(chunks).length < LARGE_BYTES);
-  await until('it is logged', () => server.lines.some(({ msg }) => msg === CUT_OFF));
-});
-
-test('a photo that is replaced while it is sent arrives unchanged; the next request gets the new one', async () => {
-  const { file, content } = putLarge('7.jpg');
-  const { socket, chunks } = await beginReading(photoPath(KEY, 7));
-  writeFileSync(`${file}.new`, 'another');
-  renameSync(`${file}.new`, file);
-  socket.resume();
-  await until('it is read', () => chunks.reduce((sum, { length }) => sum + length, 0) > LARGE_BYTES);
-  assert.ok(bodyOf(chunks).equals(content));
-  assert.equal(await (await server.get(photoPath(KEY, 7))).text(), 'another');
-  assert.equal(readFileSync(file, 'utf8'), 'another');
-  socket.destroy();
-});
-
-test('closing the server completes a photo in progress', async () => {
-  const other = await startTestServer({ photos: folder });
-  const { content } = putLarge('8.jpg');
-  const response = await other.get(photoPath(KEY, 8));
-  const closing = other.running.close(60_000);
-  assert.ok(content.equals(Buffer.from(await response.arrayBuffer())));
-  await closing;
-  await other.close();
 });

@@ -1,82 +1,19 @@
-/** The order in which a request is checked, problem documents and their headers (contract: Errors). */
+/** The request rate, and how a request is logged. */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
+import { assertProblem } from '../support/every-endpoint.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 
 const CHANGES = '/v1/detections/changes';
 const GOOD = `${CHANGES}?since=2026-11-21T11:00:00Z`;
-const RATE = ['ratelimit-limit', 'ratelimit-policy', 'ratelimit-remaining', 'ratelimit-reset'];
 
 let server: TestServer;
 
 beforeEach(async () => {
-  server = await startTestServer({ requests_per_minute: 3 });
+  server = await startTestServer({ requests_per_minute: 3, base_url: 'https://api.example/ww' });
 });
 
 afterEach(() => server.close());
-
-interface Expectation {
-  readonly status: number;
-  readonly code: string;
-  readonly title: string;
-  /** Whether the rate-limit headers are present. */
-  readonly rate: boolean;
-}
-
-const KINDS = {
-  invalid_request: [400, 'Invalid request'],
-  unauthorized: [401, 'Unauthorized'],
-  forbidden: [403, 'Forbidden'],
-  not_found: [404, 'Not found'],
-  method_not_allowed: [405, 'Method not allowed'],
-  rate_limited: [429, 'Too many requests'],
-  internal: [500, 'Internal error'],
-  unavailable: [503, 'Service unavailable'],
-} as const;
-
-function problem(code: keyof typeof KINDS, rate: boolean): Expectation {
-  const [status, title] = KINDS[code];
-  return { status, code, title, rate };
-}
-
-async function assertProblem(
-  response: Response,
-  { status, code, title, rate }: Expectation,
-): Promise<string> {
-  assert.equal(response.status, status);
-  assert.equal(response.headers.get('content-type'), 'application/problem+json');
-  assert.equal(response.headers.get('cache-control'), 'no-store');
-  for (const name of RATE) assert.equal(response.headers.has(name), rate, `${name} on ${status}`);
-  assert.equal(response.headers.get('www-authenticate'), status === 401 ? 'Bearer' : null);
-  const text = await response.text();
-  assert.equal(response.headers.get('content-length'), String(Buffer.byteLength(text)));
-  const body = JSON.parse(text);
-  assert.deepEqual(Object.keys(body), ['type', 'title', 'status', 'detail', 'request_id']);
-  assert.deepEqual([body.type, body.title, body.status], [`${server.url}/errors/${code}`, title, status]);
-  assert.equal(body.request_id, response.headers.get('x-request-id'));
-  return body.detail;
-}
-
-test('a path that does not exist is 404 before anything else', async () => {
-  const paths = [
-    '/',
-    '/v1',
-    `${CHANGES}/`,
-    '/V1/detections/changes',
-    '/v1/detections/Changes/',
-    '/v1/detections/',
-    '/v1/detections/a/b',
-    '/v1/detections/t.1.2.3/',
-    '//v1/detections/changes',
-    '/v1//detections/changes',
-    '/v1/detections%2Fchanges',
-    '/x?a=1',
-  ];
-  for (const path of paths) {
-    await assertProblem(await server.get(path), problem('not_found', false));
-    await assertProblem(await server.get(path, undefined, { method: 'DELETE' }), problem('not_found', false));
-  }
-});
 
 test('over the rate, Retry-After is the reset, and the whole rate is there after it', async () => {
   const { key } = server.makeKey();
@@ -87,7 +24,7 @@ test('over the rate, Retry-After is the reset, and the whole rate is there after
   assert.equal(response.headers.get('retry-after'), '40');
   assert.equal(response.headers.get('ratelimit-reset'), '40');
   assert.equal(response.headers.get('ratelimit-policy'), '3;w=60');
-  await assertProblem(response, problem('rate_limited', true));
+  await assertProblem(response, [429, 'rate_limited', 'Too many requests'], 4, 'over the rate');
   assert.equal((await server.get(GOOD, other)).status, 200, 'another key must have its own limit');
   server.setNow(NOW_MS + 60_000);
   const fresh = await server.get(GOOD, key);

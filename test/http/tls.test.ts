@@ -7,9 +7,6 @@ import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
-import { isDeepStrictEqual } from 'node:util';
-import { DAY_MS } from '../../src/time.ts';
-import { startAppliance } from '../support/appliance.ts';
 import {
   type CertificateFiles,
   connectTls,
@@ -21,17 +18,13 @@ import {
   useCertificates,
   WITHOUT_OPENSSL,
 } from '../support/certificates.ts';
-import { NO_PRELOAD } from '../support/command.ts';
 import { freePort } from '../support/free-port.ts';
-import { alertsOf } from '../support/installation-state.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 const { folder, first, second, copyOf } = useCertificates();
 const skip = WITHOUT_OPENSSL;
-
-const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
 
 describe('a server with a certificate', { skip }, () => {
   let server: TestServer;
@@ -133,52 +126,6 @@ describe('a server with a certificate', { skip }, () => {
     );
   });
 
-  test('a renewal fails no connection, and ends the session tickets of the old certificate', async () => {
-    const files = copyOf(first, 'renewed');
-    const other = await startTestServer({ tls: files });
-    const trusted = [first, second].map(({ certificate }) => readFileSync(certificate));
-    const open = async (session?: Buffer) => {
-      const options = { port: other.port, host: '127.0.0.1', servername: 'localhost', ca: trusted };
-      const socket = connect(session === undefined ? options : { ...options, session });
-      const ticket = once(socket, 'session');
-      await once(socket, 'secureConnect');
-      const isResumed = socket.isSessionReused();
-      assert.match(await sendRequest(socket, '/v1/health'), /^HTTP\/1\.1 200 /);
-      // A resumed connection gets no other ticket.
-      const next = isResumed ? undefined : (await ticket)[0];
-      const { CN } = socket.getPeerCertificate().subject ?? {};
-      socket.destroy();
-      return { session: next, isResumed, name: CN };
-    };
-    const renewed = (count: number) =>
-      until(
-        'the renewal',
-        () => other.lines.filter(({ msg }) => msg === 'certificate renewed').length === count,
-      );
-    try {
-      const { session } = await open();
-      assert.equal((await open(session)).isResumed, true);
-      overwrite(files, second);
-      other.running.renewCertificate?.();
-      await renewed(1);
-      const { isResumed, name } = await open(session);
-      assert.deepEqual([isResumed, name], [false, 'second']);
-      let isOver = false;
-      const clients = [1, 2, 3, 4].map(async () => {
-        while (!isOver) await open();
-      });
-      for (let count = 2; count < 8; count += 1) {
-        overwrite(files, count % 2 === 0 ? first : second);
-        other.running.renewCertificate?.();
-        await renewed(count);
-      }
-      isOver = true;
-      await Promise.all(clients);
-    } finally {
-      await other.close();
-    }
-  });
-
   test('max_connections counts connections in their handshake, and the oldest makes room', async () => {
     const silent = [1, 2, 3].map(() => connectTcp(server.port, '127.0.0.1'));
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
@@ -277,41 +224,6 @@ describe('the program', { skip }, () => {
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
     });
-  });
-
-  test('a separate certificate of the administration port has its own alerts', {
-    skip: NO_PRELOAD,
-  }, async () => {
-    const server = copyOf(first, 'api');
-    const admin = makeCertificate(folder, 'admin', 'ec', 1);
-    const over = makeCertificate(folder, 'over', 'ec', 1);
-    const appliance = await startAppliance({
-      ...{ WIREWATCH_SERVER_TLS_CERTIFICATE: server.certificate, WIREWATCH_SERVER_TLS_KEY: server.key },
-      ...{ WIREWATCH_ADMIN_TLS_CERTIFICATE: admin.certificate, WIREWATCH_ADMIN_TLS_KEY: admin.key },
-      WIREWATCH_ADMIN_PORT: `${await freePort()}`,
-      NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
-      TEST_CLOCK_SHIFT_MS: `${2 * DAY_MS}`,
-    });
-    try {
-      const expired = async () => {
-        const found = (await alertsOf(appliance)).filter(({ name }) => name === 'certificate expires');
-        return found.map(({ detail }) => detail.split(':', 1)[0]).sort();
-      };
-      const untilExpired = (...files: readonly CertificateFiles[]) =>
-        until(`${files.length} alerts`, async () =>
-          isDeepStrictEqual(
-            await expired(),
-            files.map(({ certificate }) => certificate),
-          ),
-        );
-      await untilExpired(admin);
-      overwrite(server, over);
-      await untilExpired(admin, server);
-      overwrite(admin, second);
-      await untilExpired(server);
-    } finally {
-      await appliance.stop();
-    }
   });
 
   test('only one of the two settings, or a pair that does not match, is exit code 78', async () => {

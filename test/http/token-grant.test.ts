@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { beforeEach, describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { resumeAccount, suspendAccount } from '../../src/auth/accounts.ts';
-import { revokeKey, setKey } from '../../src/auth/keys.ts';
+import { setKey } from '../../src/auth/keys.ts';
 import type { Scope } from '../../src/auth/scopes.ts';
 import { example } from '../support/manual.ts';
 import { NOW_MS, sharedServer } from '../support/server.ts';
@@ -146,25 +145,6 @@ describe('an issued token', () => {
     server.setNow(NOW_MS + 3_600_000);
     const response = await server.get(CHANGES, access);
     assert.deepEqual([response.status, response.headers.get('www-authenticate')], [401, 'Bearer']);
-  });
-
-  test('ends with its key: revoked, expired, suspended, address not allowed', async () => {
-    const expiring = makeClient(server, { expires_at: NOW_MS + 1000 });
-    const access = await token(expiring);
-    assert.equal(await status(access), 200);
-    server.setNow(NOW_MS + 1000);
-    assert.equal(await status(access), 401);
-
-    const other = await token();
-    suspendAccount(server.access, 'agency', NOW_MS);
-    assert.equal(await status(other), 403);
-    resumeAccount(server.access, 'agency');
-    setKey(server.access, client.id, { allow_addresses: ['10.0.0.0/8'] });
-    assert.equal(await status(other), 403);
-    setKey(server.access, client.id, { allow_addresses: [] });
-    assert.equal(await status(other), 200);
-    revokeKey(server.access, client.id, NOW_MS);
-    assert.equal(await status(other), 401);
   });
 
   test('cannot be used to get another', async () => {

@@ -183,7 +183,7 @@ test('orphaned files that cannot be moved out of the archive stop nothing, and a
   await appliance.restart(busy.settings);
   const serving = appliance.serving();
   await serving.logged('the report that it is stuck', ({ msg }) =>
-    /^cannot move files without a record/.test(msg),
+    /^a file cannot be read or moved/.test(msg),
   );
   await apply();
   assert.ok(existsSync(orphan.path));

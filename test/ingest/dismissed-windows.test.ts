@@ -25,7 +25,7 @@ test('a failed window that is accepted is done, and a file that comes later is a
   assert.equal((await appliance.dropped(name, 'broken\n')).msg, 'file failed');
   const accepted = accept(window);
   assert.deepEqual([accepted.outcome, accepted.status], ['dismissed', 'done']);
-  assert.ok(!existsSync(inDrop('failed', name)));
+  assert.ok(existsSync(inDrop('failed', name)));
   const row = newRow();
   assert.equal((await appliance.dropped(name, ndjson([row]))).msg, 'file applied');
   assert.ok(await appliance.detection(idOf(row)));

@@ -5,6 +5,8 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import type { ExportFileName } from '../../src/exports/file-name.ts';
+import { ExportReader } from '../../src/ingest/reading/export-reader.ts';
 import { steadyClock } from '../../src/ingest/steady-clock.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
@@ -103,6 +105,12 @@ test('a stop does not wait for a file without valid rows', {
   await until('it is being read', () => isOpen(path));
   assert.equal(await appliance.serving().stop(), 0);
   assert.ok(existsSync(path), 'the file must not be read to its end');
+});
+
+test('after a stop no file is begun', () => {
+  const exports = new ExportReader({} as ConstructorParameters<typeof ExportReader>[0]);
+  exports.abort(new Error('stopping'));
+  assert.throws(() => exports.read({ path: '', found: null }, {} as ExportFileName, ''), /^Error: stopping$/);
 });
 
 test('irreversible actions wait until the clock has run evenly for an hour', () => {

@@ -1,11 +1,9 @@
 /** The scheduled scrub: when it runs, its reports, and that a stop does not wait for it. */
 import assert from 'node:assert/strict';
-import { copyFileSync, linkSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { linkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { ScrubResult } from '../../src/log/scrub.ts';
-import { readScrubRecord, writeScrubRecord } from '../../src/log/scrub-record.ts';
+import { readScrubRecord, type ScrubResult, writeScrubRecord } from '../../src/log/scrub-findings.ts';
 import { startScrubs } from '../../src/log/scrub-schedule.ts';
 import type { Outcome, OwnProcess } from '../../src/own-process.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -13,6 +11,7 @@ import { HOUR_MS } from '../../src/time.ts';
 import { openAccess } from '../support/access.ts';
 import { programCommand } from '../support/command.ts';
 import { createHistory } from '../support/history.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const NOW = Date.UTC(2026, 10, 21);
@@ -22,155 +21,98 @@ const of = (kind: ScrubResult['findings'][number]['kind']): ScrubResult => ({
   findings: [{ kind, count: 2, first: ['here'] }],
 });
 
-interface Scheduled {
-  readonly root: string;
-  readonly damageReports: string[];
-  readonly lines: string[];
-  setNow(ms: number): void;
-  setReady(isReady: boolean): void;
-  /** The number of started scrubs. */
-  begun(): number;
-  /** Ends the running scrub with this result. */
-  end(result: ScrubResult | Error): Promise<void>;
-  check(): void;
-}
-
 /** A scheduler on a data folder, whose scrubs end when the test decides. */
-async function scheduled(
-  everyHours: number,
-  use: (scheduled: Scheduled) => Promise<void>,
-  root = mkdtempSync(join(tmpdir(), 'wirewatch-test-')),
-): Promise<void> {
-  let nowMs = NOW;
-  let isReady = true;
-  let begun = 0;
-  let current: PromiseWithResolvers<Outcome> | null = null;
+function scheduled(every_hours: number, root = testFolder()) {
+  const state = { nowMs: NOW, isReady: true, begun: 0 };
+  let current = Promise.withResolvers<Outcome>();
   const [damageReports, lines]: [string[], string[]] = [[], []];
   const run = (args: readonly string[]): OwnProcess => {
     assert.deepEqual(args, ['verify', '--data', root]);
-    begun += 1;
+    state.begun += 1;
     const own = Promise.withResolvers<Outcome>();
     current = own;
-    return {
-      outcome: own.promise,
-      giveUp: async () => own.resolve({ kind: 'failed', detail: 'killed' }),
-    };
+    return { outcome: own.promise, giveUp: async () => own.resolve({ kind: 'failed', detail: 'killed' }) };
   };
   writeFileSync(join(root, 'detections.db'), '', { flag: 'a' });
   const options = {
-    data: root,
-    every_hours: everyHours,
-    firstAfterMs: 50,
-    now: () => nowMs,
-    isReady: () => isReady,
+    ...{ data: root, every_hours, firstAfterMs: 50, now: () => state.nowMs, isReady: () => state.isReady },
     log: (level: string, msg: string) => lines.push(`${level} ${msg}`),
     onDamage: (what: string, detail: string | null) => damageReports.push(`${what}: ${detail}`),
   };
-  const schedule = startScrubs(options, run);
-  try {
-    await use({
-      root,
-      damageReports,
-      lines,
-      setNow: (ms) => {
-        nowMs = ms;
-      },
-      setReady: (is) => {
-        isReady = is;
-      },
-      begun: () => begun,
-      async end(result) {
-        if (result instanceof Error) current?.resolve({ kind: 'failed', detail: result.message });
-        else {
-          writeScrubRecord(dataFolder(root), result, nowMs);
-          current?.resolve({ kind: 'done', printed: { ...result } });
-        }
-        await new Promise((resolve) => setImmediate(resolve));
-      },
-      check: () => schedule.check(),
-    });
-  } finally {
-    await schedule.close();
-    rmSync(root, { recursive: true, force: true });
-  }
+  const { check, close } = startScrubs(options, run);
+  return {
+    ...{ root, state, damageReports, lines, check },
+    [Symbol.asyncDispose]: close,
+    /** Ends the running scrub with this result. */
+    async end(result: ScrubResult | Error): Promise<void> {
+      if (result instanceof Error) current.resolve({ kind: 'failed', detail: result.message });
+      else {
+        writeScrubRecord(dataFolder(root), result, state.nowMs);
+        current.resolve({ kind: 'done', printed: { ...result } });
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    },
+    /** Repeats the check until a scrub starts. */
+    untilStarted: () =>
+      until('a scrub', () => {
+        check();
+        return state.begun === 1;
+      }),
+  };
 }
 
-/** Repeats the check until a scrub starts. */
-const untilStarted = ({ check, begun }: Scheduled, count: number) =>
-  until(`scrub ${count}`, () => {
-    check();
-    return begun() === count;
-  });
-
-test('one runs after a start, then at an interval from the last one', () =>
-  scheduled(24, async (all) => {
-    assert.equal(all.begun(), 0, 'not immediately');
-    all.setReady(false);
-    await new Promise((resolve) => setTimeout(resolve, 60));
-    all.setReady(true);
-    await untilStarted(all, 1);
-    all.check();
-    assert.equal(all.begun(), 1, 'one at a time');
-    await all.end(CLEAN);
-    assert.equal(readScrubRecord(dataFolder(all.root))?.at, NOW);
-    assert.deepEqual(all.lines, ['info detections.db was compared with the log']);
-    all.setNow(NOW + 23 * HOUR_MS);
-    all.check();
-    assert.equal(all.begun(), 1);
-  }));
+test('one runs after a start, then at an interval from the last one', async () => {
+  await using all = scheduled(24);
+  assert.equal(all.state.begun, 0, 'not immediately');
+  all.state.isReady = false;
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  all.state.isReady = true;
+  await all.untilStarted();
+  all.check();
+  assert.equal(all.state.begun, 1, 'one at a time');
+  await all.end(CLEAN);
+  assert.equal(readScrubRecord(dataFolder(all.root))?.at, NOW);
+  assert.deepEqual(all.lines, ['info detections.db was compared with the log']);
+  all.state.nowMs = NOW + 23 * HOUR_MS;
+  all.check();
+  assert.equal(all.state.begun, 1);
+});
 
 test('findings are reported, and reported again by the next start', async () => {
-  const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
-  const kept = `${root}-kept.json`;
-  const held = `${root}-held.db`;
-  await scheduled(
-    24,
-    async (all) => {
-      await untilStarted(all, 1);
-      await all.end(of('log damaged'));
-      assert.deepEqual(all.damageReports, ['log: 2 x log damaged (here)']);
-      // By a command.
-      writeScrubRecord(dataFolder(root), of('row missing'), NOW + 1000);
-      all.check();
-      assert.deepEqual(all.damageReports.slice(1), [
-        'log: null',
-        'database: detections.db: 2 x row missing (here)',
-      ]);
-      copyFileSync(join(root, 'verified.json'), kept);
-      // Otherwise the next file could get the inode of this one.
-      linkSync(join(root, 'detections.db'), held);
-    },
-    root,
-  );
-  const again = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
-  copyFileSync(kept, join(again, 'verified.json'));
-  await scheduled(
-    24,
-    async (all) => {
-      // Meanwhile the database was rebuilt: another file.
-      assert.deepEqual(all.damageReports, ['log: null']);
-      await untilStarted(all, 1);
-    },
-    again,
-  );
-  rmSync(kept);
-  rmSync(held);
+  const root = testFolder();
+  {
+    await using all = scheduled(24, root);
+    await all.untilStarted();
+    await all.end(of('log damaged'));
+    assert.deepEqual(all.damageReports, ['log: 2 x log damaged (here)']);
+    // By a command.
+    writeScrubRecord(dataFolder(root), of('database differs'), NOW + 1000);
+    all.check();
+    const found = ['log: null', 'database: detections.db: 2 x database differs (here)'];
+    assert.deepEqual(all.damageReports.slice(1), found);
+    await using again = scheduled(24, root);
+    assert.deepEqual(again.damageReports, found);
+  }
+  // Meanwhile the database was rebuilt: another file, since the first one still has its inode.
+  linkSync(join(root, 'detections.db'), join(root, 'held'));
+  rmSync(join(root, 'detections.db'));
+  await using all = scheduled(24, root);
+  assert.deepEqual(all.damageReports, ['log: null']);
+  await all.untilStarted();
 });
 
 test('with 0 hours none runs; a failed one is reported', async () => {
-  await scheduled(0, async (all) => {
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    all.check();
-    assert.equal(all.begun(), 0);
-  });
-  await scheduled(1, async (all) => {
-    await untilStarted(all, 1);
-    await all.end(new Error('cannot'));
-    assert.deepEqual(all.lines, [
-      'warn cannot compare detections.db with the log: trying again within an hour',
-    ]);
-    assert.equal(readScrubRecord(dataFolder(all.root)), null);
-  });
+  await using never = scheduled(0);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  never.check();
+  assert.equal(never.state.begun, 0);
+  await using all = scheduled(1);
+  await all.untilStarted();
+  await all.end(new Error('cannot'));
+  assert.deepEqual(all.lines, [
+    'warn cannot compare detections.db with the log: trying again within an hour',
+  ]);
+  assert.equal(readScrubRecord(dataFolder(all.root)), null);
 });
 
 test('the process compares, and a stop kills it', async () => {

@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
@@ -22,6 +23,7 @@ import {
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, before, beforeEach, test } from 'node:test';
 import { NODE_FLAGS } from '../../src/packed.ts';
 import { Refused } from '../../src/refused.ts';
@@ -109,14 +111,6 @@ test('the environment cannot load code, and a signal opens no debugger', () => {
   assert.equal(existsSync(`${loaded}`), false);
 });
 
-test('a home that is not a folder is skipped', () => {
-  rmSync(home, { recursive: true });
-  writeFileSync(home, '');
-  const result = spawnSync(executable.path, [], { cwd: temporary, env: environment(), encoding: 'utf8' });
-  checked(result.status, result.stdout, result.stderr);
-  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
-});
-
 test('WIREWATCH_ADDON_DIR comes first, and is created if missing', () => {
   const folder = join(home, 'srv', 'addon');
   runProbe({ WIREWATCH_ADDON_DIR: folder });
@@ -159,112 +153,105 @@ test('a read-only home with a good copy is used', needsMounts, () => {
   assert.deepEqual(readdirSync(temporary), []);
 });
 
-test('a modified file is replaced', () => {
-  runProbe();
-  const file = addonIn(cache());
-  const bytes = readFileSync(file);
-  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
-  writeFileSync(file, bytes);
-  runProbe();
-  addonIn(cache());
-
-  writeFileSync(file, 'short');
-  runProbe();
-  addonIn(cache());
-
-  chmodSync(file, 0o666);
-  runProbe();
-  assert.equal(
-    statSync(addonIn(cache())).mode & 0o777,
-    0o600,
-    'a file that anyone could write must not be used',
-  );
-});
-
-test('a link in place of the file is replaced, and its target is left alone', () => {
-  runProbe();
-  const file = addonIn(cache());
-  const elsewhere = join(home, 'elsewhere');
-  writeFileSync(elsewhere, readFileSync(file));
-  rmSync(file);
-  symlinkSync(elsewhere, file);
-  runProbe();
-  addonIn(cache());
-  assert.ok(existsSync(elsewhere));
-});
-
-test('a pipe in place of the file does not block the start', () => {
-  runProbe();
-  const file = addonIn(cache());
-  rmSync(file);
-  assert.equal(spawnSync('mkfifo', [file]).status, 0);
-  runProbe();
-  addonIn(cache());
-});
-
-test('a link in place of the folder is skipped', () => {
-  const elsewhere = join(home, 'elsewhere');
-  mkdirSync(elsewhere, { mode: 0o700 });
-  mkdirSync(dirname(cache()));
-  symlinkSync(elsewhere, cache());
-  runProbe();
-  assert.deepEqual(readdirSync(elsewhere), []);
-  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
-});
-
-test('a folder that others can access is skipped, unchanged', () => {
-  mkdirSync(cache(), { recursive: true });
-  chmodSync(cache(), 0o755);
-  runProbe();
-  assert.deepEqual(readdirSync(cache()), []);
-  assert.equal(statSync(cache()).mode & 0o777, 0o755);
-  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
-});
-
-test("another user's folder is skipped", {
-  skip: process.getuid?.() !== 0 && 'only root can give a folder away',
-}, () => {
-  mkdirSync(cache(), { recursive: true, mode: 0o700 });
-  chownSync(cache(), 12345, 12345);
-  runProbe();
-  assert.deepEqual(readdirSync(cache()), []);
-  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
-});
-
-test("a folder inside another user's is skipped, and nothing is created there", {
-  skip: process.getuid?.() !== 0 && 'only root can give a folder away',
-}, () => {
-  chownSync(home, 12345, 12345);
-  runProbe();
-  assert.deepEqual(readdirSync(home), []);
-  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
-});
-
-test('a folder inside one that others can write to is skipped, unless that is sticky', () => {
-  for (const mode of [0o777, 0o770, 0o2775]) {
-    chmodSync(home, mode);
+/** What may be in the place of the file, and what must still be there afterwards. */
+const REPLACED: Readonly<Record<string, (file: string) => () => void>> = {
+  'a modified file': (file) => {
+    const bytes = readFileSync(file);
+    bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+    writeFileSync(file, bytes);
+    return () => {};
+  },
+  'a short file': (file) => {
+    writeFileSync(file, 'short');
+    return () => {};
+  },
+  'a file that anyone could write': (file) => {
+    chmodSync(file, 0o666);
+    return () => assert.equal(statSync(file).mode & 0o777, 0o600);
+  },
+  'a link': (file) => {
+    const elsewhere = join(home, 'elsewhere');
+    writeFileSync(elsewhere, readFileSync(file));
+    rmSync(file);
+    symlinkSync(elsewhere, file);
+    return () => assert.ok(existsSync(elsewhere), 'its target is left alone');
+  },
+  'a pipe, which would block the start': (file) => {
+    rmSync(file);
+    assert.equal(spawnSync('mkfifo', [file]).status, 0);
+    return () => {};
+  },
+};
+for (const [name, put] of Object.entries(REPLACED))
+  test(`in place of the file, ${name} is replaced`, () => {
     runProbe();
-    assert.deepEqual(readdirSync(home), []);
+    const check = put(addonIn(cache()));
+    runProbe();
+    addonIn(cache());
+    check();
+  });
+
+/** What is skipped, and left as it is. @returns the folder in which nothing may be created */
+const SKIPPED: Readonly<Record<string, () => string>> = {
+  'a link in place of the folder': () => {
+    const elsewhere = join(home, 'elsewhere');
+    mkdirSync(elsewhere, { mode: 0o700 });
+    mkdirSync(dirname(cache()));
+    symlinkSync(elsewhere, cache());
+    return elsewhere;
+  },
+  'a folder that others can access': () => {
+    mkdirSync(cache(), { recursive: true });
+    chmodSync(cache(), 0o755);
+    return cache();
+  },
+  ...Object.fromEntries(
+    [0o777, 0o770, 0o2775].map((mode) => [
+      `a folder inside one that others can write to, ${mode.toString(8)}`,
+      () => {
+        chmodSync(home, mode);
+        return home;
+      },
+    ]),
+  ),
+  ...(process.getuid?.() === 0 && {
+    "another user's folder": () => {
+      mkdirSync(cache(), { recursive: true, mode: 0o700 });
+      chownSync(cache(), 12345, 12345);
+      return cache();
+    },
+    "a folder inside another user's": () => {
+      chownSync(home, 12345, 12345);
+      return home;
+    },
+  }),
+};
+for (const [name, make] of Object.entries(SKIPPED))
+  test(`${name} is skipped, unchanged`, () => {
+    const folder = make();
+    const { mode } = statSync(folder);
+    runProbe();
+    assert.deepEqual([readdirSync(folder), statSync(folder).mode], [[], mode]);
     addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
-  }
+  });
+
+test('a home that is not a folder is skipped, a sticky one that others can write to is used', () => {
   chmodSync(home, 0o1777);
   runProbe();
   addonIn(cache());
+  rmSync(home, { recursive: true });
+  writeFileSync(home, '');
+  const result = spawnSync(executable.path, [], { cwd: temporary, env: environment(), encoding: 'utf8' });
+  checked(result.status, result.stdout, result.stderr);
+  addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
 
 test('concurrent first starts do not disturb each other', async () => {
   const starts = Array.from({ length: 8 }, async () => {
     const child = spawn(executable.path, [], { cwd: home, env: environment() });
-    const output = { stdout: '', stderr: '' };
-    child.stdout.on('data', (data) => {
-      output.stdout += String(data);
-    });
-    child.stderr.on('data', (data) => {
-      output.stderr += String(data);
-    });
-    const { promise, resolve } = Promise.withResolvers<number | null>();
-    child.on('close', resolve);
-    return checked(await promise, output.stdout, output.stderr);
+    const ended = once(child, 'close');
+    const [stdout, stderr, [status]] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+    return checked(status, stdout, stderr);
   });
   await Promise.all(starts);
   addonIn(cache());

@@ -12,6 +12,7 @@ import { dirname, join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
 import { VERSION } from '../../src/version.ts';
 import { buildExecutable, type Executable, PROJECT, sqliteVersion } from '../support/executable.ts';
+import { until } from '../support/until.ts';
 
 let executable: Executable;
 let home = '';
@@ -90,28 +91,15 @@ test('licenses has the text of every component, including Node and SQLite', () =
   }
 });
 
-interface Bom {
-  bomFormat: string;
-  specVersion: string;
-  serialNumber: string;
-  version: number;
-  metadata: { timestamp?: string; component: Component };
-  components: Component[];
-  dependencies: { ref: string; dependsOn: string[] }[];
-}
-
 interface Component {
-  type: string;
-  'bom-ref': string;
-  name: string;
-  version: string;
-  purl?: string;
-  licenses?: { license?: { id: string }; expression?: string }[];
-  hashes?: { alg: string; content: string }[];
-  components?: Component[];
+  readonly name: string;
+  readonly version: string;
+  // biome-ignore lint/suspicious/noExplicitAny: the tests are about its form
+  readonly [member: string]: any;
 }
 
-const readBom = (): Bom => JSON.parse(readFileSync(`${executable.path}.cdx.json`, 'utf8'));
+const readBom = (): Component & { readonly components: readonly Component[] } =>
+  JSON.parse(readFileSync(`${executable.path}.cdx.json`, 'utf8'));
 
 test('the component list has what CycloneDX 1.6 requires', () => {
   const bom = readBom();
@@ -155,7 +143,9 @@ test('the list names what licenses names: packages as in the lockfile, SQLite, N
   assert.deepEqual(sqlite3.licenses, [{ license: { id: license } }]);
   const content = Buffer.from(integrity.slice('sha512-'.length), 'base64').toString('hex');
   assert.deepEqual(sqlite3.hashes, [{ alg: 'SHA-512', content }]);
-  const libraries = components.find(({ name }) => name === 'node')?.components?.map(({ name }) => name);
+  const libraries = components
+    .find(({ name }) => name === 'node')
+    ?.components?.map(({ name }: Component) => name);
   for (const name of ['openssl', 'v8', 'uv', 'zlib']) assert.ok(libraries?.includes(name), name);
 });
 
@@ -214,16 +204,10 @@ test("a signal opens no debugger, and Node's debug variables print nothing", asy
     output += String(text);
   });
   const ended = new Promise((resolve) => child.once('close', resolve));
-  const until = async (what: RegExp): Promise<string> => {
-    for (;;) {
-      const [, found] = what.exec(output) ?? [];
-      if (found !== undefined) return found;
-      assert.equal(child.exitCode, null, output.slice(-2000));
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  };
   try {
-    const url = await until(/"url":"(http:[^"]*)"[^\n]*"msg":"listening"/);
+    const address = () => /"url":"(http:[^"]*)"[^\n]*"msg":"listening"/.exec(output)?.[1];
+    await until('its address', () => child.exitCode !== null || address() !== undefined);
+    const url = address();
     child.kill('SIGUSR1');
     const headers = { authorization: 'Bearer a-secret-key' };
     assert.equal((await fetch(`${url}/v1/me`, { headers })).status, 401);

@@ -55,27 +55,7 @@ test('rows of a backfill are estimated by default', async () => {
     shown.map((detection) => detection?.first_detected_estimated),
     [true, false, true],
   );
-});
-
-test('a window makes an estimated first detection exact, and earlier only if it is', async () => {
-  const rows = newRows(3).map((row) => ({ ...row, first_detected_at: '2026-10-01T10:00:00Z' }));
-  await appliance.dropped('newswire.backfill-better.ndjson', ndjson(rows));
-  const times = ['2026-10-01T10:00:00Z', '2026-10-01T10:00:01Z', '2026-10-01T09:59:59Z'];
-  const exact = rows.map((row, at) => ({ ...row, first_detected_at: times[at] }));
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(exact));
-  const shown = await Promise.all(rows.map((row) => appliance.detection(idOf(row))));
-  assert.deepEqual(
-    shown.map((detection) => [
-      detection?.first_detected_at,
-      detection?.first_detected_estimated,
-      detection?.version,
-    ]),
-    [
-      ['2026-10-01T10:00:00Z', false, 2],
-      ['2026-10-01T10:00:00Z', true, 1],
-      ['2026-10-01T09:59:59Z', false, 2],
-    ],
-  );
+  assert.deepEqual(JSON.parse(appliance.cli(['window', 'list', '--json']).stdout), [], 'it is no window');
 });
 
 test('a label has 1 to 64 of a-z 0-9 . _ -, and can have any form', async () => {
@@ -102,11 +82,6 @@ test('a label has 1 to 64 of a-z 0-9 . _ -, and can have any form', async () => 
     assert.equal(line.msg, 'file applied', JSON.stringify(line));
     assert.ok(await appliance.detection(idOf(row)));
   }
-});
-
-test('a backfill is not a window', async () => {
-  await appliance.dropped('imagewire.backfill-none.ndjson', ndjson(newRows(2)));
-  assert.deepEqual(JSON.parse(appliance.cli(['window', 'list', 'imagewire', '--json']).stdout), []);
 });
 
 test('times are at most a day after the time of reading', async () => {

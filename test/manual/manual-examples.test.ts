@@ -12,6 +12,7 @@ import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
+import { runToEnd } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { type Fault, startFaultyProxy } from '../support/faulty-proxy.ts';
 import { example } from '../support/manual.ts';
@@ -164,38 +165,49 @@ describe("the manual's calls", { skip: !has('curl') && 'curl is not installed' }
     }));
 });
 
-describe("the manual's writers on a full disk", {
-  skip: !existsSync('/dev/full') && 'there is no /dev/full',
-}, () => {
+describe("the manual's writers", () => {
   /** The last finished window, and the next one, which may end before the example reads the clock. */
   const [last, next] = [1, 0].map((before) =>
     formatWindowStart((Math.floor(Date.now() / WINDOW_MS) - before) * WINDOW_MS),
   );
-  for (const [name, command, code, drafts] of [
-    ['shell', 'sh', example('export-format', 'shell-writer'), ['.newswire.20261120T1010Z.ndjson.gz']],
-    ['CSV', 'sh', example('export-format', 'csv-writer'), ['newswire.20261120T1020Z.csv.part']],
-    [
-      'Python',
-      'python3',
-      example('export-format', 'python-writer'),
-      [`.imagewire.${last}.ndjson.gz`, `.imagewire.${next}.ndjson.gz`],
-    ],
+  for (const [name, command, drafts] of [
+    ['shell-writer', 'sh', ['.newswire.20261120T1010Z.ndjson.gz']],
+    ['csv-writer', 'sh', ['newswire.20261120T1020Z.csv.part']],
+    ['python-writer', 'python3', [`.imagewire.${last}.ndjson.gz`, `.imagewire.${next}.ndjson.gz`]],
   ] as const) {
-    test(
-      `the ${name} example leaves no partial file under the final name`,
-      {
-        skip: !has(command === 'sh' ? 'gzip' : command) && `${command} is not installed`,
-      },
-      () =>
-        inFolder(async (folder) => {
-          const drop = join(folder, 'wirewatch-data', 'drop');
-          mkdirSync(drop, { recursive: true });
-          for (const draft of drafts) symlinkSync('/dev/full', join(drop, draft));
-          const { status, stderr } = spawnSync(command, ['-c', code], { cwd: folder, encoding: 'utf8' });
-          assert.notEqual(status, 0);
-          assert.match(stderr, /No space left on device/);
-          assert.deepEqual(readdirSync(drop).sort(), [...drafts].sort());
-        }),
+    const needed = command === 'sh' ? 'gzip' : command;
+    const write = (folder: string) => {
+      const code = example('export-format', name);
+      const drop = join(folder, 'wirewatch-data', 'drop');
+      mkdirSync(drop, { recursive: true });
+      const run = () => spawnSync(command, ['-c', code], { cwd: folder, encoding: 'utf8' });
+      return { drop, run };
+    };
+
+    test(`${name} writes a valid file`, { skip: !has(needed) && `${needed} is not installed` }, () =>
+      inFolder(async (folder) => {
+        const { drop, run } = write(folder);
+        const { status, stderr } = run();
+        assert.equal(status, 0, stderr);
+        const [file = '', ...more] = readdirSync(drop);
+        assert.deepEqual(more, []);
+        const { stdout } = runToEnd(['ingest', 'validate', join(drop, file), '--json']);
+        const { valid, rows, errors, ignored_columns } = JSON.parse(stdout);
+        assert.deepEqual([valid, rows, errors, ignored_columns], [true, 1, [], []]);
+      }),
+    );
+
+    const cannotFill = !existsSync('/dev/full') && 'there is no /dev/full';
+    const skip = cannotFill || (!has(needed) && `${needed} is not installed`);
+    test(`${name} leaves no partial file under the final name on a full disk`, { skip }, () =>
+      inFolder(async (folder) => {
+        const { drop, run } = write(folder);
+        for (const draft of drafts) symlinkSync('/dev/full', join(drop, draft));
+        const { status, stderr } = run();
+        assert.notEqual(status, 0);
+        assert.match(stderr, /No space left on device/);
+        assert.deepEqual(readdirSync(drop).sort(), [...drafts].sort());
+      }),
     );
   }
 });

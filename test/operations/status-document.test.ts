@@ -81,7 +81,9 @@ describe('files', () => {
     const long = { taken_at: NOW_MS - 20 * DAY_MS, finished_at: NOW_MS - 20 * DAY_MS };
     file({ outcome: 'failed', ...long });
     file({ outcome: 'failed' });
-    const second = file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS });
+    // Its window has been done since.
+    file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS });
+    const second = file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS, finished_at: NOW_MS });
     file({ outcome: 'refused', export: null, window_start: null });
     const { not_applied } = await statusOf();
     assert.deepEqual(

@@ -26,8 +26,8 @@ import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
 type Given = Readonly<Record<string, unknown>>;
-/** What only a running appliance can do, or an operation of its own. */
-const ONLY_RUNNING = ['console', 'session end', 'backup', 'verify'];
+/** What only a running appliance can do. */
+const ONLY_RUNNING = ['console', 'backup', 'verify'];
 
 /** Members with which each operation is possible, in an order in which all are; `key` is the id of a key. */
 function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
@@ -71,7 +71,6 @@ function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
     ['subscription remove', { id: 7501 }],
     ['account remove', { id: 'acme' }],
     ['console', { read_only: true }],
-    ['session end', { id: 'x' }],
     ['backup', {}],
     ['verify', {}],
     ['compact', {}],

@@ -19,7 +19,6 @@ const ROWS = [1, 2, 3].map(
 );
 const IDS = ROWS.map((row) => testId(testMatch(row)));
 const [FIRST = '', SECOND = ''] = IDS;
-const ALL = { after: 0, through: Number.MAX_SAFE_INTEGER };
 
 function period(store: TestStore, more: Partial<Parameters<typeof readPeriodPage>[1]> = {}): string {
   const { data } = readPeriodPage(store.reader, {
@@ -55,7 +54,7 @@ const READS: Readonly<Record<string, (store: TestStore) => unknown>> = {
 
 const READS_OF_VERSIONS: typeof READS = {
   'the newest rows of the console': ({ reader }) =>
-    newestRows(reader, ALL, { selection: { subscription_id: null, content_type: null }, filters: null }, 10),
+    newestRows(reader, { selection: { subscription_id: null, content_type: null }, filters: null }, 10),
   'the versions of the console': ({ reader }) => versionRows(reader, SECOND, null),
 };
 

@@ -91,7 +91,7 @@ const DAMAGES: readonly [
   ['a sequence number is another', 'UPDATE stream_row SET place = place + 7 WHERE position = 30'],
   [
     'a row stands twice',
-    `INSERT INTO stream_row SELECT place + 2, 45, version, publisher_id, domain, band, score, print, source_id,
+    `INSERT INTO stream_row SELECT place + 2, 45, version, publisher_id, domain, band, score, print, source_hash,
       article_id, body, checksum FROM stream_row WHERE position = 30`,
   ],
   ['two rows have changed places', SWAP],

@@ -8,7 +8,7 @@ import { SAMPLES } from '../../src/samples/samples.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { runBeside } from '../support/command.ts';
 import { metricsOfManual } from '../support/manual.ts';
-import { inFolder } from '../support/program.ts';
+import { inFolder, runProgram } from '../support/program.ts';
 import { sample } from '../support/samples.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config');
@@ -80,10 +80,7 @@ describe('metrics in rules and dashboard', () => {
 
 const withoutNginx = spawnSync('nginx', ['-v']).status !== 0 && 'nginx is not installed here';
 
-for (const [name, count] of [
-  ['nginx.conf', 4],
-  ['nginx-standby.conf', 4],
-] as const)
+for (const name of ['nginx.conf', 'nginx-standby.conf'])
   test(`nginx accepts ${name}`, { skip: withoutNginx || WITHOUT_OPENSSL }, () =>
     inFolder(async (folder) => {
       const { certificate, key } = makeCertificate(folder, 'served');
@@ -103,7 +100,7 @@ for (const [name, count] of [
         encoding: 'utf8',
       });
       assert.equal(status, 0, stderr);
-      assert.equal(listeners, count);
+      assert.equal(listeners, 4);
     }),
   );
 
@@ -136,3 +133,29 @@ test("certbot's hook installs both files for its own domain, and ignores others"
     assert.deepEqual(held(), ['fullchain two', 'privkey two']);
     assert.deepEqual(readdirSync(target).sort(), ['fullchain.pem', 'privkey.pem']);
   }));
+
+test('Fluent Bit is told how the time of a line is written', async () => {
+  const [, key = '', format = ''] =
+    /time_key: (\w+)\n +time_format: "(.+)"/.exec(sample('fluent-bit.yml')) ?? [];
+  const parts: Readonly<Record<string, string>> = { Y: '\\d{4}', L: '\\d{3}', z: 'Z' };
+  const pattern = format
+    .replaceAll('.', '\\.')
+    .replaceAll(/%(\w)/g, (_, part: string) => parts[part] ?? '\\d\\d');
+  await inFolder(async (folder) => {
+    const running = runProgram(['serve', '--data', folder, '--port', '0']);
+    const url = await running.url();
+    await fetch(`${url}/v1/health`);
+    const line = await running.until('a request', () => running.log().find(({ msg }) => msg === 'request'));
+    assert.match(String(line[key]), new RegExp(`^${pattern}$`));
+    running.kill('SIGTERM');
+    await running.ended;
+  });
+});
+
+const hasFluentBit = spawnSync('fluent-bit', ['--version']).status === 0;
+
+test('Fluent Bit accepts fluent-bit.yml', { skip: !hasFluentBit && 'Fluent Bit is not installed' }, () => {
+  const file = join(CONFIG, 'fluent-bit.yml');
+  const { status, stderr } = spawnSync('fluent-bit', ['--dry-run', '--config', file], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+});

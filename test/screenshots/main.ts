@@ -25,7 +25,6 @@ const SCHEMES = ['light', 'dark'] as const;
 const VIEWS = [
   'overview',
   'windows',
-  'windows?by=rows',
   'files',
   'customers',
   'detections',

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { unitText } from '../../src/setup/unit.ts';
-import { newPlaces, PROGRAM, setup } from '../support/setup.ts';
+import { newPlaces, PROGRAM } from '../support/setup.ts';
 
 const TERMS = {
   program: ['/usr/local/bin/wirewatch'],
@@ -23,10 +23,18 @@ test('the unit of the usual places is the sample', () => {
   assert.equal(unitText(TERMS), readFileSync(sample, 'utf8'));
 });
 
+test('a port below 1024 adds the one capability it needs', () => {
+  const unit = unitText({ ...TERMS, ports: [443] });
+  assert.match(unit, /^AmbientCapabilities=CAP_NET_BIND_SERVICE$/m);
+  assert.match(unit, /^CapabilityBoundingSet=CAP_NET_BIND_SERVICE$/m);
+  assert.match(unit, /^PrivateUsers=no$/m);
+});
+
 test('a data folder with a space in its name, and a percent sign', () => {
-  const places = newPlaces();
-  setup(places, '--data', '/srv/wire watch/100%');
-  assert.match(readFileSync(places.unit, 'utf8'), /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m);
+  assert.match(
+    unitText({ ...TERMS, data: '/srv/wire watch/100%' }),
+    /^ExecStart=.* serve --data "\/srv\/wire watch\/100%%" /m,
+  );
 });
 
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;

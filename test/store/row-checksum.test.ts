@@ -4,17 +4,16 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { DatabaseDamage } from '../../src/store/database-errors.ts';
 import {
-  type Checksums,
-  checksumsSql,
+  numbersOf,
   requireChecksum,
   requireChecksums,
   rowChecksum,
+  sealsSql,
 } from '../../src/store/row-checksum.ts';
 import { createTestStore } from '../support/store.ts';
 
 interface Row {
   readonly place: number;
-  readonly position: number;
   readonly body: Buffer;
   readonly checksum: number;
 }
@@ -22,41 +21,38 @@ interface Row {
 const rowArbitrary = fc
   .record({
     place: fc.integer({ min: 2 ** 34, max: Number.MAX_SAFE_INTEGER }),
-    position: fc.nat({ max: Number.MAX_SAFE_INTEGER }),
     body: fc.string({ unit: 'grapheme', maxLength: 60 }).map((text) => Buffer.from(`{${text}}`)),
   })
-  .map((row): Row => ({ ...row, checksum: rowChecksum(row, row.body) }));
+  .map((row): Row => ({ ...row, checksum: rowChecksum(row.place, row.body) }));
 const pageArbitrary = fc.array(rowArbitrary, { minLength: 1, maxLength: 8 });
 
 function join(rows: readonly Row[]): Buffer {
   return Buffer.concat(rows.flatMap(({ body }) => [Buffer.from(','), body])).subarray(1);
 }
 
-/** As {@link checksumsSql} lists them. */
-function listOf(rows: readonly Row[]): Checksums {
-  return {
-    places: rows.map(({ place }) => place).join(),
-    positions: rows.map(({ position }) => position).join(),
-    seals: rows.map(({ body, checksum }) => body.length * 2 ** 32 + (checksum >>> 0)).join(),
-  };
+/** As a page is read: its text, and what {@link sealsSql} lists. */
+function check(rows: readonly Row[], data = join(rows)): number[] {
+  const seals = rows.map(({ body, checksum }) => body.length * 2 ** 32 + (checksum >>> 0));
+  return requireChecksums(
+    data,
+    rows.map(({ place }) => place),
+    seals.join(),
+  );
 }
 
 describe('a page', () => {
   test('of stored texts is accepted, however long they are', () => {
     const long = (length: number): Row => {
-      const row = { place: 2 ** 34 + length, position: length, body: Buffer.alloc(length, 'x') };
-      return { ...row, checksum: rowChecksum(row, row.body) };
+      const row = { place: 2 ** 34 + length, body: Buffer.alloc(length, 'x') };
+      return { ...row, checksum: rowChecksum(row.place, row.body) };
     };
     for (const length of [0, 8190, 8191, 8192, 8193, 100_001]) {
       const rows = [long(length), long(5), long(length)];
-      assert.deepEqual(requireChecksums(join(rows), listOf(rows), 0), {
-        places: rows.map(({ place }) => place),
-        lengths: [length, 5, length],
-      });
+      assert.deepEqual(check(rows), [length, 5, length]);
     }
     fc.assert(
       fc.property(pageArbitrary, (rows) => {
-        requireChecksums(join(rows), listOf(rows), 0);
+        check(rows);
       }),
     );
   });
@@ -67,18 +63,18 @@ describe('a page', () => {
         const data = Buffer.from(join(rows));
         const at = (bit >> 3) % data.length;
         data[at] = (data[at] ?? 0) ^ (1 << (bit & 7));
-        assert.throws(() => requireChecksums(data, listOf(rows), 0), DatabaseDamage);
+        assert.throws(() => check(rows, data), DatabaseDamage);
       }),
       { numRuns: 2_000 },
     );
   });
 
-  test('whose places, positions or checksums have another bit is refused', () => {
+  test('whose places or checksums have another bit is refused', () => {
     fc.assert(
       fc.property(
         pageArbitrary,
         fc.nat(),
-        fc.constantFrom('place', 'position', 'checksum'),
+        fc.constantFrom('place', 'checksum'),
         fc.nat({ max: 52 }),
         (rows, at, column, bit) => {
           const damaged = rows.map((row, index) =>
@@ -86,7 +82,7 @@ describe('a page', () => {
               ? { ...row, [column]: withBit(row[column], column === 'checksum' ? bit % 32 : bit) }
               : row,
           );
-          assert.throws(() => requireChecksums(join(rows), listOf(damaged), 0), DatabaseDamage);
+          assert.throws(() => check(damaged), DatabaseDamage);
         },
       ),
       { numRuns: 2_000 },
@@ -94,14 +90,12 @@ describe('a page', () => {
   });
 
   test('with two texts in the place of one another is refused', () => {
-    const [one, other] = [1, 2].map((at) => ({ place: 2 ** 34 + at, position: at }));
-    assert.ok(one !== undefined && other !== undefined);
-    const rows = [
-      { ...one, body: Buffer.from('{"id":"a"}'), checksum: rowChecksum(one, '{"id":"a"}') },
-      { ...other, body: Buffer.from('{"id":"b"}'), checksum: rowChecksum(other, '{"id":"b"}') },
-    ];
+    const rows = ['{"id":"a"}', '{"id":"b"}'].map((text, at): Row => {
+      const place = 2 ** 34 + 1 + at;
+      return { place, body: Buffer.from(text), checksum: rowChecksum(place, text) };
+    });
     const swapped = rows.map((row, at) => ({ ...row, ...textOf(rows[1 - at]) }));
-    assert.throws(() => requireChecksums(join(swapped), listOf(swapped), 0), DatabaseDamage);
+    assert.throws(() => check(swapped), DatabaseDamage);
     for (const row of swapped) assert.throws(() => requireChecksum(row), DatabaseDamage);
   });
 });
@@ -115,8 +109,8 @@ function withBit(value: number, bit: number): number {
 }
 
 test('a text in two parts has the checksum of the whole, and SQL lists what is compared', () => {
-  const at = { place: 2 ** 34 + 1, position: 1 };
-  assert.equal(rowChecksum(at, '{"a":', Buffer.from('"ä"}')), rowChecksum(at, '{"a":"ä"}'));
+  const place = 2 ** 34 + 1;
+  assert.equal(rowChecksum(place, '{"a":', Buffer.from('"ä"}')), rowChecksum(place, '{"a":"ä"}'));
   const store = createTestStore();
   try {
     store.deliver(
@@ -124,16 +118,15 @@ test('a text in two parts has the checksum of the whole, and SQL lists what is c
       1,
     );
     const page = store.reader
-      .prepare<[], Checksums & { readonly data: Buffer }>(
-        `SELECT CAST(group_concat(body, ',') AS BLOB) AS data,
-          ${checksumsSql('place & 17179869183', 'position', 'body', 'checksum')} FROM stream_row`,
+      .prepare<[], { readonly data: Buffer; readonly places: string; readonly seals: string }>(
+        `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, group_concat(place) AS places,
+          ${sealsSql('body', 'checksum')} FROM stream_row`,
       )
       .get();
     assert.ok(page !== undefined);
-    assert.deepEqual(
-      requireChecksums(page.data, page, 2 ** 34).places,
-      [1, 2, 3].map((at) => 2 ** 34 + at),
-    );
+    const places = numbersOf(page.places);
+    assert.deepEqual(places, [place, place + 1, place + 2]);
+    assert.equal(requireChecksums(page.data, places, page.seals).length, 3);
   } finally {
     store.close();
   }

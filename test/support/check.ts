@@ -45,8 +45,7 @@ export async function command(data: string, ...args: string[]): Promise<void> {
 export async function startAndStop(data: string): Promise<void> {
   const running = runProgram(['serve', '--port', '0', '--data', data]);
   await running.url();
-  running.kill('SIGTERM');
-  await running.ended;
+  await running.stop();
 }
 
 /**

@@ -6,7 +6,6 @@ import type {
   DetectionDetail,
   DetectionEntry,
   KeyEntry,
-  OperationsPage,
   Time,
 } from '../../src/admin/console/api.ts';
 
@@ -28,8 +27,6 @@ const PLACES = [
   [null, 'finance-today.example'],
   ['The Northern Post', 'post.example'],
 ] as const;
-
-export const CURL = `curl -s -H "Authorization: Bearer $WIREWATCH_KEY" 'http://127.0.0.1:8080/v1/detections/changes?limit=50'`;
 
 export function iso(ms: number): Time {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
@@ -67,7 +64,7 @@ export function detectionDetail(nowMs: number, current: DetectionEntry): Detecti
     detection: { ...current, version, strength: { ...current.strength, score: 20 * version } },
     changed: version === 1 ? [] : ['strength.score'],
   }));
-  return { current, versions, next: null, account: { id: 'agency', name: 'Agency' }, curl: CURL };
+  return { current, versions, next: null, account: { id: 'agency', name: 'Agency' } };
 }
 
 function key(nowMs: number, index: number, behind: number): KeyEntry {
@@ -163,13 +160,4 @@ export function auditEntries(nowMs: number): AuditedChange[] {
       members: { daily_rows: { from: 500_000, to: 1_000_000 } },
     }),
   ];
-}
-
-export function operations(nowMs: number): OperationsPage['entries'] {
-  return [1, 2, 3].map((index) => ({
-    at: iso(nowMs - index * 10 * MINUTE_MS),
-    entry: 4000 - index,
-    kind: 'file',
-    operation: { file: `newswire.20261121T10${index}0Z.ndjson`, outcome: 'applied', rows: 40 + index },
-  }));
 }

@@ -2,14 +2,12 @@
 
 import type {
   AuditPage,
-  DetectionEntry,
   DetectionsPage,
   ExportName,
   FileEntry,
   FilesPage,
   Jobs,
   OpenWindow,
-  OperationsPage,
   Overview,
   Session,
   Trends,
@@ -17,17 +15,15 @@ import type {
   WindowLetter,
   WindowMap,
 } from '../../src/admin/console/api.ts';
-import { operationForms } from '../../src/operations/forms.ts';
 import type { Job } from '../../src/operations/jobs.ts';
+import { operationForms } from '../../src/operations/table.ts';
 import {
   auditEntries,
-  CURL,
   customers,
   detection,
   detectionDetail,
   HOSTILE,
   iso,
-  operations,
 } from './console-list-responses.ts';
 
 const MINUTE_MS = 60_000;
@@ -43,25 +39,19 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
   const map = windowMap(nowMs);
   const files = failedFiles(map);
   const detections = Array.from({ length: 30 }, (_, index) => detection(nowMs, index));
-  const page: DetectionsPage = {
-    detections,
-    next: 'cursor',
-    searched_to: iso(nowMs - 7 * DAY_MS),
-    curl: CURL,
-  };
+  const page: DetectionsPage = { detections, next: 'cursor', searched_to: iso(nowMs - 7 * DAY_MS) };
   const filesPage: FilesPage = { files, next: null };
   return {
     '/console/session': session(nowMs),
     '/console/overview': overview(nowMs, map, files),
     '/console/windows': map,
-    '/console/window': windowDetail(map, files, detections),
+    '/console/window': windowDetail(map, files),
     '/console/files': filesPage,
     '/console/customers': customers(nowMs),
     '/console/detections/live': page,
     '/console/detections/search': page,
     '/console/detections/one': detectionDetail(nowMs, detections[0] ?? detection(nowMs, 0)),
     '/console/history/audit': { entries: auditEntries(nowMs), next: 'more' } satisfies AuditPage,
-    '/console/history/operations': { entries: operations(nowMs), next: null } satisfies OperationsPage,
     '/console/manual': { topics: [{ name: 'alerts', title: 'every alert', excerpt: '' }] },
     '/console/manual/alerts': {
       name: 'alerts',
@@ -82,6 +72,7 @@ function trends(nowMs: number): Trends {
     from: iso(nowMs - DAY_MS),
     step_seconds: 3600,
     exports,
+    customers: [{ id: 'nordpresse', name: 'Nordpresse', rows: values(12) }],
     enabled: ['newswire', 'imagewire'],
   };
 }
@@ -94,8 +85,6 @@ function session(nowMs: number): Session {
     version: '0.1.0',
     demo: false,
     lab: false,
-    now: iso(nowMs),
-    base_url: 'http://127.0.0.1:8080',
   };
 }
 
@@ -181,22 +170,11 @@ function failedFiles({ open }: WindowMap): FileEntry[] {
     }));
 }
 
-function windowDetail(
-  map: WindowMap,
-  files: readonly FileEntry[],
-  detections: readonly DetectionEntry[],
-): WindowDetail {
+function windowDetail(map: WindowMap, files: readonly FileEntry[]): WindowDetail {
   const [first] = files;
   const one = map.open.find(({ window_start }) => window_start === first?.window_start) ?? map.open[0];
   if (one === undefined) throw new Error('no window is open');
-  const streams = [{ subscription_id: 7001, content_type: 'text', rows: 2 } as const];
-  return {
-    ...one,
-    due_at: one.window_end,
-    files: files.slice(0, 1),
-    streams,
-    detections: detections.slice(0, 2),
-  };
+  return { ...one, due_at: one.window_end, files: files.slice(0, 1) };
 }
 
 function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): Overview {
@@ -268,9 +246,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
     disks: [{ of: 'data', folder: 'data', free_bytes: 41_000_000_000, bytes: 500_000_000_000, low: false }],
     database: {
       bytes: 12_400_000_000,
-      wal_bytes: 4_000_000,
       access_bytes: 200_000,
-      access_wal_bytes: 0,
       log_bytes: 1_900_000_000,
       versions: 14_902_113,
       unreadable: null,
@@ -282,7 +258,7 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       contact_at: iso(nowMs - 30_000),
       failure: null,
     },
-    scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, found: [], not_compared: null },
+    scrub: { at: iso(nowMs - 9 * 3_600_000), findings: 0, not_compared: null },
     keys: { active: 3, used_in_last_day: 2, last_used_at: iso(nowMs), behind: 1, unreadable: null },
     followers: [],
     settings: { file: null, problem: null, changed: [], what_to_do: null },

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
+import type { Changes } from '../../src/admin/console/api.ts';
 import { consoleFiles } from '../../src/packed.ts';
 
 /** A page may load only from this server. */
@@ -29,17 +30,18 @@ export interface ConsoleServer {
   /** The response to POST, by path; by default success. */
   readonly results: Record<string, JsonResponse>;
   readonly posted: Posted[];
-  /** Sends an event to every page. */
-  sendEvent(event: string): void;
-  /** How many event streams are open. */
-  streams(): number;
-  /** `true` ends the event streams and refuses new ones, until `false`. */
-  breakEvents(isBroken: boolean): void;
+  /** Says that the views of a topic have changed. */
+  change(topic: keyof Changes): void;
+  /** How often a page asked what has changed. */
+  asked(): number;
+  /** `true` refuses to say what has changed, until `false`. */
+  refuseChanges(isBroken: boolean): void;
   close(): Promise<void>;
 }
 
 export async function startConsoleServer(responses: Record<string, unknown>): Promise<ConsoleServer> {
-  const streams = new Set<ServerResponse>();
+  const changes = { overview: 0, windows: 0, detections: 0, customers: 0, jobs: 0 };
+  let asked = 0;
   const posted: Posted[] = [];
   const results: Record<string, JsonResponse> = {};
   let isBroken = false;
@@ -57,12 +59,9 @@ export async function startConsoleServer(responses: Record<string, unknown>): Pr
     else if (request.method === 'POST') {
       posted.push({ path: pathname, body: JSON.parse(await text(request)) });
       sendJson(results[pathname] ?? { status: 200, body: { ...OUTCOME, done: 'It was done.' } });
-    } else if (pathname === '/console/events') {
-      if (isBroken) return sendJson({ status: 503, body: { detail: 'too many consoles' } });
-      response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Content-Security-Policy': POLICY });
-      response.write(':\n\n');
-      streams.add(response);
-      response.on('close', () => streams.delete(response));
+    } else if (pathname === '/console/changes') {
+      asked += 1;
+      sendJson({ status: isBroken ? 503 : 200, body: changes });
     } else if (responses[pathname] === undefined)
       sendJson({ status: 404, body: { title: 'Not Found', detail: `there is no ${pathname}` } });
     else sendJson({ status: 200, body: responses[pathname] });
@@ -77,13 +76,12 @@ export async function startConsoleServer(responses: Record<string, unknown>): Pr
     responses,
     results,
     posted,
-    sendEvent: (event) => {
-      for (const stream of streams) stream.write(`event: ${event}\ndata: {}\n\n`);
+    change: (topic) => {
+      changes[topic] += 1;
     },
-    streams: () => streams.size,
-    breakEvents: (broken) => {
+    asked: () => asked,
+    refuseChanges: (broken) => {
       isBroken = broken;
-      if (broken) for (const stream of streams) stream.end();
     },
     close: async () => {
       server.close();

@@ -21,6 +21,7 @@ export const ROOMS = listed({
   'error-codes.ts': '',
   'refused.ts': 'error-codes.ts',
   'printable.ts': '',
+  'release-memory.ts': '',
   'clock.ts': 'time.ts',
   'counted.ts': '',
   'log-output.ts': 'pace.ts printable.ts',
@@ -33,7 +34,7 @@ export const ROOMS = listed({
   'version.ts': '',
   'wakeable-timer.ts': '',
   detection: 'bounded-map.ts seal.ts',
-  limits: 'addresses.ts bounded-map.ts counted.ts pace.ts refused.ts store time.ts',
+  limits: 'addresses.ts bounded-map.ts counted.ts pace.ts refused.ts time.ts',
   config:
     'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts time-zone.ts time.ts',
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
@@ -46,7 +47,7 @@ export const ROOMS = listed({
     auth clock.ts counted.ts detection drop exports log pace.ts packed.ts refused.ts store thread-call.ts
     time.ts wakeable-timer.ts windows`,
   query: `
-    bounded-map.ts counted.ts detection limits log printable.ts refused.ts seal.ts store time-zone.ts
+    bounded-map.ts counted.ts detection limits log printable.ts refused.ts release-memory.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
   copy: 'auth clock.ts counted.ts exports ingest log pace.ts refused.ts store time.ts version.ts wakeable-timer.ts',
   health: 'copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
@@ -63,13 +64,13 @@ export const ROOMS = listed({
   'tools/lab': `
     addresses.ts admin appliance.ts auth clock.ts config detection error-codes.ts http ingest limits log
     operations query refused.ts store time.ts tools/generate windows`,
-  openapi: 'auth detection error-codes.ts http query',
+  openapi: 'auth detection error-codes.ts http',
   http: `
     addresses.ts auth clock.ts config counted.ts detection error-codes.ts health limits logger.ts pace.ts
-    printable.ts query refused.ts seal.ts store time.ts`,
+    printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,
   admin: `
-    auth bounded-map.ts clock.ts config detection drop health http ingest limits log logger.ts manual
-    openapi operations pace.ts packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
+    auth clock.ts config detection drop health http ingest limits log logger.ts manual
+    openapi operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection exports operations time.ts',
   'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
   'appliance.ts': `

@@ -56,8 +56,7 @@ export async function startLab(folder: string, args: readonly string[] = []): Pr
       return answer.value;
     },
     async stop() {
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
+      assert.equal(await run.stop(), 0);
     },
   };
 }

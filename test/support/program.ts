@@ -32,6 +32,8 @@ export interface RunningProgram {
   /** Its URL, once it listens. */
   url(): Promise<string>;
   kill(signal: NodeJS.Signals): void;
+  /** SIGTERM; @returns the exit code */
+  stop(): Promise<number | null>;
   /** The exit code; null when a signal ended it. */
   readonly ended: Promise<number | null>;
 }
@@ -105,6 +107,10 @@ function watchProgram(child: ChildProcess, args: readonly string[]): RunningProg
       return String(line.url);
     },
     kill: (signal) => child.kill(signal),
+    stop() {
+      child.kill('SIGTERM');
+      return ended;
+    },
     ended,
   };
   return run;

@@ -1,6 +1,7 @@
 /** Fills a history with detections in every state, and scrubs it. */
 import assert from 'node:assert/strict';
-import { type ScrubResult, scrub } from '../../src/log/scrub.ts';
+import { scrub } from '../../src/log/scrub.ts';
+import type { ScrubResult } from '../../src/log/scrub-findings.ts';
 import type { Database } from '../../src/store/database.ts';
 import { placeOf } from '../../src/store/stream-place.ts';
 import type { History, HistoryRow } from './history.ts';

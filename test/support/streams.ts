@@ -1,8 +1,46 @@
-/** Checks the invariants of the streams in a detections.db. */
+/** Reads the streams in a detections.db, and checks their invariants. */
 import assert from 'node:assert/strict';
+import { type ContentType, streamName } from '../../src/detection/content-type.ts';
 import { streamOfId } from '../../src/detection/id.ts';
+import { type ChangesQuery, readChangesPage } from '../../src/query/changes-page.ts';
 import type { Database } from '../../src/store/database.ts';
 import { sequenceOf } from '../../src/store/stream-place.ts';
+import { NO_FILTERS } from './filters.ts';
+
+const TYPES: readonly ContentType[] = ['text', 'image'];
+/** Those of the subscriptions 7001 and 7002. */
+export const STREAMS = [7001, 7002].flatMap((id) => TYPES.map((type) => streamName(id, type)));
+
+/**
+ * Reads the change stream as a client does, page by page.
+ *
+ * @param from the position to begin after; @returns the rows as they are served, separated by commas
+ */
+export function readStream(
+  db: Database,
+  { streams = STREAMS, from = 0, baseUrl = Buffer.from('https://api.example') }: Partial<StreamRead> = {},
+): string {
+  const pages: Buffer[] = [];
+  for (let position = from; ; ) {
+    const page = readChangesPage(db, {
+      streams,
+      content_types: TYPES,
+      filters: NO_FILTERS,
+      start: { kind: 'after', position },
+      limit: 1000,
+      projection: null,
+      baseUrl,
+      recentDeliveries: new Map(),
+    });
+    if (page.rows > 0) pages.push(page.data);
+    if (!page.has_more) return pages.join(',');
+    position = page.position;
+  }
+}
+
+interface StreamRead extends Pick<ChangesQuery, 'streams' | 'baseUrl'> {
+  readonly from: number;
+}
 
 interface StreamRow {
   readonly stream: string;

@@ -7,13 +7,17 @@ const LONG = `long${path.sep}`;
 
 /**
  * Tests that lie in the room of what they test, but take long: real browsers, clients that wait for seconds, kills at
- * many moments, processes beside each other. Each rule that they show of the whole program has a short test besides.
+ * many moments, processes beside each other, damage of every kind. Each rule that they show of the whole program has a
+ * short test besides.
  */
 const LONG_IN_ROOMS = new Set(
   words(`
-  console-actions console-customers console-demo console-dialogs console-lab console-overdue console-tls console-views
-  copy-interrupted demo exam followers lab-start log log-on-terminal pull recovery-drafts restore-crash
-  several-processes slow-clients start-advice`),
+  archive clients compact-online console-actions console-customers console-demo
+  console-dialogs console-lab console-overdue console-tls console-views copy-interrupted crash data-folder
+  demo exam followers heal health-program keep key-store-errors lab-clock lab-control
+  lab-faults lab-start log log-on-terminal overdue-search packed-files photo-sending preseed pull
+  pull-compare pull-retry recovery-drafts removal-request restore restore-crash resumed-backfills s3-place
+  several-processes slow-clients testing-your-client tls usage verify-data`),
 );
 
 /**

@@ -22,22 +22,22 @@ import { restore } from '../../src/copy/restore.ts';
 import { scrub } from '../../src/log/scrub.ts';
 import { describeFindings } from '../../src/log/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
-import { openDatabase } from '../../src/store/database.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
-import { damageRandomly } from '../support/damage.ts';
+import { readAll as readAllStreams } from '../support/damage.ts';
 import {
   assertSameContent,
   type Content,
   contentOfDatabase,
   contentOfDetections,
+  reading,
 } from '../support/database-content.ts';
 import { createHistory, type History } from '../support/history.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { DAMAGE_KINDS, type DamageKind, damaged, type Files, isSame } from './damage/damage-files.ts';
-import type { Outcome, Part, PartOptions } from './part.ts';
+import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 
 export const damage: Part = {
   name: 'damage',
@@ -64,6 +64,8 @@ interface Scene {
   readonly history: History;
   readonly content: Content;
   readonly access: Content;
+  /** As clients read it. */
+  readonly stream: string | null;
   readonly copy: string;
   /** All files of the data folder and the copy. */
   readonly files: Files;
@@ -72,33 +74,27 @@ interface Scene {
 async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Outcome> {
   const prng = seededPrng(seed, 'damage');
   const scene = await prepare(folder);
-  const figures: Record<string, number> = {};
-  const failures: string[] = [];
+  const tally = new Tally();
   try {
     for (const target of targetsOf(scene)) {
       const times = Math.ceil(target.times * share);
       for (let time = 0; time < times; time += 1) {
         const kind = target.kinds[time % target.kinds.length] ?? 'bit';
         const result = await damageOnce(scene, target, { kind, prng, time }).catch((error: unknown) => {
-          failures.push(
+          tally.failures.push(
             `seed ${seed}, ${target.name}, ${kind}, number ${time}: ${String(error).slice(0, 300)}`,
           );
           return 'WRONG';
         });
-        count(figures, `${target.name}, ${kind}`);
-        count(figures, `${target.name}: ${result}`);
+        tally.count(`${target.name}, ${kind}`);
+        tally.count(`${target.name}: ${result}`);
       }
       onProgress(`${target.name}: ${times} times`);
     }
-    damageStreams(seed, share, figures, failures);
   } finally {
     scene.history.delete();
   }
-  return { figures, failures };
-}
-
-function count(figures: Record<string, number>, name: string, by = 1): void {
-  figures[name] = (figures[name] ?? 0) + by;
+  return tally;
 }
 
 async function damageOnce(
@@ -219,6 +215,17 @@ function targetsOf(scene: Scene): Target[] {
       },
     },
     {
+      name: 'change stream',
+      times: 2000,
+      kinds: ['bit', 'block'],
+      paths: () => [folder.detections],
+      async check() {
+        const read = readAllStreams(folder.detections);
+        if (read !== null && read !== scene.stream) throw new Error('a client reads another stream');
+        return read === null ? 'refused' : 'as it was';
+      },
+    },
+    {
       name: 'access.db and its spare copy',
       times: 1000,
       kinds: ['bit', 'block', 'page', 'torn end', 'lost', 'doubled'],
@@ -287,28 +294,7 @@ function without(content: Content, tables: readonly string[]): Content {
 }
 
 function contentOfAccess({ folder }: History, root = folder.root): Content {
-  const db = openDatabase(join(root, 'access.db'), 'read');
-  try {
-    const { log_mark: _, ...content } = contentOfDatabase(db);
-    return content;
-  } finally {
-    db.close();
-  }
-}
-
-/** Checks what clients receive from a damaged database. */
-function damageStreams(
-  seed: number,
-  share: number,
-  figures: Record<string, number>,
-  failures: string[],
-): void {
-  for (const kind of ['bit', 'block'] as const) {
-    const outcomes = damageRandomly(kind, Math.ceil(1000 * share), `${seed}`);
-    for (const [what, times] of Object.entries(outcomes)) count(figures, `change stream: ${what}`, times);
-    if (outcomes.wrong > 0)
-      failures.push(`seed ${seed}, change stream, ${kind}: wrong ${outcomes.wrong} times`);
-  }
+  return without(reading(join(root, 'access.db'), contentOfDatabase), ['log_mark']);
 }
 
 async function prepare(work: string): Promise<Scene> {
@@ -346,6 +332,7 @@ async function prepare(work: string): Promise<Scene> {
     history,
     content: contentOfDetections(folder.root),
     access: contentOfAccess(history),
+    stream: readAllStreams(folder.detections),
     copy,
     files: readAll([folder.root, copy]),
   };

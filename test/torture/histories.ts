@@ -1,7 +1,8 @@
 /**
  * Random histories of an installation: files in any order and number, kills, clock changes, backups, restores, older
- * copies restored by hand, a removal, several commands at once. Three clients follow the stream at different speeds. In
- * the end, all of them must equal the model, which is computed from the dropped rows alone.
+ * copies restored by hand, replays, a removal, several commands at once. Three clients follow the stream at different
+ * speeds. In the end, all of them must equal the model, which is computed from the dropped rows alone, and a database
+ * that is made from the log must equal the one in use.
  */
 import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
@@ -11,12 +12,13 @@ import { findTail } from '../../src/log/log-reader.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, type Page, settle } from '../support/followers.ts';
 import { untilIdle } from '../support/installation-state.ts';
 import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
-import type { Outcome, Part, PartOptions } from './part.ts';
+import { type History, type Part, runHistories, type Tally } from './part.ts';
 
 const HISTORIES = 300;
 const STEPS = 14;
@@ -28,29 +30,13 @@ export const histories: Part = {
   about: 'runs 300 random histories of files, kills, clock changes, backups, restores and commands',
   minutes: 60,
   needs: [],
-  run,
+  run: (options) =>
+    runHistories(
+      options,
+      HISTORIES,
+      (number, tally) => new RandomHistory(`${options.seed} ${number}`, tally),
+    ),
 };
-
-async function run({ seed, share, onProgress }: PartOptions): Promise<Outcome> {
-  const figures: Record<string, number> = { histories: 0 };
-  const failures: string[] = [];
-  const all = Array.from({ length: Math.ceil(HISTORIES * share) }, (_, number) => number);
-  for (const number of process.env.TORTURE_CASE?.split('; ').map(Number) ?? all) {
-    const history = new History(`${seed} ${number}`, figures);
-    try {
-      await history.run();
-    } catch (error) {
-      failures.push(
-        `TORTURE_CASE=${number}, after ${history.steps.join(', ')}: ${String(error).slice(0, 500)}`,
-      );
-    } finally {
-      history.remove();
-    }
-    figures.histories = (figures.histories ?? 0) + 1;
-    onProgress(`history ${number + 1}: ${history.steps.join(', ')}`);
-  }
-  return { figures, failures };
-}
 
 /** The expected state of a detection. */
 interface Expected {
@@ -65,9 +51,9 @@ interface Copy {
   readonly entry: number;
 }
 
-class History {
+class RandomHistory implements History {
   readonly #prng: Prng;
-  readonly #figures: Record<string, number>;
+  readonly #tally: Tally;
   readonly #installation: Installation;
   #serving: Serving | null = null;
   /** By id. */
@@ -85,9 +71,9 @@ class History {
   readonly #slow = new Follower(2);
   readonly steps: string[] = [];
 
-  constructor(seed: string, figures: Record<string, number>) {
+  constructor(seed: string, tally: Tally) {
     this.#prng = seededPrng(seed, 'history');
-    this.#figures = figures;
+    this.#tally = tally;
     this.#baseMs = Math.floor((Date.now() - 25 * DAY_MS) / 1000) * 1000;
     this.#installation = createInstallation(SETTINGS);
   }
@@ -99,7 +85,7 @@ class History {
     for (let step = 0; step < STEPS; step += 1) {
       const [kind, run] = this.#prng.pick(kinds);
       this.steps.push(kind);
-      if ((await run()) !== false) this.#figures[kind] = (this.#figures[kind] ?? 0) + 1;
+      if ((await run()) !== false) this.#tally.count(kind);
       await this.#followers();
     }
     await this.#rest();
@@ -108,9 +94,21 @@ class History {
     await this.#stop();
     const { status, stdout } = this.#installation.cli(['verify', '--json'], { anyStatus: true });
     assert.equal(status, 0, stdout);
+    await this.#checkMadeAnew();
   }
 
-  remove(): void {
+  /** A database made from the log alone must equal the one in use, column by column. */
+  async #checkMadeAnew(): Promise<void> {
+    const { data } = this.#installation;
+    const content = () => withoutOpenDelivery(contentOfDetections(data));
+    const before = content();
+    for (const end of ['', '-wal', '-shm']) rmSync(join(data, `detections.db${end}`), { force: true });
+    await this.#start();
+    await this.#stop();
+    assertSameContent(content(), before);
+  }
+
+  end(): void {
     this.#installation.remove();
   }
 
@@ -124,6 +122,10 @@ class History {
       },
       backfill: () => this.#drop(true, true),
       'drop again': () => this.#dropAgain(),
+      replay: async () => {
+        this.#installation.cli(['ingest', 'replay'], { anyStatus: true });
+        await this.#rest();
+      },
       'drop and kill': async () => {
         await this.#drop(false);
         await sleep(this.#prng.below(60));

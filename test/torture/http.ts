@@ -5,14 +5,13 @@
 
 import type { LogLine } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
-import { type CampaignOutcome, runCampaign } from './http/campaign.ts';
+import { runCampaign } from './http/campaign.ts';
 import { CLIENTS_MIN, runClients } from './http/clients.ts';
 import { dropHostile, EXPORTS_MIN } from './http/exports.ts';
 import { runCommands } from './http/operator.ts';
-import { createSecrets, type Secrets } from './http/secrets.ts';
-import { startTarget, type Target } from './http/target.ts';
-import { readMetrics } from './metrics.ts';
-import type { Outcome, Part, PartOptions } from './part.ts';
+import { createSecrets } from './http/secrets.ts';
+import { memoryMib, startTarget } from './http/target.ts';
+import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 
 const REQUESTS = 2_000_000;
 /** Five thousand of them stay connected at the same time; the others soon close their connection. */
@@ -38,88 +37,62 @@ export async function httpWith(
   const secrets = createSecrets();
   const target = await startTarget(secrets, hasShortTimeouts);
   const { appliance } = target;
-  const failures: string[] = [];
-  let logLines = 0;
+  const tally = new Tally();
+  const { failures } = tally;
   const readLog = () => {
     for (const line of appliance.serving().takeLog()) {
-      logLines += 1;
+      tally.count('lines of the log');
       secrets.search(`a line of the log, "${line.msg}"`, JSON.stringify(line));
       if (line.level === 'fatal' || (line.level === 'error' && !isOfHostileFile(line)))
         failures.push(`logged: ${JSON.stringify(line).slice(0, 500)}`);
     }
   };
   const reading = setInterval(readLog, 1000);
+  const least = (count: number, min: number) => Math.max(min, Math.round(count * share));
   try {
-    const exports = await dropHostile(appliance, {
-      count: Math.max(EXPORTS_MIN, Math.round(EXPORTS * share)),
+    const exports = {
+      count: least(EXPORTS, EXPORTS_MIN),
       prng: seededPrng(options.seed, 'exports'),
       folder,
-      memoryMib: () => memoryMib(target),
-    });
+      memoryMib: () => memoryMib(target.admin),
+    };
+    await dropHostile(appliance, exports, tally);
     onProgress('the hostile exports are dropped');
-    const [clients, requests] = await Promise.all([
-      runClients(target, {
-        count: Math.max(CLIENTS_MIN, Math.round(CLIENTS * share)),
-        prng: seededPrng(options.seed, 'clients'),
-        secrets,
-      }),
-      runCampaign({
-        facts: target.facts,
-        seed: `${options.seed}`,
-        requests: Math.round(REQUESTS * share),
-        secrets,
-        onProgress: (responses) => onProgress(`${responses} requests answered`),
-      }),
-    ]);
-    const operator = await runCommands(target, secrets, folder);
-    failures.push(...exports.failures, ...clients.failures, ...requests.failures, ...operator.failures);
+    const clients = {
+      count: least(CLIENTS, CLIENTS_MIN),
+      prng: seededPrng(options.seed, 'clients'),
+      secrets,
+    };
+    const campaign = {
+      facts: target.facts,
+      seed: `${options.seed}`,
+      requests: Math.round(REQUESTS * share),
+      secrets,
+      onProgress: (responses: number) => onProgress(`${responses} requests answered`),
+    };
+    await Promise.all([runClients(target, clients, tally), runCampaign(campaign, tally)]);
+    await runCommands(target, secrets, folder, tally);
     for (const status of STATUSES)
-      if (!requests.statuses.has(status)) failures.push(`no request was answered ${status}`);
+      if (tally.figures[`answered ${status}`] === undefined)
+        failures.push(`no request was answered ${status}`);
     if ((await appliance.get('/v1/me')).status !== 200) failures.push('the program no longer responds');
     await appliance.serving().stop();
     readLog();
-    searchFiles(secrets, appliance.data, folder);
+    // Only the installation's secret file may contain its secret, and no file a key or token.
+    secrets.searchFolder(appliance.data, ['secret']);
+    // An input file of the commands, and the backup, which must contain the installation's secret.
+    secrets.searchFolder(folder, ['secret', 'not-a-key']);
     failures.push(...secrets.found);
-    return {
-      figures: {
-        ...figuresOf(requests),
-        ...clients.figures,
-        ...exports.figures,
-        commands: operator.commands,
-        'lines of the log': logLines,
-        'secrets planted': secrets.planted,
-        'texts and files searched': secrets.searched,
-      },
-      failures,
-    };
+    tally.count('secrets planted', secrets.planted);
+    tally.count('texts and files searched', secrets.searched);
+    return tally;
   } finally {
     clearInterval(reading);
     await appliance.stop();
   }
 }
 
-function figuresOf({ responses, connections, statuses }: CampaignOutcome): Outcome['figures'] {
-  const counts = [...statuses].sort(([a], [b]) => a - b);
-  return {
-    requests: responses,
-    connections,
-    ...Object.fromEntries(counts.map(([status, count]) => [`answered ${status}`, count])),
-  };
-}
-
 /** A failed file is the only expected error in the log. */
 function isOfHostileFile({ msg }: LogLine): boolean {
   return msg === 'file failed';
-}
-
-async function memoryMib({ admin }: Target): Promise<number> {
-  const [bytes = 0] = await readMetrics(admin, ['process_resident_memory_bytes']);
-  return bytes / 2 ** 20;
-}
-
-/** Searches the disk: only the installation's secret file may contain its secret, and no file a key or token. */
-function searchFiles(secrets: Secrets, data: string, folder: string): void {
-  secrets.searchFolder(data, ['secret']);
-  // An input file of the commands, and the backup, which must contain the installation's secret.
-  secrets.searchFolder(folder, ['secret', 'not-a-key']);
 }

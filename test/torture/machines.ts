@@ -22,7 +22,7 @@ import type { Prng } from '../../src/tools/generate/prng.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { Client, idOf, Machine, type Row } from './machines/machine.ts';
-import type { Outcome, Part, PartOptions } from './part.ts';
+import { type History, type Part, runHistories, type Tally } from './part.ts';
 
 const HISTORIES = 300;
 const STEPS = 60;
@@ -32,29 +32,12 @@ export const machines: Part = {
   about: 'runs 300 random histories of two machines and a copy: kills, pauses, promotions, compactions',
   minutes: 40,
   needs: [],
-  run,
+  run: (options) =>
+    runHistories(options, HISTORIES, (number, tally) => {
+      const root = join(options.folder, `${number}`);
+      return new Histories(root, seededPrng(options.seed, `machines ${number}`), tally);
+    }),
 };
-
-async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Outcome> {
-  const figures: Record<string, number> = { histories: 0 };
-  const failures: string[] = [];
-  const all = Array.from({ length: Math.ceil(HISTORIES * share) }, (_, number) => number);
-  for (const number of process.env.TORTURE_CASE?.split('; ').map(Number) ?? all) {
-    const root = join(folder, `${number}`);
-    mkdirSync(root);
-    const history = new Histories(root, seededPrng(seed, `machines ${number}`), figures);
-    try {
-      await history.run();
-      rmSync(root, { recursive: true });
-    } catch (error) {
-      const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      failures.push(`TORTURE_CASE=${number}, after ${history.steps.join(', ')}: ${said.slice(0, 900)}`);
-    }
-    figures.histories = (figures.histories ?? 0) + 1;
-    onProgress(`history ${number + 1} of ${all.length}, ${failures.length} wrong`);
-  }
-  return { figures, failures };
-}
 
 class Killed extends Error {}
 
@@ -65,11 +48,11 @@ interface Paused {
   readonly kill: () => void;
 }
 
-class Histories {
+class Histories implements History {
   readonly steps: string[] = [];
   readonly #root: string;
   readonly #prng: Prng;
-  readonly #figures: Record<string, number>;
+  readonly #tally: Tally;
   readonly #objects = new Map<string, Buffer>();
   readonly #one: Machine;
   readonly #other: Machine;
@@ -79,10 +62,11 @@ class Histories {
   readonly #waiting: 'never' | 'always' | 'changes';
   #names = 0;
 
-  constructor(root: string, prng: Prng, figures: Record<string, number>) {
+  constructor(root: string, prng: Prng, tally: Tally) {
+    mkdirSync(root);
     this.#root = root;
     this.#prng = prng;
-    this.#figures = figures;
+    this.#tally = tally;
     this.#one = new Machine(join(root, 'one'), this.#objects, false, 0);
     this.#other = new Machine(join(root, 'other'), this.#objects, true, prng.pick([-DAY_MS, DAY_MS]));
     this.#waiting = prng.pick(['never', 'always', 'changes'] as const);
@@ -100,6 +84,10 @@ class Histories {
     await this.#becomeStandby(this.#other);
     for (let step = 0; step < STEPS; step += 1) await this.#step();
     await this.#settle();
+  }
+
+  end(isSound: boolean): void {
+    if (isSound) rmSync(this.#root, { recursive: true });
   }
 
   async #step(): Promise<void> {
@@ -141,7 +129,7 @@ class Histories {
 
   #note(step: string, kind: string): void {
     this.steps.push(step);
-    this.#figures[kind] = (this.#figures[kind] ?? 0) + 1;
+    this.#tally.count(kind);
   }
 
   async #changeMode(machine: Machine): Promise<void> {

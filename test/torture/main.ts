@@ -77,14 +77,13 @@ async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), `wirewatch-${part.name}-`));
   const began = performance.now();
   const onProgress = (progress: string) => console.error(`${part.name}: ${progress}`);
-  const { figures, failures, isInterrupted, kept } = await part.run({ seed, share, folder, onProgress });
+  const { figures, failures, isInterrupted } = await part.run({ seed, share, folder, onProgress });
   const minutes = ((performance.now() - began) / 60_000).toFixed(1);
   const result = failures.length > 0 ? 'BROKEN' : isInterrupted === true ? 'interrupted' : 'held';
   console.log(`${part.name}: ${result}, seed ${seed}, ${minutes} minutes`);
   for (const [what, figure] of Object.entries(figures)) console.log(`  ${what}: ${figure}`);
   for (const failure of failures) console.log(`  WRONG: ${failure}`);
   if (failures.length > 0) console.log(`  files for inspection: ${folder}`);
-  else if (kept !== undefined) console.log(`  kept: ${join(folder, kept)}`);
   else rmSync(folder, { recursive: true, force: true });
   return result === 'held';
 }

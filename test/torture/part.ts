@@ -18,8 +18,6 @@ export interface Outcome {
   readonly failures: readonly string[];
   /** Whether Ctrl-C ended it early. */
   readonly isInterrupted?: boolean;
-  /** A file in the folder to keep even if everything held. */
-  readonly kept?: string;
 }
 
 export interface Part {
@@ -32,4 +30,46 @@ export interface Part {
   /** Commands that must be on the PATH. */
   readonly needs: readonly string[];
   run(options: PartOptions): Promise<Outcome>;
+}
+
+/** An outcome that grows while a part runs. */
+export class Tally implements Outcome {
+  readonly figures: Record<string, number | string> = {};
+  readonly failures: string[] = [];
+
+  count(what: string, by = 1): void {
+    this.figures[what] = Number(this.figures[what] ?? 0) + by;
+  }
+}
+
+/** A random history, which its seed and number repeat. */
+export interface History {
+  /** What it did so far. */
+  readonly steps: readonly string[];
+  run(): Promise<void>;
+  end(isSound: boolean): void;
+}
+
+/** Runs a share of so many histories, or those whose numbers TORTURE_CASE has, separated by "; ". */
+export async function runHistories(
+  { share, onProgress }: PartOptions,
+  count: number,
+  make: (number: number, tally: Tally) => History,
+): Promise<Outcome> {
+  const tally = new Tally();
+  const all = Array.from({ length: Math.ceil(count * share) }, (_, number) => number);
+  for (const number of process.env.TORTURE_CASE?.split('; ').map(Number) ?? all) {
+    const history = make(number, tally);
+    const error: unknown = await history.run().then(
+      () => null,
+      (thrown) => thrown,
+    );
+    history.end(error === null);
+    const said = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    const steps = history.steps.join(', ');
+    if (error !== null) tally.failures.push(`TORTURE_CASE=${number}, after ${steps}: ${said.slice(0, 900)}`);
+    tally.count('histories');
+    onProgress(`history ${number + 1}: ${steps}`);
+  }
+  return tally;
 }

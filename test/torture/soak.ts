@@ -4,7 +4,7 @@
  *
  * Each round does the same work on every machine, so the result does not depend on speed.
  */
-import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { NODE_FLAGS } from '../../src/packed.ts';
@@ -14,8 +14,7 @@ import { freePort } from '../support/free-port.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { readMetrics } from './metrics.ts';
 import type { Outcome, Part, PartOptions } from './part.ts';
-import { growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/flat.ts';
-import { svgOf, textOf } from './soak/plot.ts';
+import { curveOf, growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/series.ts';
 import { startWorkload } from './soak/workload.ts';
 
 const MINUTES = 120;
@@ -77,12 +76,10 @@ export async function soakWith(
     }
     if (failures.length === 0) appliance.cli(['verify']);
     const series = seriesOf(samples);
-    writeFileSync(join(folder, PLOT), svgOf(series));
     if (samples.length >= SAMPLES_MIN) failures.push(...series.flatMap((each) => notFlat(each) ?? []));
     return {
       figures: { rounds: samples.length, ...workload.counts, ...figuresOf(series) },
       failures,
-      kept: PLOT,
     };
   } finally {
     await appliance.stop();
@@ -90,7 +87,6 @@ export async function soakWith(
   }
 }
 
-const PLOT = 'soak.svg';
 const DATABASES = ['detections.db', 'access.db'];
 
 interface Sample {
@@ -145,7 +141,7 @@ function figuresOf(series: readonly Series[]): Record<string, string> {
     series.map(({ name, samples, growthMax }) => {
       if (samples.length < SAMPLES_MIN) return [name, 'too few samples'];
       const growth = `growth ${growthOf(samples).toFixed(1)} of at most ${growthMax.toFixed(1)}`;
-      return [name, `${textOf(samples)} at most ${Math.max(...samples).toFixed(1)}, ${growth}`];
+      return [name, `${curveOf(samples)} at most ${Math.max(...samples).toFixed(1)}, ${growth}`];
     }),
   );
 }

@@ -14,7 +14,6 @@ export type { AuditedChange } from '../../auth/audit.ts';
 export type { AlertDocument } from '../../health/alert-texts.ts';
 export type { FileDocument as FileEntry, FileOutcome, FileReport } from '../../ingest/files/file-record.ts';
 export type { Question } from '../../operations/operation.ts';
-export type { EventName } from './changes.ts';
 export type { DetectionEntry, DetectionsPage } from './detections.ts';
 export type { Action, WindowLetter } from './windows.ts';
 export type { ExportName };
@@ -29,7 +28,6 @@ export interface SessionBegun {
 
 /** `GET session`: the session. `POST session/end` {}: ends it. */
 export interface Session {
-  /** Who made its link. */
   readonly name: string;
   readonly read_only: boolean;
   readonly expires_at: Time;
@@ -38,9 +36,6 @@ export interface Session {
   readonly demo: boolean;
   /** It is a lab: then there is `GET lab`. */
   readonly lab: boolean;
-  /** The clock of the server. */
-  readonly now: Time;
-  readonly base_url: string;
 }
 
 /** The answer of `POST /operations/NAME`; with `Prefer: respond-async`, of one that may take long, its job. */
@@ -49,6 +44,7 @@ export type Outcome = OutcomeDocument;
 type Reads = typeof READERS;
 type View<Path extends keyof Reads> = Awaited<ReturnType<Reads[Path]>>;
 
+export type Changes = View<'changes'>;
 export type Operations = View<'operations'>;
 export type Overview = View<'overview'>;
 export type Trends = View<'trends'>;
@@ -61,7 +57,6 @@ export type AccountEntry = Customers['accounts'][number];
 export type KeyEntry = AccountEntry['keys'][number];
 export type DetectionDetail = View<'detections/one'>;
 export type AuditPage = View<'history/audit'>;
-export type OperationsPage = View<'history/operations'>;
 export type Jobs = View<'jobs'>;
 export type ManualTopics = View<'manual'>;
 export type ManualTopic = View<'manual/'>;
@@ -78,9 +73,7 @@ export interface LabState {
     /** Its effect and its conditions, as in `lab fault add`. */
     readonly members: Readonly<Record<string, unknown>>;
     readonly fired: number;
-    /** Requests to its endpoint since it was added. */
     readonly seen: number;
-    /** Null: no limit. */
     readonly left: number | null;
   }[];
   /** Requests that a fault affected, the newest first, at most 100. */

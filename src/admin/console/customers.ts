@@ -25,7 +25,6 @@ export function readCustomers(sources: Sources, { query }: Read, nowMs: number) 
   const documentOf = keyDocuments({ folder, nowMs });
   const keyEntry = (key: Key) => ({
     ...documentOf(key),
-    /** `7001`, `7002:text` */
     subscriptions: subscriptionsText(key.subscriptions).split(',').filter(Boolean),
     /** Refused requests of the last seven days, by reason, the most frequent first. */
     refused: (refusals.get(key.id) ?? []).map(({ key_id: _, ...one }) => {
@@ -38,7 +37,6 @@ export function readCustomers(sources: Sources, { query }: Read, nowMs: number) 
     ...accountDocument(account),
     /** Its own allowance; null: that of the settings. */
     allowance: account.daily_rows,
-    /** The allowance that holds. */
     daily_rows: account.daily_rows ?? settings.config.limits.daily_rows,
     rows_today: rows.get(accountUsageId(account)) ?? 0,
     subscriptions: (subscriptions.get(account.id) ?? []).map(subscriptionDocument),

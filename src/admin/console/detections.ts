@@ -6,7 +6,6 @@ import { findSubscription } from '../../auth/subscriptions.ts';
 import { type ContentType, streamParts } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
-import { readStreamHead } from '../../query/as-of.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {
@@ -29,7 +28,7 @@ import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
-import { DAY_MS, formatMs, formatSeconds, HOUR_MS, SECOND_MS } from '../../time.ts';
+import { DAY_MS, formatMs, formatSeconds, SECOND_MS } from '../../time.ts';
 import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
 
 /** A detection as clients see it, with `event` in the live stream. */
@@ -55,18 +54,15 @@ export interface DetectionEntry {
   readonly [member: string]: unknown;
 }
 
-/** `GET detections/live` and `GET detections/search`, which make its text of stored ones. */
+/** `GET detections/live` and `GET detections/search`, which make its text of stored ones; only a search goes on. */
 export interface DetectionsPage {
   readonly detections: readonly DetectionEntry[];
   readonly next: string | null;
   /** How far back a search has come: a step may find none and still have a `next`. */
   readonly searched_to: string | null;
-  /** The same call of the API, for `/bin/sh`; the key is `$WIREWATCH_KEY`. */
-  readonly curl: string;
 }
 
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
-/** What the API takes, too. */
 const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const AFTER = { after: ANY_TEXT };
 /** A part of headline, publisher, domain or id, in any case. */
@@ -75,26 +71,14 @@ const WORDS = { words: ANY_TEXT };
 const SEARCHED_AT_ONCE = 200;
 const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
-/** The newest versions, the newest first; with `after`, only newer ones. `next` is never null here. */
-export function readLive(sources: Sources, { query }: Read, nowMs: number): string {
-  const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...AFTER });
-  const after = Number(readValues(parameters, AFTER).after ?? 0);
-  if (!Value.Check(COUNT, after)) throw notNext();
+export function readLive(sources: Sources, { query }: Read): string {
+  const parameters = parseParameters(query, SHARED_PARAMETERS);
   const wanted = {
     selection: readValues(parameters, STREAM_PARAMETERS),
     filters: readValues(parameters, FILTER_PARAMETERS),
   };
-  const { limit } = readValues(parameters, LIMIT);
-  const db = sources.detections();
-  // The head is read before the rows: what is delivered in between is left to the next request.
-  const through = Math.max(after, readStreamHead(db).position);
-  const rows = newestRows(db, { after, through }, wanted, limit);
-  const since = { since: formatMs(nowMs - HOUR_MS) };
-  return page(textsOf(sources, rows), {
-    next: `${through}`,
-    searched_to: null,
-    curl: curl(sources, '/v1/detections/changes', parameters, since),
-  });
+  const rows = newestRows(sources.detections(), wanted, readValues(parameters, LIMIT).limit);
+  return page(textsOf(sources, rows), { next: null, searched_to: null });
 }
 
 function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
@@ -102,7 +86,7 @@ function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
   return rows.map(({ body }) => withBaseUrl(body, baseUrl));
 }
 
-export function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry[] {
+function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry[] {
   return textsOf(sources, rows).map((text) => JSON.parse(text));
 }
 
@@ -133,15 +117,11 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const selection = readValues(parameters, STREAM_PARAMETERS);
   const { limit } = readValues(parameters, LIMIT);
   const period = readPeriod(parameters, nowMs);
-  const call = curl(sources, '/v1/detections', parameters, {
-    from: formatSeconds(period.from),
-    to: formatSeconds(period.to),
-  });
   const db = sources.detections();
   const names = knownStreams(db, selection);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
-  if (from >= period.to) return page([], { next: null, searched_to: formatSeconds(period.from), curl: call });
+  if (from >= period.to) return page([], { next: null, searched_to: formatSeconds(period.from) });
   const groups = Math.ceil(names.length / STREAMS_AT_ONCE);
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
@@ -174,7 +154,6 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   return page(texts, {
     next: nextOf(at),
     searched_to: formatSeconds(at === null ? period.from : (at.place?.second ?? at.end)),
-    curl: call,
   });
 }
 
@@ -197,7 +176,6 @@ function dayBefore(end: number): number {
   return Math.floor((end - 1) / day) * day;
 }
 
-/** From days or times; in whole epoch seconds. */
 function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: number } {
   const ends = readValues(parameters, PERIOD);
   const second = (name: 'from' | 'to') => {
@@ -258,11 +236,9 @@ export function readOne(sources: Sources, { query }: Read) {
   return {
     /** The answer to `GET /v1/detections/{id}`. */
     current,
-    /** The versions that were found, the newest first. */
     versions,
     next: nextOf(found.next),
     account: account && { id: account.id, name: account.name },
-    curl: `${CURL} '${sources.settings.base_url}/v1/detections/${id}'`,
   };
 }
 
@@ -271,7 +247,6 @@ function currentText({ settings }: Sources, db: Database, id: string): string | 
   return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
 }
 
-/** Every version changes these. */
 const ALWAYS_CHANGED = ['version', 'event'];
 
 function changedPaths(before: unknown, after: unknown, path = ''): string[] {
@@ -281,19 +256,4 @@ function changedPaths(before: unknown, after: unknown, path = ''): string[] {
   return names
     .filter((name) => path !== '' || !ALWAYS_CHANGED.includes(name))
     .flatMap((name) => changedPaths(before[name], after[name], path === '' ? name : `${path}.${name}`));
-}
-
-const CURL = 'curl -sS -H "Authorization: Bearer $WIREWATCH_KEY"';
-
-/** The API call with the same filters. @param more parameters with another name or default in the console */
-function curl(
-  { settings }: Sources,
-  path: string,
-  parameters: Parameters,
-  more: Readonly<Record<string, string>>,
-): string {
-  const search = new URLSearchParams(more);
-  for (const [name, values] of parameters)
-    if (Object.hasOwn(SHARED_PARAMETERS, name)) for (const value of values) search.append(name, value);
-  return `${CURL} '${settings.base_url}${path}?${search}'`;
 }

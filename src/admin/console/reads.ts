@@ -1,19 +1,20 @@
 /** The read of each path of the console (api.ts), and the small ones themselves. Runs on the operations thread. */
-import { BoundedMap } from '../../bounded-map.ts';
+import { statSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
 import { fileDocument, filesPage } from '../../ingest/files/file-record.ts';
 import { MINUTES_KEPT } from '../../limits/request-counts.ts';
 import { readUsage } from '../../limits/usage.ts';
 import { manualHtml } from '../../manual/html.ts';
 import { markdownOf, TOPICS } from '../../manual/topics.ts';
-import { operationForms } from '../../operations/forms.ts';
 import { readStatus } from '../../operations/status.ts';
+import { operationForms } from '../../operations/table.ts';
 import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
 import { integer, text } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
-import { formatMs, MINUTE_MS, SECOND_MS } from '../../time.ts';
+import { formatMs, MINUTE_MS } from '../../time.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
-import { readAudit, readOperations } from './history.ts';
+import { readAudit } from './history.ts';
 import type { Read, Sources } from './sources.ts';
 import { readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
@@ -23,6 +24,7 @@ type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
 /** By path behind `/console/`; one that ends with a slash reads what follows it. A text is the JSON of an answer. */
 export const READERS = {
   operations: (_: Sources, { mayAct }: Read) => ({ operations: mayAct ? operationForms() : [] }),
+  changes,
   overview,
   trends: readTrends,
   windows: readWindowMap,
@@ -33,8 +35,6 @@ export const READERS = {
   'detections/search': readSearch,
   'detections/one': readOne,
   'history/audit': readAudit,
-  'history/operations': readOperations,
-  /** The newest first, at most 20. */
   jobs: ({ jobs }: Sources) => ({ jobs: jobs.list() }),
   manual: manualTopics,
   'manual/': manualTopic,
@@ -42,32 +42,30 @@ export const READERS = {
 const READER_OF = new Map<string, Reader>(Object.entries(READERS));
 const TOPIC = 'manual/';
 
-/** Views that every console shows: one read serves all of them. */
-const SHARED: readonly string[] = ['overview', 'trends', 'windows', 'customers'];
-const SHARED_MS = 2 * SECOND_MS;
-const SHARED_MAX = 10;
-const shared = new BoundedMap<string, { readonly atMs: number; readonly body: Promise<string> }>(SHARED_MAX);
-
 /** @returns JSON text; @throws Refused */
-export function read(sources: Sources, asked: Read, nowMs: number): Promise<string> {
-  const { path, query, unreadable, live } = asked;
-  if (!SHARED.includes(path)) return answer(sources, asked, nowMs);
-  const name = JSON.stringify([path, query, unreadable, live.alerts, sources.version()]);
-  const found = shared.get(name);
-  if (found !== undefined && performance.now() - found.atMs < SHARED_MS) return found.body;
-  const body = answer(sources, asked, nowMs);
-  shared.set(name, { atMs: performance.now(), body });
-  return body;
-}
-
-async function answer(sources: Sources, asked: Read, nowMs: number): Promise<string> {
+export async function read(sources: Sources, asked: Read, nowMs: number): Promise<string> {
   const reader = READER_OF.get(asked.path.startsWith(TOPIC) ? TOPIC : asked.path);
   if (reader === undefined) throw new Refused('not_found', `There is no /console/${asked.path}.`);
   const value = await reader(sources, asked, nowMs);
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** The status, with counts by the minute. */
+/** A number for each topic: it differs when the views of that topic must be read again. Consoles ask every second. */
+function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs: number) {
+  readParameters(query, {});
+  const { detections, access } = states();
+  const usage = statSync(folder.usage, { throwIfNoEntry: false })?.mtimeMs;
+  const minute = Math.floor(nowMs / MINUTE_MS);
+  const numberOf = (...of: unknown[]) => crc32(JSON.stringify(of));
+  return {
+    overview: numberOf(detections, access, usage, minute, live.alerts),
+    windows: numberOf(detections, minute),
+    detections: numberOf(detections),
+    customers: numberOf(detections, access, usage),
+    jobs: numberOf(jobs.list()),
+  };
+}
+
 async function overview(sources: Sources, { query }: Read, nowMs: number) {
   readParameters(query, {});
   const { config, kind } = sources.settings;
@@ -98,7 +96,6 @@ const FILE_PARAMETERS = {
   after: single(integer(0, Number.MAX_SAFE_INTEGER)),
 };
 
-/** The newest first, 50 at a time. */
 function files(sources: Sources, { query }: Read) {
   const asked = readParameters(query, FILE_PARAMETERS);
   const wanted = { outcomes: asked.outcome, export: asked.export, part: asked.name, before: asked.after };
@@ -123,7 +120,6 @@ function manualTopics(_: Sources, { query }: Read) {
   return { topics };
 }
 
-/** Whole words around the first hit, without markup. */
 function excerptOf(markdown: string, word: string | undefined): string {
   const plain = markdown
     .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
@@ -137,7 +133,6 @@ function excerptOf(markdown: string, word: string | undefined): string {
   return (from + EXCERPT_CHARACTERS < plain.length ? begun.slice(0, begun.lastIndexOf(' ')) : begun).trim();
 }
 
-/** Part of the program, so its HTML is safe. */
 function manualTopic(_: Sources, { path, query }: Read) {
   readParameters(query, {});
   const name = path.slice(TOPIC.length);

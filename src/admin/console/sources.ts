@@ -16,8 +16,8 @@ export interface Sources {
   readonly folder: DataFolder;
   readonly enabled: ReadonlySet<ExportName>;
   readonly jobs: Jobs;
-  /** Differs when accounts or detections have changed. */
-  readonly version: () => string;
+  /** Of the databases: they differ when something was committed. */
+  readonly states: () => { readonly detections: unknown; readonly access: unknown };
   /** A reader on `detections.db`. @throws Refused `unavailable` while it must not be read */
   readonly detections: () => Database;
   /** A reader on `access.db`. @throws Refused `unavailable` */

@@ -5,21 +5,13 @@
 import { dropNames, holdRules } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import type { HeldFile } from '../../drop/waiting-names.ts';
-import {
-  type FileRecord,
-  type FileReport,
-  fileDocument,
-  filesOfWindow,
-} from '../../ingest/files/file-record.ts';
+import { type FileReport, fileDocument, filesOfWindow } from '../../ingest/files/file-record.ts';
 import { heldFiles } from '../../ingest/files/held-files.ts';
-import { deliveredSpan, newestRows, rowsByStream } from '../../query/latest-rows.ts';
 import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
-import { EVERY_STREAM } from '../../query/streams.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
 import { newestDone, readExpectation } from '../../windows/ledger.ts';
 import { dueAtMs, lateBeforeMs, type WindowStatus } from '../../windows/window-states.ts';
-import { entriesOf } from './detections.ts';
 import type { Read, Sources } from './sources.ts';
 
 /** An act that can be done now: `POST /operations/NAME` takes what is given, and what its form asks for. */
@@ -38,11 +30,9 @@ export type WindowLetter = 'd' | 'e' | 'f' | 'm' | 'a' | 'l' | 'w' | 'n' | '-';
 const DAYS = 90;
 const OPEN_MAX = 1000;
 const FILES_MAX = 20;
-const DETECTIONS_MAX = 20;
 /** States that may need an action. */
 const OPEN: readonly WindowLetter[] = ['f', 'm', 'a', 'l'];
 
-/** Both exports, 90 days including today. */
 export function readWindowMap(sources: Sources, { query }: Read, nowMs: number) {
   readParameters(query, {});
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
@@ -54,9 +44,7 @@ export function readWindowMap(sources: Sources, { query }: Read, nowMs: number) 
   const states = perExport(statesOf);
   const mapOf = (name: ExportName) => ({
     enabled: sources.enabled.has(name),
-    /** One letter per window, from `from` on, see {@link WindowLetter}. */
     windows: states[name].map(({ letter }) => letter).join(''),
-    /** Rows of all files that were applied for each window. */
     rows: states[name].map(({ rows }) => rows),
   });
   return {
@@ -108,20 +96,8 @@ export function readWindow(sources: Sources, { query }: Read, nowMs: number) {
     ...shown,
     due_at: formatMs(dueAtMs(start)),
     files: files.map(fileDocument),
-    ...deliveredBy(sources, db, files),
     actions: [...actions, ...(start <= nowMs ? [expect] : [])],
   };
-}
-
-/** What the newest applied file delivered: time and number of rows identify its transaction. */
-function deliveredBy(sources: Sources, db: Database, files: readonly FileRecord[]) {
-  const applied = files.find(({ outcome }) => outcome === 'applied');
-  const { created = 0, updated = 0 } = applied?.report ?? {};
-  const isEmpty = applied === undefined || created + updated === 0;
-  const span = isEmpty ? null : deliveredSpan(db, applied.finished_at ?? applied.taken_at, created + updated);
-  const all = { selection: EVERY_STREAM, filters: null };
-  const rows = span === null ? [] : newestRows(db, span, all, DETECTIONS_MAX);
-  return { streams: span === null ? [] : rowsByStream(db, span), detections: entriesOf(sources, rows) };
 }
 
 interface WindowState {
@@ -162,13 +138,10 @@ const LETTERS = { done: 'd', failed: 'f', missing: 'm', abandoned: 'a' } as cons
 
 interface Known extends Pick<WindowState, 'window_start' | 'since' | 'rows' | 'reason'> {
   readonly status: WindowStatus;
-  /** The first of its errors, as JSON. */
   readonly error: string | null;
-  /** How many it has. */
   readonly errors: number | null;
 }
 
-/** The files that are held now, of all exports. */
 function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
   return heldFiles(dropNames(config), db, holdRules(config));
 }
@@ -206,7 +179,6 @@ export function windowStates(
   return states;
 }
 
-/** The letters of windows without a row in the ledger. */
 function unknownLetters(
   db: Database,
   name: ExportName,

@@ -1,6 +1,7 @@
 /** GET /v1/detections/changes: the change stream. */
 import { Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
+import { monotonicMs } from '../../clock.ts';
 import { STREAMS_MAX, WAIT_SECONDS_MAX } from '../../limits/contract-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { type ChangesPage, type ChangesQuery, readPageFrom } from '../../query/changes-page.ts';
@@ -14,6 +15,8 @@ import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { invalid } from '../../query/parameters.ts';
 import type { StreamCursors, StreamPosition } from '../../query/stream-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
+import { Refused } from '../../refused.ts';
+import { releaseMemory } from '../../release-memory.ts';
 import { SECOND_MS } from '../../time.ts';
 import { AS_OF, closed, EXAMPLE_TIME, type KeyedEndpoint, optional, ref, text } from '../description.ts';
 import { NEXT_LINK, nextLink, pageBody } from '../next-link.ts';
@@ -27,8 +30,13 @@ export interface ChangesSources extends DetectionSources {
   /** Called for an authentic cursor that the log never gave out. */
   readonly onEndLost: (cursor: StreamPosition) => void;
   readonly waiting: Waiting;
+  readonly commentMs: number;
 }
 
+/** Browsers' EventSource sends this alone. Where JSON comes first, the client gets JSON. */
+const EVENTS_ASKED = /^\s*text\/event-stream\s*(?:[;,]|$)/i;
+/** nginx, for one, would hold events back until its buffer is full. */
+const EVENTS = { contentType: 'text/event-stream', headers: ['X-Accel-Buffering', 'no'] };
 const CURSOR_EXAMPLE = 'vEEz9_nMB-9gd7TQcKD5Tw';
 
 export const CHANGES: KeyedEndpoint = {
@@ -37,12 +45,17 @@ export const CHANGES: KeyedEndpoint = {
   id: 'listChanges',
   summary: 'Read the change stream',
   description:
-    'Returns every new or changed detection in arrival order. Start with `since`. Store `next_cursor` together with the rows, and pass it as `cursor` from then on. While `has_more` is true, call again at once. Delivery is at least once: upsert by `id` and keep the higher `version`.',
+    'Returns every new or changed detection in arrival order. Start with `since`. Store `next_cursor` together with the rows, and pass it as `cursor` from then on. While `has_more` is true, call again at once. Delivery is at least once: upsert by `id` and keep the higher `version`. With `Accept: text/event-stream`, the pages are server-sent events, as long as the connection lasts: `id` is the cursor, `data` a ChangesPage. (It is no content type of the response here, since generated clients would have to expect a text in place of a page.)',
   query: CHANGES_PARAMETERS,
   requestHeaders: {
     Prefer: {
       description: `How long to wait for the next change where the page would be empty (RFC 7240), in seconds, at most ${WAIT_SECONDS_MAX}.`,
       example: 'wait=30',
+    },
+    'Last-Event-ID': {
+      description:
+        'With `Accept: text/event-stream`: the `id` of the last event, from which the stream goes on. It takes the place of `since`. Together with another `cursor` it is 400.',
+      example: CURSOR_EXAMPLE,
     },
   },
   responses: {
@@ -88,19 +101,31 @@ export function changesRoute(sources: ChangesSources): KeyedRoute {
   return { ...CHANGES, answer: (call, credential) => answerChanges(sources, call, credential) };
 }
 
+/** A request that reads the stream, with its parameters. */
+interface Reading {
+  readonly sources: ChangesSources;
+  readonly call: KeyedCall;
+  readonly asked: ChangesParameters;
+  readonly keyId: string;
+}
+
 async function answerChanges(
   sources: ChangesSources,
   call: KeyedCall,
   credential: Credential,
 ): Promise<Answer> {
-  const asked = parseChangesParameters(call.query, call.nowMs, sources.cursors.decode);
+  const { accept = '', prefer, 'last-event-id': lastEventId } = call.request.headers;
+  const asEvents = EVENTS_ASKED.test(accept);
+  const resumed = asEvents ? lastEventId?.toString() : undefined;
+  const asked = parseChangesParameters(call.query, call.nowMs, sources.cursors.decode, resumed);
   const query = queryOf(sources, asked, credential);
   await call.turn();
   call.requireAllowance();
   const page = readPageFrom(sources.detections(), query, asked.epoch, sources.onEndLost);
-  const seconds = isCaughtUp(page) ? preferredWaitSeconds(call.request.headers.prefer) : null;
-  if (seconds === null) return answerOf(sources, call, page, call.nowMs);
-  return answerAfterWait(sources, call, asked, { page, seconds, keyId: credential.key_id });
+  const reading = { sources, call, asked, keyId: credential.key_id };
+  if (asEvents) return { ...countsOf(page), ...EVENTS, body: { events: changeEvents(reading, page) } };
+  const seconds = isCaughtUp(page) ? preferredWaitSeconds(prefer) : null;
+  return seconds === null ? answerOf(reading, page, call.nowMs) : answerAfterWait(reading, page, seconds);
 }
 
 /** @throws Refused `invalid_request`, for streams too */
@@ -125,16 +150,22 @@ function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
 }
 
 /**
- * Waits until the page has rows, or the time is over (RFC 7240, 4.3). A change that filters drop moves the cursor and
- * does not end the wait. The credential is verified again before anything is read: it may have been revoked, or others
- * may have used up the daily allowance.
+ * Reads the page after another, as a request of its own would. The credential is verified again before anything is read:
+ * it may have been revoked, or others may have used up the daily allowance.
  */
-async function answerAfterWait(
-  sources: ChangesSources,
-  call: KeyedCall,
-  asked: ChangesParameters,
-  { page: first, seconds, keyId }: { page: ChangesPage; seconds: number; keyId: string },
-): Promise<Answer> {
+async function readNext({ sources, call, asked }: Reading, last: ChangesPage): Promise<ChangesPage> {
+  await call.turn();
+  const start = { kind: 'after', position: last.position } as const;
+  const query = queryOf(sources, { ...asked, start }, call.verifyAgain());
+  return readPageFrom(sources.detections(), query, last.epoch, sources.onEndLost);
+}
+
+/**
+ * Waits until the page has rows, or the time is over (RFC 7240, 4.3). A change that filters drop moves the cursor and
+ * does not end the wait.
+ */
+async function answerAfterWait(reading: Reading, first: ChangesPage, seconds: number): Promise<Answer> {
+  const { sources, call, keyId } = reading;
   const { socket } = call.request;
   const begun = performance.now();
   const idleMs = socket.timeout;
@@ -143,18 +174,12 @@ async function answerAfterWait(
   let page = first;
   try {
     using wait = sources.waiting.begin(keyId, seconds * SECOND_MS, socket);
-    while (await wait.forChange()) {
-      await call.turn();
-      const start = { kind: 'after', position: page.position } as const;
-      const query = queryOf(sources, { ...asked, start }, call.verifyAgain());
-      page = readPageFrom(sources.detections(), query, page.epoch, sources.onEndLost);
-      if (!isCaughtUp(page)) break;
-    }
+    while (isCaughtUp(page) && (await wait.forChange())) page = await readNext(reading, page);
   } finally {
     // After an error, this connection is still used, also for the next requests.
     socket.setTimeout(idleMs ?? 0);
   }
-  const answer = answerOf(sources, call, page, call.now());
+  const answer = answerOf(reading, page, call.now());
   return {
     ...answer,
     headers: [...(answer.headers ?? []), 'Preference-Applied', `wait=${seconds}`],
@@ -162,19 +187,55 @@ async function answerAfterWait(
   };
 }
 
-function answerOf(
-  { cursors, baseUrl }: ChangesSources,
-  { query }: KeyedCall,
-  page: ChangesPage,
-  nowMs: number,
-): Answer {
-  const { data, rows, position, has_more } = page;
-  const next_cursor = cursors.encode(page);
-  const body = pageBody(rows === 0 ? [] : [data], {
-    next_cursor,
-    has_more,
-    as_of: formatAsOf(page.as_of_ms, nowMs),
-  });
-  const headers = has_more ? nextLink(baseUrl(), CHANGES.path, query, next_cursor) : [];
-  return { status: 200, rows, position, body, headers };
+/**
+ * Server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html), each with a page: the first one,
+ * then those that a client would get with `Prefer: wait`. Each counts as one request. A refusal ends them, and the
+ * client's next request is told the reason.
+ */
+async function* changeEvents(reading: Reading, first: ChangesPage): AsyncGenerator<Buffer | string> {
+  const { sources, call, keyId } = reading;
+  using wait = sources.waiting.begin(keyId, null, call.request.socket);
+  let page = first;
+  yield eventOf(reading, page, call.nowMs);
+  let [sent, sentMs] = [page.position, monotonicMs()];
+  // What changed while the event was sent wakes nobody: there is no wait before the next page.
+  let restMs = 0;
+  try {
+    while (await wait.forChange(restMs)) {
+      page = await readNext(reading, page);
+      restMs = sentMs + sources.commentMs - monotonicMs();
+      if (isCaughtUp(page) && restMs > 0) continue;
+      if (isCaughtUp(page) && page.position === sent) yield ':\n\n';
+      else {
+        call.countPage(countsOf(page));
+        yield eventOf(reading, page, call.now());
+      }
+      [sent, sentMs, restMs] = [page.position, monotonicMs(), 0];
+    }
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+  }
+}
+
+function eventOf({ sources }: Reading, page: ChangesPage, nowMs: number): Buffer {
+  const cursor = sources.cursors.encode(page);
+  const body = bodyOf(page, cursor, nowMs);
+  const pieces = typeof body === 'string' ? [Buffer.from(body)] : body;
+  const event = Buffer.concat([Buffer.from(`id: ${cursor}\ndata: `), ...pieces, Buffer.from('\n\n')]);
+  for (const piece of pieces) releaseMemory(piece);
+  return event;
+}
+
+function answerOf({ sources, call }: Reading, page: ChangesPage, nowMs: number): Answer {
+  const cursor = sources.cursors.encode(page);
+  const headers = page.has_more ? nextLink(sources.baseUrl(), CHANGES.path, call.query, cursor) : [];
+  return { ...countsOf(page), body: bodyOf(page, cursor, nowMs), headers };
+}
+
+function countsOf({ rows, position }: ChangesPage) {
+  return { status: 200, rows, position };
+}
+
+function bodyOf({ data, rows, has_more, as_of_ms }: ChangesPage, next_cursor: string, nowMs: number) {
+  return pageBody(rows === 0 ? [] : [data], { next_cursor, has_more, as_of: formatAsOf(as_of_ms, nowMs) });
 }

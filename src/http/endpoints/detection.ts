@@ -101,11 +101,7 @@ export const DETECTION: KeyedEndpoint = {
     200: {
       description: 'The detection.',
       schema: 'Detection',
-      examples: {
-        text: TEXT_EXAMPLE,
-        image: IMAGE_EXAMPLE,
-        fields: { id: TEXT_EXAMPLE.id, version: 2, strength: { band: TEXT_EXAMPLE.strength.band } },
-      },
+      examples: { text: TEXT_EXAMPLE, image: IMAGE_EXAMPLE },
     },
   },
   problems: ['not_found'],

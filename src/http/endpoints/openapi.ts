@@ -23,7 +23,6 @@ export const OPENAPI: OpenEndpoint = {
   schemas: { OpenApi: Type.Object({ openapi: Type.String() }) },
 };
 
-/** @param document its text, for the address of the service */
 export function openApiRoute(document: (baseUrl: string) => string, baseUrl: () => string): OpenRoute {
   // The address is known once the server listens.
   let made = '';

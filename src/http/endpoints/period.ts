@@ -113,10 +113,7 @@ async function answerPeriod(
   return { status: 200, rows, body, headers };
 }
 
-/**
- * A walk keeps the period of its first page: resolved again, a `to` in the future would move with the clock, and a walk
- * could be refused half-way. It also keeps the time zone of the only subscription when the key gains another one.
- */
+/** A walk keeps the period and the time zone of its first page, though the clock and the key's rights move on. */
 function startOf(
   { cursors, detections }: PeriodSources,
   asked: PeriodParameters,

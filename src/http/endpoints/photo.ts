@@ -8,21 +8,18 @@
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { isPhotoSignature, parsePhotoId } from '../../detection/photo-address.ts';
 import { single } from '../../query/parameters.ts';
 import { text as anyText } from '../../query/value-kinds.ts';
 import { isErrorCode, Refused } from '../../refused.ts';
-import { SECOND_MS } from '../../time.ts';
 import { header, NUMBERED_ID, type OpenEndpoint, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
-import { type FileState, parseRange, readState } from '../file-body.ts';
+import { parseRange } from '../file-body.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
 
 export interface PhotoSources {
-  /** Absolute; need not exist. */
   readonly folder: string;
   readonly key: Uint8Array;
 }
@@ -44,13 +41,10 @@ const OPEN_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBL
 /** The name does not exist, or is a link, a socket or a device, or the folder does not exist. */
 const NOT_A_FILE = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EMLINK', 'ENXIO', 'EOPNOTSUPP', 'ENODEV'];
 
-/** The one form in which dates are sent (RFC 9110, 5.6.7). */
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 const CACHE_CONTROL = 'public, max-age=31536000, immutable';
 
-const VALIDATORS = { ...ETAG, 'Last-Modified': header(text(' GMT$'), 'When the file was last changed.') };
 const PHOTO_HEADERS = {
-  ...VALIDATORS,
+  ...ETAG,
   'Accept-Ranges': header(Type.Literal('bytes'), 'Range requests are supported.'),
   'X-Content-Type-Options': header(Type.Literal('nosniff'), 'Clients must not guess another content type.'),
 };
@@ -75,10 +69,6 @@ export const PHOTO: OpenEndpoint = {
   },
   requestHeaders: {
     ...IF_NONE_MATCH,
-    'If-Modified-Since': {
-      description: 'A Last-Modified; ignored beside If-None-Match.',
-      example: 'Sat, 21 Nov 2026 10:10:00 GMT',
-    },
     Range: { description: 'A single byte range.', example: 'bytes=0-1023' },
     'If-Range': {
       description: 'ETag of the photo that the client already has part of.',
@@ -104,7 +94,7 @@ export const PHOTO: OpenEndpoint = {
         ),
       },
     },
-    304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: VALIDATORS },
+    304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: ETAG },
   },
   problems: ['not_found'],
 };
@@ -121,53 +111,29 @@ async function answerPhoto({ folder, key }: PhotoSources, call: Call): Promise<A
   if (!isPhotoSignature(key, id, signature)) throw notFound();
   const photo = await openPhoto(folder, id);
   if (photo === null) throw notFound();
-  const etag = etagOf(photo.state);
-  const { 'if-range': ifRange, range } = call.request.headers;
-  if (isKnown(call.request.headers, etag, photo.state)) {
+  const { etag } = photo;
+  const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = call.request.headers;
+  if (namesEntityTag(ifNoneMatch, etag)) {
     await photo.handle.close();
-    return { status: 304, body: '', cacheControl: CACHE_CONTROL, headers: validators(photo.state) };
+    return { status: 304, body: '', cacheControl: CACHE_CONTROL, headers: ['ETag', etag] };
   }
   // A part of a replaced photo must not be joined with a part of the previous one.
   const isSame = ifRange === undefined || ifRange === etag;
   return photoAnswer(photo, isSame ? range : undefined);
 }
 
-function photoAnswer({ handle, state, contentType }: Photo, range: string | undefined): Answer {
-  const { size } = state;
+function photoAnswer({ handle, size, etag, contentType }: Photo, range: string | undefined): Answer {
   const part = parseRange(range, size);
   const { start, bytes } = part ?? { start: 0, bytes: size };
-  const headers = ['X-Content-Type-Options', 'nosniff', 'Accept-Ranges', 'bytes', ...validators(state)];
+  const headers = ['X-Content-Type-Options', 'nosniff', 'Accept-Ranges', 'bytes', 'ETag', etag];
   if (part !== null) headers.push('Content-Range', `bytes ${start}-${start + bytes - 1}/${size}`);
   return {
     status: part === null ? 200 : 206,
-    body: { handle, state, start, bytes },
+    body: { handle, start, bytes },
     contentType,
     cacheControl: CACHE_CONTROL,
     headers,
   };
-}
-
-/** Whether the client has the current photo. If-None-Match, where it is sent, decides alone (RFC 9110, 13.2.2). */
-function isKnown(headers: IncomingHttpHeaders, etag: string, state: FileState): boolean {
-  const { 'if-none-match': ifNoneMatch, 'if-modified-since': ifModifiedSince } = headers;
-  if (ifNoneMatch !== undefined) return namesEntityTag(ifNoneMatch, etag);
-  // Any other date format is ignored (RFC 9110, 13.1.3).
-  if (ifModifiedSince === undefined || !HTTP_DATE.test(ifModifiedSince)) return false;
-  return modifiedSeconds(state) <= Date.parse(ifModifiedSince) / SECOND_MS;
-}
-
-function validators(state: FileState): string[] {
-  const modified = new Date(modifiedSeconds(state) * SECOND_MS).toUTCString();
-  return ['ETag', etagOf(state), 'Last-Modified', modified];
-}
-
-function modifiedSeconds({ modifiedNs }: FileState): number {
-  return Number(modifiedNs / 1_000_000_000n);
-}
-
-/** Strong: other content has another size or modification time. */
-function etagOf({ size, modifiedNs }: FileState): string {
-  return `"${size.toString(16)}-${modifiedNs.toString(16)}"`;
 }
 
 function notFound(): Refused {
@@ -175,9 +141,10 @@ function notFound(): Refused {
 }
 
 interface Photo {
-  /** Open; the caller closes it. */
   readonly handle: FileHandle;
-  readonly state: FileState;
+  readonly size: number;
+  /** Strong: other content has another size or modification time. */
+  readonly etag: string;
   readonly contentType: string;
 }
 
@@ -190,7 +157,7 @@ async function openPhoto(folder: string, id: number): Promise<Photo | null> {
   return null;
 }
 
-async function openFile(path: string): Promise<Pick<Photo, 'handle' | 'state'> | null> {
+async function openFile(path: string): Promise<Omit<Photo, 'contentType'> | null> {
   const handle = await open(path, OPEN_FLAGS).catch((error: unknown) => {
     if (isErrorCode(error, ...NOT_A_FILE)) return null;
     throw error;
@@ -198,9 +165,10 @@ async function openFile(path: string): Promise<Pick<Photo, 'handle' | 'state'> |
   if (handle === null) return null;
   let isKept = false;
   try {
-    const state = await readState(handle);
-    isKept = state.isFile && state.size > 0;
-    return isKept ? { handle, state } : null;
+    const stat = await handle.stat({ bigint: true });
+    isKept = stat.isFile() && stat.size > 0n;
+    const etag = `"${stat.size.toString(16)}-${stat.mtimeNs.toString(16)}"`;
+    return isKept ? { handle, size: Number(stat.size), etag } : null;
   } finally {
     if (!isKept) await handle.close();
   }

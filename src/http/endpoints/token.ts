@@ -1,8 +1,4 @@
-/**
- * POST /oauth/token: an access token for a client's credentials (RFC 6749, 4.4 and 5).
- *
- * Its own errors are `{error, error_description}`; 413, 429 and faults are problem documents, as everywhere.
- */
+/** POST /oauth/token: an access token for a client's credentials (RFC 6749, 4.4 and 5). */
 import { Type } from '@sinclair/typebox';
 import type { AccessReader } from '../../auth/access-reader.ts';
 import { CLIENT_NOT_VALID, grantToken, isBasic, readTokenRequest } from '../../auth/client-credentials.ts';

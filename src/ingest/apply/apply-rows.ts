@@ -1,9 +1,6 @@
 /**
  * Applies batches of rows to the detections and the stream, within the caller's transaction, and appends the outcome of
- * each row to the log.
- *
- * Most rows are new, so a row is inserted first, and merged only if its detection exists: this saves a lookup for nearly
- * every row.
+ * each row to the log. Most rows are new: a row is inserted first, and merged only if its detection exists.
  */
 import { filterColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
 import { type Known, merge, type Outcome, type Scoring } from '../../detection/merge.ts';
@@ -50,10 +47,7 @@ const INSERT_DELIVERY = 'INSERT INTO delivery (first_position, last_position) VA
 
 const REISSUED_A_FRAME = 500;
 
-/**
- * By how much a version epoch raises versions, since after a disaster it cannot be proven that they match what clients
- * saw: far more than a detection gathers in what may be lost. So no client takes newer content for older.
- */
+/** By how much a version epoch raises versions: far more than a detection gathers in what may be lost. */
 const RAISE_VERSIONS = 1000;
 
 export type ApplyCounts = Record<Outcome['kind'], number>;
@@ -87,10 +81,8 @@ export interface ApplyOptions {
 }
 
 /**
- * Applies rows in one transaction: {@link apply} any number of batches, then {@link finish} before the commit.
- *
- * Positions only grow, across restarts and when the clock is set back: each is the last one plus 1, or the time in
- * microseconds and a year for each version epoch, whichever is greater.
+ * Applies rows in one transaction: {@link apply} any number of batches, then {@link finish} before the commit. Positions only
+ * grow: each is the last one plus 1, or the time in microseconds and a year for each version epoch, whichever is greater.
  */
 export class Applier {
   readonly counts: ApplyCounts = { ...NO_COUNTS };

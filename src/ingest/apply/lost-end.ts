@@ -1,7 +1,6 @@
 /**
- * When a cursor proves that a part of the history is lost, as after an older data folder was copied back, a version epoch
- * begins: everything that changed since the histories parted is announced again, in a higher version and at positions
- * beyond any that a client can have. So a client with cursors and versions of the lost part neither skips nor rejects it.
+ * When a cursor proves that a part of the history is lost, a version epoch begins: what changed since the histories parted
+ * is announced again, in higher versions and at positions beyond any that a client can have.
  */
 import { grouped } from '../../counted.ts';
 import { numberOfEpoch, partingOf, type StreamPosition } from '../../log/version-epoch.ts';

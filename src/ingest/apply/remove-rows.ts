@@ -2,9 +2,9 @@
  * Deletes the rows of removed subscriptions: detections, then their versions, then their rows in the log, by compaction
  * (log/compact.ts). By then no client sees them and no row for them is accepted.
  *
- * The log records the removal once, before the first row goes. There may be millions of rows, so they go in bounded
- * transactions without log entries, and waiting windows are read in between. After a crash it starts again with the rows
- * that are left. `stream` keeps its row of a removed stream, so that positions and ordinals are never reused.
+ * The log records the removal once, before the first row goes, in bounded transactions without log entries; waiting windows
+ * are read in between. After a crash it starts again with what is left. `stream` keeps its row of a removed stream, so that
+ * positions and ordinals are never reused.
  */
 import { closeRemovals, openRemovals } from '../../auth/removal.ts';
 import { now } from '../../clock.ts';

@@ -1,14 +1,12 @@
 /**
- * The transactions that change detections, windows and files: appended to the log, and durable there, before they are
- * committed to the database.
+ * The transactions that change detections, windows and files: durable in the log before they are committed to the database.
  *
  * Once its commit line is in the log, a transaction is decided; where transactions wait for the copy, once its entry is
- * there. Where the database refuses the commit all the same (a full disk), or the thread ends while it waits, nothing else
- * is written until the entry was applied from the log.
+ * there. Where the database refuses the commit all the same (a full disk), nothing else is written until the entry was
+ * applied from the log.
  *
- * A change is delivered when its commit is visible. That is later than anything the transaction itself could
- * write, so the time is taken after the commit, sent to the readers of this process at once, and written by the
- * next transaction. Until it is written it counts as later than any time that is asked for.
+ * A change is delivered when its commit is visible. That time is taken after the commit, sent to the readers of this process
+ * at once, and written by the next transaction; until then it counts as later than any time that is asked for.
  */
 import { LOGGED_TABLES } from '../../log/apply-log.ts';
 import { DetectionRows } from '../../log/detection-rows.ts';

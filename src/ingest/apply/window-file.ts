@@ -29,7 +29,6 @@ import {
   finishFile,
   type Ingest,
   nextNumber,
-  retireFailed,
 } from '../files/finished-file.ts';
 import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
@@ -71,7 +70,6 @@ export async function ingestWindowFile(files: Ingest, waiting: WaitingWindow): P
     const record = recordOf(files, waiting, number, { outcome: 'applied', sha256, mapping, ...report });
     writer.commit(applier, fileOperation(record), () => save(files, record));
     finishFile(files, record);
-    retireFailed(files, file);
     return record;
   } catch (error) {
     reading.cancel();

@@ -129,9 +129,17 @@ export function newestFiles(db: Database, limit: number): FileRecord[] {
   return select(db, 'ORDER BY number DESC LIMIT ?', limit);
 }
 
-/** Files that failed or were refused since, the newest first. @param since epoch milliseconds */
+/**
+ * Files that failed or were refused since, the newest first, but for those whose window has been done after that.
+ * @param since epoch milliseconds
+ */
 export function filesNotApplied(db: Database, since: number, limit: number): FileRecord[] {
-  const clauses = "WHERE outcome IN ('failed', 'refused') AND finished_at > ? ORDER BY number DESC LIMIT ?";
+  const clauses = `
+    WHERE outcome IN ('failed', 'refused') AND finished_at > ? AND NOT EXISTS (
+      SELECT 1 FROM export_window AS own
+      WHERE own.export = ingest_file.export AND own.window_start = ingest_file.window_start
+        AND own.status = 'done' AND own.since > finished_at)
+    ORDER BY number DESC LIMIT ?`;
   return select(db, clauses, since, limit);
 }
 
@@ -213,15 +221,10 @@ export function findSameContent(
   return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
 }
 
-/**
- * Files of a window that lie in failed/, the newest first: it can be read from them again. One in the archive was
- * replaced by another.
- */
+/** Files of a window that lie in failed/, the newest first: it can be read from them again. */
 export function filesLeft(db: Database, exportName: ExportName, windowStart: number): FileRecord[] {
   const clauses = `
-    WHERE export = ? AND window_start = ? AND outcome = 'failed' AND destination IS NOT NULL
-      AND destination NOT LIKE 'archive/%'
-    ORDER BY number DESC`;
+    WHERE export = ? AND window_start = ? AND outcome = 'failed' AND destination IS NOT NULL ORDER BY number DESC`;
   return select(db, clauses, exportName, windowStart);
 }
 
@@ -234,7 +237,7 @@ export function archivedFiles(db: Database, from: number, to: number): FileRecor
 /** Archived files with greater numbers than `after`, first to last, that were finished before a time. */
 export function expiredFiles(db: Database, beforeMs: number, after: number, limit: number): FileRecord[] {
   const clauses = `
-    WHERE outcome IN ('applied', 'repeated', 'failed') AND destination LIKE 'archive/%' AND finished_at < ?
+    WHERE outcome IN ('applied', 'repeated') AND destination LIKE 'archive/%' AND finished_at < ?
       AND number > ?
     ORDER BY number LIMIT ?`;
   return select(db, clauses, beforeMs, after, limit);

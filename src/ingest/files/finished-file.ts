@@ -1,18 +1,14 @@
 /**
- * After the commit: writes the notes beside a file and moves it to its folder.
- *
- * Every step can be repeated. A crash between any two leaves the file in `.taken` with its record; the next start
- * goes through the same steps.
+ * After the commit: writes the notes beside a file and moves it to its folder. Every step can be repeated: a crash leaves the
+ * file in `.taken` with its record.
  */
 import { dirname, join } from 'node:path';
-import type { ExportName } from '../../detection/content-type.ts';
 import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
 import { isFileError, plainError } from '../../drop/file-errors.ts';
-import { isThereIn, makeOwnFolder, removeIn, renameIn, syncIn, writeIn } from '../../drop/own-folder.ts';
+import { isThereIn, makeOwnFolder, renameIn, syncIn, writeIn } from '../../drop/own-folder.ts';
 import type { IsRecorded } from '../../drop/waiting-names.ts';
 import { numberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
-import { isDiskFull } from '../../store/database-errors.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import { formatMs, type Now, utcDay } from '../../time.ts';
 import { findWindow } from '../../windows/ledger.ts';
@@ -20,15 +16,8 @@ import type { StreamWriter } from '../apply/stream-writer.ts';
 import type { ExportReader } from '../reading/export-reader.ts';
 import type { Reporting } from '../reporting.ts';
 import type { AccessConnection } from '../threads/access-connection.ts';
-import type { StuckFiles } from '../threads/stuck-files.ts';
-import {
-  type FileOutcome,
-  type FileRecord,
-  filesLeft,
-  findFile,
-  lastFileNumber,
-  saveFile,
-} from './file-record.ts';
+import type { StuckFiles } from '../threads/retries.ts';
+import { type FileOutcome, type FileRecord, findFile, lastFileNumber } from './file-record.ts';
 
 /** Where files are recorded and moved. */
 export interface FileStore extends Reporting {
@@ -140,35 +129,6 @@ export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: Fi
   syncIn(root, dirname(taken));
 }
 
-/**
- * Archives the failed files of a window that was read from another file, under names that are no export's: a replay
- * ignores them. Each goes through `.taken`, so after a crash it lies in `failed/` or in the archive, as its record says.
- */
-export function retireFailed(files: FileStore, window: { export: ExportName; window_start: number }): void {
-  const { drop, writer, log } = files;
-  const { root } = drop;
-  for (const record of filesLeft(writer.db, window.export, window.window_start)) {
-    const { number, name, outcome, destination } = record;
-    try {
-      if (outcome !== 'failed' || destination === null || !isThereIn(root, destination)) continue;
-      const taken = drop.takenPath(number, name);
-      renameIn(root, destination, taken);
-      // If a power cut undid the rename, the file would stay in failed/, where its record does not look for it.
-      syncIn(root, dirname(taken));
-      removeIn(root, `${destination}.reason.json`);
-      const archived = chooseDestination(files, 'applied', `${name}.failed`, number);
-      const retired = { ...record, destination: archived };
-      writer.write({ kind: 'failed file archived', file: number, name }, () => saveFile(writer.db, retired));
-      finishFile(files, retired);
-    } catch (error) {
-      if (!isFileError(error) && !isDiskFull(error)) throw error;
-      // The window was read: nothing depends on where this file is.
-      const fields = { file: destination, err: plainError(error) };
-      log('warn', 'cannot move a failed file to the archive after its window was read', fields);
-    }
-  }
-}
-
 /** For a person: why the file was not applied, and what to do. */
 function writeReason(
   { drop, writer }: Pick<FileStore, 'drop' | 'writer'>,
@@ -197,8 +157,6 @@ function nextStep(db: Database, record: FileRecord, start: string | undefined): 
   const { export: exportName, window_start } = record;
   if (record.outcome !== 'failed')
     return 'The file was not read. Fix the problem given as the reason, then drop the file again.';
-  if (record.destination?.startsWith('archive') === true)
-    return 'Nothing needs to be done: the window was read from another file.';
   if (record.rows_applied > 0) return 'The rows that were applied stay. Fix the file and drop it again.';
   const again = 'No rows of this file were applied. Fix the file and drop it again';
   // A window that was done before stays done: a file dropped for it is read without a reset.

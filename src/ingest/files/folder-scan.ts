@@ -3,10 +3,11 @@ import { accessSync, constants } from 'node:fs';
 import type { Scan } from '../../drop/drop-folder.ts';
 import { isFileError, plainError } from '../../drop/file-errors.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from '../../drop/own-folder.ts';
+import type { HeldFile } from '../../drop/waiting-names.ts';
 import { isErrorCode } from '../../refused.ts';
 import { type HoldRules, heldBy } from '../../windows/holding.ts';
 import { type FileStore, recordedIn } from './finished-file.ts';
-import { heldDetail, heldReason } from './held-files.ts';
+import { heldDetail, heldFiles, heldReason } from './held-files.ts';
 
 /** Ignored names that are logged, each once. */
 const IGNORED_MAX = 10_000;
@@ -33,7 +34,7 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
     isUsable = false;
   }
 
-  function reportHeld(held: Scan['held']): void {
+  function reportHeld(held: readonly HeldFile[] = heldFiles(drop, writer.db, rules)): void {
     setCondition('held windows', heldDetail(held));
     for (const one of held)
       if (!known.has(one.path)) log('info', 'file held', { file: one.file.name, ...heldReason(one) });
@@ -54,6 +55,8 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
 
   return {
     isUsable: () => isUsable,
+    /** Reports the files that are held now, without a scan. */
+    reportHeld: () => reportHeld(),
     /** @param check throws to end the scan; @returns null when the folder cannot be used now */
     async scan(check: () => void): Promise<Scan | null> {
       let scan: Scan | null = null;

@@ -42,6 +42,8 @@ export class ExportReader {
   #thread: ThreadCalls<ReaderCalls> | null = null;
   /** How to end each reading whose result is still to come. */
   readonly #readings = new Set<(error: Error) => void>();
+  /** Why nothing is read any more; null: it is. */
+  #aborted: Error | null = null;
 
   constructor(options: ExportReaderOptions) {
     this.#options = options;
@@ -72,13 +74,14 @@ export class ExportReader {
     return timesOf(file, ms, this.#options.settings.earliest_time).earliest;
   }
 
-  /** @param label what the progress calls the file */
+  /** @param label what the progress calls the file @throws the error of {@link abort} after it */
   read(
     source: ExportSource,
     file: ExportFileName,
     label: string,
     options: Partial<ReaderOrder> = {},
   ): Reading {
+    if (this.#aborted !== null) throw this.#aborted;
     const subscribers = this.#subscribers();
     const { settings, now, onProgress } = this.#options;
     const { earliest_time, require_trailer, bad_rows, drop, mappings } = settings;
@@ -143,7 +146,9 @@ export class ExportReader {
     };
   }
 
+  /** Ends all readings with an error, also those that would begin later. */
   abort(error: Error): void {
+    this.#aborted = error;
     for (const abort of this.#readings) abort(error);
   }
 

@@ -1,8 +1,6 @@
 /**
- * Reads one export file to its end: checks and renders each row, and passes the rows on in batches.
- *
- * Invalid rows, a truncated file and a damaged file are results, not exceptions. Only errors of the machine, such as an
- * unreadable disk, are thrown.
+ * Reads one export file to its end: checks and renders each row, and passes the rows on in batches. Invalid rows, a truncated
+ * file and a damaged file are results; only errors of the machine are thrown.
  */
 import { counted, grouped } from '../../counted.ts';
 import {

@@ -1,8 +1,6 @@
 /**
- * A batch of rows, as the reader thread sends it to the ingest thread.
- *
- * It is columns and one block of bytes, because structured cloning of objects repeats every member name, and cloning
- * strings costs both threads more than all their other work. The block is appended to the log, and the second part of
+ * A batch of rows, as the reader thread sends it to the ingest thread: columns and one block of bytes, since cloning objects
+ * and strings costs both threads more than all their other work. The block is appended to the log, and the second part of
  * each of its lines is stored in the database.
  */
 import { BASE_URL_MARK, readMatch } from '../../detection/match.ts';

@@ -8,13 +8,7 @@ import { dismissWindow, expectFrom, findWindow, setWindow } from '../../windows/
 import type { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
 import { clearDestination, filesLeft } from '../files/file-record.ts';
-import {
-  type FileStore,
-  type Ingest,
-  recordedIn,
-  recordsInTaken,
-  retireFailed,
-} from '../files/finished-file.ts';
+import { type FileStore, type Ingest, recordedIn, recordsInTaken } from '../files/finished-file.ts';
 import type { IngestRequest, RequestOutcome } from './requests.ts';
 
 type RequestOf<Kind extends IngestRequest['kind']> = Extract<IngestRequest, { kind: Kind }>;
@@ -96,10 +90,12 @@ export function dismiss(files: FileStore, request: RequestOf<'dismiss'>): Reques
   const status = findWindow(writer.db, exportName, window_start)?.status ?? 'unknown';
   if (status !== 'failed')
     return { ok: false, reason: `window ${formatMs(window_start)} of ${exportName} is now ${status}` };
-  writer.write({ kind: 'dismiss', export: exportName, window: formatMs(window_start) }, () =>
-    dismissWindow(writer.db, exportName, window_start, now()),
-  );
-  retireFailed(files, request);
+  writer.write({ kind: 'dismiss', export: exportName, window: formatMs(window_start) }, () => {
+    dismissWindow(writer.db, exportName, window_start, now());
+    // What is left in failed/ concerns nobody any more.
+    for (const { number } of filesLeft(writer.db, exportName, window_start))
+      clearDestination(writer.db, number);
+  });
   return { ok: true };
 }
 

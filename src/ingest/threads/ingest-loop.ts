@@ -35,9 +35,8 @@ import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
 import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
-import { type FullDisk, untilRoom, waitForRoom } from './full-disk.ts';
 import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
-import { StuckFiles } from './stuck-files.ts';
+import { type FullDisk, StuckFiles, untilRoom, waitForRoom } from './retries.ts';
 import { committedFiles, finishTaken, resumeBackfills, takeOrphaned } from './unfinished-files.ts';
 
 /** Between two notes on the progress of a request. */
@@ -104,7 +103,7 @@ export class Ingester {
     });
     const ingest: Ingest = {
       ...{ drop, writer, now: filesNow, log, setCondition, folder, program, access, exports },
-      stuck: new StuckFiles(setCondition, log),
+      stuck: new StuckFiles({ log, setCondition }),
       between: this.#between,
       untilRoom: (work) => untilRoom({ ...options, beforeRetry: () => finishTaken(ingest) }, work),
       onProcessed: (record) => this.#report(record),
@@ -231,6 +230,8 @@ export class Ingester {
         const outcome = await handleRequest(this.#ingest, request, tell);
         const window_start = 'window_start' in request ? formatMs(request.window_start) : undefined;
         log('info', 'request served', { request: { ...request, window_start }, outcome });
+        // The next scan would do this, too; during a pause there is none.
+        if (window_start !== undefined) this.#scanner.reportHeld();
         resolve(outcome);
       });
       if (request.kind === 'remove') this.#removals.noteTried();
@@ -255,7 +256,7 @@ export class Ingester {
     for (const waiting of scan.ready) {
       if (which === 'windows' && !(waiting.kind === 'export' && waiting.file.kind === 'window')) continue;
       if (stuck.isPostponed('dropped', waiting.path)) continue;
-      await this.#process(waiting);
+      await stuck.attempt('dropped', waiting.path, waiting.name, () => this.#process(waiting));
       processed += 1;
       await this.#turn();
       // A pause begins with the next file, and a request does not wait for the whole folder.
@@ -265,12 +266,10 @@ export class Ingester {
   }
 
   async #process(waiting: Waiting): Promise<void> {
-    const { drop, stuck, log, setCondition, untilRoom } = this.#ingest;
-    const { name, path } = waiting;
+    const { drop, setCondition, untilRoom } = this.#ingest;
     try {
       const record = await this.#read(waiting);
       if (record !== null) this.#report(record, waiting);
-      stuck.remove('dropped', path);
       setCondition('disk full', null);
     } catch (error) {
       // After a full disk the next scan finds the file again, here or in .taken.
@@ -279,13 +278,7 @@ export class Ingester {
         return untilRoom(() => finishTaken(this.#ingest));
       }
       // Its writer removed or replaced it: the next scan finds what is there now.
-      if (isErrorCode(error, 'ENOENT', 'ESTALE', 'ELOOP', 'ENXIO') && !drop.isUnchanged(waiting)) return;
-      const err = stuck.add(error, 'dropped', path, name);
-      if (err !== null)
-        log('error', 'cannot process a dropped file: check its permissions; trying again', {
-          file: name,
-          err,
-        });
+      if (!isErrorCode(error, 'ENOENT', 'ESTALE', 'ELOOP', 'ENXIO') || drop.isUnchanged(waiting)) throw error;
     }
   }
 

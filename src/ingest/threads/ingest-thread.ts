@@ -5,8 +5,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { monotonicMs } from '../../clock.ts';
 import { DropFolder } from '../../drop/drop-folder.ts';
 import { type Recovered, recoverDetections } from '../../log/recover.ts';
-import { FINDING_KINDS } from '../../log/scrub-findings.ts';
-import { readScrubRecord } from '../../log/scrub-record.ts';
+import { findingsOf, readScrubRecord } from '../../log/scrub-findings.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import { closeDetections } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
@@ -17,7 +16,6 @@ import { sendEvent, serveCalls } from '../../thread-call.ts';
 import { WakeableTimer } from '../../wakeable-timer.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
 import { CopyDecisions } from './decisions.ts';
-import { waitForRoom } from './full-disk.ts';
 import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
 import type {
   CopySettings,
@@ -26,6 +24,7 @@ import type {
   IngestSettings,
   IngestStart,
 } from './ingest-messages.ts';
+import { waitForRoom } from './retries.ts';
 
 /** What a standby does in this thread, before it ingests (copy/standby-thread.ts). */
 export interface Standby {
@@ -128,8 +127,8 @@ export function runIngester(port: MessagePort, standby: Standby): void {
 
 /** Whether the last `wirewatch verify` found damage of the log. */
 function isLogDamaged({ data }: IngestSettings): boolean {
-  const found = readScrubRecord(dataFolder(data))?.findings ?? [];
-  return found.some(({ kind }) => FINDING_KINDS[kind].of === 'log');
+  const record = readScrubRecord(dataFolder(data));
+  return record !== null && findingsOf(record, 'log').length > 0;
 }
 
 /** @returns whether nothing of the log is damaged any more */

@@ -4,8 +4,8 @@
  * A file has a name that ends in `.part`, which Wirewatch ignores, until it is complete. So it can be written into a drop
  * folder in use.
  */
-import { createWriteStream } from 'node:fs';
-import { lstat, mkdir, rename, rm } from 'node:fs/promises';
+import { createWriteStream, existsSync } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { PassThrough, type Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -55,7 +55,10 @@ export async function writeExportFile(
   content: Iterable<object>,
   { onRows = () => {}, signal }: WriteOptions = {},
 ): Promise<WrittenFile> {
-  const file = sampleFilePath(folder, sample);
+  const { exportName, part, form } = sample;
+  const middle = typeof part === 'string' ? `backfill-${part}` : formatWindowStart(part);
+  const file = path.join(folder, `${exportName}.${middle}.${form}`);
+  const unfinished = `${file}.${process.pid}.part`;
   let rows = 0;
   const count = (written: number) => {
     rows = written;
@@ -63,44 +66,18 @@ export async function writeExportFile(
   };
   try {
     await mkdir(folder, { recursive: true });
-    await refuseTaken(file);
-    // Two concurrent runs must not write to the same file: the first to finish gets the name.
-    const unfinished = `${file}.${process.pid}.part`;
-    try {
-      const target = createWriteStream(unfinished);
-      await pipeline(chunks(sample, content, count), packer(sample.form), target, signal ? { signal } : {});
-      await refuseTaken(file);
-      await rename(unfinished, file);
-    } catch (error) {
-      await rm(unfinished, { force: true }).catch(() => {});
-      throw error;
-    }
+    if (existsSync(file))
+      throw failed(
+        `${file} already exists, and is not overwritten. Move it away, or choose another --out, --start or --backfill.`,
+      );
+    const target = createWriteStream(unfinished);
+    await pipeline(chunks(sample, content, count), packer(form), target, signal ? { signal } : {});
+    await rename(unfinished, file);
   } catch (error) {
+    await rm(unfinished, { force: true }).catch(() => {});
     throw refusal(error, file);
   }
-  const { exportName, part } = sample;
   return { file, export: exportName, window_start: typeof part === 'number' ? formatMs(part) : null, rows };
-}
-
-/** The path of the complete file. */
-export function sampleFilePath(folder: string, { exportName, part, form }: SampleFile): string {
-  const middle = typeof part === 'string' ? `backfill-${part}` : formatWindowStart(part);
-  return path.join(folder, `${exportName}.${middle}.${form}`);
-}
-
-/** @throws Refused `failed` if the file exists */
-export async function refuseTaken(file: string): Promise<void> {
-  const taken = await lstat(file).then(
-    () => true,
-    (error: unknown) => {
-      if (isSystemError(error) && error.code === 'ENOENT') return false;
-      throw refusal(error, file);
-    },
-  );
-  if (!taken) return;
-  throw failed(
-    `${file} already exists, and is not overwritten. Move it away, or choose another --out, --start or --backfill.`,
-  );
 }
 
 /**
@@ -154,17 +131,12 @@ function packer(form: Form): Transform {
 
 /** An error of the system as a refusal; any other error unchanged. */
 function refusal(error: unknown, file: string): unknown {
-  if (error instanceof Error && error.name === 'AbortError') {
+  if (error instanceof Error && error.name === 'AbortError')
     return failed(`stopped while writing ${file}; the incomplete file was removed`);
-  }
-  if (!isSystemError(error)) return error;
+  if (!(error instanceof Error && 'syscall' in error)) return error;
   return new Refused(
     'failed',
     `cannot write ${file}: ${error.message}. Check that the folder is writable and the disk has free space, then run the command again.`,
     { cause: error },
   );
-}
-
-function isSystemError(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'code' in error && 'syscall' in error;
 }

@@ -72,14 +72,8 @@ export const SAMPLE_SUBSCRIPTIONS = [
 ] as const;
 const SAMPLE_HOST = 'sample-agency.example';
 const HOST_PREFIXES = ['www.', 'www.', '', 'm.', 'amp.regional.'];
-const QUERIES = [
-  '?utm_source=feed&utm_medium=rss',
-  '?id=%C3%A4%C3%B6&page=2',
-  '?ref=start#comments',
-  '?redirect=https%3A%2F%2Fnews.sample-agency.example%2F',
-  // Forbidden by RFC 3986, but common: a reader must encode it.
-  '?tags=kite|bridge',
-];
+// The last is forbidden by RFC 3986, but common: a reader must encode it.
+const QUERIES = ['?utm_source=feed&utm_medium=rss', '?id=%C3%A4%C3%B6&page=2#comments', '?tags=kite|bridge'];
 
 /**
  * The rows of one window's file, or of a backfill: `rows` rows in total, spread evenly over `windows` windows. They are
@@ -115,15 +109,11 @@ function rowOf(
   const origin = originOf(draw, window, slot);
   const isNew = origin === window;
   const facts = draw('detection', origin, slot);
-  // An odd slot may have a second item in its neighbour's article. It must be another item: otherwise two slots of one
-  // window would be the same detection.
-  const isSecond = slot % 2 === 1 && facts.chance(0.15);
-  const articleSlot = isSecond ? slot - 1 : slot;
   const block = Math.floor(slot / BLOCK_SLOTS);
-  const item = skewed(draw('item of slot', origin, articleSlot), BLOCK_ITEMS) + (isSecond ? 1 : 0);
   const language = draw('language', block, 0).pick(LANGUAGES);
-  const source = sourceOf(draw, contentType, origin, block * BLOCK_ITEMS + (item % BLOCK_ITEMS), language);
-  const article = articleOf(draw, contentType, origin, articleSlot, language);
+  const item = block * BLOCK_ITEMS + skewed(draw('item of slot', origin, slot), BLOCK_ITEMS);
+  const source = sourceOf(draw, contentType, origin, item, language);
+  const article = articleOf(draw, contentType, origin, slot, language);
   // Most detections of an item are for one subscription.
   const away = facts.chance(0.15) ? facts.below(subscriptionIds.length) : 0;
   const fate = facts.pick(FATES);
@@ -248,11 +238,6 @@ function articleOf(draw: Draws, contentType: ContentType, window: number, slot: 
 }
 
 function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: number) {
-  if (publisher === null && prng.chance(0.02)) {
-    // An IP address has no registrable domain.
-    const host = `192.0.2.${1 + prng.below(254)}:8080`;
-    return { url: `http://${host}/${slug(prng)}.html`, domain: null, host };
-  }
   const registrable = publisher?.domain ?? prng.pick(SITES);
   const host = prng.pick(HOST_PREFIXES) + (publisher?.asciiDomain ?? registrable);
   const said = prng.below(100);
@@ -264,11 +249,9 @@ function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: 
 function pathOf(prng: Prng, print: boolean, id: number): string {
   if (print) return `/epaper/${id}/page-${1 + prng.below(48)}`;
   const query = prng.chance(0.25) ? prng.pick(QUERIES) : '';
-  const kind = prng.below(10);
-  if (kind < 3) return `/${slug(prng)}/${slug(prng)}-${id}.html${query}`;
-  if (kind < 5) return `/index.php?article=${id}`;
   // Many feeds do not encode letters outside ASCII.
-  return kind < 6 ? `/straße-ça-va/日本/${id}${query}` : `/news/${slug(prng)},${id}/${query}`;
+  const folder = prng.chance(0.1) ? 'straße-ça-va/日本' : slug(prng);
+  return `/${folder}/${slug(prng)}-${id}.html${query}`;
 }
 
 function drawScore(prng: Prng, contentType: ContentType): number {

@@ -54,32 +54,29 @@ const ALLOWANCE = 'daily_allowance';
 
 export function failedExits(evidence: Evidence): Result {
   const { requests } = evidence;
-  const found = endsInError(evidence).filter(({ after }) => codeBefore(evidence, after) !== ALLOWANCE);
   const isMet = requests.some((one) => one.fault !== null && isDamaged(one, evidence));
   return tested(
-    found.map(({ code, after }) =>
-      violation(`it ended with exit code ${code} after request ${after}`, after),
-    ),
+    endsInError(evidence, (code) => code !== ALLOWANCE),
     isMet && requests.some(({ status }) => (status ?? 0) >= 500),
     'the exam ended before errors and bodies that end early reached the client',
   );
 }
 
 export function allowanceExits(evidence: Evidence): Result {
-  const found = endsInError(evidence).filter(({ after }) => codeBefore(evidence, after) === ALLOWANCE);
   return tested(
-    found.map(({ code, after }) =>
-      violation(`it ended with exit code ${code} after request ${after}`, after),
-    ),
+    endsInError(evidence, (code) => code === ALLOWANCE),
     evidence.requests.some(({ code, fault }) => code === ALLOWANCE && fault === null),
     'the allowance was not used up when the client asked',
   );
 }
 
-/** Ends before the answers 400 and 401, with which a client may end. */
-function endsInError({ moments, invalidAfter, unauthorizedAfter }: Evidence) {
-  const last = invalidAfter ?? unauthorizedAfter ?? Number.POSITIVE_INFINITY;
-  return moments.filter(({ kind, code, after }) => kind === 'ended' && code !== 0 && after <= last);
+/** Ends after certain error codes, and before the answers 400 and 401, with which a client may end. */
+function endsInError(evidence: Evidence, isAfter: (code: string | null) => boolean): Violation[] {
+  const last = evidence.invalidAfter ?? evidence.unauthorizedAfter ?? Number.POSITIVE_INFINITY;
+  return evidence.moments.flatMap(({ kind, code, after }) => {
+    if (kind !== 'ended' || code === 0 || after > last || !isAfter(codeBefore(evidence, after))) return [];
+    return violation(`it ended with exit code ${code} after request ${after}`, after);
+  });
 }
 
 /** The error code of the last request for changes. */

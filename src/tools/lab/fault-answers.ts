@@ -7,8 +7,8 @@ import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from '../../clock.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { sendAnswer, writeHead } from '../../http/reply.ts';
-import type { Answer } from '../../http/routes.ts';
+import { isEvents, sendAnswer, writeHead } from '../../http/reply.ts';
+import type { Answer, EventBody } from '../../http/routes.ts';
 import { type FaultSpec, parseDuration } from '../../operations/lab-members.ts';
 import { SECOND_MS } from '../../time.ts';
 import type { Fault } from './faults.ts';
@@ -38,9 +38,10 @@ export async function sendTampered(
   // Without a reference: a delay must not keep the lab from ending.
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   try {
-    if (fault === null || !touchesBody(fault) || exchange.response.destroyed)
+    const { body } = answer;
+    if (fault === null || !touchesBody(fault) || isEvents(body) || exchange.response.destroyed)
       await sendAnswer(exchange, answer, closing);
-    else await sendBody(exchange, answer, closing, fault);
+    else await sendBody(exchange, { ...answer, body: await bytesOf(body) }, closing, fault);
   } catch {
     // Only the client could be told; its connection is cut.
     exchange.response.destroy();
@@ -87,12 +88,12 @@ function touchesBody({ spec }: Fault): boolean {
 
 async function sendBody(
   exchange: Exchange,
-  answer: Answer,
+  answer: Omit<Answer, 'body'> & { readonly body: Buffer },
   closing: boolean,
   { spec }: Fault,
 ): Promise<void> {
   const { response } = exchange;
-  const whole = await bytesOf(answer.body);
+  const { body: whole } = answer;
   const body = whole.subarray(0, spec.truncate ?? whole.length);
   if (spec.corrupt === true) corrupt(body);
   writeHead(exchange, { ...answer, body: [body] }, closing);
@@ -110,7 +111,7 @@ async function sendBody(
 }
 
 /** @returns a copy, which may be changed */
-async function bytesOf(body: Answer['body']): Promise<Buffer> {
+async function bytesOf(body: Exclude<Answer['body'], EventBody>): Promise<Buffer> {
   if (typeof body === 'string') return Buffer.from(body);
   if (!('handle' in body)) return Buffer.concat(body);
   try {

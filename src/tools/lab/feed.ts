@@ -10,10 +10,8 @@ import type { LabParts } from '../../appliance.ts';
 import { now } from '../../clock.ts';
 import type { Config } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, streamParts, TYPE_RULES } from '../../detection/content-type.ts';
-import { columnOf, FIELDS } from '../../detection/fields.ts';
 import { streamOfId } from '../../detection/id.ts';
 import { type LabValues, parseDuration } from '../../operations/lab-members.ts';
-import { readOneDetection } from '../../query/detection-text.ts';
 import { failed, Refused } from '../../refused.ts';
 import { DAY_MS, formatMs, parseInstant, SECOND_MS, WINDOW_MS } from '../../time.ts';
 import { findWindow, listWindows } from '../../windows/ledger.ts';
@@ -54,6 +52,8 @@ export class Feed {
   readonly #seed: string;
   readonly #config: Config;
   readonly #parts: () => LabParts;
+  /** The rows that it dropped, as they were last scored, by id. */
+  readonly #rows = new Map<string, SampleRow>();
   /** Rows whose photos are not written yet. */
   #unpictured: SampleRow[] = [];
   /** Those for which detections are drawn. */
@@ -82,8 +82,7 @@ export class Feed {
       const windowStartMs = FIRST_WINDOW_MS - HISTORY_WINDOWS * WINDOW_MS;
       const drawn = { ...this.#drawing(exportName, windowStartMs), rows: HISTORY_ROWS[exportName] };
       const rows = [...exportRows({ ...drawn, windows: HISTORY_WINDOWS })];
-      await this.#write(exportName, `${MARK}-month`, moved(rows, newestMs - FIRST_WINDOW_MS));
-      if (exportName === 'imagewire') this.#unpictured.push(...rows);
+      await this.#writeRows(exportName, `${MARK}-month`, moved(rows, newestMs - FIRST_WINDOW_MS));
     }
   }
 
@@ -112,25 +111,24 @@ export class Feed {
     }
   }
 
-  /** @param score undefined: the present score */
+  /** Rescores a detection that it dropped. @param score undefined: the present score */
   async score(id: string, score?: number): Promise<Dropped> {
-    const [content_type, exportName] = exportOfId(id);
-    if (content_type === 'image' && (score ?? 0) > 99)
-      throw new Refused('invalid_request', `score: expected 0 to 99 for an image, found ${score}`);
-    const body = readOneDetection(this.#parts().detections(), {
-      id,
-      streams: [streamOfId(id)],
-      projection: null,
-      baseUrl: Buffer.from(''),
-    });
-    if (body === null) throw new Refused('not_found', `there is no detection ${id}`);
-    const row = rowOf(JSON.parse(body), exportName);
-    const scoredMs = Math.max(now(), (parseInstant(String(row.last_scored_at)) ?? 0) + SECOND_MS);
-    row.last_scored_at = formatMs(scoredMs);
-    row.exported_at = row.last_scored_at;
-    if (score !== undefined) row.strength_score = score;
+    const { content_type } = streamParts(streamOfId(id));
+    const { export: exportName, score_max } = TYPE_RULES[content_type];
+    if ((score ?? 0) > score_max)
+      throw new Refused(
+        'invalid_request',
+        `score: expected 0 to ${score_max} for this detection, found ${score}`,
+      );
+    const row = this.#rows.get(id);
+    if (row === undefined) throw new Refused('not_found', `there is no detection ${id} of this lab`);
+    this.requireSubscription(row.subscription_id);
+    const scoredMs = Math.max(now(), (parseInstant(row.last_scored_at) ?? 0) + SECOND_MS);
+    const last_scored_at = formatMs(scoredMs);
+    const strength_score = score ?? row.strength_score;
+    const own = { ...row, last_scored_at, exported_at: last_scored_at, strength_score };
     this.#backfills += 1;
-    const file = await this.#write(exportName, `${MARK}-${this.#backfills}-${scoredMs}`, [row]);
+    const file = await this.#writeRows(exportName, `${MARK}-${this.#backfills}-${scoredMs}`, [own]);
     await this.#parts().ingest.rested();
     return { file, export: exportName, window_start: null, ids: [id] };
   }
@@ -177,8 +175,7 @@ export class Feed {
       const drawn = exportRows({ ...drawing, rows: DRAWN_MIN + count * DRAWN_PER_ROW });
       const fresh = [...drawn].filter((row) => (parseInstant(row.first_detected_at) ?? 0) >= drawnMs);
       const own = moved(fresh.slice(0, count), windowMs - drawnMs);
-      const file = await this.#write(exportName, windowMs, own);
-      if (exportName === 'imagewire') this.#unpictured.push(...own);
+      const file = await this.#writeRows(exportName, windowMs, own);
       dropped.unshift({ file, export: exportName, window_start: formatMs(windowMs), ids: own.map(idOf) });
     }
     return dropped;
@@ -193,6 +190,16 @@ export class Feed {
     await this.writePhotos();
     await this.#parts().ingest.rested();
     return { files };
+  }
+
+  async #writeRows(
+    exportName: ExportName,
+    part: number | string,
+    rows: readonly SampleRow[],
+  ): Promise<string> {
+    for (const row of rows) this.#rows.set(idOf(row), row);
+    if (exportName === 'imagewire') this.#unpictured.push(...rows);
+    return this.#write(exportName, part, rows);
   }
 
   /** With a trailer: without it, Wirewatch would wait for the rows of an empty file. @returns the name of the file */
@@ -226,23 +233,4 @@ function moved(rows: readonly SampleRow[], byMs: number): SampleRow[] {
 function idOf(row: SampleRow): string {
   const type = 'source_image_url' in row ? 'i' : 't';
   return `${type}.${row.subscription_id}.${row.source_internal_id}.${row.article_id}`;
-}
-
-function exportOfId(id: string) {
-  const { content_type } = streamParts(streamOfId(id));
-  return [content_type, TYPE_RULES[content_type].export] as const;
-}
-
-/** The export row of a detection. */
-function rowOf(detection: object, exportName: ExportName): Record<string, unknown> {
-  const columns = COLUMNS[exportName].map((column) => {
-    const path = FIELDS.find((field) => columnOf(field.path) === column)?.path.split('.') ?? [];
-    const value = path.reduce<unknown>(
-      (at, name) => (typeof at === 'object' && at !== null ? Reflect.get(at, name) : null),
-      detection,
-    );
-    // An address that the appliance signed itself, here without its host.
-    return [column, column === 'source_image_url' && String(value).startsWith('/') ? null : value];
-  });
-  return Object.fromEntries(columns);
 }

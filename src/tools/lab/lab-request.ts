@@ -12,6 +12,7 @@ import { noDetection } from '../../http/endpoints/detection.ts';
 import { invalidClient, oauthError, tooLarge, tooManyTokens } from '../../http/endpoints/token.ts';
 import type { Exchange, Intervention } from '../../http/exchange.ts';
 import { nextLink } from '../../http/next-link.ts';
+import { byteLength, isEvents } from '../../http/reply.ts';
 import { type Answer, type Route, splitTarget, unroutedProblem } from '../../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
@@ -179,7 +180,7 @@ export class LabRequest implements Intervention {
   }
 
   #notePage({ status, body }: Answer): void {
-    if (status !== 200 || (typeof body === 'object' && 'handle' in body)) return;
+    if (status !== 200 || isEvents(body) || (typeof body === 'object' && 'handle' in body)) return;
     const page = JSON.parse(typeof body === 'string' ? body : Buffer.concat(body).toString('utf8'));
     const { next_cursor: cursor_given, has_more, as_of } = page;
     Object.assign(this.#begun.record, { rows: page.data.length, cursor_given, has_more, as_of });
@@ -200,9 +201,9 @@ export class LabRequest implements Intervention {
   }
 }
 
+/** No fault changes events. */
 function sizeOf(body: Answer['body']): number {
-  if (typeof body === 'string') return Buffer.byteLength(body);
-  return 'handle' in body ? body.bytes : body.reduce((sum, { length }) => sum + length, 0);
+  return isEvents(body) ? -1 : byteLength(body);
 }
 
 function degradedHealth(answer: Answer): Answer | null {

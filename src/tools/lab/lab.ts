@@ -26,13 +26,7 @@ import type { IngestRequest } from '../../ingest/requests/requests.ts';
 import { PAGE_ROWS_DEFAULT } from '../../limits/contract-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { epochAt } from '../../log/version-epoch.ts';
-import {
-  type FaultSpec,
-  LAB_MEMBERS,
-  type LabName,
-  parseDuration,
-  parseLabTime,
-} from '../../operations/lab-members.ts';
+import { LAB_MEMBERS, type LabName, parseDuration, parseLabTime } from '../../operations/lab-members.ts';
 import { readMembers, type ValuesOf } from '../../operations/member.ts';
 import { readStreamHead } from '../../query/as-of.ts';
 import { parseChangesParameters } from '../../query/changes-parameters.ts';
@@ -219,10 +213,7 @@ export class Lab implements LabJoined {
       dailyRows.add('account', id, (used ?? allowance) - dailyRows.used('account', id, now()), now());
       return { used: used ?? allowance, daily_rows: allowance };
     },
-    duplicate: ({ times = 1 }) => this.#addFault({ endpoint: 'listChanges', duplicate: true, times }),
-    'empty-page': ({ times = 1, endpoint = 'listChanges' }) =>
-      this.#addFault({ endpoint, empty_page: true, times }),
-    'fault add': (spec) => this.#addFault(spec),
+    'fault add': (spec) => ({ id: this.faults.add(spec).id, ...spec }),
     'fault list': () => this.faults.list(),
     'fault clear': ({ id }) => this.faults.remove(id ?? null),
     report: ({ after = 0, clear = false }) => {
@@ -231,11 +222,6 @@ export class Lab implements LabJoined {
       return report;
     },
   };
-
-  #addFault(spec: FaultSpec) {
-    const { id } = this.faults.add(spec);
-    return { id, ...spec };
-  }
 
   /** Changes the request for a shorter page, or into that for the page before. @returns null if there is none */
   #redirected(fault: Fault, request: { url?: string | undefined }): Fault | null {

@@ -9,8 +9,6 @@ export interface RequestRecord {
   /** Time of arrival, by the lab's clock and by the machine's. */
   readonly at: string;
   readonly real_at: string;
-  /** Number of the connection, from 1. */
-  readonly connection: number;
   readonly method: string;
   readonly path: string;
   /** operationId; null for a path or method that does not exist. */
@@ -57,8 +55,6 @@ export class Report {
   #requests: RequestRecord[] = [];
   #actions: ActionRecord[] = [];
   #count = 0;
-  #connections = new WeakMap<object, number>();
-  #connectionCount = 0;
 
   /** @param waits whether the request waits for a change at the moment */
   begin(request: IncomingMessage, endpoint: string | null, waits: () => boolean): RequestRecord {
@@ -68,7 +64,6 @@ export class Report {
     const record: RequestRecord = {
       number: this.#count,
       ...times(),
-      connection: this.#connectionOf(request.socket),
       method: request.method ?? '',
       path,
       endpoint,
@@ -147,14 +142,6 @@ export class Report {
   clear(): void {
     this.#requests = [];
     this.#actions = [];
-  }
-
-  #connectionOf(socket: object): number {
-    const known = this.#connections.get(socket);
-    if (known !== undefined) return known;
-    this.#connectionCount += 1;
-    this.#connections.set(socket, this.#connectionCount);
-    return this.#connectionCount;
   }
 }
 

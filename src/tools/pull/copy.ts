@@ -37,7 +37,7 @@ export const Step = Type.Object({
 export type Step = Static<typeof Step>;
 
 /** Where a copy continues. */
-export const Position = Type.Object({
+const Position = Type.Object({
   /** Of the change stream; null before its first page. */
   cursor: TextOrNull,
   /** The rest of a full copy: its periods, the current one first, and the cursor of that period's next page. */
@@ -47,12 +47,8 @@ export const Position = Type.Object({
    * otherwise.
    */
   streams: Type.Union([Type.Array(Type.String()), Type.Null()]),
-  /** The time at which the change stream is to begin, while there is no cursor. Null: now. */
-  since: TextOrNull,
 });
 export type Position = Static<typeof Position>;
-/** Of a new copy. */
-export const START: Position = { cursor: null, walk: null, streams: null, since: null };
 
 /** The file that detections are copied into. */
 export interface Copy extends Disposable {
@@ -66,12 +62,12 @@ export interface Copy extends Disposable {
 }
 
 /** The JSON of a detection without `event`, which belongs to the stream. */
-export function bodyOf({ event: _, ...detection }: Detection): string {
+function bodyOf({ event: _, ...detection }: Detection): string {
   return JSON.stringify(detection);
 }
 
 /** @param place in the copy, for the message; @throws Refused `failed` for text that is not a detection */
-export function readDetection(text: string, place: string): Detection {
+function readDetection(text: string, place: string): Detection {
   const row = parseJson(text);
   if (Value.Check(Detection, row)) return row;
   const expected = 'expected a detection as the service returns it, with id and version';
@@ -83,7 +79,7 @@ CREATE TABLE detections (id TEXT PRIMARY KEY, version INTEGER NOT NULL, body TEX
 
 -- One row: the cursor, null before the first page of the stream; the rest of the position as JSON.
 CREATE TABLE state (cursor TEXT, notes TEXT NOT NULL) STRICT;
-INSERT INTO state (cursor, notes) VALUES (NULL, '{"walk":null,"streams":null,"since":null}');
+INSERT INTO state (cursor, notes) VALUES (NULL, '{"walk":null,"streams":null}');
 `;
 /** SQLite's number for a copy. */
 const SCHEMA = { application_id: 0x77770014, sql: SQL, synchronous: 'FULL' } as const;
@@ -165,11 +161,6 @@ function refusedIn(path: string, isRead: boolean, error: unknown): unknown {
   if (error instanceof UnknownSchema)
     return refused(`was created by another version of Wirewatch. ${another} to start a new copy.`);
   const isUnusable = error instanceof Refused && error.code === 'configuration';
-  // A new one: SQLite could not create its write-ahead log.
-  if (isUnusable && !existsSync(path))
-    return refused(
-      `cannot be a database on this file system. ${another} on a local disk, or --format ndjson.`,
-    );
   if (isUnusable || isErrorCode(error, 'SQLITE_NOTADB', 'SQLITE_ERROR')) {
     const lines =
       'To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson';
@@ -185,12 +176,8 @@ function positionIn(db: Database, path: string): Position {
 }
 
 /** @param path for the message; @throws Refused `failed` for a value that is not a position */
-export function checkPosition<Schema extends TSchema>(
-  schema: Schema,
-  value: unknown,
-  path: string,
-): Static<Schema> {
-  if (Value.Check(schema, value)) return value;
+function checkPosition<Form extends TSchema>(form: Form, value: unknown, path: string): Static<Form> {
+  if (Value.Check(form, value)) return value;
   const found = `${path} does not contain the position of a copy.`;
   throw failed(`${found} Name another file with --into to start a new copy.`);
 }
@@ -275,7 +262,7 @@ export function placeOf(path: string): string {
 
 function readPlace(path: string): Noted {
   const place = placeOf(path);
-  if (!existsSync(place)) return { ...START, bytes: 0 };
+  if (!existsSync(place)) return { cursor: null, walk: null, streams: null, bytes: 0 };
   return checkPosition(Noted, parseJson(readFileSync(place, 'utf8')), place);
 }
 

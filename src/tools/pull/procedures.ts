@@ -50,15 +50,13 @@ export function createAsk(api: Api, since: string | null): Ask {
 export async function walkPeriods(begun: Work, ask: Ask): Promise<Work> {
   for (let work = begun; ; work = { ...work, start: await ask() }) {
     planWalk(work);
-    const { cursor, streams, walk } = work.copy.position();
-    if (cursor === null && streams) await beginFull(work);
-    if (walk === null) return work;
+    if (work.copy.position().walk === null) return work;
     await finishWalk(work);
   }
 }
 
-/** Begins the change stream of a full copy. @throws Refused for streams that the service refuses */
-async function beginFull({ api, copy, start, onPage }: Work): Promise<void> {
+/** Begins a full copy with its change stream. @throws Refused for streams that the service refuses */
+export async function beginFull({ api, copy, start, onPage }: Work): Promise<void> {
   const { dateMs } = start;
   const steps = stepsOf(start);
   // The periods contain everything delivered before `as_of`. If no window finished in the last month, they contain
@@ -73,7 +71,7 @@ async function beginFull({ api, copy, start, onPage }: Work): Promise<void> {
   }
   const since = formatMs(Math.min(...times));
   const { data, next_cursor } = (await api.get(CHANGES, ChangesPage, { since, limit: 1 })).body;
-  const stored = copy.store(data, { ...copy.position(), cursor: next_cursor });
+  const stored = copy.store(data, { cursor: next_cursor, walk: null, streams: [] });
   onPage('change stream', data.length, stored);
 }
 

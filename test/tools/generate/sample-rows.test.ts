@@ -5,82 +5,16 @@ import { getDomain } from 'tldts';
 import { EXPORT_NAMES, type ExportName } from '../../../src/detection/content-type.ts';
 import { exportRows, type SampleRow, type SampleSubscription } from '../../../src/tools/generate/rows.ts';
 import { publishers, SITES } from '../../../src/tools/generate/words.ts';
-import { BOTH, COLUMNS, COMMON, keyOf, rowsOf, START_MS, WINDOW_MS } from '../../support/sample-rows.ts';
+import { BOTH, keyOf, rowsOf, START_MS, WINDOW_MS } from '../../support/sample-rows.ts';
 
 function shared<T>(one: Set<T>, other: Set<T>): T[] {
   return [...one].filter((value) => other.has(value));
 }
 
-/** The rules of the format's table: whether a non-null value of a column is valid. */
-const CHECKS: Record<string, (value: unknown, row: SampleRow, exportName: ExportName) => boolean> = {
-  subscription_id: (value) => isInteger(value, 1),
-  source_internal_id: (value) => isInteger(value, 0),
-  article_id: (value) => isInteger(value, 0),
-  first_detected_at: isTimestamp,
-  last_scored_at: isTimestamp,
-  strength_score: (value, _row, exportName) =>
-    typeof value === 'number' && value >= 0 && value <= (exportName === 'newswire' ? 100 : 99),
-  first_detected_estimated: isBoolean,
-  exported_at: isTimestamp,
-  source_id: (value) => isString(value) && [...value].length <= 200,
-  source_published_at: isTimestamp,
-  source_language: (value) => isString(value) && Intl.getCanonicalLocales(value)[0] === value,
-  source_syndicated: isBoolean,
-  source_sentences: (value) => isInteger(value, 0),
-  source_image_url: isAddress,
-  source_origin_url: isAddress,
-  strength_matched_sentences: (value) => isInteger(value, 0),
-  strength_article_sentences: (value) => isInteger(value, 0),
-  article_url: isAddress,
-  article_domain: isString,
-  article_published_at: isTimestamp,
-  article_headline: isString,
-  article_publisher_id: (value) => isInteger(value, 1),
-  article_publisher_name: (value) => isString(value) && value.trim() !== '',
-  article_print: isBoolean,
-  article_image_url: isAddress,
-};
-const REQUIRED = COMMON.slice(0, 6);
-
-function isInteger(value: unknown, least: number): boolean {
-  return (
-    typeof value === 'number' && Number.isInteger(value) && value >= least && value <= 999_999_999_999_999
-  );
-}
-
-function isBoolean(value: unknown): boolean {
-  return typeof value === 'boolean';
-}
-
-function isString(value: unknown): value is string {
-  return (
-    typeof value === 'string' && value !== '' && value.isWellFormed() && Buffer.byteLength(value) <= 4096
-  );
-}
-
-function isTimestamp(value: unknown): boolean {
-  if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/.test(value)) return false;
-  return new Date(value).toISOString() === value.replace('Z', '.000Z');
-}
-
-function isAddress(value: unknown): boolean {
-  if (typeof value !== 'string' || !/^https?:\/\/[^\s/?#\\]+/.test(value) || /[\s\p{Cc}]/u.test(value))
-    return false;
-  return Buffer.byteLength(value) <= 8192 && URL.canParse(value);
-}
+/** No row is without them. */
+const REQUIRED = `subscription_id source_internal_id article_id first_detected_at last_scored_at strength_score`;
 
 for (const exportName of EXPORT_NAMES) {
-  test(`${exportName} rows keep to the format's columns, types and ranges`, () => {
-    for (const row of rowsOf(exportName)) {
-      assert.deepEqual(Object.keys(row).toSorted(), COLUMNS[exportName].toSorted());
-      for (const [column, value] of Object.entries(row)) {
-        if (value === null) assert.ok(!REQUIRED.includes(column), `${column} is required`);
-        else assert.ok(CHECKS[column]?.(value, row, exportName), `${column}: ${JSON.stringify(value)}`);
-      }
-      assert.ok([7001, 7002].includes(row.subscription_id));
-    }
-  });
-
   test(`${exportName} rows of a window are distinct detections, first seen and scored in or before it`, () => {
     const rows = rowsOf(exportName);
     assert.equal(new Set(rows.map(keyOf)).size, rows.length);
@@ -99,14 +33,10 @@ for (const exportName of EXPORT_NAMES) {
 
   test(`${exportName} rows vary: optional values are sometimes missing, and every band and threshold occurs`, () => {
     const rows = rowsOf(exportName);
-    for (const column of COLUMNS[exportName].filter((name) => !REQUIRED.includes(name))) {
-      const unknown = rows.filter((row) =>
-        Object.entries(row).some(([name, value]) => name === column && value === null),
-      );
-      assert.ok(
-        unknown.length > 0 && unknown.length < rows.length,
-        `${column} is null in ${unknown.length} rows`,
-      );
+    for (const column of Object.keys(rows[0] ?? {})) {
+      const nulls = rows.filter((row) => Reflect.get(row, column) === null).length;
+      if (REQUIRED.split(' ').includes(column)) assert.equal(nulls, 0, column);
+      else assert.ok(nulls > 0 && nulls < rows.length, `${column} is null in ${nulls} rows`);
     }
     const thresholds = exportName === 'newswire' ? [0, 25, 50, 75, 95, 100] : [0, 30, 60, 99];
     const scores = rows.map((row) => row.strength_score);
@@ -140,11 +70,6 @@ test('a wire story is found in several articles, always with the same source', (
   }
 });
 
-test('some articles have two items', () => {
-  const articles = Map.groupBy(rowsOf('imagewire'), (row) => row.article_id);
-  assert.ok([...articles.values()].some((rows) => rows.length === 2));
-});
-
 test('publishers and sites are many, distinct, and registrable domains', () => {
   const all = publishers();
   assert.ok(all.length >= 200);
@@ -167,34 +92,6 @@ test('rows do not depend on their number: a smaller file is the beginning of a l
   assert.deepEqual(rowsOf('imagewire', START_MS, 100), rowsOf('imagewire', START_MS, 3000).slice(0, 100));
 });
 
-test('a window written alone repeats reports of earlier windows', () => {
-  // Two days of windows, so that every reported detection first occurs within them.
-  const earlier = new Map<string, SampleRow>();
-  for (let window = 288; window > 0; window -= 1) {
-    for (const row of rowsOf('newswire', START_MS - window * WINDOW_MS, 200)) {
-      if (!earlier.has(keyOf(row))) earlier.set(keyOf(row), row);
-    }
-  }
-  const repeated = rowsOf('newswire', START_MS, 200).filter(
-    (row) => row.first_detected_at < '2026-11-21T10:10:00Z',
-  );
-  assert.ok(repeated.length >= 10);
-  const changed = new Set<string>();
-  for (const row of repeated) {
-    const before = earlier.get(keyOf(row));
-    assert.ok(before, `${keyOf(row)} was never reported before`);
-    assert.ok(before.last_scored_at < row.last_scored_at);
-    assert.equal(before.source_id, row.source_id);
-    assert.equal(before.article_url, row.article_url);
-    changed.add(changedColumns(before, row).join());
-  }
-  assert.ok(changed.has(''), 'no detection was rescored with the same score');
-  assert.ok(
-    [...changed].some((columns) => columns.includes('strength_score')),
-    'no score has changed',
-  );
-});
-
 test('detections change in several ways over a few windows of one run', () => {
   const seen = new Map<string, SampleRow>();
   const changes = new Map<string, number>();
@@ -203,6 +100,8 @@ test('detections change in several ways over a few windows of one run', () => {
       const before = seen.get(keyOf(row));
       seen.set(keyOf(row), row);
       if (!before) continue;
+      assert.ok(before.last_scored_at < row.last_scored_at);
+      assert.equal(before.source_id, row.source_id);
       const columns = changedColumns(before, row);
       for (const column of columns.length === 0 ? ['none'] : columns)
         changes.set(column, (changes.get(column) ?? 0) + 1);

@@ -1,8 +1,6 @@
 /** `wirewatch demo`: the first minute, and that it never touches another installation. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -161,8 +159,7 @@ test('stops at once while it reads its first day', async () => {
   await inFolder(async (folder) => {
     const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
     await run.url();
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
+    assert.equal(await run.stop(), 0);
     // At most the link to the console, which is printed first.
     assert.match(run.stdout(), /^(\nConsole .*\n.*\n.*\n\n)?$/);
   });
@@ -179,30 +176,7 @@ test('first prints a link to the console, which works', () =>
       'session',
     );
     assert.equal(session.demo, true);
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
-  }));
-
-test('a port in use: only a hint, with npm syntax', () =>
-  inFolder(async (data) => {
-    const taking = createServer().listen(0, '127.0.0.1');
-    await once(taking, 'listening');
-    const address = taking.address();
-    const port = typeof address === 'object' && address !== null ? String(address.port) : '';
-    try {
-      for (const [settings, advice] of [
-        [{ npm_lifecycle_event: 'start' }, 'Choose another port: npm start -- --port 8081'],
-        [{ npm_lifecycle_event: '' }, 'Choose another address or port with --host and --port.'],
-      ] as const) {
-        const run = await runBeside(['demo', '--data', data, '--port', port], settings);
-        assert.equal(run.status, 1);
-        const reason = `cannot listen on 127.0.0.1, port ${port}: another program is using this address`;
-        assert.equal(run.stderr, `wirewatch: ${reason}. ${advice}\n`);
-        assert.equal(run.stdout, '');
-      }
-    } finally {
-      taking.close();
-    }
+    assert.equal(await run.stop(), 0);
   }));
 
 test('leaves the folder of another installation alone', async () => {

@@ -18,7 +18,7 @@ function requestsOf(...short: Short[]): RequestRecord[] {
     ms += wait * 1000;
     const at = new Date(ms).toISOString();
     return {
-      ...{ number: index + 1, at, real_at: at, connection: 1, method: 'GET', path: '/v1/detections/changes' },
+      ...{ number: index + 1, at, real_at: at, method: 'GET', path: '/v1/detections/changes' },
       ...{ endpoint: 'listChanges', user_agent: null, prefer: null, key_id: null, fault: null, code: null },
       ...{
         status: 200,

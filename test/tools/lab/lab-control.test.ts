@@ -63,9 +63,6 @@ test('the commands are clients of the running lab', async () => {
         wrong.stderr,
         /'ten' is not a valid --score <number>\. Expected a score: 0 to 100 for text, 0 to 99 for an image/,
       );
-      const typed = await command(lab, 'dorp');
-      assert.equal(typed.code, 2);
-      assert.match(typed.stderr, /unknown command "lab dorp"\. Did you mean drop\?/);
       const nobody = await runBeside(['lab', 'drop', '--data', join(folder, 'none')]);
       assert.equal(nobody.status, 1);
       assert.match(nobody.stderr, /no lab runs in .*none\. Start one with: wirewatch lab/);

@@ -331,7 +331,7 @@ describe('what happens to the body and the connection', () => {
 describe('pages', () => {
   test('an empty page has has_more, and its cursor repeats the position', async () => {
     const whole = await lab.read(`${START}&limit=5`);
-    await lab.control('empty-page', { times: 2 });
+    await fault({ empty_page: true, times: 2, endpoint: 'listChanges' });
     const first = await checked(`${START}&limit=5`);
     assert.deepEqual([first.body.data, first.body.has_more], [[], true]);
     assert.ok(first.headers.get('link')?.includes(first.body.next_cursor));
@@ -344,7 +344,7 @@ describe('pages', () => {
   });
 
   test('a page is delivered twice', async () => {
-    await lab.control('duplicate');
+    await fault({ duplicate: true, endpoint: 'listChanges' });
     const first = await checked(`${START}&limit=5`);
     assert.equal(first.headers.has('x-wirewatch-lab'), false, 'there is no earlier page to repeat');
     const again = await checked(`${CHANGES}?cursor=${first.body.next_cursor}&limit=5`);

@@ -59,24 +59,17 @@ test('a seed gives the same month of detections and the same key at any time', a
   assert.notEqual(third?.key, first.key);
 });
 
-test('a key can be set; an invalid one is refused', async () => {
+test('another origin may read the header of a fault; the ready file goes with the lab', async () => {
   await inFolder(async (folder) => {
-    const generated = runProgram(['key', 'generate', '--name', 'ci', '--json']);
-    await generated.ended;
-    const { key } = JSON.parse(generated.stdout());
     mkdirSync(join(folder, 'lab'));
     const page = 'https://page.example';
     writeFileSync(join(folder, 'lab', 'wirewatch.toml'), `[server]\ncors_origins = ["${page}"]\n`);
-    await withLab(folder, ['--key', key], async (lab) => {
-      assert.equal(lab.key, key);
+    await withLab(folder, [], async (lab) => {
       const faulty = await lab.get('/v1/me', { origin: page, prefer: 'code=503' });
       assert.equal(faulty.status, 503);
       assert.match(faulty.headers.get('access-control-expose-headers') ?? '', /Retry-After.*X-Wirewatch-Lab/);
     });
-    assert.ok(!existsSync(join(folder, 'ready.json')), 'the lab must delete its ready file');
-    const wrong = await runBeside(['lab', '--data', join(folder, 'other'), '--key', `${key}a`]);
-    assert.equal(wrong.status, 2);
-    assert.match(wrong.stderr, /Expected a whole API key/);
+    assert.ok(!existsSync(join(folder, 'ready.json')));
   });
 });
 

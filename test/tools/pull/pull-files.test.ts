@@ -1,35 +1,32 @@
-/** What `wirewatch pull` says about files that it cannot use: what is wrong with them, never advice for an appliance. */
+/** How `wirewatch pull` begins and continues a copy, and what it says about files and options that it cannot use. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { runProgram } from '../../support/program.ts';
 import { pulled, subscription, withService } from '../../support/pull.ts';
 
+type Use = Parameters<typeof withService>[2];
+const withStream = (use: Use) => withService([subscription(7001, 'text')], [], use);
+
 /** @param next must be said, and nothing of a data folder */
-async function isRefused(args: string[], next: RegExp): Promise<void> {
+async function isRefused(args: string[], next: RegExp, status = 1): Promise<void> {
   const { code, stderr } = await pulled(args);
-  assert.equal(code, 1, stderr);
+  assert.equal(code, status, stderr);
   assert.match(stderr, next);
   assert.doesNotMatch(stderr, /restore|--data|data folder|WIREWATCH_DEBUG/);
 }
 
-function edit(path: string, sql: string): void {
-  const db = new DatabaseSync(path);
+/** Runs SQL on a database, and the rows of its last statement. */
+function edit(path: string, sql: string): Record<string, unknown>[] {
+  using db = new DatabaseSync(path);
+  if (/^SELECT/.test(sql)) return db.prepare(sql).all();
   db.exec(sql);
-  db.close();
-}
-
-function rootPage(path: string, name: string): number {
-  const db = new DatabaseSync(path);
-  const row = db.prepare('SELECT rootpage FROM sqlite_schema WHERE name = ?').get(name);
-  db.close();
-  return Number(row?.rootpage);
+  return [];
 }
 
 test('a damaged copy is to be deleted or left, wherever the damage is found', () =>
-  withService([subscription(7001, 'text')], [], async (to, folder) => {
+  withStream(async (to, folder) => {
     const into = join(folder, 'copy.db');
     const args = [...to, '--into', into];
     assert.equal((await pulled(args)).code, 0);
@@ -45,7 +42,8 @@ test('a damaged copy is to be deleted or left, wherever the damage is found', ()
       ['sqlite_autoindex_detections_1'],
       ['detections', '--compare'],
     ]) {
-      const page = rootPage(into, String(damaged)) - 1;
+      const [found] = edit(into, `SELECT rootpage FROM sqlite_schema WHERE name = '${damaged}'`);
+      const page = Number(found?.rootpage) - 1;
       writeFileSync(into, Buffer.from(sound).fill(0xff, page * 16_384, (page + 1) * 16_384));
       await isRefused(
         [...args, ...more],
@@ -53,68 +51,125 @@ test('a damaged copy is to be deleted or left, wherever the damage is found', ()
       );
       writeFileSync(into, sound);
     }
+    edit(into, "UPDATE state SET notes = '{}'");
+    await isRefused(args, /does not contain the position of a copy.*--into/);
+    edit(into, 'PRAGMA user_version = 1');
+    await isRefused(args, /was created by another version.*--into/);
   }));
 
 test('a file that pull did not make is named and not changed', () =>
-  withService([subscription(7001, 'text')], [], async (to, folder) => {
-    const [text, other, wal] = ['key.json', 'detections.db', 'gone.db-wal'].map((name) => join(folder, name));
-    assert.ok(text !== undefined && other !== undefined && wal !== undefined);
-    writeFileSync(text, '{"key":"ww_live_x"}'.repeat(100));
+  withStream(async (to, folder) => {
+    const write = (name: string, content: string) => {
+      writeFileSync(join(folder, name), content);
+      return join(folder, name);
+    };
+    const [text, other] = [write('key.json', '{"key":"ww_live_x"}'.repeat(100)), join(folder, 'other.db')];
     edit(other, 'PRAGMA application_id = 7; CREATE TABLE detections (id TEXT)');
-    writeFileSync(wal, 'of a killed pull');
+    write('gone.db-wal', 'of a killed pull');
+    const notes = write('notes.txt', 'my notes');
+    const short = write('short.ndjson', 'a line');
+    write('short.ndjson.place', JSON.stringify({ bytes: 100, cursor: 'x', walk: null, streams: null }));
+    mkdirSync(join(folder, 'inner'));
     const names = readdirSync(folder);
-    const contents = () => names.map((name) => readFileSync(join(folder, name), 'latin1'));
+    const files = names.filter((name) => name !== 'inner');
+    const contents = () => files.map((name) => readFileSync(join(folder, name), 'latin1'));
     const before = contents();
-    for (const file of [text, other])
-      await isRefused([...to, '--into', file], /was not made by pull\. Name another file with --into\.\n/);
-    await isRefused(
-      [...to, '--into', join(folder, 'gone.db')],
-      /gone\.db is missing, but .*-wal is still there/,
+    for (const [file, message, format = 'sqlite'] of [
+      [text, /was not made by pull\. Name another file with --into\.\n/],
+      [other, /was not made by pull\. Name another file with --into\.\n/],
+      [
+        join(folder, 'gone.db'),
+        /gone\.db is missing, but .*-wal is still there. Delete \S+ and \S+ to start/,
+      ],
+      [notes, /already exists, but is not a copy/, 'ndjson'],
+      [short, /lines are missing.*--into/, 'ndjson'],
+      [join(folder, 'inner'), /inner is a folder\. Name a file with --into/],
+      [join(folder, 'none', 'copy'), /there is no folder \S+none\. Create it first\.\n$/, 'ndjson'],
+    ] as const)
+      await isRefused([...to, '--format', format, '--into', file], message);
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => !name.endsWith('.lock')),
+      names,
+      'nothing may be created',
     );
-    assert.deepEqual(readdirSync(folder), names, 'nothing may be created');
     assert.deepEqual(contents(), before);
   }));
 
-test('a copy that was deleted without the files beside it starts again without them', () =>
-  withService([subscription(7001, 'text')], [], async (to, folder) => {
-    const into = join(folder, 'copy.db');
-    const program = runProgram([...to, '--into', into, '--follow']);
-    await program.until('its cursor', () => (existsSync(`${into}-wal`) ? true : undefined));
-    program.kill('SIGKILL');
-    await program.ended;
-    rmSync(into);
-    const left = /Delete (\S+) and (\S+) to start a new copy/;
-    await isRefused([...to, '--into', into], left);
-    for (const file of left.exec((await pulled([...to, '--into', into])).stderr)?.slice(1) ?? [])
-      rmSync(file, { force: true });
-    const { code, stderr } = await pulled([...to, '--into', into]);
+test('the key file may be the output of key create --json; its content is never shown', () =>
+  withStream(async (to, folder) => {
+    const key = join(folder, 'key');
+    const args = [...to, '--into', join(folder, 'copy.db')];
+    writeFileSync(key, JSON.stringify({ id: 'x', key: 'ww_live_x' }, null, 2));
+    const { code, stderr } = await pulled(args);
     assert.equal(code, 0, stderr);
-  }));
-
-test('a folder in place of a file, and a missing folder', () =>
-  withService([subscription(7001, 'text')], [], async (to, folder) => {
-    mkdirSync(join(folder, 'inner'));
-    for (const format of ['sqlite', 'ndjson']) {
-      const args = [...to, '--format', format, '--into'];
-      await isRefused([...args, join(folder, 'inner')], /inner is a folder\. Name a file with --into/);
-      const missing = join(folder, 'none', 'copy');
-      await isRefused([...args, missing], /there is no folder \S+none\. Create it first\.\n$/);
+    for (const wrong of ['{"id":"x"}', '{"key":', 'two words']) {
+      writeFileSync(key, wrong);
+      const refused = await pulled(args);
+      assert.deepEqual([refused.code, refused.stderr.includes(wrong)], [1, false]);
+      assert.match(refused.stderr, /does not contain an API key/);
     }
-    const args = [...to, '--into', join(folder, 'copy.db'), '--key-file', join(folder, 'inner')];
-    await isRefused(args, /inner is a folder\. Name the file with the API key/);
+    await isRefused([...args, '--key-file', folder], /is a folder\. Name the file with the API key/);
+    rmSync(key);
+    await isRefused(args, /there is no key file/);
   }));
 
-test('the extension tells the format, and a copy is not continued in another', () =>
-  withService([subscription(7001, 'text')], [], async (to, folder) => {
-    for (const [made, other] of [
+test('an invalid base address, format or wait, and --since with --full', () =>
+  withStream(async (to, folder) => {
+    for (const wrong of [
+      ['--base-url', 'ftp://x'],
+      ['--format', 'xml'],
+      ['--full', '--since', '2026-01-01T00:00:00Z'],
+      ['--poll-seconds', '86401'],
+    ])
+      assert.equal(
+        (await pulled([...to, '--into', join(folder, 'copy.db'), ...wrong])).code,
+        2,
+        wrong.join(' '),
+      );
+  }));
+
+test('the extension tells the format; a copy is not continued in another, nor with --full if it began without', () =>
+  withStream(async (to, folder, requests) => {
+    for (const [made, other = ''] of [
       ['sqlite', 'ndjson'],
       ['ndjson', 'sqlite'],
     ]) {
       const args = [...to, '--into', join(folder, `copy.${made}`)];
-      assert.equal((await pulled(args)).code, 0);
+      const begun = await pulled(args);
+      assert.equal(begun.code, 0, begun.stderr);
+      assert.match(begun.stdout, /run the command again with --full\.\n$/);
       const isDatabase = readFileSync(join(folder, `copy.${made}`), 'latin1').startsWith('SQLite format 3');
       assert.equal(isDatabase, made === 'sqlite');
-      const { code, stderr } = await pulled([...args, '--format', `${other}`]);
+      const { code, stderr } = await pulled([...args, '--format', other]);
       assert.deepEqual([code !== 0, /--format/.test(stderr)], [true, true], stderr);
+
+      requests.length = 0;
+      const refused = await pulled([...args, '--full']);
+      assert.equal(refused.code, 2, refused.stderr);
+      assert.match(refused.stderr, /was started without --full\. Leave out --full to continue it\./);
+      assert.deepEqual(requests, []);
+      const advised = (text: string) => (/ delete (\S+)(?: and (\S+\.place))? /.exec(text) ?? []).slice(1);
+      assert.deepEqual(advised(refused.stderr), advised(begun.stdout));
+      for (const file of advised(refused.stderr)) if (file !== undefined) rmSync(file);
+      for (const turn of [1, 2]) assert.equal((await pulled([...args, '--full'])).code, 0, `${turn}`);
+      assert.match(requests[0] ?? '', /^\/v1\/detections\?/);
     }
+  }));
+
+test('a full copy starts the stream at as_of first, and then follows it by cursor', () =>
+  withStream(async (to, folder, requests) => {
+    const [fromMs, toMs] = [Date.now() - 62_000, Date.now()];
+    const { code, stderr } = await pulled([...to, '--into', join(folder, 'copy.db'), '--full']);
+    assert.equal(code, 0, stderr);
+    const urls = requests.map((url) => new URL(url, 'http://x'));
+    assert.deepEqual(
+      urls.map(({ pathname, searchParams }) => `${pathname} ${searchParams.get('limit')}`),
+      ['/v1/detections 1', '/v1/detections/changes 1', '/v1/detections 1000', '/v1/detections/changes 1000'],
+    );
+    const sinceMs = Date.parse(urls[1]?.searchParams.get('since') ?? '');
+    assert.ok(sinceMs >= fromMs && sinceMs <= toMs, "by the server's clock if there is no as_of");
+    assert.deepEqual(
+      [urls[3]?.searchParams.get('cursor'), urls[3]?.searchParams.get('since')],
+      ['abc', null],
+    );
   }));

@@ -8,6 +8,7 @@ import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { checkBody, checkResponse } from '../../support/checked-fetch.ts';
 import { parseResponses, type RawResponse, sendBytes } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
+import type { Tally } from '../part.ts';
 import { makeMalformed } from './malformed.ts';
 import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
 import type { Secrets } from './secrets.ts';
@@ -22,15 +23,6 @@ export interface Campaign {
   readonly onProgress: (responses: number) => void;
 }
 
-export interface CampaignOutcome {
-  readonly connections: number;
-  readonly responses: number;
-  /** The count of each status. */
-  readonly statuses: ReadonlyMap<number, number>;
-  /** One sentence each, with the seed and connection that repeat it. */
-  readonly failures: readonly string[];
-}
-
 const PIPELINED_MAX = 5;
 const FAILURES_MAX = 10;
 /** Concurrent connections, to keep the program busy. */
@@ -39,24 +31,28 @@ const PROGRESS_EVERY_CONNECTIONS = 500;
 /** Malformed bytes may be the start of a request: then both sides wait for the other. */
 const UNSURE_TIMEOUT_MS = 50;
 
-export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> {
-  const { facts, seed, requests, secrets, onProgress } = campaign;
-  const statuses = new Map<number, number>();
-  const failures: string[] = [];
+/** @param tally receives `requests`, `connections` and `answered STATUS`, and failures with the connection that repeats them */
+export async function runCampaign(
+  { facts, seed, requests, secrets, onProgress }: Campaign,
+  tally: Tally,
+): Promise<void> {
   let connections = 0;
   let responses = 0;
+  let failures = 0;
   const note = (response: RawResponse) => {
     responses += 1;
-    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1);
+    tally.count('requests');
+    tally.count(`answered ${response.status}`);
     secrets.search(
       `a response ${response.status}`,
       `${[...response.headers].map((header) => header.join(': ')).join('\n')}\n${response.body}`,
     );
   };
   const work = async () => {
-    while (responses < requests && failures.length < FAILURES_MAX) {
+    while (responses < requests && failures < FAILURES_MAX) {
       const connection = connections;
       connections += 1;
+      tally.count('connections');
       // The number of a connection determines what it sends.
       const prng = seededPrng(seed, 'fuzz', connection);
       try {
@@ -64,13 +60,13 @@ export async function runCampaign(campaign: Campaign): Promise<CampaignOutcome> 
         else await tryRequests(prng, facts, note);
       } catch (error) {
         const why = error instanceof Error ? error.message : error;
-        failures.push(`seed ${seed}, connection ${connection}: ${why}`);
+        failures += 1;
+        tally.failures.push(`seed ${seed}, connection ${connection}: ${why}`);
       }
       if (connections % PROGRESS_EVERY_CONNECTIONS === 0) onProgress(responses);
     }
   };
   await Promise.all(Array.from({ length: WORKERS }, work));
-  return { connections, responses, statuses, failures };
 }
 
 async function tryRequests(

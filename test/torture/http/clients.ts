@@ -7,9 +7,9 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { parseResponses } from '../../support/raw-http.ts';
-import { readMetrics } from '../metrics.ts';
+import type { Tally } from '../part.ts';
 import type { Secrets } from './secrets.ts';
-import type { Target } from './target.ts';
+import { openFiles, type Target } from './target.ts';
 
 interface Client {
   readonly socket: Socket;
@@ -93,20 +93,14 @@ const ROUND: readonly Kind[] = [...Array.from({ length: 5 }, () => KINDS).flat()
 /** The smallest count that includes every kind. */
 export const CLIENTS_MIN = ROUND.length;
 
-export interface ClientsOutcome {
-  /** How many of each kind were disconnected as required. */
-  readonly figures: Readonly<Record<string, number>>;
-  readonly failures: readonly string[];
-}
-
-/** @param count clients, all at once */
+/** @param count clients, all at once; @param tally receives how many of each kind were disconnected as required */
 export async function runClients(
   target: Target,
   { count, prng, secrets }: { count: number; prng: Prng; secrets: Secrets },
-): Promise<ClientsOutcome> {
+  tally: Tally,
+): Promise<void> {
   const { appliance, admin } = target;
-  const figures: Record<string, number> = {};
-  const failures: string[] = [];
+  const { failures } = tally;
   const filesBefore = await openFiles(admin);
   let heldMax = 0;
   const open: { readonly kind: Kind; readonly client: Client }[] = [];
@@ -123,11 +117,10 @@ export async function runClients(
       await Promise.race([once(client.socket, 'connect'), once(client.socket, 'close')]);
     if (at % COUNTED_EVERY === 0) heldMax = Math.max(heldMax, (await openFiles(admin)) - filesBefore);
   }
-  let goodResponses = 0;
   const endMs = performance.now() + ALL_CLOSED_TIMEOUT_MS;
   while (open.some(({ client }) => !client.isOver) && performance.now() < endMs) {
     const { status } = await appliance.get('/v1/me');
-    if (status === 200) goodResponses += 1;
+    if (status === 200) tally.count('good answers meanwhile');
     else failures.push(`a good client got ${status} beside ${count} bad ones`);
     heldMax = Math.max(heldMax, (await openFiles(admin)) - filesBefore);
     await wait(100);
@@ -137,16 +130,13 @@ export async function runClients(
     secrets.search(`the responses to a client of the kind "${kind.name}"`, client.received);
     const why = client.isOver ? errorIn(kind, client) : 'is still connected';
     client.socket.destroy();
-    if (why === null) figures[kind.name] = (figures[kind.name] ?? 0) + 1;
+    if (why === null) tally.count(kind.name);
     else failures.push(`a client of the kind "${kind.name}" ${why}`);
   }
   for (const { name } of ROUND.slice(-KINDS.length - 1))
-    if (figures[name] === undefined) failures.push(`no client of the kind "${name}"`);
+    if (tally.figures[name] === undefined) failures.push(`no client of the kind "${name}"`);
+  tally.count('connections held at once', heldMax);
   failures.push(...(await unclosedFiles(admin, filesBefore)));
-  return {
-    figures: { ...figures, 'connections held at once': heldMax, 'good answers meanwhile': goodResponses },
-    failures,
-  };
 }
 
 function openClient(
@@ -213,9 +203,4 @@ async function unclosedFiles(admin: string, filesBefore: number): Promise<string
       return [`${files} files are open after the clients disconnected, ${filesBefore} were open before`];
     await wait(200);
   }
-}
-
-async function openFiles(admin: string): Promise<number> {
-  const [count = 0] = await readMetrics(admin, ['process_open_fds']);
-  return count;
 }

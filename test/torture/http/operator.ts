@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runProgram } from '../../support/program.ts';
+import type { Tally } from '../part.ts';
 import type { Secrets } from './secrets.ts';
 import type { Target } from './target.ts';
 
@@ -15,22 +16,16 @@ const RIGHT: readonly (readonly string[])[] = [
   ['ingest', 'status'],
 ];
 
-export interface OperatorOutcome {
-  readonly commands: number;
-  readonly failures: readonly string[];
-}
-
 /** @param folder for backups and input files */
 export async function runCommands(
   target: Target,
   secrets: Secrets,
   folder: string,
-): Promise<OperatorOutcome> {
+  tally: Tally,
+): Promise<void> {
   const { appliance, key } = target;
-  const failures: string[] = [];
-  let commands = 0;
   const run = async (args: readonly string[], settings: Readonly<Record<string, string>> = {}) => {
-    commands += 1;
+    tally.count('commands');
     const command = runProgram([...args, '--data', appliance.data], { WIREWATCH_DEBUG: '1', ...settings });
     const status = await command.ended;
     const output = `${command.stdout()}\n${command.stderr()}`;
@@ -45,14 +40,13 @@ export async function runCommands(
     ['verify'],
   ]) {
     const status = await run(args);
-    if (status !== 0) failures.push(`wirewatch ${args.join(' ')} ended with ${status}, not 0`);
+    if (status !== 0) tally.failures.push(`wirewatch ${args.join(' ')} ended with ${status}, not 0`);
   }
   await run(['check']);
   const { commandsWithSecrets, address, password } = wrongCommands(target, folder);
   for (const args of commandsWithSecrets) await run(args);
   await run(['check'], { WIREWATCH_SERVER_BASE_URL: address, WIREWATCH_ADMIN_HOST: password });
   await run(['status'], { WIREWATCH_KEYS_PREFIX: key });
-  return { commands, failures };
 }
 
 /** Commands with a secret in the wrong place. @param folder for their input files */

@@ -7,6 +7,7 @@ import { type Appliance, startAppliance } from '../../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../../support/export-files.ts';
 import { freePort } from '../../support/free-port.ts';
 import { preloaded } from '../../support/preload.ts';
+import { readMetrics } from '../metrics.ts';
 import type { FuzzFacts } from './requests.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -153,4 +154,14 @@ async function tokenOf(url: string, { id, key }: { id: string; key: string }): P
   const response = await fetch(`${url}/oauth/token`, { method: 'POST', body });
   const { access_token } = JSON.parse(await response.text());
   return access_token;
+}
+
+export async function openFiles(admin: string): Promise<number> {
+  const [count = 0] = await readMetrics(admin, ['process_open_fds']);
+  return count;
+}
+
+export async function memoryMib(admin: string): Promise<number> {
+  const [bytes = 0] = await readMetrics(admin, ['process_resident_memory_bytes']);
+  return bytes / 2 ** 20;
 }

@@ -25,19 +25,10 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     'if ([-!(await place.read(SECRET))?.equals(secret)-]{+false+})':
       'a copy with another secret is left alone',
     'if ([-before > change-]{+false+})': 'a later access.db of a copy is left alone',
-    'if ([-!hasSameRows(there.content, content)-]{+false+})':
-      'access.db of a history that parted is left alone',
-    'if ([-state?.change === change-]{+state !== null+})':
-      'access.db under the number of another change is damage',
-    '[constants.ZSTD_c_checksumFlag]: [-1-]{+0+}': 'a flipped bit in access.db of a copy is found',
   }),
   ...faultsIn('copy/copied-log.ts', 'entries', {
     '[-checkCommit(commit, this.last ?? undefined, { frames: this.#frames, checksum: this.#checksum });-]':
       'an entry whose frames are missing is damage',
-  }),
-  ...faultsIn('copy/keep.ts', 'keep', {
-    'if (error instanceof Refused) behindSinceMs = [-Math.min(behindSinceMs ?? 0, now() - BEHIND_MS_MAX)-]{+behindSinceMs+};':
-      'a place that is refused is an alert at once',
   }),
   ...faultsIn('copy/back-up.ts', 'pending-entry', {
     "[-if (mark !== null && placeOf(log, mark) === 'known') return mark;-]":

@@ -6,11 +6,9 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     '[-if (this.#file !== null) fsyncSync(this.#file);-]':
       'an entry is durable before its transaction commits',
     '[-syncFolder(folder);-]': 'the name of a new segment is synced',
-    '[-syncFolder(dirname(folder));-]': "the name of a log's folder is synced",
   }),
   ...faultsIn('log/log-reader.ts', 'durability', {
     '[-fsyncSync(target.fd);-]': 'a start relies only on synced data',
-    'renameSync(draft, segment.path);[-\n      syncFolder(folder);-]': 'a start relies only on synced data',
   }),
   ...faultsIn('log/recover.ts', 'durability', {
     '[-syncFile(draft);-]': 'a rebuilt database is synced before it gets its name',
@@ -27,10 +25,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     '[-, flush: true-]': 'the secret is synced before it gets its name',
   }),
   ...faultsIn('store/folder.ts', 'durability', {
-    '[-syncFolder(dirname(path));\n  -]return isOurs;': 'the name of the secret is synced',
     '{ mode: 0o600[-, flush: true-] }': 'a small file is synced before it gets its name',
-    'renameSync(draft, path);\n  [-syncFolder(dirname(path));\n  -]return Buffer':
-      'the name of a small file is synced',
     '[-      syncName(path)-];': 'the name of a data folder is synced',
   }),
   ...faultsIn('store/database.ts', 'durability', {
@@ -41,13 +36,10 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('copy/restore.ts', 'durability', {
     '[-syncFile(stage.access);-]': 'a restored access.db is synced',
-    '[-syncFile(stage.detections);-]': 'a restored detections.db is synced',
     '[-syncFolder(folder.root);-]': 'the rename that commits a restore is synced',
   }),
   ...faultsIn('store/complete-restore.ts', 'durability', {
     '[-syncFolder(join(root, aside));-]': 'files moved aside by a restore are kept',
-    '[-syncFolder(from);-]': 'a restore moves each file once',
-    'syncFolder(from);[-\n      syncFolder(root);-]': 'a restore syncs each move before the next',
   }),
   ...faultsIn('drop/drop-folder.ts', 'ready-files', {
     '[-fsyncSync(file.fd);-]': 'a taken file is synced before its entry',
@@ -55,14 +47,8 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('drop/drop-folder.ts', 'durability-program', {
     "[-syncIn(this.root, '.taken');-]": 'the name of a taken file is synced before its entry',
   }),
-  ...faultsIn('drop/own-folder.ts', 'durability-program', {
-    '[-syncFolder(at);-]': "the names of the archive's folders are synced",
-  }),
   ...faultsIn('ingest/files/finished-file.ts', 'durability-program', {
     '[-syncIn(root, dirname(destination));-]': 'the name of an archived file is synced',
-    'syncIn(root, dirname(destination));[-\n  syncIn(root, dirname(taken));-]':
-      'an archived file is in one place',
-    '[-syncIn(root, dirname(taken));\n      -]removeIn(': 'a failed file moves to the path in its record',
   }),
   ...faultsIn('ingest/reading/reader-thread.ts', 'durability-program', {
     '[-fsyncSync(open.fd);-]': 'the file of skipped rows is synced',

@@ -4,20 +4,14 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('detection/merge.ts', 'merge', {
     'order < 0 ? [-a : b-]{+b : a+}': 'the earliest first detection wins',
-    'a.first_detected_estimated ? [-b : a-]{+a : b+}': 'exact beats estimated',
     "[-compareText(a.exported_at_given ?? '', b.exported_at_given ?? '') ||-]":
       'of equal scorings, the later export wins',
     'version: known.version[- + 1-]': 'a visible change increases the version',
-    "return [-newer ? { kind: 'rescored', known: next } : -]{ kind: 'unchanged' };":
-      'a newer scoring is stored',
     '[-isPrint === true && !licensed ? null : -]url': 'URLs of print articles need a licence',
-    '[-if (member !== null) -]sorted': 'an absent member equals null',
-    '[-, exported_at: null-] })': 'a new export time creates no version',
   }),
   ...faultsIn('detection/band.ts', 'vocabulary', {
     'score >[-=-] threshold': 'a band begins at its threshold',
     '[25, 50, 75, [-95-]{+96+}]': 'max begins at 95',
-    '[[-30-]{+31+}, 60]': 'medium begins at 30',
   }),
   ...faultsIn('ingest/files/retention.ts', 'archive', {
     '[-deleteExpired(files, nowMs - archiveDays * DAY_MS);\n    lastMs = nowMs-]{+lastMs = nowMs;\n    deleteExpired(files, nowMs - archiveDays * DAY_MS)+};':
@@ -27,31 +21,20 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     'if ([-number !== record.number-]{+false+} && !isThereIn(':
       'a file that a reset reads again has one record',
   }),
-  ...faultsIn('ingest/apply/window-file.ts', 'durability-program', {
-    '[-retireFailed(files, file);-]': 'a failed file is archived once its window is done',
-  }),
   ...faultsIn('drop/drop-folder.ts', 'ready-files', {
     '[-if (!stats.isFile() || !isSameSnapshot(stats, waiting.snapshot)) return false;-]':
       'a changed file is checked again',
-    'return [-this.isUnchanged({ ...waiting, path })-]{+true+};':
-      'a file that changed while it was taken is checked again',
   }),
   ...faultsIn('ingest/threads/ingest-loop.ts', 'refused-files', {
     'processed += 1;[-\n      await this.#turn();-]': 'a stop does not wait for many files',
-    '[-  this.#checkpoint(CHECKPOINT_BYTES);\n  -]}': 'the write-ahead log stays small',
-  }),
-  ...faultsIn('ingest/files/file-record.ts', 'refused-files', {
-    '[-numbers.slice(REFUSED_RECORDS_MAX)-]{+[]+}': 'records of refused files are bounded',
   }),
   ...faultsIn('ingest/reading/read-export.ts', 'reading-settings', {
     '[-this.isOver = this.#errorsTotal >= this.#order.errors_max;-]': 'a file that fails is read no further',
   }),
   ...faultsIn('drop/own-folder.ts', 'hostile-exporter', {
-    'if ([-uid !== user-]{+false+})': 'an own folder belongs to Wirewatch',
     'if ([-(mode & WRITABLE_BY_OTHERS) !== 0-]{+false+})': 'nobody else writes to an own folder',
     'constants.O_DIRECTORY[- | constants.O_NOFOLLOW-]': 'an own folder is no link',
     'at: [-HAS_OPEN_FILES-]{+false+} ?': 'a folder cannot be exchanged while it is used',
-    '[-!isTrusted(lstatSync(next)) ||-]': 'only the operator makes links on the way to the drop folder',
   }),
   ...faultsIn('ingest/requests/replay.ts', 'other-shapes', {
     'earliest, [-mapping, -]streams': 'an archived file is replayed with the mapping of its first reading',
@@ -67,73 +50,45 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('exports/unpacking.ts', 'ready-files', {
     '[-a.ino === b.ino &&-]': 'another file of the same size and time is detected',
-    '[-a.mtimeNs === b.mtimeNs &&-]': 'a rewritten file is detected',
   }),
   ...faultsIn('windows/window-states.ts', 'window-states', {
     'const DUE_AFTER_MS = [-10-]{+11+} * MINUTE_MS;': 'a file is due ten minutes after its window',
     'const MISSING_AFTER_MS = DAY_MS{+ + 10 * MINUTE_MS+};': 'a window is missing a day after it was due',
-    'const LOOK_EVERY_MS = DAY_MS{+ + 1+};': 'missing windows are searched for once a day',
-    '[-|| nowMs < lookedAtMs-]': 'a search time in the future is ignored',
     "[-|| status === 'done' -]?": 'done is final',
     "[-status === 'abandoned' ? 'hold' : -]'read'": 'a file of an abandoned window is held',
-    '(nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS)[- + 1-])':
-      'a window is missing a day after it was due',
   }),
   ...faultsIn('windows/window-states.ts', 'overdue-search', {
     'ABANDONED_AFTER_MS = [-30-]{+31+} * DAY_MS': 'a window is abandoned after 30 days',
-    'const HISTORY_AFTER_MS = [-90-]{+91+} * DAY_MS;': 'old windows do not set the first expected window',
-    'WINDOW_MS) >{+=+} HISTORY_AFTER_MS': 'a window of 90 days ago still counts',
   }),
   ...faultsIn('windows/ledger.ts', 'overdue-search', {
-    'since <[-=-] :before': 'a window is abandoned after 30 days',
     '[-window_start-]{+0+} NOT IN (': 'a missing window whose file waits is not abandoned',
-    "[-status IN ('missing', 'abandoned') AND -]window_start < :window_start":
-      'done windows stay when the first expected window is set',
-    'db.prepare([-INSERT_EXPECTATION-]{+SET_EXPECTATION+}).run(window);':
-      'the first window sets the first expected one',
-  }),
-  ...faultsIn('windows/ledger.ts', 'window-states', {
-    'row.start[- + WINDOW_MS-]': 'newest_done is the end of a window',
   }),
   ...faultsIn('windows/overdue-search.ts', 'overdue-search', {
     'if ([-waiting.has(window_start)-]{+false+})': 'a waiting file counts as arrived',
     'if (![-isSteady || !-](': 'after a clock jump no window becomes missing',
-    'resumeFrom = [-Math.min(resumeFrom, window_start)-]{+overdueBefore+}':
-      'a window with a waiting file is searched for again',
     '[-forgetNotYetDue(db, exportName, overdueBefore);-]':
       'windows that a fast clock declared missing are reverted',
-    '[-if (nowMs < newestWindowEnd(db)) return null;-]': 'a slow clock reverts no missing window',
   }),
   ...faultsIn('ingest/steady-clock.ts', 'steady-clock', {
     '[-monotonicMs() - startedMs >= PROVEN_AFTER_MS-]{+true+}':
       'nothing is deleted in the first hour after a start',
     '[-lastAheadMs = ahead;-]': 'a corrected clock is trusted again',
-    '[-Math.abs-](ahead - lastAheadMs)': 'setting the clock back is a jump, too',
   }),
   ...faultsIn('health/rules.ts', 'health', {
     'const STALLED_AFTER_MS = [-45-]{+46+} * MINUTE_MS;': 'ingest is stalled after 45 minutes',
-    'const DEGRADED_AFTER_MS = HOUR_MS{+ + 1+};': 'health is degraded after an hour',
-    'nowMs - endMs <[-=-] ms': 'exactly 45 minutes, and exactly an hour, are still allowed',
     '[-!is_paused && -][': 'a pause alone does not degrade health',
     'pageWorthy > [-0-]{+1+} || isOld': 'an alert that needs someone degrades health',
-    '[-(isCheck || before.has(name))-]{+isCheck+}': 'an open alert stays open between checks',
   }),
   ...faultsIn('ingest/threads/access-connection.ts', 'key-store-errors', {
     '[-Object.assign(error, { database: NAME })-]{+error+}':
       'an error of access.db is not taken for damage of detections.db',
   }),
-  ...faultsIn('appliance-ingest.ts', 'key-store-errors', {
-    'RESUMED_AFTER_MS = [-paced(10 * SECOND_MS)-]{+0+}':
-      'an alert does not open and close at each start of the thread',
-  }),
   ...faultsIn('appliance-ingest.ts', 'health-program', {
     'return [-isDamage(fault) ? healing(fault) : -]null;':
       'a damaged database is made anew while Wirewatch runs',
-    '[-performance.now() >= notBeforeMs-]{+true+}': 'it is not made anew again and again',
   }),
   ...faultsIn('appliance.ts', 'health-program', {
     '[-noteDamage(folder, detail);-]': 'damage that a request finds is healed, not only interrupted',
-    '[-stores.reader.close();-]': 'a damaged database is not read',
   }),
   ...faultsIn('ingest/files/finished-file.ts', 'crash', {
     '[-&& shortName(record.name) === name-]':
@@ -142,8 +97,5 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('ingest/apply/backfill.ts', 'resumed-backfills', {
     '[-if (same === null && isWaiting()) return null;-]':
       'a backfill without a file does not fail while the file waits to be read again',
-  }),
-  ...faultsIn('wakeable-timer.ts', 'timers', {
-    '[-, { signal: this.#waking.signal }-]': 'a sleep that is ended early leaves no timer',
   }),
 ];

@@ -8,7 +8,6 @@ import { verifyCopy } from '../../../src/copy/source.ts';
 import { streamName } from '../../../src/detection/content-type.ts';
 import { recoverDetections } from '../../../src/log/recover.ts';
 import { scrub } from '../../../src/log/scrub.ts';
-import { readChangesPage } from '../../../src/query/changes-page.ts';
 import { jsonBaseUrl } from '../../../src/query/detection-text.ts';
 import { createStreamCursors } from '../../../src/query/stream-cursor.ts';
 import { completeRestore } from '../../../src/store/complete-restore.ts';
@@ -17,8 +16,7 @@ import { type DataFolder, dataFolder, ensureFolder } from '../../../src/store/fo
 import { refuseForeignDatabases } from '../../../src/store/installation.ts';
 import { readSecret } from '../../../src/store/secret.ts';
 import { sourceAt } from '../../support/copy-at.ts';
-import { NO_FILTERS } from '../../support/filters.ts';
-import { checkStreams } from '../../support/streams.ts';
+import { checkStreams, readStream } from '../../support/streams.ts';
 import type { Known } from './known.ts';
 import { BACKUP, DATA, REMOVED, SETTINGS, type Story } from './story.ts';
 
@@ -116,33 +114,15 @@ function checkKeys(folder: DataFolder, { keys }: Known): void {
 
 /** The stream must start with the follower's rows, and its cursor must continue after them. */
 function checkStream(db: Database, folder: DataFolder, { rows, cursor }: Known): void {
-  const all = walk(db, 0);
+  const all = readStream(db, { streams: STREAMS, baseUrl: BASE_URL });
   if (cursor === null) return;
   assert.ok(all.startsWith(rows), 'rows that a client received are missing or changed');
-  const rest = walk(db, createStreamCursors(readSecret(folder)).decode(cursor).position);
+  const from = createStreamCursors(readSecret(folder)).decode(cursor).position;
+  const rest = readStream(db, { streams: STREAMS, baseUrl: BASE_URL, from });
   assert.ok(
     all === (rest === '' ? rows : `${rows},${rest}`),
     "a client's cursor does not continue after its last row",
   );
-}
-
-function walk(db: Database, from: number): string {
-  const pages: string[] = [];
-  for (let position = from; ; ) {
-    const page = readChangesPage(db, {
-      streams: STREAMS,
-      content_types: ['text', 'image'],
-      filters: NO_FILTERS,
-      start: { kind: 'after', position },
-      limit: 1000,
-      projection: null,
-      baseUrl: BASE_URL,
-      recentDeliveries: new Map(),
-    });
-    if (page.rows > 0) pages.push(page.data.toString());
-    if (!page.has_more) return pages.join(',');
-    position = page.position;
-  }
 }
 
 /** Every file in the archive must be applied completely, and every detection must be from a dropped file. */

@@ -1,8 +1,9 @@
-/** What strangers can write to the log is bounded, whatever they send and from however many addresses. */
+/** Log lines that thousands of requests can cause are bounded, and all of them are counted. */
 import assert from 'node:assert/strict';
+import { renameSync } from 'node:fs';
 import { afterEach, mock, test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
-import { createStrangerLog } from '../../src/http/stranger-log.ts';
+import { createFaultLog, createStrangerLog } from '../../src/http/line-limit.ts';
 import { createLogger } from '../../src/logger.ts';
 import { exchange, useCertificates, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
@@ -13,6 +14,16 @@ const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 const SENT = 13;
 
 afterEach(() => mock.timers.reset());
+
+/** A log whose lines are kept, while time stands still. */
+function keptLog() {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({ level: 'silent' });
+  log.info = (fields: object) => void lines.push({ ...fields });
+  log.error = (fields: object, msg?: string) => void lines.push({ ...fields, msg });
+  return { log, lines };
+}
 
 /** The lines of an address, and how many requests were only counted. */
 const shown = (lines: readonly Record<string, unknown>[], address: string) => {
@@ -30,7 +41,6 @@ const get =
 const KINDS: readonly [string, Ask][] = [
   ['200', get('/v1/health')],
   ['not_found', get('/made/up')],
-  ['not_found', get('/v1/photos/x')],
   ['method_not_allowed', get('/v1/me', undefined, { method: 'DELETE' })],
   ['unauthorized', get(CHANGES)],
   ['unauthorized', get(CHANGES, createKey('ww').key)],
@@ -67,10 +77,7 @@ test('the same for failed handshakes', { skip: WITHOUT_OPENSSL }, async () => {
 });
 
 test('many addresses share 500 lines a minute, and the next minute begins anew', () => {
-  mock.timers.enable({ apis: ['setTimeout'] });
-  const lines: unknown[] = [];
-  const log = createLogger({ level: 'silent' });
-  log.info = (fields: unknown) => void lines.push(fields);
+  const { log, lines } = keptLog();
   const strangers = createStrangerLog(log);
   const written: string[] = [];
   const ask = (address: string) => strangers.note(address, 'x', () => written.push(address));
@@ -84,4 +91,50 @@ test('many addresses share 500 lines a minute, and the next minute begins anew',
   assert.deepEqual([written.length, lines.at(-1)], [510, { address: '10.0.7.7', counts: { x: 2 } }]);
   mock.timers.tick(60_000);
   assert.equal(lines.length, 2);
+});
+
+/** Always created at the same place, like a repeated fault. */
+function fault(message: string, cause?: Error): Error {
+  return new Error(message, cause === undefined ? {} : { cause });
+}
+
+test('each root cause of a fault has one line a minute, then a count', () => {
+  const { log, lines } = keptLog();
+  const faults = createFaultLog(log);
+  const disk = fault('disk');
+  for (const error of [fault('a', disk), fault('b', fault('c', disk)), fault('a'), 'thrown', 'thrown'])
+    faults.note('fault', error, 'id');
+  const written = lines.map(({ msg, err }) => [msg, err instanceof Error ? err.message : err]);
+  assert.deepEqual(written, [
+    ['fault', 'a'],
+    ['fault', 'a'],
+    ['fault', 'thrown'],
+  ]);
+  mock.timers.tick(60_000);
+  const repeated = lines.slice(3).map(({ msg, cause, counts }) => [msg, `${cause}`.split(' ')[0], counts]);
+  assert.deepEqual(repeated, [
+    ['fault repeated', 'disk', { fault: 1 }],
+    ['fault repeated', 'thrown', { fault: 1 }],
+  ]);
+  for (let index = 0; index < 5000; index += 1) faults.note('fault', fault(`number ${index}`), 'id');
+  assert.equal(lines.length, 55);
+  faults.close();
+  assert.deepEqual(lines.slice(55), [
+    { msg: 'fault repeated', cause: 'other causes', counts: { fault: 4950 } },
+  ]);
+});
+
+test('while keys cannot be checked, many requests log the cause once', async () => {
+  const server = await startTestServer();
+  const { key } = server.makeKey();
+  const path = `${server.store.folder}/access.db`;
+  renameSync(path, `${path}-away`);
+  for (let index = 0; index < 50; index += 1) assert.equal((await server.get('/v1/me', key)).status, 503);
+  renameSync(`${path}-away`, path);
+  assert.equal((await server.get('/v1/me', key)).status, 200);
+  await server.close();
+  assert.equal(server.lines.filter(({ msg }) => msg === 'unavailable').length, 1);
+  const again = server.lines.find(({ msg }) => msg === 'fault repeated');
+  assert.deepEqual(again?.counts, { unavailable: 49 });
+  assert.match(String(again?.cause), /ENOENT/);
 });

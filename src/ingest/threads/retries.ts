@@ -1,0 +1,125 @@
+/**
+ * What is tried again later. A file that cannot be read or moved now delays no other; while there is any, the alert
+ * `file stuck` is open. On a full disk all of ingest waits: nothing is lost, and clients can read meanwhile.
+ */
+import { counted } from '../../counted.ts';
+import { plainError, reasonOfFile } from '../../drop/file-errors.ts';
+import { paced } from '../../pace.ts';
+import { isDiskFull } from '../../store/database-errors.ts';
+import { SECOND_MS } from '../../time.ts';
+import type { WakeableTimer } from '../../wakeable-timer.ts';
+import type { Reporting } from '../reporting.ts';
+
+const RETRY_MS = paced(10 * SECOND_MS);
+
+/**
+ * `dropped`: by path. `taken` (committed and not in its folder yet) and `backfill` (half applied): by number. `archive`:
+ * all files without a record, together.
+ */
+export type StuckKind = 'dropped' | 'taken' | 'backfill' | 'archive';
+
+interface StuckFile {
+  readonly name: string;
+  readonly reason: string;
+  /** Monotonic milliseconds. */
+  readonly retryAtMs: number;
+}
+
+export class StuckFiles {
+  /** By kind and key, in the order in which they became stuck. */
+  readonly #files = new Map<string, StuckFile>();
+  readonly #reporting: Reporting;
+
+  constructor(reporting: Reporting) {
+    this.#reporting = reporting;
+  }
+
+  /** Milliseconds until files are tried again; infinite without any. */
+  get retryMs(): number {
+    return this.#files.size > 0 ? RETRY_MS : Number.POSITIVE_INFINITY;
+  }
+
+  isPostponed(kind: StuckKind, key: string | number): boolean {
+    return (this.#files.get(`${kind} ${key}`)?.retryAtMs ?? 0) > performance.now();
+  }
+
+  /**
+   * Does the work of a file, unless it is to be tried later. An error is logged once for each reason.
+   * @throws an error that does not concern one file
+   */
+  async attempt(kind: StuckKind, key: string | number, name: string, work: () => unknown): Promise<void> {
+    if (this.isPostponed(kind, key)) return;
+    try {
+      await work();
+      this.#delete(`${kind} ${key}`);
+    } catch (error) {
+      const reason = reasonOfFile(error);
+      const { log } = this.#reporting;
+      if (this.#files.get(`${kind} ${key}`)?.reason !== reason)
+        log('error', 'a file cannot be read or moved: check its permissions; trying again', {
+          file: name,
+          err: plainError(error),
+        });
+      this.#files.set(`${kind} ${key}`, { name, reason, retryAtMs: performance.now() + RETRY_MS });
+    }
+    this.#report();
+  }
+
+  /** Forgets the files of a kind that are not among these. */
+  keepOnly(kind: StuckKind, keys: readonly (string | number)[]): void {
+    const kept = new Set(keys.map((key) => `${kind} ${key}`));
+    for (const key of [...this.#files.keys()])
+      if (key.startsWith(`${kind} `) && !kept.has(key)) this.#delete(key);
+    this.#report();
+  }
+
+  #delete(key: string): void {
+    const file = this.#files.get(key);
+    if (file === undefined) return;
+    this.#files.delete(key);
+    this.#reporting.log('info', 'a file is no longer stuck', { file: file.name });
+  }
+
+  #report(): void {
+    const [first] = this.#files.values();
+    const others = this.#files.size - 1;
+    const and = others > 0 ? ` and ${counted(others, 'more file')}` : '';
+    const detail = first === undefined ? null : `${first.name}${and}: ${first.reason}`;
+    this.#reporting.setCondition('file stuck', detail);
+  }
+}
+
+export interface FullDisk extends Reporting {
+  readonly timer: WakeableTimer;
+  /** @throws Stopping when the thread is to end */
+  readonly check: () => void;
+  /** A transaction that the log has must be applied, and its file archived, before anything else. */
+  readonly beforeRetry: () => Promise<void>;
+}
+
+/** Waits until work that failed may be tried again. @throws an error that is not of a full disk */
+export async function waitForRoom(error: unknown, disk: Omit<FullDisk, 'beforeRetry'>): Promise<void> {
+  if (!isDiskFull(error)) throw error;
+  const { timer, check, log, setCondition } = disk;
+  const err = plainError(error);
+  log('error', 'the disk is full: ingest waits for free space', { err });
+  setCondition('disk full', err.message);
+  check();
+  timer.begin();
+  await timer.sleep(RETRY_MS);
+  check();
+}
+
+/** Does the work, again and again until there is room for it. */
+export async function untilRoom(disk: FullDisk, work: () => unknown): Promise<void> {
+  for (let hasWaited = false; ; hasWaited = true) {
+    try {
+      if (hasWaited) await disk.beforeRetry();
+      await work();
+      if (hasWaited) disk.setCondition('disk full', null);
+      return;
+    } catch (error) {
+      await waitForRoom(error, disk);
+    }
+  }
+}

@@ -1,0 +1,178 @@
+/** Cursors of both lists: each has one spelling, and only issued ones are accepted (contract: Cursors). */
+import assert from 'node:assert/strict';
+import { createCipheriv } from 'node:crypto';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { createQueryCursors, hashRequest, type PeriodWalk } from '../../src/query/query-cursor.ts';
+import { createStreamCursors } from '../../src/query/stream-cursor.ts';
+import { Refused } from '../../src/refused.ts';
+import { deriveKey } from '../../src/seal.ts';
+
+const SECRET = Buffer.alloc(32, 1);
+const OTHER_SECRET = Buffer.alloc(32, 2);
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+const REQUEST = hashRequest(['a']);
+const WALK: PeriodWalk = {
+  period: { from: 1_763_683_200, to: 1_763_769_600 },
+  time_zone: 'Europe/Berlin',
+  place: { second: 1_763_719_200, id: 't.7001.123.456' },
+};
+const CHANGED = 'cursor: the period or filters changed; start again';
+
+/** The detail for a cursor of the change stream; null if it is accepted. */
+const streamRefusal = (text: string, secret = SECRET) =>
+  refusal(() => createStreamCursors(secret).decode(text));
+const periodRefusal = (text: string, secret = SECRET, request = REQUEST) =>
+  refusal(() => createQueryCursors(secret).decode(text, request));
+
+function refusal(decode: () => unknown): string | null {
+  try {
+    decode();
+    return null;
+  } catch (error) {
+    assert.ok(error instanceof Refused && error.code === 'invalid_request');
+    return error.message;
+  }
+}
+
+const KINDS = {
+  stream: {
+    cursor: createStreamCursors(SECRET).encode({ position: 1_763_719_200_000_000, epoch: 70_000 }),
+    refusal: streamRefusal,
+    notOurs: 'cursor: invalid; use next_cursor from this endpoint, or start again with since',
+  },
+  period: {
+    cursor: createQueryCursors(SECRET).encode(REQUEST, WALK),
+    refusal: periodRefusal,
+    notOurs: 'cursor: invalid; use next_cursor from this endpoint, or leave cursor out to start again',
+  },
+};
+
+test('any changed character is refused, at every position', () => {
+  for (const { cursor, refusal, notOurs } of Object.values(KINDS)) {
+    assert.equal(refusal(cursor), null);
+    for (let at = 0; at < cursor.length; at += 1) {
+      for (const character of `${ALPHABET}=+/ .`) {
+        if (character === cursor[at]) continue;
+        const changed = cursor.slice(0, at) + character + cursor.slice(at + 1);
+        assert.equal(refusal(changed), notOurs, `${character} at ${at}`);
+      }
+    }
+  }
+});
+
+test('other lengths, other spellings, other secrets and cursors of the other list are refused', () => {
+  const { stream, period } = KINDS;
+  for (const { cursor, refusal, notOurs } of [stream, period]) {
+    const others = ['', cursor.slice(1), cursor.slice(0, -1), `${cursor}A`, `${cursor}AAAA`, `${cursor}==`];
+    for (const text of [...others, ` ${cursor}`, `${cursor}\n`, cursor.repeat(20)])
+      assert.equal(refusal(text), notOurs, JSON.stringify(text));
+    assert.equal(refusal(cursor, OTHER_SECRET), notOurs);
+  }
+  assert.equal(stream.refusal(period.cursor), stream.notOurs);
+  assert.equal(period.refusal(stream.cursor), period.notOurs);
+});
+
+test('no text that was not issued is accepted', () => {
+  for (const { refusal, notOurs } of Object.values(KINDS)) {
+    fc.assert(fc.property(fc.string({ maxLength: 220 }), (text) => refusal(text) === notOurs));
+    for (const bounds of [{ minLength: 16, maxLength: 16 }, { maxLength: 150 }])
+      fc.assert(
+        fc.property(
+          fc.uint8Array(bounds),
+          (bytes) => refusal(Buffer.from(bytes).toString('base64url')) === notOurs,
+        ),
+      );
+  }
+});
+
+test('cursors of an earlier version are valid: their format is stable', () => {
+  const secret = Buffer.alloc(32, 7);
+  const stream = createStreamCursors(secret);
+  const at = { position: 1_795_000_000_000_000, epoch: 0 };
+  assert.deepEqual(stream.decode('vEEz9_nMB-9gd7TQcKD5Tw'), at);
+  assert.equal(createStreamCursors(secret).encode(at), 'vEEz9_nMB-9gd7TQcKD5Tw');
+  const given =
+    'AQMDAwMDAwMDAwMDAwMDAwMAAAAAav2GwAAAAABrBq6AAAAAAGr_DWB0LjcwMDEuMTIzLjQ1NiBFdXJvcGUvQmVybGluf-y1iI4nWdSixL4tQl2z_w';
+  const period = createQueryCursors(secret);
+  const request = Buffer.alloc(16, 3);
+  const walk: PeriodWalk = {
+    period: { from: 1_795_000_000, to: 1_795_600_000 },
+    time_zone: 'Europe/Berlin',
+    place: { second: 1_795_100_000, id: 't.7001.123.456' },
+  };
+  assert.deepEqual(period.decode(given, request), walk);
+  assert.equal(period.encode(request, walk), given);
+});
+
+test('a cursor of the stream contains its position and epoch, whatever was encoded before', () => {
+  const place = fc.record(
+    { position: fc.maxSafeNat(), epoch: fc.nat(2 ** 24 - 1) },
+    { noNullPrototype: true },
+  );
+  fc.assert(
+    fc.property(place, place, (first, second) => {
+      const cursors = createStreamCursors(SECRET);
+      for (const at of [first, second, { ...second, epoch: first.epoch }, first, { position: 0, epoch: 0 }]) {
+        const cursor = cursors.encode(at);
+        assert.match(cursor, /^[\w-]{22}$/);
+        for (const by of [cursors, createStreamCursors(SECRET)]) assert.deepEqual(by.decode(cursor), at);
+        assert.equal(createStreamCursors(SECRET).encode(at), cursor);
+        assert.throws(() => cursors.decode(`${cursor.slice(0, -1)}!`), Refused);
+      }
+    }),
+  );
+});
+
+test('cursors reveal nothing of their positions: between neighbours every bit changes half of the time', () => {
+  const cursors = createStreamCursors(SECRET);
+  const blockAt = (at: number) => [
+    ...Buffer.from(cursors.encode({ position: 1_795_000_000_000_000 + at, epoch: 0 }), 'base64url'),
+  ];
+  const changes = Array<number>(16 * 8).fill(0);
+  for (let at = 0; at < 1000; at += 1) {
+    const next = blockAt(at + 1);
+    for (const [byte, value] of blockAt(at).entries()) {
+      for (let bit = 0; bit < 8; bit += 1) {
+        const index = byte * 8 + bit;
+        changes[index] = (changes[index] ?? 0) + (((value ^ (next[byte] ?? 0)) >> bit) & 1);
+      }
+    }
+  }
+  assert.ok(Math.min(...changes) > 400 && Math.max(...changes) < 600, changes.join(' '));
+});
+
+test('a block without a valid position is refused, even if encrypted with the key', () => {
+  const key = deriveKey(SECRET, 'stream-cursor-block');
+  const isRefused = (hex: string) => {
+    const cipher = createCipheriv('aes-256-ecb', key, null).setAutoPadding(false);
+    return streamRefusal(cipher.update(Buffer.from(hex, 'hex')).toString('base64url')) !== null;
+  };
+  for (const [hex, expected] of [
+    ['0000000000000000001fffffffffffff', false],
+    ['00000000000000000020000000000000', true],
+    ['0100000000000000001fffffffffffff', true],
+    ['0000000001000000001fffffffffffff', true],
+    ['0000000000ffffff001fffffffffffff', false],
+  ] as const)
+    assert.equal(isRefused(hex), expected, hex);
+});
+
+test('a cursor of the period contains place and period', () => {
+  const second = fc.integer({ min: -62_200_000_000, max: 253_500_000_000 });
+  const part = fc.integer({ min: 0, max: 999_999_999_999_999 });
+  const id = fc.tuple(fc.constantFrom('t', 'i'), part, part, part).map((parts) => parts.join('.'));
+  const zone = fc.constantFrom('UTC', 'Etc/GMT-3', 'america/argentina/BUENOS_AIRES', 'z'.repeat(64));
+  fc.assert(
+    fc.property(second, second, second, id, zone, (from, to, at, detectionId, time_zone) => {
+      const walk = { period: { from, to }, time_zone, place: { second: at, id: detectionId } };
+      const text = createQueryCursors(SECRET).encode(REQUEST, walk);
+      assert.match(text, /^[\w-]+$/);
+      assert.deepEqual(createQueryCursors(SECRET).decode(text, REQUEST), walk);
+    }),
+  );
+});
+
+test('a cursor of another request is refused, with a hint', () => {
+  assert.equal(periodRefusal(KINDS.period.cursor, SECRET, hashRequest(['b'])), CHANGED);
+});
