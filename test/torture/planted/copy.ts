@@ -10,6 +10,9 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, content)))':
       'an old generation goes only once another takes its place',
   }),
+  ...faultsIn('copy/local-log.ts', 'ship', {
+    'if ([-(last?.entry ?? 0) < end.entry-]{+false+}) throw': 'a log with damage at its end is not copied',
+  }),
   ...faultsIn('copy/source.ts', 'heal', {
     '[-!(await hasEntry(place, objects, mark))-]{+false+}':
       'a damaged log is made anew only from a copy with its newest entry',
