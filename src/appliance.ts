@@ -134,10 +134,10 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   });
   const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
   const opened = { ...stores, ...counters, monitor: health, server, operations, lab: lab?.shown ?? null };
-  const { metrics } = counters;
   // Loaded only where it is on: it would delay every start.
   const admin =
-    metrics && (await (await import('./admin/listener.ts')).startAdmin(metrics, { ...options, ...opened }));
+    counters.metrics &&
+    (await (await import('./admin/listener.ts')).startAdmin(counters.metrics, { ...options, ...opened }));
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
