@@ -47,9 +47,6 @@ import { readEnded } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
 import { SECOND_MS } from './time.ts';
 
-/** Default for {@link ApplianceOptions.graceMs}. */
-const GRACE_MS = 10 * SECOND_MS;
-
 export type Appliance = Awaited<ReturnType<typeof start>>;
 
 /** Only the newest are needed: the next transaction writes those before it. */
@@ -59,7 +56,7 @@ export interface ApplianceOptions extends ApplianceIngestOptions {
   readonly kind: InstallationKind;
   /** For a lab: called once its parts exist. */
   readonly intervene?: (parts: LabParts) => LabJoined;
-  /** How long requests in progress may take when the appliance stops. */
+  /** How long requests in progress may take when the appliance stops; without it, 10 seconds. */
   readonly graceMs?: number;
 }
 
@@ -176,7 +173,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
       removeAtStop(folder.address);
       // These take time, so they end together; each may be closed again by the stack.
       const ends = [
-        server.close(options.graceMs ?? GRACE_MS),
+        server.close(options.graceMs ?? 10 * SECOND_MS),
         ingest.stop(),
         admin?.close(),
         control.close(),

@@ -11,6 +11,7 @@ import { findLog } from '../../src/copy/copied-log.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
+import { listSegments } from '../../src/log/segment.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
@@ -253,5 +254,20 @@ test('the old generation is whole until the new one takes its place', async () =
   place.before = () => {};
   await ship(shipper, history);
   await requireEqual(place, history);
+  history.delete();
+});
+
+test('damage before the end of the log ends a call with an error: nothing after it counts as copied', async () => {
+  const history = await installation();
+  const place = memoryPlace();
+  const shipper = new Shipper(place, history.folder);
+  for (let at = 1; at <= 3; at += 1) history.apply(rowsFrom(at, 1));
+  await ship(shipper, history);
+  for (let at = 4; at <= 6; at += 1) history.apply(rowsFrom(at, 1));
+  const path = listSegments(history.folder.log).at(-1)?.path ?? '';
+  const content = readFileSync(path);
+  content.fill(0x5a, content.length - 20);
+  writeFileSync(path, content);
+  await assert.rejects(ship(shipper, history), /the log ends before entry 6/);
   history.delete();
 });
