@@ -48,7 +48,7 @@ export async function serveAppliance(
   // Before the log is opened: its file can lie in that folder, too.
   requireOwner(dataFolder(loaded.dataFolder));
   const progress = createProgress();
-  const opened = await openLog({ ...loaded.log, terminal: { beforeLine: progress.clear } });
+  const opened = await openLog({ ...loaded.log, beforeLine: progress.clear });
   const { log } = opened;
   obeyHangups(opened);
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
