@@ -18,7 +18,7 @@ const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
 
 /** The generation that a copy begins with. */
 export const FIRST_GENERATION = '0001';
-/** Of a generation. */
+/** The form of a generation's name. */
 export const GENERATION = '^[0-9]{4}-[0-9a-f]{8}$';
 
 export const INSTALLATION = 'installation.json';
@@ -37,8 +37,8 @@ export interface LogObject {
   readonly last: number | null;
 }
 
-export function generationFolder(of: typeof LOG | typeof LARGE, generation: string): string {
-  return `${of}${generation}/`;
+export function generationFolder(folder: typeof LOG | typeof LARGE, generation: string): string {
+  return `${folder}${generation}/`;
 }
 
 /** @param id 8 random hexadecimal digits */

@@ -253,7 +253,7 @@ function countsOf(db: Database): Pick<NewState, 'access_state_of' | 'accounts' |
   return { access_state_of: state_ms === null ? null : formatMs(state_ms), accounts, keys };
 }
 
-/** As the source has it: the writer decides. */
+/** Takes access.db as the source has it: the writer decides. */
 function accessOfSource(stage: DataFolder, live: DataFolder): ReturnType<typeof makeAccess> {
   const own = findCopy(stage.access);
   const known = new Set(endedIn(own).map(({ kind, id }) => `${kind} ${id}`));
@@ -262,7 +262,7 @@ function accessOfSource(stage: DataFolder, live: DataFolder): ReturnType<typeof 
   return {
     ...countsOf(db),
     access: 'from the backup',
-    ended_here: [...new Set(only)].filter((one) => !known.has(one)),
+    ended_here: [...new Set(only)].filter((id) => !known.has(id)),
   };
 }
 

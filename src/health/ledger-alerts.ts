@@ -115,10 +115,10 @@ function windowsAlert(row: WindowsRow): Alert {
 /** `first`, `last`: starts of windows, epoch milliseconds. */
 function windowsText(
   { windows, first, last }: Omit<UnknownWindows, 'export'>,
-  [one, many]: readonly [string, string] = ['is', 'are'],
+  [singular, many]: readonly [string, string] = ['is', 'are'],
 ): string {
   return windows === 1
-    ? `the window ${formatMs(first)} ${one}`
+    ? `the window ${formatMs(first)} ${singular}`
     : `${grouped(windows)} windows from ${formatMs(first)} to ${formatMs(last)} ${many}`;
 }
 

@@ -78,7 +78,7 @@ export interface Success {
 }
 
 interface EndpointBase {
-  /** As in the API; at most the last segment varies: `/v1/detections/{id}`. */
+  /** At most its last segment varies: `/v1/detections/{id}`. */
   readonly path: string;
   readonly method: 'GET' | 'POST';
   /** The id of its operation, by which a lab names it too. */

@@ -61,7 +61,7 @@ export const CONNECTION_TIMES: ConnectionTimes = {
 
 export interface ListenerOptions extends ConnectionLimits, Pick<TlsRenewalOptions, 'conditions' | 'now'> {
   readonly settings: Pick<Settings['server'], 'host' | 'port' | 'tls_certificate' | 'tls_key'>;
-  /** Of the settings that name the certificate; default: server. */
+  /** The section of the settings that name the certificate; default: server. */
   readonly section?: 'admin';
   /** For the error when it cannot listen: its subject, and what to do. */
   readonly subject?: string;

@@ -174,7 +174,7 @@ function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeli
       next();
     });
   });
-  // Of two matching patterns polka takes the first: fixed paths come before those that vary.
+  // polka takes the first of two matching patterns: fixed paths come before those that vary.
   const inOrder = [...routes].sort((a, b) => Number(a.path.endsWith('}')) - Number(b.path.endsWith('}')));
   for (const route of inOrder) {
     const pattern = route.path.replace(/\{(\w+)\}$/, ':$1');
@@ -214,7 +214,7 @@ function sendRaw(pipeline: Pipeline, socket: Duplex, reply: RawReply): void {
   pipeline.metrics?.answered(NO_ENDPOINT, status, 0, 0);
 }
 
-/** Of the peer itself: the headers could not be read. */
+/** The address of the peer itself: the headers could not be read. */
 function peerAddress(pipeline: Pipeline, socket: Duplex): string {
   return pipeline.clientAddress(socket instanceof Socket ? socket.remoteAddress : undefined, undefined);
 }

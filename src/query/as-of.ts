@@ -6,7 +6,7 @@ import { formatMs, WINDOW_MS } from '../time.ts';
 
 /** Read by one statement, so consistent without a transaction. */
 export interface StreamHead {
-  /** Of the last row of all streams, removed ones included; 0: no rows. */
+  /** The position of the last row of all streams, removed ones included; 0: no rows. */
   readonly position: number;
   /** End of the newest finished window of each content type's export, epoch milliseconds; null when none is. */
   readonly newest_done_ms: Readonly<Record<ContentType, number | null>>;

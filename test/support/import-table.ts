@@ -54,8 +54,8 @@ export const ROOMS = listed({
   check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
-    auth config counted.ts detection drop error-codes.ts exports health ingest limits log nearest.ts
-    own-process.ts query refused.ts setup store text-layout.ts time.ts version.ts windows`,
+    addresses.ts auth config counted.ts detection drop error-codes.ts exports health ingest limits log nearest.ts
+    own-process.ts query refused.ts setup store text-layout.ts time-zone.ts time.ts version.ts windows`,
   'tools/generate': 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
   'tools/pull': 'counted.ts detection refused.ts store time.ts',

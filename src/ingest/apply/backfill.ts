@@ -97,7 +97,7 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   // An earlier attempt of this run may have applied more than the caller's record says.
   let current = findFile(writer.db, number) ?? record;
   const source = drop.sourceAt(drop.takenPath(number, name));
-  // As when it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
+  // It is read as it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
   const { mapping } = record;
   const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
   const read = (rows_to_skip: number) =>

@@ -16,7 +16,7 @@ export interface FileReport
   extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256' | 'bytes'> & ReadingErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
-  /** Of a backfill while it is applied: as it was checked. Records of earlier versions have none. */
+  /** The bounds with which a backfill was checked, while it is applied. Records of earlier versions have none. */
   readonly bounds?: TimeBounds;
 }
 
