@@ -144,13 +144,14 @@ async function readLog(
     last = part.commit;
     if (last.entry >= end) break;
   }
-  // Behind damage in the newest segment there are complete entries.
-  if (mark === undefined) findTail(log);
-  else if ((last?.entry ?? 0) < end)
-    throw new LogDamage(
-      `${log} ends with entry ${grouped(last?.entry ?? 0)}, but detections.db has applied entry ${grouped(end)}`,
-    );
-  else if (last?.id !== mark?.id)
+  if ((last?.entry ?? 0) < end) {
+    // Names the place, if complete entries follow it in the newest segment.
+    findTail(log);
+    if (mark !== undefined)
+      throw new LogDamage(
+        `${log} ends with entry ${grouped(last?.entry ?? 0)}, but detections.db has applied entry ${grouped(end)}`,
+      );
+  } else if (last?.id !== mark?.id)
     throw new DatabaseDamage(`log_mark names entry ${grouped(end)} with an id that the log does not contain`);
   applier?.commit();
 }

@@ -36,7 +36,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'damage found meanwhile stays noted',
     '[-requireReach(folder, tail);-]': 'an entry that only the write-ahead log has is not cut off',
   }),
-  ...faultsIn('log/recover.ts', 'recovery-drafts', {
+  ...faultsIn('log/recover.ts', 'recovery-faults', {
     '[-removeDatabase(draft);\n  -]const db =': 'a draft of an interrupted rebuild is not continued',
   }),
   ...faultsIn('log/recover.ts', 'checkpoint', {
