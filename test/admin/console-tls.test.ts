@@ -28,20 +28,6 @@ describe('on a network address', () => {
     }
   });
 
-  test("without its own or the server's TLS, the start is refused", () => {
-    const installation = createInstallation({ WIREWATCH_ADMIN_PORT: '9', WIREWATCH_ADMIN_HOST: '0.0.0.0' });
-    try {
-      const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
-      assert.equal(status, 78);
-      assert.match(
-        stderr,
-        /WIREWATCH_ADMIN_HOST: 0\.0\.0\.0 can be reached.*\[admin\] tls_certificate and tls_key/,
-      );
-    } finally {
-      installation.remove();
-    }
-  });
-
   test("with its own or the server's TLS, it speaks https", { skip: WITHOUT_OPENSSL }, () =>
     inFolder(async (folder) => {
       const { certificate, key } = makeCertificate(folder, 'console');
