@@ -85,8 +85,7 @@ export const ROOMS = listed({
     samples setup store text-layout.ts time.ts tools/generate tools/lab tools/pull version.ts windows`,
   'prepare-access.ts': 'auth clock.ts config logger.ts store',
   'launch.ts': 'setup',
-  'debug-variables.ts': 'packed.ts',
-  'main.ts': 'cli debug-variables.ts',
+  'main.ts': 'cli packed.ts',
   'own-process.ts': 'packed.ts',
   'worker.ts': 'admin copy ingest',
 });
