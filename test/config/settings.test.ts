@@ -301,3 +301,15 @@ test('a relative drop folder is relative to the configuration file, else to the 
   assert.match(refusal({ env: inData }), /WIREWATCH_COPY_TO: .* is part of the data folder/);
   assert.match(refusal({ env: inDrop }), /WIREWATCH_COPY_TO: .* is part of the drop folder/);
 });
+
+test('the administration port on a network address needs a certificate: its own, or that of the server', () => {
+  const far = { WIREWATCH_ADMIN_PORT: '9', WIREWATCH_ADMIN_HOST: '0.0.0.0' };
+  assert.match(
+    refusal({ env: far }),
+    /WIREWATCH_ADMIN_HOST: 0\.0\.0\.0 can be reached.*\[admin\] tls_certificate and tls_key/,
+  );
+  const pair = { WIREWATCH_SERVER_TLS_CERTIFICATE: '/c.pem', WIREWATCH_SERVER_TLS_KEY: '/k.pem' };
+  assert.equal(load({ env: { ...far, ...pair } }).admin.tls_certificate, '/c.pem');
+  const half = { WIREWATCH_ADMIN_TLS_KEY: '/k.pem' };
+  assert.match(refusal({ env: half }), /TLS also needs \[admin\] tls_certificate/);
+});
