@@ -107,20 +107,6 @@ export function loggedDestinations(data: string): string[] {
   return [...last.values()].flatMap(({ destination }) => destination ?? []);
 }
 
-/** The last position that each entry of the log issued; entries without one are omitted. */
-export function loggedPositions(data: string): number[] {
-  const positions: number[] = [];
-  for (const { part } of entriesAfter(join(data, 'log'), null)) {
-    for (const text of part.lines) {
-      const line = parse(text);
-      if (!isObject(line) || line.put !== 'delivery' || !isObject(line.row)) continue;
-      const position = Number(line.row.last_position);
-      if (positions.at(-1) !== position) positions.push(position);
-    }
-  }
-  return positions;
-}
-
 const SELECT_DETECTIONS = `
   SELECT id, version, coalesce(rescored.body, row.body) AS body
   FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
