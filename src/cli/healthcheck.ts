@@ -27,18 +27,6 @@ interface Asked {
   readonly isOwn: boolean;
 }
 
-interface Result {
-  readonly healthy: boolean;
-  /** Null if no request was sent. */
-  readonly url: string | null;
-  /** The HTTP status; null without an answer. */
-  readonly status: number | null;
-  /** Why it is not healthy. */
-  readonly reason: string | null;
-  /** As GET /v1/health gives it. */
-  readonly health: unknown;
-}
-
 export const register = defineCommand({
   members: {
     url: value(readUrl, {
@@ -79,13 +67,14 @@ function askedOf(command: Command, url: string | undefined): Asked | null {
   return { url: own, isOwn: true };
 }
 
-function notRunning(command: Command): Result {
+function notRunning(command: Command) {
   const { root } = commandFolder(command);
   const reason = `Wirewatch is not running on the data folder ${root}. Start it with "wirewatch serve", or name another data folder with --data or an address with --url`;
   return { healthy: false, url: null, status: null, reason, health: null };
 }
 
-async function askHealth({ url, isOwn }: Asked, seconds: number): Promise<Result> {
+/** @returns `status`: that of HTTP, null without an answer; `health`: as GET /v1/health gives it */
+async function askHealth({ url, isOwn }: Asked, seconds: number) {
   const address = `${url}/v1/health`;
   try {
     const { status, body } = await get(address, isOwn, AbortSignal.timeout(seconds * SECOND_MS));
@@ -101,11 +90,7 @@ async function askHealth({ url, isOwn }: Asked, seconds: number): Promise<Result
   }
 }
 
-async function get(
-  address: string,
-  isOwn: boolean,
-  signal: AbortSignal,
-): Promise<{ status: number; body: string }> {
+async function get(address: string, isOwn: boolean, signal: AbortSignal) {
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     // The request has no secret, and a program that could answer in its place could also stop it.
     const sent = address.startsWith('https:')

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import type { LabParts } from '../appliance.ts';
 import { addAccount } from '../auth/accounts.ts';
 import { createKey, hashKey, parseKey } from '../auth/key.ts';
 import { addKey, type NewKey } from '../auth/keys.ts';
@@ -19,6 +20,7 @@ import { misconfigured } from '../refused.ts';
 import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
+import { requireOwner } from '../store/owner.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { DAY_MS, formatMs } from '../time.ts';
 import { SAMPLE_ACCOUNT, SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
@@ -27,6 +29,7 @@ import { Lab } from '../tools/lab/lab.ts';
 import { playScenario, readScenario } from '../tools/lab/scenario.ts';
 import { defineCommand } from './command.ts';
 import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
+import { configOf } from './installation.ts';
 import { registerExam } from './lab-exam.ts';
 import { actorOfProcess } from './operate.ts';
 import { operationGroup } from './operation-command.ts';
@@ -162,11 +165,6 @@ export interface LabKey extends Pick<NewKey, 'name' | 'subscriptions' | 'expires
 
 type LabKeys = readonly [LabKey, ...LabKey[]];
 
-interface Made {
-  readonly lab: Lab;
-  readonly keys: LabKeys;
-}
-
 interface LabOptions {
   readonly seed: string;
   /** What the clock shows at the start; default: the time. */
@@ -200,30 +198,22 @@ export async function startLab(
 ) {
   // Before any thread starts, which inherits the clock.
   beginMovableClock(clockMs);
-  let made: Made | null = null;
-  let filled = Promise.resolve();
-  const serving = await serveAppliance(command, kind, {
-    ingestThread: bootIngestThread(),
-    graceMs: 0,
-    async prepare(settings) {
-      const config = labConfig(settings, drop?.(settings.dataFolder) ?? settings.ingest.drop);
-      await beginAnew(config.dataFolder, kind);
-      // Photo addresses and cursors follow from the seed, too. A demonstration may have an export of its user.
-      if (kind === 'lab')
-        writeWhole(dataFolder(config.dataFolder).secret, seeded('secret', seed, SECRET_BYTES));
-      const keys = makeKeys(config.keys.prefix);
-      prepareAccess(config, kind, keys);
-      // For the exam.
-      writeWhole(join(config.dataFolder, LAB_KEY_FILE), `${keys[0].key}\n`);
-      const lab = new Lab(seed, config, kind);
-      made = { lab, keys };
-      mkdirSync(config.ingest.drop, { recursive: true });
-      filled = lab.fill(fill);
-      return config;
-    },
-    intervene: (parts) => prepared(made).lab.join(parts),
-  });
-  const { lab, keys } = prepared(made);
+  const ingestThread = bootIngestThread();
+  const settings = configOf(command, kind);
+  const config = labConfig(settings, drop?.(settings.dataFolder) ?? settings.ingest.drop);
+  requireOwner(dataFolder(config.dataFolder));
+  await beginAnew(config.dataFolder, kind);
+  // Photo addresses and cursors follow from the seed, too. A demonstration may have an export of its user.
+  if (kind === 'lab') writeWhole(dataFolder(config.dataFolder).secret, seeded('secret', seed, SECRET_BYTES));
+  const keys = makeKeys(config.keys.prefix);
+  prepareAccess(config, kind, keys);
+  // For the exam.
+  writeWhole(join(config.dataFolder, LAB_KEY_FILE), `${keys[0].key}\n`);
+  const lab = new Lab(seed, config, kind);
+  mkdirSync(config.ingest.drop, { recursive: true });
+  const filled = lab.fill(fill);
+  const intervene = (parts: LabParts) => lab.join(parts);
+  const serving = await serveAppliance(config, kind, { ingestThread, graceMs: 0, intervene });
   let isStopping = false;
   const ended = untilSignal(serving, () => {
     isStopping = true;
@@ -310,9 +300,4 @@ function prepareAccess(config: Config, kind: LabKind, keys: readonly LabKey[]): 
       addKey(access, { id, prefix, hash: hashKey(key), ...terms, ...own }, now());
     }
   });
-}
-
-function prepared(made: Made | null): Made {
-  if (made === null) throw new Error('the lab was not prepared');
-  return made;
 }

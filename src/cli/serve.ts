@@ -15,7 +15,8 @@ export const register = defineCommand({
     // The thread loads its code on another processor while this one loads the server.
     const ingestThread = bootIngestThread();
     const { serveAppliance, untilSignal } = await import('./serving.ts');
-    const serving = await serveAppliance(self, 'appliance', { ingestThread });
+    const { configOf } = await import('./installation.ts');
+    const serving = await serveAppliance(configOf(self), 'appliance', { ingestThread });
     warnOfSettings(serving);
     await untilSignal(serving);
     return null;

@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process';
 import { writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import type { Worker } from 'node:worker_threads';
-import type { Command } from 'commander';
 import { type Appliance, type ApplianceOptions, startAppliance } from '../appliance.ts';
 import type { Config } from '../config/load.ts';
 import { type Log, type Logger, openLog } from '../logger.ts';
@@ -14,7 +13,6 @@ import type { InstallationKind } from '../store/installation.ts';
 import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
 import { VERSION } from '../version.ts';
-import { configOf } from './installation.ts';
 import { actorOfProcess } from './operate.ts';
 import { createProgress } from './output.ts';
 
@@ -28,32 +26,24 @@ export interface Serving {
   readonly serviceManager: ReturnType<typeof createServiceManager>;
   /** Resolves with the signal that stops it. */
   readonly signal: Promise<NodeJS.Signals>;
-  /** Of `demo` and `lab`, the log has only warnings until this is called: lines about the first files mean nothing. */
+  /** The log of `demo` and `lab` has only warnings until this is called: lines about the first files mean nothing. */
   showLog(): void;
-}
-
-export interface ServeOptions extends Pick<ApplianceOptions, 'graceMs' | 'intervene'> {
-  /** Called before anything is opened. @returns the configuration to start with */
-  readonly prepare?: (config: Config) => Promise<Config>;
-  readonly ingestThread: Worker;
 }
 
 /** Starts the appliance as configured, and logs the address it listens on. */
 export async function serveAppliance(
-  command: Command,
+  config: Config,
   kind: InstallationKind,
-  { prepare, ...options }: ServeOptions,
+  options: Pick<ApplianceOptions, 'graceMs' | 'intervene'> & { readonly ingestThread: Worker },
 ): Promise<Serving> {
-  const loaded = configOf(command, kind);
   // Before the log is opened: its file can lie in that folder, too.
-  requireOwner(dataFolder(loaded.dataFolder));
+  requireOwner(dataFolder(config.dataFolder));
   const progress = createProgress();
-  const opened = await openLog({ ...loaded.log, terminal: { beforeLine: progress.clear } });
+  const opened = await openLog({ ...config.log, beforeLine: progress.clear });
   const { log } = opened;
   obeyHangups(opened);
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
   const { level } = log;
-  const config = (await prepare?.(loaded)) ?? loaded;
   const appliance = await startAppliance({
     config,
     kind,

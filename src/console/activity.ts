@@ -30,7 +30,11 @@ export function Activity({ minutes }: { minutes: Overview['minutes'] }): VNode {
   const [days, setDays] = useState<(typeof SPANS)[number][0]>('1');
   const reading = useReading<Trends>(`/console/trends${queryOf({ days })}`, ['windows']);
   const curves = (trends: Trends) => {
-    const all = [...ofFiles(trends, days), ...(days === '1' ? ofMinutes(minutes) : [])];
+    const all = [
+      ...ofFiles(trends, days),
+      ...ofCustomers(trends, days),
+      ...(days === '1' ? ofMinutes(minutes) : []),
+    ];
     return html`<div class="curves">${all.map((one) => html`<${Curve} key=${one.title} ...${one} />`)}</div>`;
   };
   const aside = choice('Of the last', days, SPANS, setDays);
@@ -60,6 +64,17 @@ function ofFiles({ from, step_seconds, exports, enabled }: Trends, days: string)
       },
     ];
   });
+}
+
+function ofCustomers({ from, step_seconds, customers }: Trends, days: string): Series[] {
+  return customers.map(({ name, rows }) => ({
+    fromMs: Date.parse(from),
+    stepMs: step_seconds * SECOND_MS,
+    title: `Rows for ${name}`,
+    values: rows,
+    summary: `${count(sum(rows))} new or changed in ${SPANS.find(([span]) => span === days)?.[1]}`,
+    text: (value) => count(value, 'row'),
+  }));
 }
 
 /** Counts by the minute, kept for a day: their name, the title, and their unit in the plural. */

@@ -48,7 +48,7 @@ export interface CopiedLog {
   readonly generation: string;
   /** The part of each earlier generation that leads to the next. */
   readonly changes: readonly string[];
-  /** Of that generation, in order; without entries: none. */
+  /** The objects of that generation, in order; without entries: none. */
   readonly objects: readonly LogObject[];
 }
 

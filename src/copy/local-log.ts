@@ -11,7 +11,7 @@ const FRAMES_A_TURN = 8;
 export type Batch =
   /** Whole entries, for one part. */
   | { readonly kind: 'entries'; readonly first: Mark; readonly last: Mark; readonly content: Buffer }
-  /** Of an entry that is too large for one. */
+  /** A piece of an entry that is too large for one part. */
   | { readonly kind: 'piece'; readonly content: Buffer }
   /** That entry is complete with its pieces. */
   | { readonly kind: 'large'; readonly entry: Mark }
@@ -30,7 +30,7 @@ export async function* batchesAfter(
   partBytes: number,
 ): AsyncGenerator<Batch> {
   const whole = new Pile();
-  /** Of the entry that is not complete yet. */
+  /** What is there of the entry that is not complete yet. */
   const open = new Pile();
   let isLarge = false;
   /** The first of the whole entries, and the last entry that came. */

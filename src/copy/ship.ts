@@ -61,7 +61,7 @@ export class TakenOver extends Refused {
 export class Shipper {
   readonly place: Place;
   readonly #folder: DataFolder;
-  /** As it was read or written last; null: it must be read. */
+  /** The end that was read or written last; null: it must be read. */
   #end: CopyEnd | null = null;
   /** The change of access.db that the copy has; null: it must be read. */
   #change: number | null = null;

@@ -38,7 +38,7 @@ export interface ScrubOptions {
 }
 
 const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
-/** Of the size of the database. */
+/** A share of the size of the database. */
 const SCRATCH_SHARE = 0.2;
 const NO_ROOM =
   'the disk has too little free space for the comparison: it needs about a fifth of the size of detections.db, and 512 MiB more';

@@ -1,6 +1,7 @@
 /** The console's statements use an index, whatever the amount of data. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { LAST_PLACES, POSITION_BEFORE } from '../../src/admin/console/customer-rows.ts';
 import { APPLIED_FILES } from '../../src/admin/console/trends.ts';
 import { WINDOWS_WITH_FAILED_FILES, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
 import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
@@ -57,6 +58,13 @@ for (const [what, sql, values, plan] of [
     FIRST_PLACE,
     { ordinal: 1, position: 1 },
     /USING (COVERING )?INDEX stream_row_by_position/,
+  ],
+  ['the position at a time', POSITION_BEFORE, [1], /SEARCH delivery USING INDEX delivery_by_time/],
+  [
+    'how many rows streams had',
+    LAST_PLACES,
+    [1],
+    /SEARCH stream_row USING COVERING INDEX stream_row_by_position \(<expr>=\? AND position<\?\)/,
   ],
   ['when a change was delivered', DELIVERED_AT, [1], /SEARCH delivery USING INTEGER PRIMARY KEY/],
   ['files', SELECT_FILES, FILES, /SEARCH ingest_file USING INTEGER PRIMARY KEY \(rowid<\?\)/],

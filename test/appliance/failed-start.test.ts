@@ -71,10 +71,33 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
 }
 
 describe('a start fails', { skip: process.platform !== 'linux' && 'open files are read from /proc' }, () => {
-  test('on a port in use', async () => {
-    const message = await failedStart({ WIREWATCH_SERVER_PORT: takenPort }, 'failed');
-    assert.match(message, /another program is using this address/);
-  });
+  for (const [what, settings, code, said] of [
+    [
+      'on a port in use',
+      () => ({ WIREWATCH_SERVER_PORT: takenPort }),
+      'failed',
+      /another program is using this address/,
+    ],
+    [
+      'on a missing certificate',
+      () => ({
+        WIREWATCH_SERVER_TLS_CERTIFICATE: join(folder, 'gone.pem'),
+        WIREWATCH_SERVER_TLS_KEY: join(folder, 'gone.pem'),
+      }),
+      'configuration',
+      /gone\.pem: the file does not exist/,
+    ],
+    [
+      'on a drop folder that is a file, found by the ingest thread',
+      () => {
+        writeFileSync(join(folder, 'drop'), '');
+        return { WIREWATCH_INGEST_DROP: join(folder, 'drop') };
+      },
+      'configuration',
+      /cannot use the drop folder/,
+    ],
+  ] as const)
+    test(what, async () => assert.match(await failedStart(settings(), code), said));
 
   test('on an administration port in use; the other port is released', async () => {
     const port = String(await freePort());
@@ -83,19 +106,6 @@ describe('a start fails', { skip: process.platform !== 'linux' && 'open files ar
     const again = createServer().listen(Number(port), '127.0.0.1');
     await once(again, 'listening');
     again.close();
-  });
-
-  test('on a missing certificate', async () => {
-    const path = join(folder, 'gone.pem');
-    const env = { WIREWATCH_SERVER_TLS_CERTIFICATE: path, WIREWATCH_SERVER_TLS_KEY: path };
-    assert.match(await failedStart(env, 'configuration'), /gone\.pem: the file does not exist/);
-  });
-
-  test('on a drop folder that is a file, found by the ingest thread', async () => {
-    const drop = join(folder, 'drop');
-    writeFileSync(drop, '');
-    const message = await failedStart({ WIREWATCH_INGEST_DROP: drop }, 'configuration');
-    assert.match(message, /cannot use the drop folder/);
   });
 
   test('before the ingest thread gets its settings', async () => {

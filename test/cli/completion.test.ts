@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { SHELLS } from '../../src/cli/completion.ts';
-import { programCommand, runBeside } from '../support/command.ts';
+import { onPath, runBeside } from '../support/command.ts';
 import { inFolder } from '../support/program.ts';
 
 const has = (shell: string) => spawnSync(shell, ['--version']).status === 0;
@@ -46,14 +46,12 @@ async function offered(shell: string, ...words: string[]): Promise<string[]> {
   await inFolder(async (folder) => {
     const file = join(folder, 'script');
     writeFileSync(file, scripts.get(shell) ?? '');
-    const own = programCommand([]);
-    const command = [own.command, ...own.args].map((word) => `'${word}'`).join(' ');
-    writeFileSync(join(folder, 'wirewatch'), `#!/bin/sh\nexec ${command} "$@"\n`, { mode: 0o755 });
+    const PATH = onPath(folder);
     const { program, args, code } = ASK[shell] ?? { program: '', args: [], code: '' };
     const { stdout, stderr } = spawnSync(program, [...args, code, file, 'wirewatch', ...words], {
       cwd: folder,
       encoding: 'utf8',
-      env: { ...process.env, HOME: folder, PATH: `${folder}:${process.env.PATH}` },
+      env: { ...process.env, HOME: folder, PATH },
     });
     assert.equal(stderr, '');
     lines = stdout.split('\n').filter((line) => line !== '' && !['script', 'wirewatch'].includes(line));

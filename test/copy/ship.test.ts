@@ -28,6 +28,15 @@ async function installation(): Promise<History> {
   return history;
 }
 
+/** The same installation, on another machine. */
+async function twinOf({ folder }: History): Promise<History> {
+  const other = await createHistory(SEGMENT_BYTES);
+  other.stop();
+  cpSync(folder.root, other.folder.root, { recursive: true });
+  await other.restart();
+  return other;
+}
+
 async function ship(shipper: Shipper, { folder, db }: History): Promise<void> {
   const access = findAccess(folder);
   await shipper.ship(access, readLogMark(db()));
@@ -158,11 +167,7 @@ test('who finds the next number taken by another machine changes nothing', async
   for (let at = 0; at < 5; at += 1) history.apply(rowsFrom(at, 1));
   const shipper = new Shipper(place, history.folder);
   await ship(shipper, history);
-  // The same installation, on another machine.
-  const other = await createHistory(SEGMENT_BYTES);
-  other.stop();
-  cpSync(history.folder.root, other.folder.root, { recursive: true });
-  await other.restart();
+  const other = await twinOf(history);
   other.apply(rowsFrom(50, 1));
   await ship(new Shipper(place, other.folder), other);
   history.apply(rowsFrom(60, 1));
@@ -184,10 +189,7 @@ test('a number that was merged and deleted is not created again by a machine tha
   history.apply(rowsFrom(1, 1));
   const stale = new Shipper(place, history.folder);
   await ship(stale, history);
-  const other = await createHistory(SEGMENT_BYTES);
-  other.stop();
-  cpSync(history.folder.root, other.folder.root, { recursive: true });
-  await other.restart();
+  const other = await twinOf(history);
   const writer = new Shipper(place, other.folder);
   for (let at = 10; at < 60; at += 1) {
     other.apply(rowsFrom(at, 1));

@@ -1,8 +1,8 @@
 /** Runs the manual's examples for operators exactly as printed: backups, certificates, secrets, configurations. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -10,7 +10,7 @@ import { markdownOf, TOPICS } from '../../src/manual/topics.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { connectTls, sendRequest, WITHOUT_OPENSSL } from '../support/certificates.ts';
-import { programCommand } from '../support/command.ts';
+import { onPath, programCommand } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { example, topic } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
@@ -28,16 +28,12 @@ function blocksOf(text: string, language: string): string[] {
 
 /** Runs shell lines with `wirewatch` on the PATH. @returns their output */
 function sh(folder: string, code: string, env: Readonly<Record<string, string>> = {}): string {
-  const bin = join(folder, 'bin');
-  const { command, args, options } = programCommand([]);
-  mkdirSync(bin, { recursive: true });
-  const own = [command, ...args].map((word) => `'${word}'`).join(' ');
-  writeFileSync(join(bin, 'wirewatch'), `#!/bin/sh\nexec ${own} "$@"\n`);
-  chmodSync(join(bin, 'wirewatch'), 0o755);
+  const PATH = onPath(join(folder, 'bin'));
+  const { options } = programCommand([]);
   const { status, stdout, stderr } = spawnSync('sh', ['-eu', '-c', code], {
     cwd: folder,
     encoding: 'utf8',
-    env: { ...options.env, ...env, PATH: `${bin}${delimiter}${process.env.PATH}` },
+    env: { ...options.env, ...env, PATH },
     timeout: TIMEOUT_MS,
   });
   assert.equal(status, 0, `${code}\n${stdout}\n${stderr}`);

@@ -4,9 +4,9 @@ import { spawn, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { RULES } from '../../src/tools/lab/exam-grades.ts';
-import { follow, type Lab, startLab } from '../support/lab.ts';
+import { follow, sharedLab } from '../support/lab.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
 import { sample } from '../support/samples.ts';
@@ -14,26 +14,7 @@ import { sample } from '../support/samples.ts';
 const TOPIC = 'testing-your-client';
 const isThere = (tool: string, ...args: string[]) => spawnSync(tool, [...args, '--version']).status === 0;
 
-let lab: Lab;
-let ended: Promise<void>;
-let end: () => void = () => {};
-before(async () => {
-  await new Promise<void>((started, reject) => {
-    ended = inFolder(async (folder) => {
-      lab = await startLab(folder, ['--seed', '7', '--clock', '2026-11-21T12:00Z']);
-      started();
-      await new Promise<void>((resolve) => {
-        end = resolve;
-      });
-      await lab.stop();
-    });
-    ended.catch(reject);
-  });
-});
-after(async () => {
-  end();
-  await ended;
-});
+const lab = await sharedLab(['--seed', '7', '--clock', '2026-11-21T12:00Z']);
 
 /** @returns the exit code and the output */
 async function run(folder: string, program: string, args: readonly string[]) {

@@ -9,7 +9,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -19,9 +18,9 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { programCommand } from '../support/command.ts';
+import { onPath, programCommand } from '../support/command.ts';
 import { example, topic } from '../support/manual.ts';
 import { type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
@@ -78,7 +77,7 @@ describe('the page of your own exports', {
 }, () => {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-your-exports-'));
   const home = join(folder, 'home');
-  const bin = join(folder, 'bin');
+  const PATH = onPath(join(folder, 'bin'));
   let running: { readonly program: RunningProgram; readonly url: string; readonly at: string } | null = null;
   after(async () => {
     await stop();
@@ -88,20 +87,11 @@ describe('the page of your own exports', {
   function environment(at: string): Record<string, string> {
     return {
       ...SETTINGS,
-      PATH: `${bin}${delimiter}${process.env.PATH}`,
+      PATH,
+      WIREWATCH_HASTE: programCommand([]).options.env.WIREWATCH_HASTE ?? '',
       NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
       TEST_CLOCK_SHIFT_MS: String(Date.parse(at) - Date.now()),
     };
-  }
-
-  function equip(): void {
-    mkdirSync(home);
-    mkdirSync(bin);
-    const { command, args, options } = programCommand([]);
-    const own = [command, ...args].map((word) => `'${word}'`).join(' ');
-    const wirewatch = join(bin, 'wirewatch');
-    writeFileSync(wirewatch, `#!/bin/sh\nWIREWATCH_HASTE=${options.env.WIREWATCH_HASTE} exec ${own} "$@"\n`);
-    chmodSync(wirewatch, 0o755);
   }
 
   async function start(at: string): Promise<void> {
@@ -146,7 +136,7 @@ describe('the page of your own exports', {
   }
 
   test('every command on it works and prints the shown output', async () => {
-    equip();
+    mkdirSync(home);
     const printed: { readonly said: string; readonly is: string }[] = [];
     let last = '';
     for (const block of blocks) {

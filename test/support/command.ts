@@ -5,9 +5,9 @@
  */
 import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { canBeWarm, runWarm, runWarmBeside } from './warm-commands.ts';
 
@@ -48,6 +48,15 @@ export function programCommand(
     args: [MAIN, ...args],
     options: { env: { WIREWATCH_HASTE: HASTE, PATH: process.env.PATH, ...settings } },
   };
+}
+
+/** Puts `wirewatch` into a folder, for shells. @returns a PATH that begins with the folder */
+export function onPath(bin: string): string {
+  const { command, args } = programCommand([]);
+  const own = [command, ...args].map((word) => `'${word}'`).join(' ');
+  mkdirSync(bin, { recursive: true });
+  writeFileSync(join(bin, 'wirewatch'), `#!/bin/sh\nexec ${own} "$@"\n`, { mode: 0o755 });
+  return `${bin}${delimiter}${process.env.PATH}`;
 }
 
 export interface EndedCommand {

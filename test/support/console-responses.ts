@@ -72,6 +72,7 @@ function trends(nowMs: number): Trends {
     from: iso(nowMs - DAY_MS),
     step_seconds: 3600,
     exports,
+    customers: [{ id: 'nordpresse', name: 'Nordpresse', rows: values(12) }],
     enabled: ['newswire', 'imagewire'],
   };
 }

@@ -1,8 +1,10 @@
 /** Runs `wirewatch lab` in its own folder, and sends it requests. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type RunningProgram, runProgram } from './program.ts';
+import { after } from 'node:test';
+import { inFolder, type RunningProgram, runProgram } from './program.ts';
 
 export interface Lab {
   readonly url: string;
@@ -61,20 +63,27 @@ export async function startLab(folder: string, args: readonly string[] = []): Pr
   };
 }
 
-/** Runs a test on its own lab. */
-export async function withLab(
-  folder: string,
-  args: readonly string[],
-  use: (lab: Lab) => Promise<void>,
-): Promise<void> {
+/** A lab for all tests of a file, which ends with them. */
+export async function sharedLab(args: readonly string[]): Promise<Lab> {
+  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-lab-'));
   const lab = await startLab(folder, args);
-  try {
-    await use(lab);
+  after(async () => {
     await lab.stop();
-  } finally {
-    lab.run.kill('SIGKILL');
-    await lab.run.ended;
-  }
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return lab;
+}
+
+/** Runs a test on its own lab, in its own folder. */
+export function withLab(
+  args: readonly string[],
+  use: (lab: Lab, folder: string) => Promise<void>,
+): Promise<void> {
+  return inFolder(async (folder) => {
+    const lab = await startLab(folder, args);
+    await use(lab, folder);
+    await lab.stop();
+  });
 }
 
 export const CHANGES = '/v1/detections/changes';
@@ -87,13 +96,15 @@ export interface LabRow {
   readonly id: string;
   readonly version: number;
   readonly event: string;
+  readonly subscription_id: number;
+  readonly content_type: string;
   readonly strength: { readonly score: number };
   readonly last_scored_at: string;
 }
 
 /** Reads every change after a start. @param start `since` or `cursor`, as in a query */
 export async function follow(
-  lab: Lab,
+  lab: Pick<Lab, 'read'>,
   start: string,
 ): Promise<{ rows: LabRow[]; cursor: string; as_of: string }> {
   const rows: LabRow[] = [];

@@ -1,9 +1,10 @@
-/** What was read over 24 hours, 7 or 90 days, from the records of files (api.ts): the curves of the overview. */
+/** What was read and delivered over 24 hours, 7 or 90 days (api.ts): the curves of the overview. */
 import { EXPORT_NAMES, type ExportName, perExport } from '../../detection/content-type.ts';
 import { defaulted, readParameters } from '../../query/parameters.ts';
 import { integer } from '../../query/value-kinds.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS, WINDOW_MS } from '../../time.ts';
+import { customerRows } from './customer-rows.ts';
 import type { Read, Sources } from './sources.ts';
 
 const STEPS_MS: ReadonlyMap<number, number> = new Map([
@@ -53,10 +54,12 @@ export function readTrends(sources: Sources, { query }: Read, nowMs: number) {
       late_seconds: values((step) => Math.round((step?.late ?? 0) / SECOND_MS)),
     };
   };
+  const starts = Array.from({ length: (days * DAY_MS) / stepMs }, (_, at) => (first + at) * stepMs);
   return {
     from: formatMs(first * stepMs),
     step_seconds: stepMs / SECOND_MS,
     exports: perExport(of),
+    customers: customerRows(sources.detections(), sources.access(), [...starts, nowMs]),
     enabled: EXPORT_NAMES.filter((name) => sources.enabled.has(name)),
   };
 }

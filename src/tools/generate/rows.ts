@@ -57,7 +57,7 @@ const FATES = 'steady steady steady score score score publisher headline correct
 const BLOCK_SLOTS = 16;
 const BLOCK_ITEMS = 8;
 const ITEM_AGE_WINDOWS_MAX = 72;
-const LANGUAGES: readonly Language[] = ['en', 'en', 'en', 'de', 'de', 'ar', 'ja'];
+const LANGUAGES: readonly Language[] = ['en', 'en', 'de'];
 /** Scores cover all bands, with their exact thresholds and what rounding would lift over them. */
 const EXACT = perContentType((type) => [0, ...SCALES[type].thresholds, TYPE_RULES[type].score_max]);
 const CLOSE = perContentType((type) => [

@@ -64,7 +64,7 @@ export class Faults {
 
   /** Undoes {@link next} for a fault that could not be applied. */
   giveBack({ id }: Fault): void {
-    const fault = this.#armed.find((one) => one.id === id);
+    const fault = this.#armed.find((armed) => armed.id === id);
     if (fault === undefined) return;
     fault.fired -= 1;
     if (fault.left !== null) fault.left += 1;
@@ -98,10 +98,6 @@ function check(spec: FaultSpec): void {
     throw wrong(`a fault needs an effect: expected at least one of ${EFFECTS.join(', ')}`);
   if (status !== undefined && code !== undefined && STATUS_OF_CODE.get(code) !== status)
     throw wrong(`code: ${code} belongs to the status ${STATUS_OF_CODE.get(code)}, not to ${status}`);
-  if (spec.pages !== undefined && spec.duplicate !== true)
-    throw wrong('pages: says how far duplicate goes back; add duplicate');
-  if (spec.retry_after_date === true && retry_after === undefined)
-    throw wrong('retry_after_date: says how retry_after is sent; add retry_after');
   if (retry_after !== undefined && codeOf(spec) === null && (status ?? 0) < 500)
     throw wrong('retry_after: needs a status such as 429 or 503');
   if (retry_after !== undefined && code === 'daily_allowance')

@@ -8,9 +8,9 @@ import type { Session } from '../../../src/admin/console/api.ts';
 import { createInstallation, type Detection } from '../../support/appliance.ts';
 import { runBeside } from '../../support/command.ts';
 import { consoleOf, redeem } from '../../support/console-client.ts';
+import { CHANGES, follow, type Lab, type LabRow } from '../../support/lab.ts';
 import { inFolder, type RunningProgram, runProgram } from '../../support/program.ts';
 
-const CHANGES = '/v1/detections/changes';
 /** Longer than the twenty seconds between two exports. */
 const DROP_PATIENCE_MS = 50_000;
 
@@ -22,31 +22,17 @@ interface Shown {
   readonly photo: string | null;
 }
 
-interface Page {
-  readonly data: readonly Detection[];
-  readonly next_cursor: string;
-  readonly has_more: boolean;
-  readonly as_of: string | null;
-}
-
 /** Runs the demonstration until it has printed its document, then during `use`. */
 async function demonstrate(
   data: string,
   use: (shown: Shown, run: RunningProgram) => Promise<void>,
 ): Promise<void> {
   const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
-  try {
-    const text = await run.until('the document', () =>
-      /^\}$/m.test(run.stdout()) ? run.stdout() : undefined,
-    );
-    await use(JSON.parse(text), run);
-    run.kill('SIGINT');
-    assert.equal(await run.ended, 0);
-    assert.equal(run.stdout(), text, 'with --json it must print exactly one document');
-  } finally {
-    run.kill('SIGKILL');
-    await run.ended;
-  }
+  const text = await run.until('the document', () => (/^\}$/m.test(run.stdout()) ? run.stdout() : undefined));
+  await use(JSON.parse(text), run);
+  run.kill('SIGINT');
+  assert.equal(await run.ended, 0);
+  assert.equal(run.stdout(), text, 'with --json it must print exactly one document');
 }
 
 /** Sends the request of a curl command, with its URL and headers. */
@@ -55,30 +41,18 @@ async function paste(call: string): Promise<Response> {
   return fetch(address, { headers: { [name]: value } });
 }
 
-async function readJson<Value>(url: string, key: string): Promise<Value> {
-  const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
-  const text = await response.text();
-  assert.equal(response.status, 200, text);
-  return JSON.parse(text);
-}
-
-async function readStream(
-  url: string,
-  key: string,
-  start: string,
-): Promise<{ rows: Detection[]; cursor: string }> {
-  const rows: Detection[] = [];
-  for (let query = start; ; ) {
-    const page = await readJson<Page>(`${url}${CHANGES}?${query}&limit=1000`, key);
-    rows.push(...page.data);
-    query = `cursor=${page.next_cursor}`;
-    if (!page.has_more) return { rows, cursor: query };
-  }
-}
+const as = (url: string, key: string): Pick<Lab, 'read'> => ({
+  async read(target) {
+    const response = await fetch(`${url}${target}`, { headers: { authorization: `Bearer ${key}` } });
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    return JSON.parse(text);
+  },
+});
 
 const fiveMinutesAgo = () => `since=${new Date(Date.now() - 300_000).toISOString()}`;
 
-test('keys and calls work, exports keep arriving, a commands of a lab work, and the next start begins from scratch', async () => {
+test('keys and calls work, exports keep arriving, the commands of a lab work, and the next start begins from scratch', async () => {
   await inFolder(async (folder) => {
     const data = join(folder, 'demo');
     let oldKey = '';
@@ -104,7 +78,7 @@ test('keys and calls work, exports keep arriving, a commands of a lab work, and 
       assert.equal(png.subarray(1, 4).toString(), 'PNG');
       await run.until('the requests on its log', () => run.log().find(({ msg }) => msg === 'request'));
 
-      const first = await readStream(url, all.key, fiveMinutesAgo());
+      const first = await follow(as(url, all.key), fiveMinutesAgo());
       const { rows } = first;
       assert.ok(rows.length > 5000, `${rows.length} rows of a day`);
       assert.deepEqual(new Set(rows.map((row) => row.content_type)), new Set(['text', 'image']));
@@ -112,18 +86,18 @@ test('keys and calls work, exports keep arriving, a commands of a lab work, and 
         rows.some(({ version }) => version > 1),
         'some detections have changed',
       );
-      const fewer = await readStream(url, some.key, fiveMinutesAgo());
+      const fewer = await follow(as(url, some.key), fiveMinutesAgo());
       const readable = rows.filter((row) => `${row.subscription_id}:${row.content_type}` === some.reads);
       assert.ok(readable.length > 0 && readable.length < rows.length);
       assert.deepEqual(fewer.rows.slice(0, readable.length), readable);
 
       const untilMs = performance.now() + DROP_PATIENCE_MS;
-      const more: Detection[] = [];
+      const more: LabRow[] = [];
       const events = () => new Set(more.map(({ event }) => event));
       for (let cursor = first.cursor; events().size < 2; ) {
         assert.ok(performance.now() < untilMs, 'no new and no changed detection arrived');
         await sleep(1000);
-        const next = await readStream(url, all.key, cursor);
+        const next = await follow(as(url, all.key), `cursor=${cursor}`);
         more.push(...next.rows);
         cursor = next.cursor;
       }
@@ -131,7 +105,7 @@ test('keys and calls work, exports keep arriving, a commands of a lab work, and 
       const made = await runBeside(['key', 'create', '--data', data, '--name', 'mine', ...own, '--json']);
       assert.equal(made.status, 0, made.stderr);
       const { key: ownKey } = JSON.parse(made.stdout);
-      assert.ok((await readStream(url, ownKey, fiveMinutesAgo())).rows.length > 0);
+      assert.ok((await follow(as(url, ownKey), fiveMinutesAgo())).rows.length > 0);
 
       const moved = runProgram(['lab', 'clock', '+1h', '--data', data]);
       assert.equal(await moved.ended, 0, moved.stderr());
@@ -146,7 +120,7 @@ test('keys and calls work, exports keep arriving, a commands of a lab work, and 
         headers: { authorization: `Bearer ${oldKey}` },
       });
       assert.equal(old.status, 401, 'the keys of the previous run must be gone');
-      const { rows } = await readStream(url, keys[0]?.key ?? '', fiveMinutesAgo());
+      const { rows } = await follow(as(url, keys[0]?.key ?? ''), fiveMinutesAgo());
       assert.ok(rows.length > 5000);
     });
     const serve = await runBeside(['serve', '--data', data, '--port', '0']);

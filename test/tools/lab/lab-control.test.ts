@@ -8,7 +8,7 @@ import { ENDPOINTS } from '../../../src/http/endpoints/all.ts';
 import { ENDPOINT_IDS } from '../../../src/operations/lab-members.ts';
 import { createInstallation } from '../../support/appliance.ts';
 import { runBeside } from '../../support/command.ts';
-import { CHANGES, type Lab, SINCE_SPRING, SPRING, withLab } from '../../support/lab.ts';
+import { CHANGES, type Lab, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
 import { example } from '../../support/manual.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 
@@ -22,155 +22,133 @@ async function command(
 }
 
 test('the commands are clients of the running lab', async () => {
-  await inFolder((folder) =>
-    withLab(folder, ['--clock', SPRING], async (lab) => {
-      const moved = await command(lab, 'clock', '+26h', '--json');
-      assert.equal(moved.code, 0, moved.stderr);
-      assert.ok(JSON.parse(moved.text).now.startsWith('2026-03-30T02:'));
-      assert.ok(
-        JSON.parse((await command(lab, 'clock', '2026-04-01T00:00Z')).text).now.startsWith('2026-04-01T00:'),
-      );
-      assert.ok(JSON.parse((await command(lab, 'clock', '-1h')).text).now.startsWith('2026-03-31T23:'));
-      assert.ok(JSON.parse((await command(lab, 'clock', '1h59m')).text).now.startsWith('2026-04-01T0'));
-      const dropped = JSON.parse((await command(lab, 'drop', '--rows', '2', '--age', '3d')).text);
-      const [{ ids }] = dropped.files;
-      const corrected = await command(lab, 'correct', ids[0], '--score', '12');
-      assert.equal(corrected.code, 0, corrected.stderr);
-      assert.equal((await lab.read(`/v1/detections/${ids[0]}`)).strength.score, 12);
-      const gap = JSON.parse((await command(lab, 'gap', 'imagewire', '--status', 'failed')).text);
-      assert.equal(gap.status, 'failed');
-      assert.equal(JSON.parse((await command(lab, 'allowance', '--used')).text).used, 1_000_000);
-      const args = '--status 429 --retry-after 7 --endpoint getMe --times 3'.split(' ');
-      assert.equal(JSON.parse((await command(lab, 'fault', 'add', ...args)).text).id, 'f1');
-      assert.equal((await lab.get('/v1/me')).headers.get('retry-after'), '7');
-      assert.equal(JSON.parse((await command(lab, 'fault', 'list')).text)[0].fired, 1);
-      const [{ id, fired, left }] = JSON.parse((await command(lab, 'fault', 'clear', 'f1')).text);
-      assert.deepEqual([id, fired, left], ['f1', 1, 2]);
-      assert.deepEqual(JSON.parse((await command(lab, 'fault', 'clear')).text), []);
-      assert.equal((await lab.get('/v1/me')).status, 200);
-      const report = JSON.parse((await command(lab, 'report')).text);
-      assert.deepEqual(
-        report.requests.map(({ status, fault }: { status: number; fault: string | null }) => [status, fault]),
-        [
-          [200, null],
-          [429, 'f1'],
-          [200, null],
-        ],
-      );
-      const wrong = await command(lab, 'correct', ids[0], '--score', 'ten');
-      assert.equal(wrong.code, 2);
-      assert.match(
-        wrong.stderr,
-        /'ten' is not a valid --score <number>\. Expected a score: 0 to 100 for text, 0 to 99 for an image/,
-      );
-      const nobody = await runBeside(['lab', 'drop', '--data', join(folder, 'none')]);
-      assert.equal(nobody.status, 1);
-      assert.match(nobody.stderr, /no lab runs in .*none\. Start one with: wirewatch lab/);
-    }),
-  );
+  await withLab(['--clock', SPRING], async (lab, folder) => {
+    const moved = await command(lab, 'clock', '+26h', '--json');
+    assert.equal(moved.code, 0, moved.stderr);
+    assert.ok(JSON.parse(moved.text).now.startsWith('2026-03-30T02:'));
+    assert.ok(
+      JSON.parse((await command(lab, 'clock', '2026-04-01T00:00Z')).text).now.startsWith('2026-04-01T00:'),
+    );
+    assert.ok(JSON.parse((await command(lab, 'clock', '-1h')).text).now.startsWith('2026-03-31T23:'));
+    assert.ok(JSON.parse((await command(lab, 'clock', '1h59m')).text).now.startsWith('2026-04-01T0'));
+    const dropped = JSON.parse((await command(lab, 'drop', '--rows', '2', '--age', '3d')).text);
+    const [{ ids }] = dropped.files;
+    const corrected = await command(lab, 'correct', ids[0], '--score', '12');
+    assert.equal(corrected.code, 0, corrected.stderr);
+    assert.equal((await lab.read(`/v1/detections/${ids[0]}`)).strength.score, 12);
+    const gap = JSON.parse((await command(lab, 'gap', 'imagewire', '--status', 'failed')).text);
+    assert.equal(gap.status, 'failed');
+    assert.equal(JSON.parse((await command(lab, 'allowance', '--used')).text).used, 1_000_000);
+    const args = '--status 429 --retry-after 7 --endpoint getMe --times 3'.split(' ');
+    assert.equal(JSON.parse((await command(lab, 'fault', 'add', ...args)).text).id, 'f1');
+    assert.equal((await lab.get('/v1/me')).headers.get('retry-after'), '7');
+    assert.equal(JSON.parse((await command(lab, 'fault', 'list')).text)[0].fired, 1);
+    const [{ id, fired, left }] = JSON.parse((await command(lab, 'fault', 'clear', 'f1')).text);
+    assert.deepEqual([id, fired, left], ['f1', 1, 2]);
+    assert.deepEqual(JSON.parse((await command(lab, 'fault', 'clear')).text), []);
+    assert.equal((await lab.get('/v1/me')).status, 200);
+    const report = JSON.parse((await command(lab, 'report')).text);
+    assert.deepEqual(
+      report.requests.map(({ status, fault }: { status: number; fault: string | null }) => [status, fault]),
+      [
+        [200, null],
+        [429, 'f1'],
+        [200, null],
+      ],
+    );
+    const wrong = await command(lab, 'correct', ids[0], '--score', 'ten');
+    assert.equal(wrong.code, 2);
+    assert.match(
+      wrong.stderr,
+      /'ten' is not a valid --score <number>\. Expected a score: 0 to 100 for text, 0 to 99 for an image/,
+    );
+    const nobody = await runBeside(['lab', 'drop', '--data', join(folder, 'none')]);
+    assert.equal(nobody.status, 1);
+    assert.match(nobody.stderr, /no lab runs in .*none\. Start one with: wirewatch lab/);
+  });
 });
 
 test('the lab accepts only local requests with its own Host, and explains refusals', async () => {
-  await inFolder((folder) =>
-    withLab(folder, ['--clock', SPRING], async (lab) => {
-      const asked = (headers: Readonly<Record<string, string>>) =>
-        new Promise<number>((resolve, reject) => {
-          request(`${lab.url}/operations/lab-clock`, { method: 'POST', headers }, (response) => {
-            response.resume();
-            resolve(response.statusCode ?? 0);
-          })
-            .on('error', reject)
-            .end();
-        });
-      assert.equal(await asked({ host: 'localhost:8080' }), 200);
-      assert.equal(await asked({ host: 'attacker.example' }), 403);
-      assert.equal(await asked({ origin: 'https://attacker.example' }), 403);
-      const post = async (name: string, body: string, type = 'application/json') => {
-        const response = await fetch(`${lab.url}/operations/lab-${name}`, {
-          method: 'POST',
-          body,
-          headers: { 'content-type': type },
-        });
-        return [response.status, (await lab.json(response)).detail];
-      };
-      assert.deepEqual(await post('drop', '{}', 'text/plain'), [
-        400,
-        'Content-Type: expected application/json',
-      ]);
-      assert.deepEqual(await post('drop', '{"rowz": 1}'), [400, 'rowz: unknown; did you mean rows?']);
-      for (const name of ['constructor', '__proto__'])
-        assert.deepEqual(await post('restore', `{"${name}": 1}`), [
-          400,
-          `${name}: unknown; expected no members`,
-        ]);
-      assert.deepEqual(await post('drop', '{"rows": "many"}'), [
-        400,
-        'rows: expected a whole number from 0 to 10,000, found "many"',
-      ]);
-      for (const [fault, detail] of [
-        [{}, /needs an effect: expected at least one of status, code, delay/],
-        [{ status: 418 }, /^status: expected one of 400, 401/],
-        [{ status: 500, code: 'rate_limited' }, /belongs to the status 429, not to 500/],
-        [{ code: 'daily_allowance', retry_after: 5 }, /waits until 00:00 UTC/],
-        [{ status: 503, retry_after_date: true }, /^retry_after_date: .*add retry_after$/],
-        [{ status: 503, pages: 2 }, /^pages: says how far duplicate goes back/],
-        [{ delay: 'soon' }, /^delay: expected a duration such as 500ms/],
-        [{ status: 500, endpoint: 'getEverything' }, /^endpoint: expected one of/],
-      ] as const) {
-        const [status, found] = await post('fault-add', JSON.stringify(fault));
-        assert.equal(status, 400);
-        assert.match(found, detail);
-      }
-      assert.equal((await post('clock', '{"advance": "1h", "when": "1h"}'))[0], 400);
-      assert.equal((await post('clock', '{"advance": "40000d"}'))[0], 400);
-      assert.equal((await post('correct', '{"id": "t.7001.1.1", "score": 1}'))[0], 404);
-      assert.equal(
-        (await post('gap', '{"export": "newswire", "status": "missing", "window": "2026-03-28T23:50Z"}'))[0],
-        409,
-      );
-      assert.equal((await post('nothing', '{}'))[0], 404);
-      assert.deepEqual(await post('report', '{"after": "soon"}'), [
-        400,
-        'after: expected a whole number from 0 to 9,007,199,254,740,991, found "soon"',
-      ]);
-      assert.equal((await post('fault-clear', '{"id": "f9"}'))[0], 404);
-      assert.equal((await fetch(`${lab.url}/operations/lab-clock`)).status, 405);
-      assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself must require a key');
-    }),
-  );
+  await withLab(['--clock', SPRING], async (lab) => {
+    const asked = (headers: Readonly<Record<string, string>>) =>
+      new Promise<number>((resolve, reject) => {
+        request(`${lab.url}/operations/lab-clock`, { method: 'POST', headers }, (response) => {
+          response.resume();
+          resolve(response.statusCode ?? 0);
+        })
+          .on('error', reject)
+          .end();
+      });
+    assert.equal(await asked({ host: 'localhost:8080' }), 200);
+    assert.equal(await asked({ host: 'attacker.example' }), 403);
+    assert.equal(await asked({ origin: 'https://attacker.example' }), 403);
+    const post = async (name: string, body: string, type = 'application/json') => {
+      const response = await fetch(`${lab.url}/operations/lab-${name}`, {
+        method: 'POST',
+        body,
+        headers: { 'content-type': type },
+      });
+      return [response.status, (await lab.json(response)).detail];
+    };
+    const plain = await post('drop', '{}', 'text/plain');
+    assert.deepEqual(plain, [400, 'Content-Type: expected application/json']);
+    for (const [name, given, expected, detail = /./] of [
+      ['drop', '{"rowz": 1}', 400, /^rowz: unknown; did you mean rows\?$/],
+      ['drop', '{"rows": "many"}', 400, /^rows: expected a whole number from 0 to 10,000, found "many"$/],
+      ['restore', '{"constructor": 1}', 400, /^constructor: unknown; expected no members$/],
+      ['restore', '{"__proto__": 1}', 400, /^__proto__: unknown; expected no members$/],
+      ['fault-add', '{}', 400, /needs an effect: expected at least one of status, code, delay/],
+      ['fault-add', '{"status": 418}', 400, /^status: expected one of 400, 401/],
+      ['fault-add', '{"status": 500, "code": "rate_limited"}', 400, /belongs to the status 429, not to 500/],
+      ['fault-add', '{"code": "daily_allowance", "retry_after": 5}', 400, /waits until 00:00 UTC/],
+      ['fault-add', '{"delay": "soon"}', 400, /^delay: expected a duration such as 500ms/],
+      ['fault-add', '{"status": 500, "endpoint": "getEverything"}', 400, /^endpoint: expected one of/],
+      ['clock', '{"advance": "1h", "when": "1h"}', 400],
+      ['clock', '{"advance": "40000d"}', 400],
+      ['correct', '{"id": "t.7001.1.1", "score": 1}', 404],
+      ['gap', '{"export": "newswire", "status": "missing", "window": "2026-03-28T23:50Z"}', 409],
+      ['nothing', '{}', 404],
+      ['report', '{"after": "soon"}', 400, /^after: expected a whole number from 0 to .*, found "soon"$/],
+      ['fault-clear', '{"id": "f9"}', 404],
+    ] as const) {
+      const [status, found] = await post(name, given);
+      assert.equal(status, expected, `${name} ${given}`);
+      assert.match(found, detail);
+    }
+    assert.equal((await fetch(`${lab.url}/operations/lab-clock`)).status, 405);
+    assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself must require a key');
+  });
 });
 
 test('other operations work on a running lab, and a lab operation on no other installation', async () => {
-  await inFolder((folder) =>
-    withLab(folder, ['--clock', SPRING], async (lab) => {
-      const operate = async (...args: string[]) => {
-        const run = await runBeside([...args, '--data', lab.data, '--json']);
-        assert.equal(run.status, 0, run.stderr);
-        return JSON.parse(run.stdout);
-      };
-      // So that the window that ended last is free.
-      await lab.control('clock', { advance: '10m' });
-      const { window_start } = await lab.control('gap', { export: 'newswire', status: 'failed' });
-      const { files } = await lab.control('drop', { rows: 2, export: 'newswire' });
-      assert.equal(files[0].window_start, window_start);
-      const isServed = async () => (await lab.get(`/v1/detections/${files[0].ids[0]}`)).status;
-      assert.equal(await isServed(), 404, 'its file is held');
-      assert.equal((await operate('window', 'reset', 'newswire', window_start)).status, 'done');
-      assert.equal(await isServed(), 200);
-      await operate('account', 'add', 'other', '--name', 'Other');
-      await operate('subscription', 'add', '9001', '--account', 'other');
-      const terms = ['--scopes', 'detections:read', '--subscriptions', '9001'];
-      const { key } = await operate('key', 'create', '--name', 'other', '--account', 'other', ...terms);
-      const dropped = await lab.control('drop', { rows: 1, export: 'newswire', subscription: 9001 });
-      const asOther = { authorization: `Bearer ${key}` };
-      const target = `/v1/detections/${dropped.files[0].ids[0]}`;
-      assert.deepEqual([(await lab.get(target)).status, (await lab.get(target, asOther)).status], [404, 200]);
-      await lab.control('allowance', { account: 'other' });
-      assert.deepEqual([(await lab.get(target)).status, (await lab.get(target, asOther)).status], [404, 429]);
-      const trail = await operate('audit');
-      assert.ok(trail.some(({ command }: { command: string }) => command === 'window reset'));
-    }),
-  );
+  await withLab(['--clock', SPRING], async (lab) => {
+    const operate = async (...args: string[]) => {
+      const run = await runBeside([...args, '--data', lab.data, '--json']);
+      assert.equal(run.status, 0, run.stderr);
+      return JSON.parse(run.stdout);
+    };
+    // So that the window that ended last is free.
+    await lab.control('clock', { advance: '10m' });
+    const { window_start } = await lab.control('gap', { export: 'newswire', status: 'failed' });
+    const { files } = await lab.control('drop', { rows: 2, export: 'newswire' });
+    assert.equal(files[0].window_start, window_start);
+    const isServed = async () => (await lab.get(`/v1/detections/${files[0].ids[0]}`)).status;
+    assert.equal(await isServed(), 404, 'its file is held');
+    assert.equal((await operate('window', 'reset', 'newswire', window_start)).status, 'done');
+    assert.equal(await isServed(), 200);
+    await operate('account', 'add', 'other', '--name', 'Other');
+    await operate('subscription', 'add', '9001', '--account', 'other');
+    const terms = ['--scopes', 'detections:read', '--subscriptions', '9001'];
+    const { key } = await operate('key', 'create', '--name', 'other', '--account', 'other', ...terms);
+    const dropped = await lab.control('drop', { rows: 1, export: 'newswire', subscription: 9001 });
+    const asOther = { authorization: `Bearer ${key}` };
+    const target = `/v1/detections/${dropped.files[0].ids[0]}`;
+    assert.deepEqual([(await lab.get(target)).status, (await lab.get(target, asOther)).status], [404, 200]);
+    await lab.control('allowance', { account: 'other' });
+    assert.deepEqual([(await lab.get(target)).status, (await lab.get(target, asOther)).status], [404, 429]);
+    const trail = await operate('audit');
+    assert.ok(trail.some(({ command }: { command: string }) => command === 'window reset'));
+  });
   const installation = createInstallation();
   try {
     const serving = await installation.serve();
@@ -191,18 +169,18 @@ test('a scenario runs its steps by the clock of the lab', async () => {
   await inFolder(async (folder) => {
     const script = join(folder, 'script.json');
     writeFileSync(script, example('testing-your-client', 'scenario'));
-    await withLab(folder, ['--clock', SPRING, '--scenario', script], async (lab) => {
-      const actions = async () =>
-        (await lab.control('report')).actions.map(({ action }: { action: string }) => action);
-      for (let done: string[] = []; done.length < 1; ) done = await actions();
-      assert.deepEqual(await actions(), ['drop']);
-      assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 200);
-      await lab.control('clock', { advance: '121m' });
-      for (let done: string[] = []; done.length < 3; ) done = await actions();
-      assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 503);
-      const help = await command(lab, '--help');
-      assert.match(help.text, /--scenario [\s\S]*"wirewatch manual\s+testing-your-client"/);
-    });
+    const lab = await startLab(folder, ['--clock', SPRING, '--scenario', script]);
+    const actions = async () =>
+      (await lab.control('report')).actions.map(({ action }: { action: string }) => action);
+    for (let done: string[] = []; done.length < 1; ) done = await actions();
+    assert.deepEqual(await actions(), ['drop']);
+    assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 200);
+    await lab.control('clock', { advance: '121m' });
+    for (let done: string[] = []; done.length < 3; ) done = await actions();
+    assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 503);
+    const help = await command(lab, '--help');
+    assert.match(help.text, /--scenario [\s\S]*"wirewatch manual\s+testing-your-client"/);
+    await lab.stop();
     writeFileSync(join(folder, 'wrong.toml'), '[[steps]]\nat = "1h"\ndrop = { rowz = 1 }\n');
     const wrong = await runBeside([
       'lab',

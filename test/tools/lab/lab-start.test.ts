@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runBeside } from '../../support/command.ts';
-import { CHANGES, follow, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
+import { CHANGES, follow, SINCE_SPRING, SPRING, startLab } from '../../support/lab.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 
 test('a seed gives the same month of detections and the same key at any time', async () => {
@@ -16,39 +16,36 @@ test('a seed gives the same month of detections and the same key at any time', a
   ] as const) {
     await inFolder(async (folder) => {
       const keyFile = join(folder, 'key.txt');
-      await withLab(folder, ['--seed', seed, '--clock', clock, '--key-file', keyFile], async (lab) => {
-        assert.equal(readFileSync(keyFile, 'utf8').trim(), lab.key);
-        const { now } = await lab.control('clock');
-        const aheadMs = Date.parse(now) - Date.parse(clock);
-        assert.ok(aheadMs >= 0 && aheadMs < 300_000, `the clock shows ${now}`);
-        const { rows, as_of } = await follow(
-          lab,
-          `since=${new Date(Date.parse(clock) - 1000).toISOString()}`,
-        );
-        assert.ok(Date.parse(clock) - Date.parse(as_of) < 600_000 + 300_000, as_of);
-        const me = await lab.read('/v1/me');
-        assert.deepEqual(
-          me.subscriptions.map((one: { id: number; content_types: string[] }) => [one.id, one.content_types]),
-          [
-            [7001, ['text', 'image']],
-            [7002, ['text', 'image']],
-          ],
-        );
-        const starts = me.subscriptions.map((one: { data_starts: { text: string } }) => one.data_starts.text);
-        const daysAgo = (Date.parse(clock) - Math.min(...starts.map(Date.parse))) / 86_400_000;
-        assert.ok(daysAgo > 28 && daysAgo < 32, `data start ${daysAgo} days ago`);
-        assert.deepEqual(me.data_gaps, { text: [], image: [] });
-        assert.equal((await lab.read('/v1/health')).status, 'ok');
-        assert.doesNotMatch(lab.run.stderr(), /backfill-lab-month/, 'the initial month must not be logged');
-        const { data } = await lab.read(
-          `${CHANGES}?since=${new Date(Date.parse(clock) - 1000).toISOString()}&content_type=image&fields=source.image_url`,
-        );
-        // Without the address of the lab.
-        const photos = data.map(({ source }: { source: { image_url: string } }) =>
-          source.image_url.slice(lab.url.length),
-        );
-        seen.push({ ids: rows.map(({ id, version }) => `${id} ${version}`), photos, key: lab.key });
-      });
+      const lab = await startLab(folder, ['--seed', seed, '--clock', clock, '--key-file', keyFile]);
+      assert.equal(readFileSync(keyFile, 'utf8').trim(), lab.key);
+      const { now } = await lab.control('clock');
+      const aheadMs = Date.parse(now) - Date.parse(clock);
+      assert.ok(aheadMs >= 0 && aheadMs < 300_000, `the clock shows ${now}`);
+      const { rows, as_of } = await follow(lab, `since=${new Date(Date.parse(clock) - 1000).toISOString()}`);
+      assert.ok(Date.parse(clock) - Date.parse(as_of) < 600_000 + 300_000, as_of);
+      const me = await lab.read('/v1/me');
+      assert.deepEqual(
+        me.subscriptions.map((one: { id: number; content_types: string[] }) => [one.id, one.content_types]),
+        [
+          [7001, ['text', 'image']],
+          [7002, ['text', 'image']],
+        ],
+      );
+      const starts = me.subscriptions.map((one: { data_starts: { text: string } }) => one.data_starts.text);
+      const daysAgo = (Date.parse(clock) - Math.min(...starts.map(Date.parse))) / 86_400_000;
+      assert.ok(daysAgo > 28 && daysAgo < 32, `data start ${daysAgo} days ago`);
+      assert.deepEqual(me.data_gaps, { text: [], image: [] });
+      assert.equal((await lab.read('/v1/health')).status, 'ok');
+      assert.doesNotMatch(lab.run.stderr(), /backfill-lab-month/, 'the initial month must not be logged');
+      const { data } = await lab.read(
+        `${CHANGES}?since=${new Date(Date.parse(clock) - 1000).toISOString()}&content_type=image&fields=source.image_url`,
+      );
+      // Without the address of the lab.
+      const photos = data.map(({ source }: { source: { image_url: string } }) =>
+        source.image_url.slice(lab.url.length),
+      );
+      seen.push({ ids: rows.map(({ id, version }) => `${id} ${version}`), photos, key: lab.key });
+      await lab.stop();
     });
   }
   const [first, second, third] = seen;
@@ -59,16 +56,20 @@ test('a seed gives the same month of detections and the same key at any time', a
   assert.notEqual(third?.key, first.key);
 });
 
-test('another origin may read the header of a fault; the ready file goes with the lab', async () => {
+test('another origin may read the header of a fault; a lab ends at once even during a delay, and its ready file with it', async () => {
   await inFolder(async (folder) => {
     mkdirSync(join(folder, 'lab'));
     const page = 'https://page.example';
     writeFileSync(join(folder, 'lab', 'wirewatch.toml'), `[server]\ncors_origins = ["${page}"]\n`);
-    await withLab(folder, [], async (lab) => {
-      const faulty = await lab.get('/v1/me', { origin: page, prefer: 'code=503' });
-      assert.equal(faulty.status, 503);
-      assert.match(faulty.headers.get('access-control-expose-headers') ?? '', /Retry-After.*X-Wirewatch-Lab/);
-    });
+    const lab = await startLab(folder, []);
+    const faulty = await lab.get('/v1/me', { origin: page, prefer: 'code=503' });
+    assert.equal(faulty.status, 503);
+    assert.match(faulty.headers.get('access-control-expose-headers') ?? '', /Retry-After.*X-Wirewatch-Lab/);
+    await lab.control('fault-add', { delay: '1d' });
+    const cut = assert.rejects(lab.get('/v1/me'));
+    for (let left = 1; left > 0; ) [{ left }] = await lab.control('fault-list');
+    await lab.stop();
+    await cut;
     assert.ok(!existsSync(join(folder, 'ready.json')));
   });
 });
@@ -103,11 +104,12 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
       assert.match(run.stderr, /is not empty and not a folder of "wirewatch lab"/);
     }
     assert.equal(readFileSync(join(filled, 'thesis.txt'), 'utf8'), 'the only copy');
-    await withLab(folder, ['--clock', SPRING], async (lab) => {
-      const { rows } = await follow(lab, SINCE_SPRING);
-      assert.equal(rows.length, month.rows.length);
-      const drops = await lab.control('report');
-      assert.deepEqual(drops.actions, [], 'no state of the earlier lab may remain');
-    });
+    const lab = await startLab(folder, ['--clock', SPRING]);
+    const { rows } = await follow(lab, SINCE_SPRING);
+    const versions = (list: typeof rows) => list.map(({ id, version }) => `${id} ${version}`);
+    assert.deepEqual(versions(rows), versions(month.rows));
+    const drops = await lab.control('report');
+    assert.deepEqual(drops.actions, [], 'no state of the earlier lab may remain');
+    await lab.stop();
   });
 });

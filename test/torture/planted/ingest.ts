@@ -94,8 +94,4 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     '[-&& shortName(record.name) === name-]':
       'a file in .taken/ is read though the record of another has its number',
   }),
-  ...faultsIn('ingest/apply/backfill.ts', 'resumed-backfills', {
-    '[-if (same === null && isWaiting()) return null;-]':
-      'a backfill without a file does not fail while the file waits to be read again',
-  }),
 ];

@@ -12,7 +12,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     'if (header.format > LOG_FORMAT{+ + 1+})': 'a newer format is refused',
   }),
   ...faultsIn('log/segment.ts', 'compact', {
-    '|| one.firstEntry >[- begin.firstEntry-]{+= 0+}': 'a snapshot makes earlier segments obsolete',
+    '|| file.firstEntry >[- begin.firstEntry-]{+= 0+}': 'a snapshot makes earlier segments obsolete',
   }),
   ...faultsIn('log/log-writer.ts', 'log-entries', {
     '[-if (this.#file !== null) ftruncateSync(this.#file, this.#end);-]':
