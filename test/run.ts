@@ -100,22 +100,40 @@ const TEST_MINUTES_MAX = 40;
 /** More test files at once than processors: they also wait for threads, timers and the disk. */
 const WAITING = 2;
 
+/** So few files that failed are run again, alone: a machine may stop a process for seconds. More of them are no chance. */
+const RETRIED_MAX = 3;
+
 async function runFiles(files: string[], grep?: string): Promise<void> {
+  const failed = await failedFiles(files, availableParallelism() + WAITING, grep);
+  if (failed.length === 0) return;
+  const isRetried = files.length > 1 && failed.length <= RETRIED_MAX;
+  const again = isRetried ? await failedFiles(failed, 1, grep) : failed;
+  if (again.length > 0) process.exitCode = 1;
+  else
+    process.stdout.write(
+      `\nFailed beside other tests and passed alone, which is a defect all the same:\n  ${failed.join('\n  ')}\n`,
+    );
+}
+
+/** Runs test files, and prints how they went. @returns those that failed */
+async function failedFiles(files: string[], concurrency: number, grep?: string): Promise<string[]> {
   const execArgv = [...IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
-  const tests = run({ files, concurrency: availableParallelism() + WAITING, execArgv, ...patterns });
+  const tests = run({ files, concurrency, execArgv, ...patterns });
   const times = new FileTimes(TESTS);
+  const failed = new Set<string>();
   tests.on('test:dequeue', ({ name, file }) => {
     if (file !== undefined && path.resolve(name) === file) times.begin(file);
   });
   tests.on('test:complete', ({ file }) => {
     if (file !== undefined) times.end(file);
   });
-  tests.on('test:fail', () => {
-    process.exitCode = 1;
+  tests.on('test:fail', ({ name, file }) => {
+    failed.add(file ?? path.resolve(name));
   });
   for await (const text of tests.compose(spec)) process.stdout.write(text);
   if (files.length > 1) process.stdout.write(times.text());
+  return [...failed];
 }
 
 function noSuchTest(name: string, known: readonly string[]): never {
