@@ -13,8 +13,10 @@ import path from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
+import { build } from 'esbuild';
 import { nearest } from '../src/nearest.ts';
 import { FileTimes } from './support/file-times.ts';
+import { ENTRIES } from './support/quick-typebox.ts';
 import { testFiles, testsByName } from './support/test-files.ts';
 import { words } from './support/words.ts';
 
@@ -39,6 +41,7 @@ async function main(): Promise<void> {
   process.env.NODE_COMPILE_CACHE ??= path.join(DIST, 'compiled');
   process.env.WIREWATCH_TEST_TEMPLATE = path.join(folder, 'installation');
   process.env.WIREWATCH_HASTE ??= '20';
+  process.env.WIREWATCH_TEST_TYPEBOX = await bundleTypebox(path.join(folder, 'typebox'));
   // It is set if a test runs this script, and would change the reporter's output.
   delete process.env.NODE_TEST_CONTEXT;
   try {
@@ -55,8 +58,18 @@ async function main(): Promise<void> {
   }
 }
 
+async function bundleTypebox(outdir: string): Promise<string> {
+  const entryPoints = Object.entries(ENTRIES).map(([specifier, out]) => ({ in: specifier, out }));
+  const outExtension = { '.js': '.mjs' };
+  await build({ entryPoints, outdir, outExtension, bundle: true, splitting: true, format: 'esm' });
+  return outdir;
+}
+
 /** Tests import the manual's Markdown as text; the program has it in its bundle. */
-const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
+const IMPORTS = [
+  ...['--experimental-import-text', '--disable-warning=ExperimentalWarning'],
+  ...['--import', path.join(TESTS, 'support', 'quick-typebox.ts')],
+];
 
 /** Files that take longest. They start first, in this order: otherwise the run would wait only for them at the end. */
 const FIRST = words(`
@@ -104,7 +117,7 @@ async function runFiles(files: string[], grep?: string): Promise<void> {
 
 /** Runs test files, and prints how they went. @returns those that failed */
 async function failedFiles(files: string[], concurrency: number, grep?: string): Promise<string[]> {
-  const execArgv = [...TEXT_IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
+  const execArgv = [...IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
   const tests = run({ files, concurrency, execArgv, ...patterns });
   const times = new FileTimes(TESTS);

@@ -2,6 +2,12 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const INGEST_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('ingest/files/changed-files.ts', 'finished-files', {
+    '[-readAgain(files, record, destination);-]': 'rows that are written into a file after it was read come',
+  }),
+  ...faultsIn('ingest/threads/retries.ts', 'disk-full', {
+    "[-setCondition('disk full', err.message);-]": 'a full disk is an alert while ingest waits',
+  }),
   ...faultsIn('detection/merge.ts', 'merge', {
     'order < 0 ? [-a : b-]{+b : a+}': 'the earliest first detection wins',
     "[-compareText(a.exported_at_given ?? '', b.exported_at_given ?? '') ||-]":

@@ -2,6 +2,9 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LOG_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('log/effects.ts', 'log-format', {
+    "[-db.exec(note('UPDATE', put));-]": 'the log has what a statement changes',
+  }),
   ...faultsIn('log/frame.ts', 'log-entries', {
     '||[- length === 0 ||-]': 'zeros after a torn write are not a frame',
   }),
