@@ -145,12 +145,12 @@ async function readLog(
     if (last.entry >= end) break;
   }
   // Behind damage in the newest segment there are complete entries.
-  if (mark === undefined) findTail(log);
-  else if ((last?.entry ?? 0) < end)
+  if (mark === undefined || (last?.entry ?? 0) < end) findTail(log);
+  if ((last?.entry ?? 0) < end && mark !== undefined)
     throw new LogDamage(
       `${log} ends with entry ${grouped(last?.entry ?? 0)}, but detections.db has applied entry ${grouped(end)}`,
     );
-  else if (last?.id !== mark?.id)
+  if (mark !== undefined && last?.id !== mark?.id)
     throw new DatabaseDamage(`log_mark names entry ${grouped(end)} with an id that the log does not contain`);
   applier?.commit();
 }
