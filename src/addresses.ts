@@ -31,7 +31,7 @@ export function isAddressListed(list: readonly string[], address: string): boole
   return createAddressList(list)(address);
 }
 
-/** As {@link isAddressListed}, with the list parsed once for many addresses. */
+/** Does what {@link isAddressListed} does, with the list parsed once for many addresses. */
 export function createAddressList(list: readonly string[]): (address: string) => boolean {
   // A wide IPv6 network, such as ::/0, must not contain IPv4 addresses: a BlockList would match both.
   const [ipv4, ipv6] = [new BlockList(), new BlockList()];

@@ -9,9 +9,14 @@ import type { Conditions } from './health/alert-conditions.ts';
 import type { Waiting } from './http/waiting.ts';
 import { INGEST_CONDITIONS } from './ingest/reporting.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
-import type { Decide, IngestClient, ReportedEvent } from './ingest/threads/ingest-client.ts';
+import {
+  type Decide,
+  type IngestClient,
+  type Passing,
+  type ReportedEvent,
+  startIngest,
+} from './ingest/threads/ingest-client.ts';
 import type { IngestSettings } from './ingest/threads/ingest-messages.ts';
-import { type Passing, superviseIngest } from './ingest/threads/supervisor.ts';
 import type { Logger } from './logger.ts';
 import type { Live } from './operations/operation.ts';
 import { paced } from './pace.ts';
@@ -93,7 +98,7 @@ export function startApplianceIngest(
     if (fault instanceof LogDamage) return HEALED_BY_START;
     return isDamage(fault) ? healing(fault) : null;
   };
-  const ingest = superviseIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
+  const ingest = startIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
   const begun = Promise.race([ingest.ready.then(reader.open), recovering.promise]).then(() => {
@@ -154,16 +159,10 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
   const { ingest, copy } = config;
   const { machine } = readRole(dataFolder(config.dataFolder));
   return {
-    data: config.dataFolder,
-    drop: ingest.drop,
-    quiet_ms: ingest.quiet_ms,
-    truncated_seconds: ingest.truncated_seconds,
-    rescan_seconds: ingest.rescan_seconds,
-    require_trailer: ingest.require_trailer,
-    bad_rows: ingest.bad_rows,
+    ...ingest,
     ...holdRules(config),
     ...exportShapes(config),
-    archive_days: ingest.archive_days,
+    data: config.dataFolder,
     earliest_time: config.earliestTime,
     photo_key: deriveKey(secret, 'photo'),
     program: VERSION,

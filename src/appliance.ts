@@ -44,12 +44,8 @@ import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts'
 import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
-import type { Role } from './store/role.ts';
 import { readSecret } from './store/secret.ts';
 import { SECOND_MS } from './time.ts';
-
-/** Default for {@link ApplianceOptions.graceMs}. */
-const GRACE_MS = 10 * SECOND_MS;
 
 export type Appliance = Awaited<ReturnType<typeof start>>;
 
@@ -60,7 +56,7 @@ export interface ApplianceOptions extends ApplianceIngestOptions {
   readonly kind: InstallationKind;
   /** For a lab: called once its parts exist. */
   readonly intervene?: (parts: LabParts) => LabJoined;
-  /** How long requests in progress may take when the appliance stops. */
+  /** How long requests in progress may take when the appliance stops; without it, 10 seconds. */
   readonly graceMs?: number;
 }
 
@@ -111,14 +107,22 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const stores = openStores(config, folder, conditions, undo);
   const copy = createApplianceCopy(config, stores, log, () => void ingest.stop());
   undo.defer(copy.close);
-  const surroundings = { ...stores, metrics: counters.metrics, copy };
-  const ingest = startApplianceIngest(options, surroundings, undo);
+  const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics, copy }, undo);
   await ingest.begun;
-  const health = watchHealth(config, { ...stores, role: copy.role }, log);
+  const health = new Monitor({
+    detections: { path: folder.detections, reader: stores.detections },
+    access: { path: folder.access, check: stores.access.check },
+    conditions,
+    enabled: enabledExports(config),
+    folders: diskFolders(config),
+    alertCommand: createAlertCommand(config.alerts.command, log),
+    role: copy.role,
+    now,
+    log,
+  });
   undo.defer(() => health.close());
   const lab = options.intervene?.({ ...stores, ...counters, ingest, operations: () => operations }) ?? null;
   const server = await serve(options, { ...stores, ...counters, ingest, health, lab }, undo);
-  const { metrics } = counters;
   const live = (): Live => ({
     url: server.url,
     console: admin && { url: admin.url },
@@ -129,20 +133,29 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     reading: ingest.reading(),
   });
   const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
-  const shown = lab?.shown ?? null;
-  const opened = { ...stores, ...counters, monitor: health, server, operations, lab: shown };
+  const opened = { ...stores, ...counters, monitor: health, server, operations, lab: lab?.shown ?? null };
   // Loaded only where it is on: it would delay every start.
   const admin =
-    metrics && (await (await import('./admin/listener.ts')).startAdmin(metrics, { ...options, ...opened }));
+    counters.metrics &&
+    (await (await import('./admin/listener.ts')).startAdmin(counters.metrics, { ...options, ...opened }));
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
   const usage = keepUsage(counters, folder, log);
   undo.defer(usage.close);
   copy.write();
-  const scrubs = startVerifying(config, stores, log, async (detail) => {
-    // The next thread makes it anew; without the copy, none could start.
-    if (await copy.canHeal()) ingest.interrupt(new LogDamage(detail));
+  const scrubs = startScrubs({
+    data: config.dataFolder,
+    now,
+    log: (level, msg, fields) => log[level](fields, msg),
+    ...config.verify,
+    isReady: () => stores.reader.isOpen() && !conditions.has('database damaged'),
+    async onDamage(what, detail) {
+      conditions.set(`${what} damaged`, detail);
+      if (what !== 'log' || detail === null) return;
+      // The next thread makes it anew; without the copy, none could start.
+      if (await copy.canHeal()) ingest.interrupt(new LogDamage(detail));
+    },
   });
   return {
     url: server.url,
@@ -160,7 +173,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
       removeAtStop(folder.address);
       // These take time, so they end together; each may be closed again by the stack.
       const ends = [
-        server.close(options.graceMs ?? GRACE_MS),
+        server.close(options.graceMs ?? 10 * SECOND_MS),
         ingest.stop(),
         admin?.close(),
         control.close(),
@@ -248,25 +261,6 @@ function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'completed an interrupted restore');
 }
 
-function startVerifying(
-  config: Config,
-  { reader, conditions }: Stores,
-  logger: Logger,
-  onLogDamage: (detail: string) => void,
-) {
-  return startScrubs({
-    data: config.dataFolder,
-    now,
-    log: (level, msg, fields) => logger[level](fields, msg),
-    ...config.verify,
-    isReady: () => reader.isOpen() && !conditions.has('database damaged'),
-    onDamage(what, detail) {
-      conditions.set(`${what} damaged`, detail);
-      if (what === 'log' && detail !== null) onLogDamage(detail);
-    },
-  });
-}
-
 function keepUsage({ dailyRows, keyUses, seenKeys, requests }: Counters, { usage }: DataFolder, log: Logger) {
   const counts = (): Usage => ({
     format: 'wirewatch usage 1',
@@ -286,21 +280,6 @@ function keepUsage({ dailyRows, keyUses, seenKeys, requests }: Counters, { usage
           'cannot save the row counts of the daily allowance: a restart would lose them',
         );
     },
-  });
-}
-
-function watchHealth(config: Config, stores: Stores & { readonly role: () => Role }, log: Logger): Monitor {
-  const { folder, detections, access, conditions, role } = stores;
-  return new Monitor({
-    detections: { path: folder.detections, reader: detections },
-    access: { path: folder.access, check: access.check },
-    conditions,
-    enabled: enabledExports(config),
-    folders: diskFolders(config),
-    alertCommand: createAlertCommand(config.alerts.command, log),
-    role,
-    now,
-    log,
   });
 }
 

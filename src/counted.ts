@@ -1,8 +1,8 @@
 /** Numbers in texts for people: with their nouns, with separators. */
 
 /** `1 key`, `12,000 keys`. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${grouped(count)} ${count === 1 ? one : many}`;
+export function counted(count: number, singular: string, many = `${singular}s`): string {
+  return `${grouped(count)} ${count === 1 ? singular : many}`;
 }
 
 /**

@@ -12,7 +12,7 @@ import { isMainThread } from 'node:worker_threads';
 import { pasted } from './setup/shell.ts';
 
 const NODE_MAJOR_MIN = 24;
-/** As in cli/program.ts: a wrong installation. */
+/** A wrong installation; cli/program.ts has the same code. */
 const EXIT_CONFIGURATION = 78;
 
 const version = process.versions.node;

@@ -11,6 +11,7 @@ import {
   type DestinationStream,
   type Logger as PinoLogger,
   pino,
+  stdTimeFunctions,
 } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
 import { cleanText, printable, REDACTED } from './printable.ts';
@@ -21,16 +22,9 @@ export type Logger = PinoLogger;
 export interface LogOptions {
   /** `[log] level`, or `silent` */
   readonly level: string;
-}
-
-export interface LogFileOptions extends LogOptions {
   /** `[log] file`: absolute; empty for stderr */
   readonly file: string;
-  readonly terminal: TerminalOptions;
-}
-
-export interface TerminalOptions {
-  /** Called before each line, to clear a progress display. */
+  /** Called before each line on a terminal, to clear a progress display. */
   readonly beforeLine: () => void;
 }
 
@@ -48,7 +42,7 @@ const ITEMS_MAX = 100;
 const SECRET_NAME = /(^|_)(authorization|key|secret|token|signature|password)$/;
 
 /** A logger that writes JSON to stderr; all lines are written before the process exits. */
-export function createLogger({ level }: LogOptions): Logger {
+export function createLogger({ level }: Pick<LogOptions, 'level'>): Logger {
   return writeLines(level, STDERR, () => {}).log;
 }
 
@@ -56,10 +50,10 @@ export function createLogger({ level }: LogOptions): Logger {
  * The log of the appliance: a file if one is configured, else readable lines on a terminal, else JSON on stderr.
  * @throws Refused `configuration` if the file cannot be opened
  */
-export async function openLog({ level, file, terminal }: LogFileOptions): Promise<Log> {
+export async function openLog({ level, file, beforeLine }: LogOptions): Promise<Log> {
   const reopen = () => {};
   if (file !== '') return openFileLog(level, file);
-  if (process.stderr.isTTY) return { log: await terminalLogger(level, terminal), kind: 'terminal', reopen };
+  if (process.stderr.isTTY) return { log: await terminalLogger(level, beforeLine), kind: 'terminal', reopen };
   return { log: createLogger({ level }), kind: 'stderr', reopen };
 }
 
@@ -103,7 +97,7 @@ function writeLines(
 }
 
 /** Loads pino-pretty only for a terminal: it would delay every other start. */
-async function terminalLogger(level: string, { beforeLine }: TerminalOptions): Promise<Logger> {
+async function terminalLogger(level: string, beforeLine: () => void): Promise<Logger> {
   const { default: pretty } = await import('pino-pretty');
   const format = pretty.prettyFactory({
     colorize: process.stderr.hasColors(),
@@ -126,7 +120,7 @@ function loggerOn(level: string, output: DestinationStream): Logger {
     {
       level,
       base: null,
-      timestamp: timeMember,
+      timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }), log: withoutSecrets },
       // Errors are already plain here; pino's own serializer would add all their members again.
       serializers: { err: (value: unknown) => value },
@@ -143,15 +137,6 @@ function loggerOn(level: string, output: DestinationStream): Logger {
   });
   return logger;
 }
-
-/** As `stdTimeFunctions.isoTime`, but formatted only once per millisecond. */
-function timeMember(): string {
-  const nowMs = Date.now();
-  if (nowMs !== lastTime.ms) lastTime = { ms: nowMs, member: `,"time":"${new Date(nowMs).toISOString()}"` };
-  return lastTime.member;
-}
-
-let lastTime = { ms: Number.NaN, member: '' };
 
 /** The outputs of the loggers created here. */
 const outputs = new WeakMap<Logger, DestinationStream>();
@@ -170,7 +155,7 @@ export function logInfo(
   if (output === undefined) log.info(fields, msg);
   else if (log.isLevelEnabled('info')) {
     const line = JSON.stringify(fields).slice(1, -1);
-    output.write(`{"level":"info"${timeMember()},${line},"msg":${JSON.stringify(msg)}}\n`);
+    output.write(`{"level":"info"${stdTimeFunctions.isoTime()},${line},"msg":${JSON.stringify(msg)}}\n`);
   }
 }
 
@@ -213,17 +198,6 @@ function plainError(error: Error, depth: number): Record<string, unknown> {
 
 /** `Authorization`, `x-api-key`, `clientSecret`, `access_token`; but not `key_id`. */
 function isSecretName(name: string): boolean {
-  const known = secretNames.get(name);
-  if (known !== undefined) return known;
-  const words = name
-    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
-    .replaceAll('-', '_')
-    .toLowerCase();
-  const isSecret = SECRET_NAME.test(words);
-  if (secretNames.size < NAMES_KEPT_MAX) secretNames.set(name, isSecret);
-  return isSecret;
+  const words = name.replace(/([a-z0-9])([A-Z])/g, '$1_$2').replaceAll('-', '_');
+  return SECRET_NAME.test(words.toLowerCase());
 }
-
-/** A cache: fields have few names, the same in every line. */
-const secretNames = new Map<string, boolean>();
-const NAMES_KEPT_MAX = 1000;

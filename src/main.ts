@@ -1,8 +1,19 @@
 /** The program `wirewatch`: the arguments to one command, and its end to an exit code. */
 import { reportEnd, run } from './cli/program.ts';
-import { leaveDebugging } from './debug-variables.ts';
+import { isPacked, ownCommand } from './packed.ts';
 
-leaveDebugging();
+/**
+ * With these, Node writes data to stderr, including parts of keys. It reads them before this program runs, so the program
+ * restarts itself without them.
+ */
+const DEBUGGING = ['NODE_DEBUG', 'NODE_DEBUG_NATIVE'].filter((name) => process.env[name]);
+if (DEBUGGING.length > 0) {
+  for (const name of DEBUGGING) delete process.env[name];
+  const [node, ...script] = ownCommand();
+  // Arguments before the script are for Node; the executable contains them.
+  const before = isPacked ? [] : [...process.execArgv, ...script];
+  process.execve?.(node, [node, ...before, ...process.argv.slice(2)], process.env);
+}
 
 // `wirewatch … | head`: the reader has closed the pipe, so an error message would not arrive.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,5 +1,5 @@
 /**
- * What is given out and comes back unaltered: cursors, access tokens, addresses of photos, sessions of the console.
+ * What is given out and comes back unaltered: cursors, access tokens, addresses of photos.
  *
  * Each purpose has a key of its own, derived from the data folder's secret (RFC 5869), so that a text for one is
  * nothing to another. None of the formats may change: clients hold them for years.

@@ -53,7 +53,7 @@ export function parseInstant(text: string): number | null {
   return ms >= FIRST_MS && ms <= LAST_MS ? ms : null;
 }
 
-/** As {@link parseInstant}, in epoch seconds, truncated. */
+/** Parses like {@link parseInstant}. @returns epoch seconds, truncated */
 export function parseSeconds(text: string): number | null {
   const ms = parseInstant(text);
   return ms === null ? null : Math.floor(ms / SECOND_MS);

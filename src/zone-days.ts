@@ -44,10 +44,10 @@ export type LocalInstant = number | 'skipped' | 'twice';
 export function localClock(zone: string): (localMs: number) => LocalInstant {
   const spans: Span[] = [];
   let span: Span | undefined;
-  const isIn = (one: Span, localMs: number) => localMs >= one.from && localMs < one.to;
+  const isIn = (candidate: Span, localMs: number) => localMs >= candidate.from && localMs < candidate.to;
   return (localMs) => {
     if (span === undefined || !isIn(span, localMs)) {
-      span = spans.find((one) => isIn(one, localMs));
+      span = spans.find((candidate) => isIn(candidate, localMs));
       if (span === undefined) {
         const at = instantOf(localMs, zone);
         if (typeof at === 'string') return at;
@@ -88,7 +88,7 @@ function spanAt(at: Temporal.Instant, zone: string): Span {
     here.getTimeZoneTransition('next'),
     here.add({ nanoseconds: 1 }).getTimeZoneTransition('previous'),
   ];
-  const offsetOf = (one: Temporal.ZonedDateTime) => one.offsetNanoseconds / 1_000_000;
+  const offsetOf = (zoned: Temporal.ZonedDateTime) => zoned.offsetNanoseconds / 1_000_000;
   return {
     offsetMs,
     from:

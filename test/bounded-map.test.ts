@@ -4,18 +4,6 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { BoundedMap } from '../src/bounded-map.ts';
 
-test('a bounded map drops the oldest entry', () => {
-  const map = new BoundedMap<string, number>(2);
-  map.set('a', 1).set('b', 2).set('a', 3).set('c', 4);
-  assert.deepEqual(
-    [...map],
-    [
-      ['a', 3],
-      ['c', 4],
-    ],
-  );
-});
-
 test('whatever is set, deleted and cleared, a bounded map holds the newest entries in order', () => {
   const key = fc.integer({ min: 0, max: 9 });
   const step = fc.oneof(

@@ -114,27 +114,6 @@ test('each dependency is used, and imported only by its one file', () => {
   assert.deepEqual(Object.keys(packageFile.dependencies).sort(), Object.keys(DOORS).sort());
 });
 
-test('there are no import cycles', () => {
-  const byName = new Map(sources.map((file) => [file.name, file]));
-  const finished = new Set<string>();
-  const cycles: string[] = [];
-  const visit = (name: string, way: readonly string[]) => {
-    const at = way.indexOf(name);
-    if (at >= 0) {
-      cycles.push([...way.slice(at), name].join(' → '));
-      return;
-    }
-    const file = byName.get(name);
-    if (file === undefined || finished.has(name)) return;
-    for (const specifier of file.loaded.filter((one) => one.startsWith('.'))) {
-      visit(targetOf(file, specifier), [...way, name]);
-    }
-    finished.add(name);
-  };
-  for (const { name } of sources) visit(name, []);
-  assert.deepEqual(cycles, []);
-});
-
 test('no source file is longer than 400 lines; each begins with its purpose', () => {
   for (const { name, text } of sources) {
     const lines = text.split('\n').length - 1;

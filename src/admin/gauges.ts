@@ -107,16 +107,8 @@ const OF_PROCESS: Gauges<{ readonly files: number | null }> = {
     'Processor time of all threads.',
     () => (process.cpuUsage().user + process.cpuUsage().system) / MICROSECONDS,
   ],
-  process_start_time_seconds: [
-    'When the process began.',
-    () => Math.round(performance.timeOrigin) / SECOND_MS,
-  ],
   process_resident_memory_bytes: ['Memory of the process.', () => process.memoryUsage.rss()],
   process_open_fds: ['Open files and sockets.', ({ files }) => files],
-  nodejs_heap_size_used_bytes: [
-    'Heap in use on the thread that answers requests.',
-    () => process.memoryUsage().heapUsed,
-  ],
 };
 
 export const GAUGES = Object.entries({ ...LIVE, ...OF_ACCOUNTS, ...OF_STATUS, ...OF_PROCESS }).map(

@@ -14,7 +14,6 @@ import { GAUGES, type GaugeSources, readGauges } from './gauges.ts';
 
 /** A light request takes 0.1 ms, the largest page a few ms; seconds mean that something is wrong. */
 const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
-const TOKEN_ENDPOINT = '/oauth/token';
 
 export interface Metrics extends RequestMetrics {
   readonly contentType: string;
@@ -72,7 +71,6 @@ function trafficMetrics(registry: Registry) {
   });
   const counter = countersOf(registry);
   const rowsServed = counter('wirewatch_rows_served_total', 'Detections returned to clients.', ['endpoint']);
-  const tokens = counter('wirewatch_tokens_issued_total', 'Access tokens issued.');
   const refused = counter('wirewatch_refused_total', 'Requests and connections rejected by a limit.', [
     'limit',
   ]);
@@ -82,7 +80,6 @@ function trafficMetrics(registry: Registry) {
     answered(endpoint: string, status: number, seconds: number, rows: number) {
       durations.observe({ endpoint, status: `${Math.floor(status / 100)}xx` }, seconds);
       if (rows > 0) rowsServed.inc({ endpoint }, rows);
-      if (endpoint === TOKEN_ENDPOINT && status === 200) tokens.inc();
     },
   };
 }

@@ -94,12 +94,12 @@ export function watchChanges(db: Database): void {
   db.pragma('temp_store = MEMORY');
   db.exec(CREATE_TOUCHED);
   for (const [table, { id, columns }] of Object.entries(WATCHED)) {
-    const row = (of: string) =>
-      `json_object(${columns.map((name) => `'${name}', ${of}.${name}`).join(', ')})`;
-    const note = (event: string, of: string, before: string, after: string) =>
+    const row = (version: string) =>
+      `json_object(${columns.map((name) => `'${name}', ${version}.${name}`).join(', ')})`;
+    const note = (event: string, version: string, before: string, after: string) =>
       db.exec(`CREATE TEMP TRIGGER ${event.toLowerCase()}_of_${table} AFTER ${event} ON main.${table} BEGIN
         INSERT INTO touched (place, id, before, after)
-        VALUES ('${table}', ${id === null ? 'NULL' : `${of}.${id}`}, ${before}, ${after}); END`);
+        VALUES ('${table}', ${id === null ? 'NULL' : `${version}.${id}`}, ${before}, ${after}); END`);
     note('INSERT', 'NEW', 'NULL', row('NEW'));
     note('UPDATE', 'NEW', row('OLD'), row('NEW'));
     note('DELETE', 'OLD', row('OLD'), 'NULL');
@@ -180,8 +180,8 @@ function changeOf(db: Database, touched: readonly Touched[]): Change[] {
       change: 'asked for',
       members: membersOf(null, requestView(after ?? {})),
     }));
-  const rows = touched.filter((one) => one.place !== RIGHTS);
-  const [table = 'api_key'] = rows.map((one) => one.place);
+  const rows = touched.filter((row) => row.place !== RIGHTS);
+  const [table = 'api_key'] = rows.map((row) => row.place);
   const now = rows.length > 0 ? null : (rowsNow(db, table, id)[0] ?? null);
   const before = viewOf(subject, rows.length > 0 ? (rows[0]?.before ?? null) : now);
   const after = viewOf(subject, rows.length > 0 ? (rows.at(-1)?.after ?? null) : now);

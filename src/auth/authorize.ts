@@ -94,20 +94,6 @@ export function readCredential(authorization: string | undefined, tokens?: Acces
   return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, keyHash), token: null };
 }
 
-export type CredentialReader = ReturnType<typeof createCredentialReader>;
-
-/** Parses and hashes the credential once per connection; that of the last request is usually sent again. */
-export function createCredentialReader(tokens: AccessTokens) {
-  const read = new WeakMap<object, { readonly authorization: string; readonly presented: Presented }>();
-  return (connection: object, authorization: string | undefined): Presented => {
-    const last = read.get(connection);
-    if (last !== undefined && last.authorization === authorization) return last.presented;
-    const presented = readCredential(authorization, tokens);
-    if (authorization !== undefined) read.set(connection, { authorization, presented });
-    return presented;
-  };
-}
-
 function malformedDetail(text: string): string {
   if (hasKeyForm(text))
     return 'The API key contains a typing error: its checksum does not match. Copy the key again.';

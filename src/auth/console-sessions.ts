@@ -22,7 +22,7 @@ export interface Person {
 
 /** A link or a session. */
 export interface Ticket extends Person {
-  /** Of a link, the part of its address after `#login=`; of a session, its secret. */
+  /** The part of a link's address after `#login=`, or the secret of a session. */
   readonly token: string;
   readonly made_at: number;
 }

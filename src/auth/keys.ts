@@ -246,7 +246,7 @@ function keyOf(row: KeyRow): Key {
   };
 }
 
-/** As `key create --subscriptions` takes them. */
+/** The subscriptions in the form that `key create --subscriptions` takes. */
 export function subscriptionsText(subscriptions: readonly KeySubscription[]): string {
   return subscriptions
     .flatMap(({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`])

@@ -22,7 +22,7 @@ import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts
 import { checkSurroundings } from './surroundings.ts';
 
 export interface CheckOptions {
-  /** Of the data folder, absolute. */
+  /** The data folder, absolute. */
   readonly root: string;
   /** Or why it could not be read. */
   readonly configured: Config | string;
@@ -63,7 +63,9 @@ export async function checkInstallation(options: CheckOptions): Promise<Finding[
       : []),
     ...(config === null || outcome.status === 'bad' || access?.outcome.status === 'bad'
       ? []
-      : checkConfigured(config.preseed, accessDb, nowMs).map((one) => finding('configured accounts', one))),
+      : checkConfigured(config.preseed, accessDb, nowMs).map((found) =>
+          finding('configured accounts', found),
+        )),
     ...(config === null || !isOpen
       ? []
       : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),

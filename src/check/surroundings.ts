@@ -50,7 +50,7 @@ function checkDropFolder(folder: string): Outcome {
       rmSync(draft, { force: true });
       rmSync(`${draft}.renamed`, { force: true });
     }
-    for (const path of OWN_FOLDERS.map((name) => join(folder, name)).filter((one) => existsSync(one))) {
+    for (const path of OWN_FOLDERS.map((name) => join(folder, name)).filter((own) => existsSync(own))) {
       try {
         inFolder(folder, path.slice(folder.length + 1), () => {});
       } catch (error) {

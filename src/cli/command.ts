@@ -117,7 +117,7 @@ function flagOf(name: string): string {
   return `--${name.replaceAll('_', '-')}`;
 }
 
-/** As commander names the value of an option. */
+/** The name that commander gives to the value of an option. */
 function camelCase(name: string): string {
   return name.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -147,7 +147,7 @@ async function introduction(url: string, own: readonly LabKey[], sinceMs: number
       changes: `${curl} '${changes}&limit=3'`,
       detection: `${curl} '${detection}'`,
     },
-    /** As the API returns it; null if it cannot be requested from here. */
+    /** The answer of the API; null if it cannot be requested from here. */
     detection: await ask(detection, key),
     photo: photos?.data[0]?.source.image_url ?? null,
   };

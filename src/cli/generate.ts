@@ -1,15 +1,9 @@
 /** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
-import {
-  integer,
-  type Reading,
-  read,
-  readKeySubscriptions,
-  readWindowStart,
-  wrong,
-} from '../config/option-values.ts';
+import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
 import { CONTENT_TYPES, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FORMS } from '../exports/file-name.ts';
 import { anyText, choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { readKeySubscriptions } from '../operations/members.ts';
 import { Refused } from '../refused.ts';
 import { table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';

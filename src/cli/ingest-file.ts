@@ -69,11 +69,11 @@ const explain = subcommand(
   },
 );
 
-/** Of one file its document, of several a list. */
+/** The result is the document of one file, or a list for several. */
 function resultOf<One>(
   all: readonly One[],
-  textOf: (one: One) => string,
-  isFailed: (one: One) => boolean,
+  textOf: (result: One) => string,
+  isFailed: (result: One) => boolean,
 ): Result {
   const value = all.length === 1 ? all[0] : all;
   return { value, text: () => all.map(textOf).join('\n\n'), failed: all.some(isFailed) };

@@ -17,7 +17,7 @@ export function configOf(command: Command, kind: InstallationKind = 'appliance')
   const isElsewhere = Boolean(common.config || process.env.WIREWATCH_CONFIG);
   if (!isElsewhere) refuseUnreadable({ root: folder });
   return loadConfig({
-    // As typed; the settings' schema checks them.
+    // They are as typed; the settings' schema checks them.
     flags: command.opts<SettingFlags>(),
     env: process.env,
     file: common.config,

@@ -24,6 +24,6 @@ function licensesText(bundled: readonly License[]): string {
     { title: 'VERSION', value: ({ version }) => version },
     { title: 'LICENCE', value: ({ license }) => license },
   ]);
-  const texts = bundled.map((one) => `${one.name} ${one.version}\n\n${one.text}`);
+  const texts = bundled.map((license) => `${license.name} ${license.version}\n\n${license.text}`);
   return [list, ...texts].join(`\n\n${RULE}\n\n`);
 }

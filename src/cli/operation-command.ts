@@ -17,7 +17,7 @@ export function operationGroup(group: string, ...more: readonly Register[]): Reg
     for (const operation of operationsOf(group)) {
       const [, ...words] = operation.name.split(' ');
       const own = words.reduce(
-        (parent, word) => parent.commands.find((one) => one.name() === word) ?? parent.command(word),
+        (parent, word) => parent.commands.find((command) => command.name() === word) ?? parent.command(word),
         command,
       );
       describe(own.description(operation.summary), operation);

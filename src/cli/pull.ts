@@ -196,18 +196,15 @@ function comparisonText(into: string, comparison: Comparison): string {
   ]);
   const more = differences.length - DIFFERENCES_SHOWN_MAX;
   const found = counted(differences.length, detections === 0 ? 'detection' : 'difference');
-  const verdict =
-    differences.length > 0
-      ? detections === 0
-        ? `is empty: ${found} missing.`
-        : `differs from the service: ${found} in ${counted(detections, 'detection')}.`
-      : detections === 0
-        ? 'is empty, and the service has nothing for this key either.'
-        : `matches the service: ${counted(detections - not_read.detections, 'detection')} compared.`;
+  const differs = `differs from the service: ${found} in ${counted(detections, 'detection')}.`;
+  const matches = `matches the service: ${counted(detections - not_read.detections, 'detection')} compared.`;
+  const bothEmpty = 'is empty, and the service has nothing for this key either.';
+  const other = detections === 0 ? `is empty: ${found} missing.` : differs;
+  const same = detections === 0 ? bothEmpty : matches;
   return joined('\n', [
     differences.length > 0 && shown,
     more > 0 && `and ${grouped(more)} more; --json lists all of them`,
-    `The copy ${into} ${verdict}`,
+    `The copy ${into} ${differences.length > 0 ? other : same}`,
     changed_since > 0 &&
       `Not compared: ${counted(changed_since, 'detection')}, changed after the copy was updated.`,
     not_read.detections > 0 &&

@@ -85,7 +85,7 @@ function restoredText(
     restored.ended_here.length > 0 &&
       `These were revoked or suspended here, and the writer does not know it. Repeat it there: ${restored.ended_here.join(', ')}.`,
     restored.access !== 'continued' && !isStandby && accessText(restored),
-    orphans.length > 0 && orphansText(orphans, untilMs),
+    orphans.length > 0 && orphansText(orphans, { untilMs, isStandby }),
     `Start Wirewatch with: wirewatch serve${options}`,
   ]);
 }
@@ -105,14 +105,20 @@ function accessText({ access_state_of }: Restored): string {
   return `Changes to accounts, subscriptions and keys${since} are lost. A key that was revoked since then works again: revoke it again. A key that was created since then is gone: create it again. All console sessions have ended.`;
 }
 
-function orphansText(orphans: readonly string[], untilMs: number | null): string {
+function orphansText(
+  orphans: readonly string[],
+  { untilMs, isStandby }: { readonly untilMs: number | null; readonly isStandby: boolean },
+): string {
   const files = orphans.slice(0, FILES_SHOWN_MAX).map((name) => `  ${name}`);
   const more = orphans.length - files.length;
   const them = orphans.length === 1 ? 'it' : 'them';
+  const next = isStandby
+    ? `not in the copy. Drop ${them} again on the writer:`
+    : untilMs === null
+      ? `newer than the backup. The next start reads ${them} again:`
+      : 'newer than that time, and will not be read again. To read a file again, move it into the drop folder:';
   return [
-    untilMs === null
-      ? `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} newer than the backup. The next start reads ${them} again:`
-      : `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} newer than that time, and will not be read again. To read a file again, move it into the drop folder:`,
+    `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} ${next}`,
     ...files,
     ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
   ].join('\n');

@@ -26,7 +26,7 @@ export interface Serving {
   readonly serviceManager: ReturnType<typeof createServiceManager>;
   /** Resolves with the signal that stops it. */
   readonly signal: Promise<NodeJS.Signals>;
-  /** Of `demo` and `lab`, the log has only warnings until this is called: lines about the first files mean nothing. */
+  /** The log of `demo` and `lab` has only warnings until this is called: lines about the first files mean nothing. */
   showLog(): void;
 }
 
@@ -39,7 +39,7 @@ export async function serveAppliance(
   // Before the log is opened: its file can lie in that folder, too.
   requireOwner(dataFolder(config.dataFolder));
   const progress = createProgress();
-  const opened = await openLog({ ...config.log, terminal: { beforeLine: progress.clear } });
+  const opened = await openLog({ ...config.log, beforeLine: progress.clear });
   const { log } = opened;
   obeyHangups(opened);
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';

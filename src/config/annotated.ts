@@ -52,7 +52,7 @@ export function annotatedConfig(chosen: ReadonlyMap<string, string | number> = n
   const sections = Map.groupBy(SETTINGS, (setting) => setting.section);
   const blocks = [...sections].map(
     ([section, settings]) =>
-      `[${section}]\n${settings.map((one) => entry(one, chosen.get(one.path))).join('\n')}`,
+      `[${section}]\n${settings.map((setting) => entry(setting, chosen.get(setting.path))).join('\n')}`,
   );
   return `${HEAD}\n${blocks.join('\n')}\n${PRESEED}`;
 }

@@ -148,26 +148,26 @@ export function shapeProblem(
 ): { readonly setting: string; readonly problem: string } | null {
   for (const name of EXPORT_NAMES) {
     const { columns, constants, csv, time_format, time_zone, file_name } = exports[name];
-    const of = (setting: string, problem: string) => ({ setting: `exports.${name}.${setting}`, problem });
+    const wrong = (setting: string, problem: string) => ({ setting: `exports.${name}.${setting}`, problem });
     const both = Object.keys(constants).find((column) => Object.hasOwn(columns, column));
-    if (both !== undefined) return of('constants', `${both} is also in columns; remove one of them`);
+    if (both !== undefined) return wrong('constants', `${both} is also in columns; remove one of them`);
     if (time_format !== '' && time_zone === '' && timeFormat(time_format)?.fields.has('offset') !== true)
-      return of('time_format', 'such times have no offset: set time_zone, too');
+      return wrong('time_format', 'such times have no offset: set time_zone, too');
     const [ours, theirs] =
-      Object.entries(columns).find(([, one]) => csv.header?.includes(one) === false) ?? [];
-    if (ours !== undefined) return of('columns', `${ours} = "${theirs}": csv.header has no such name`);
+      Object.entries(columns).find(([, column]) => csv.header?.includes(column) === false) ?? [];
+    if (ours !== undefined) return wrong('columns', `${ours} = "${theirs}": csv.header has no such name`);
     if (
       file_name !== '' &&
       EXPORT_NAMES.some((other) => other < name && exports[other].file_name === file_name)
     )
-      return of('file_name', 'the other export has the same; names must tell the exports apart');
+      return wrong('file_name', 'the other export has the same; names must tell the exports apart');
   }
   return null;
 }
 
 function columnProblems(name: string, exportName: ExportName): string[] {
-  const known = EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map((one) => one.name);
-  if (known.some((one) => one === name)) return [];
+  const known = EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map((own) => own.name);
+  if (known.some((own) => own === name)) return [];
   const near = nearest(name, known, 4);
   return [
     `${name}: ${exportName} files have no such column${near === null ? '' : `; did you mean ${near}?`}`,

@@ -60,8 +60,19 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   const settings = {};
   const raw = new Map<string, RawValue>();
   for (const setting of SETTINGS) {
-    const values = [fromFlag(setting, flags), fromVariable(setting, env), fromFile.get(setting.path)];
-    const present = values.filter((value) => value !== undefined);
+    const flag = FLAGS.find((one) => one.setting === setting.path);
+    const texts = [
+      [flag?.flag ?? '', flag && flags[flag.option]],
+      [setting.variable, env[setting.variable]],
+    ] as const;
+    const present = [
+      ...texts.flatMap(([place, text]) =>
+        text === undefined
+          ? []
+          : [{ place, value: valueOfText(text, setting.schema), folder: process.cwd() }],
+      ),
+      ...[fromFile.get(setting.path)].filter((value) => value !== undefined),
+    ];
     for (const value of present) problems.push(...problemsOf(setting, value));
     const [effective] = present;
     if (effective !== undefined) raw.set(setting.path, effective);
@@ -155,21 +166,6 @@ function unknownVariables(env: ConfigSources['env']): string[] {
       (variable) =>
         `${variable}: unknown setting; the closest known one is ${nearest(variable, known, Number.POSITIVE_INFINITY)}`,
     );
-}
-
-function fromFlag(setting: Setting, flags: SettingFlags): RawValue | undefined {
-  const [flag] = FLAGS.filter(({ setting: path }) => path === setting.path);
-  const text = flag && flags[flag.option];
-  return flag && text !== undefined ? fromText(setting, flag.flag, text) : undefined;
-}
-
-function fromVariable(setting: Setting, env: ConfigSources['env']): RawValue | undefined {
-  const text = env[setting.variable];
-  return text === undefined ? undefined : fromText(setting, setting.variable, text);
-}
-
-function fromText({ schema }: Setting, place: string, text: string): RawValue {
-  return { place, value: valueOfText(text, schema), folder: process.cwd() };
 }
 
 /** Reads a text strictly as the setting's type; any other text stays text, which the check refuses. */

@@ -24,6 +24,8 @@ function section<Members extends TProperties>(members: Members) {
 
 /** Far above any sensible rate: a test can turn a rate limit off. */
 const RATE_MAX = 1_000_000_000;
+const PORT_MAX = 65_535;
+const CONNECTIONS_MAX = 1_000_000;
 
 /** A file or a folder; the description says what empty means. */
 function pathSetting(what: string) {
@@ -40,22 +42,19 @@ function hostSetting(description: string) {
   });
 }
 
-function portSetting(port: number, description: string) {
-  return Type.Integer({ minimum: 0, maximum: 65_535, default: port, description });
+type Range = readonly [minimum: number, maximum: number, usual: number];
+
+function whole([minimum, maximum, usual]: Range, description: string) {
+  return Type.Integer({ minimum, maximum, default: usual, description });
 }
 
-/** Days, minutes or hours, of which 0 has a meaning of its own. */
-function spanSetting(maximum: number, span: number, description: string) {
-  return Type.Integer({ minimum: 0, maximum, default: span, description });
-}
-
-function connectionsSetting(count: number, description: string) {
-  return Type.Integer({ minimum: 1, maximum: 1_000_000, default: count, description });
+function either(usual: boolean, description: string) {
+  return Type.Boolean({ default: usual, description });
 }
 
 const Server = section({
   host: hostSetting('Address to listen on; 0.0.0.0 or :: listens on every interface.'),
-  port: portSetting(8080, 'Port to listen on; 0 picks a free one.'),
+  port: whole([0, PORT_MAX, 8080], 'Port to listen on; 0 picks a free one.'),
   base_url: Type.String({
     format: 'setting-base-url',
     expected:
@@ -79,15 +78,14 @@ const Server = section({
     'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart.',
   ),
   tls_key: pathSetting('PEM file with the private key of the certificate, without a passphrase.'),
-  compression: Type.Boolean({
-    default: true,
-    description: 'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
-  }),
-  discovery: Type.Boolean({
-    default: true,
-    description:
-      'Whether GET /v1/openapi.json and GET /.well-known/oauth-authorization-server are answered, to anyone. Neither contains data of a customer.',
-  }),
+  compression: either(
+    true,
+    'Whether answers over 1 KiB are compressed (gzip, zstd) for clients that accept it.',
+  ),
+  discovery: either(
+    true,
+    'Whether GET /v1/openapi.json and GET /.well-known/oauth-authorization-server are answered, to anyone. Neither contains data of a customer.',
+  ),
   cors_origins: Type.Array(
     Type.String({
       format: 'setting-origin',
@@ -100,12 +98,12 @@ const Server = section({
         'Origins of web pages that may call the API from a browser. Empty: none. "*": every page; it still needs a key.',
     },
   ),
-  max_connections: connectionsSetting(
-    1000,
+  max_connections: whole(
+    [1, CONNECTIONS_MAX, 1000],
     'Maximum number of open connections, on each port. To accept a further one, the one that has waited longest for a complete request is closed; if there is none, the new one is closed.',
   ),
-  max_connections_per_address: connectionsSetting(
-    100,
+  max_connections_per_address: whole(
+    [1, CONNECTIONS_MAX, 100],
     'Maximum number of open connections from one address (with IPv6, from one /64 network), enforced like max_connections. Trusted proxies are exempt.',
   ),
 });
@@ -114,12 +112,10 @@ const Exports = section(perExport(exportSettings));
 
 const Ingest = section({
   drop: pathSetting('Folder that receives the export files; empty means drop in the data folder.'),
-  quiet_ms: Type.Integer({
-    minimum: 0,
-    maximum: 3_600_000,
-    default: 500,
-    description: 'Milliseconds that a dropped file must stay unchanged before it is read.',
-  }),
+  quiet_ms: whole(
+    [0, 3_600_000, 500],
+    'Milliseconds that a dropped file must stay unchanged before it is read.',
+  ),
   truncated_seconds: Type.Number({
     exclusiveMinimum: 0,
     maximum: 86_400,
@@ -134,10 +130,7 @@ const Ingest = section({
     description:
       'Seconds between two scans of the drop folder, for file systems that do not report new files.',
   }),
-  require_trailer: Type.Boolean({
-    default: false,
-    description: 'Whether an NDJSON file must end with an end_of_export line.',
-  }),
+  require_trailer: either(false, 'Whether an NDJSON file must end with an end_of_export line.'),
   bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
     default: 'fail',
     description:
@@ -148,9 +141,8 @@ const Ingest = section({
     description:
       'What happens to a file that arrives for a failed window. "hold": it is held until you reset the window. "read": it is read at once.',
   }),
-  archive_days: spanSetting(
-    36_500,
-    0,
+  archive_days: whole(
+    [0, 36_500, 0],
     'Days after which archived files are deleted, but none in the first hour after a start; 0 keeps them forever.',
   ),
   earliest_time: Type.String({
@@ -168,26 +160,23 @@ const Photos = section({
   ),
 });
 
-function perMinute(count: number, description: string) {
-  return Type.Integer({ minimum: 1, maximum: RATE_MAX, default: count, description });
-}
-
 const Limits = section({
-  requests_per_minute: perMinute(120, 'Requests per minute and key; further ones are refused with 429.'),
-  token_requests_per_minute: perMinute(
-    10,
+  requests_per_minute: whole(
+    [1, RATE_MAX, 120],
+    'Requests per minute and key; further ones are refused with 429.',
+  ),
+  token_requests_per_minute: whole(
+    [1, RATE_MAX, 10],
     'Requests per minute to the token endpoint, for each client id and for each address.',
   ),
-  unseen_key_ids_per_minute: perMinute(
-    30,
+  unseen_key_ids_per_minute: whole(
+    [1, RATE_MAX, 30],
     'Requests per minute that one address may send with key ids not used from it in the last 24 hours.',
   ),
-  daily_rows: Type.Integer({
-    minimum: 1,
-    maximum: 1_000_000_000_000,
-    default: 1_000_000,
-    description: 'Rows that an account may read per UTC day, unless the account has its own allowance.',
-  }),
+  daily_rows: whole(
+    [1, 1_000_000_000_000, 1_000_000],
+    'Rows that an account may read per UTC day, unless the account has its own allowance.',
+  ),
 });
 
 const Keys = section({
@@ -206,16 +195,14 @@ const Copy = section({
     description:
       'Where a copy of the installation is kept up to date: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',
   }),
-  wait: Type.Boolean({
-    default: false,
-    description:
-      'Whether a change is shown only once the copy has it: then nothing that a client saw is lost with the machine, and ingest waits where the copy cannot be written.',
-  }),
-  standby: Type.Boolean({
-    default: false,
-    description:
-      'Whether this machine follows the copy of another one and serves reads, until "wirewatch promote" makes it the writer.',
-  }),
+  wait: either(
+    false,
+    'Whether a change is shown only once the copy has it: then nothing that a client saw is lost with the machine, and ingest waits where the copy cannot be written.',
+  ),
+  standby: either(
+    false,
+    'Whether this machine follows the copy of another one and serves reads, until "wirewatch promote" makes it the writer.',
+  ),
   endpoint: Type.String({
     pattern: '^(https?://[^\\s/]+)?$',
     expected: 'an address such as https://s3.example.org:9000, or nothing',
@@ -234,9 +221,8 @@ const Copy = section({
 });
 
 const Verify = section({
-  every_hours: spanSetting(
-    8760,
-    24,
+  every_hours: whole(
+    [0, 8760, 24],
     'Hours between background checks of detections.db against its log; 0 turns them off. Each check reads both completely.',
   ),
 });
@@ -267,8 +253,8 @@ const Admin = section({
   host: hostSetting(
     'Address to serve the console and metrics on. Any other than a loopback address needs TLS.',
   ),
-  port: portSetting(
-    0,
+  port: whole(
+    [0, PORT_MAX, 0],
     'Port for the console and metrics; 0 turns them off. "wirewatch console" prints a link into the console.',
   ),
   tls_certificate: pathSetting(

@@ -1,5 +1,5 @@
 /** The keys of the configuration whose secret is in a file, as service managers and containers provide secrets. */
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { hashKey, type ParsedKey, parseKey } from '../auth/key.ts';
 import type { SeedKey, Seeds } from '../auth/preseed.ts';
 import { listed, misconfigured, reasonOf } from '../refused.ts';
@@ -53,15 +53,8 @@ function keyIn(text: string, { source }: ConfiguredKey): ParsedKey {
 }
 
 function readSmall(path: string): { text: string; mode: number } {
-  const file = openSync(path, 'r');
-  try {
-    const { mode } = fstatSync(file);
-    const bytes = Buffer.alloc(FILE_BYTES_MAX + 1);
-    const length = readSync(file, bytes);
-    if (length > FILE_BYTES_MAX)
-      throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes, so it is not a key file`);
-    return { text: bytes.toString('utf8', 0, length).trim(), mode };
-  } finally {
-    closeSync(file);
-  }
+  const { mode, size } = statSync(path);
+  if (size > FILE_BYTES_MAX)
+    throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes, so it is not a key file`);
+  return { text: readFileSync(path, 'utf8').trim(), mode };
 }

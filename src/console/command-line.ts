@@ -2,8 +2,11 @@
 import type { OperationForm } from '../operations/table.ts';
 
 /** @param given members, as JSON or as they were typed @returns its words, each option together with its value */
-export function commandWords(form: OperationForm, given: Readonly<Record<string, unknown>>): string[] {
-  const { name, command = name, operands, members } = form;
+export function commandWords(
+  form: Pick<OperationForm, 'name' | 'operands' | 'members'>,
+  given: Readonly<Record<string, unknown>>,
+): string[] {
+  const { name, operands, members } = form;
   const isGiven = (member: string) => given[member] !== undefined;
   const subjects = operands.filter(isGiven).flatMap((member) => textsOf(given[member]).map(quoted));
   const options = members
@@ -16,10 +19,7 @@ export function commandWords(form: OperationForm, given: Readonly<Record<string,
     });
   // Otherwise it would be read as an option.
   const isOption = subjects.some((text) => text.startsWith('-'));
-  return [
-    `wirewatch ${command}`,
-    ...(isOption ? [...options, '--', ...subjects] : [...subjects, ...options]),
-  ];
+  return [`wirewatch ${name}`, ...(isOption ? [...options, '--', ...subjects] : [...subjects, ...options])];
 }
 
 function option(flag: string, text: string): string {

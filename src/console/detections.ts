@@ -8,7 +8,7 @@ import { DAY_MS, utcDay } from '../time.ts';
 import { count, shown } from './format.ts';
 import { choices, type Field, type Filters, filters, valuesOf } from './forms.ts';
 import { bar, foreign, outside, when } from './inline.ts';
-import { choice, type Facts, facts, failed, Heading, panel, read, table } from './parts.ts';
+import { choice, type Facts, facts, Heading, panel, read, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { type Reading, serverNow, useReading } from './server.ts';
 
@@ -25,31 +25,14 @@ const MODES = [
   ['live', 'Live'],
   ['search', 'Search'],
 ] as const;
-const DETECTION_ID = /^[ti]\.\d+\.\d+\.\d+$/;
 
 export function Detections({ route }: { route: Route }): VNode {
   if (route.name !== '') return html`<${One} id=${route.name} />`;
   const mode = route.parameters.get('mode') === 'search' ? 'search' : 'live';
   const own = { route, fields: FIELDS };
   const choose = (chosen: string) => go(linkTo('detections', { ...valuesOf(own), mode: chosen }));
-  return html`<div class="row bar">${choice('Which', mode, MODES, choose)}<${ById} /></div>
+  return html`<div class="row bar">${choice('Which', mode, MODES, choose)}</div>
     <${mode === 'search' ? Search : Live} ...${own} />`;
-}
-
-function ById(): VNode {
-  const [isWrong, setIsWrong] = useState(false);
-  const onSubmit = (event: SubmitEvent) => {
-    event.preventDefault();
-    if (!(event.currentTarget instanceof HTMLFormElement)) return;
-    const id = `${new FormData(event.currentTarget).get('id')}`.trim();
-    setIsWrong(!DETECTION_ID.test(id));
-    if (DETECTION_ID.test(id)) go(linkTo('detections', {}, id));
-  };
-  return html`<form class="row" onSubmit=${onSubmit}>
-    <input name="id" aria-label="Detection id" placeholder="t.7001.12.345" aria-invalid=${isWrong}
-      autocomplete="off" spellcheck=${false} />
-    <button>Open id</button>
-    ${isWrong && failed('Expected an id such as t.7001.12.345.')}</form>`;
 }
 
 function Live(of: Filters): VNode {
@@ -170,7 +153,7 @@ function pictures(of: DetectionEntry): VNode | null {
   return html`<div class="pictures"><${Photo} key=${of.id} of=${of} look="large" /></div>`;
 }
 
-function found({ current, account }: DetectionDetail): Facts {
+function found({ current }: DetectionDetail): Facts {
   const { article, source, subscription_id, first_detected_estimated: isEstimated } = current;
   return [
     ['Item', foreign(source.id ?? `number ${source.internal_id}`, 'mono')],
@@ -179,7 +162,7 @@ function found({ current, account }: DetectionDetail): Facts {
     ['Strength', strength(current)],
     ['First detected', [when(current.first_detected_at), ' UTC', isEstimated && ', estimated']],
     ['Last scored', [when(current.last_scored_at), ' UTC']],
-    ['Subscription', `${subscription_id}${account === null ? '' : `, ${account.name}`}`],
+    ['Subscription', `${subscription_id}`],
     ['Id', foreign(current.id, 'mono')],
     ...addresses([
       ['Photo', source.image_url],

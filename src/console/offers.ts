@@ -3,19 +3,11 @@ import type { AccountEntry, Action, AlertDocument, KeyEntry, OpenWindow } from '
 
 const ALERT_ACTIONS = 3;
 
-const RESOLVES: Readonly<Partial<Record<AlertDocument['name'], string>>> = {
-  'rows skipped': 'ingest replay',
-  'copy behind': 'backup',
-  'log damaged': 'compact',
-};
-
 /** The acts that can resolve an alert now, for the newest windows that it is about; the list of windows has the others. */
 export function alertActions(
   { name, detail }: Pick<AlertDocument, 'name' | 'detail'>,
   open: readonly OpenWindow[],
 ): Action[] {
-  const operation = RESOLVES[name];
-  if (operation !== undefined) return [{ operation, given: {} }];
   if (name !== 'failed windows' && name !== 'held windows') return [];
   return open
     .filter((one) => detail.includes(`${one.export}: `) && (one.held || name === 'failed windows'))

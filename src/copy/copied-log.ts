@@ -4,7 +4,7 @@
  * Compaction begins a new generation of objects. The change to it is the next entry's part of the old one, so there is one
  * order of all that was written; it stays when the other objects of the old generation go.
  */
-import { Type } from '@sinclair/typebox';
+import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Commit, type Mark, parse, parseCommit } from '../log/format.ts';
 import {
@@ -35,12 +35,8 @@ const Pointer = Type.Union([
   }),
 ]);
 
-export function largeContent(pieces: readonly string[]): Buffer {
-  return encodeFrame('header', `${JSON.stringify({ large: pieces })}\n`);
-}
-
-export function generationContent(generation: string, machine: string): Buffer {
-  return encodeFrame('header', `${JSON.stringify({ generation, machine })}\n`);
+export function pointerContent(pointer: Static<typeof Pointer>): Buffer {
+  return encodeFrame('header', `${JSON.stringify(pointer)}\n`);
 }
 
 export interface CopiedLog {
@@ -48,7 +44,7 @@ export interface CopiedLog {
   readonly generation: string;
   /** The part of each earlier generation that leads to the next. */
   readonly changes: readonly string[];
-  /** Of that generation, in order; without entries: none. */
+  /** The objects of that generation, in order; without entries: none. */
   readonly objects: readonly LogObject[];
 }
 

@@ -104,7 +104,7 @@ export function replacedHistory(live: DataFolder, stage: Pick<DataFolder, 'log'>
   return {
     given,
     isSame: isComplete && given.entries === 0 && own.entries === 0,
-    // Of an epoch that the restored log does not know, clients may come from another history still.
+    // Clients of an epoch that the restored log does not know may come from another history still.
     parted: isComplete && given.epoch === 0 ? own.first - 1 : null,
   };
 }

@@ -62,7 +62,8 @@ export class Follower {
   #log: LogWriter;
   /** Null: it must be found. */
   #generation: string | null = null;
-  #change: number | null = null;
+  /** The change of access.db that was read last. */
+  #change = 0;
   /** Whether the last promotion that was applied is that of this machine. */
   isPromoted = false;
 
@@ -89,7 +90,6 @@ export class Follower {
     if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
       applyPending(this.#db, this.#options.folder.log);
     await this.#readEntries();
-    this.#change ??= this.#ownChange();
     if (change > this.#change) await this.#readAccess();
     if (walBytes(this.#db) > CHECKPOINT_BYTES) checkpoint(this.#db);
   }
@@ -135,11 +135,6 @@ export class Follower {
     if (waitsForCopy(this.#db)) return null;
     const given = newestPromotion(this.#options.folder)?.epoch ?? 0;
     return Math.max(given, epochTimes(this.#db).length) + 1;
-  }
-
-  #ownChange(): number {
-    const found = findAccess(this.#options.folder);
-    return found.kind === 'sound' ? found.state.change : 0;
   }
 
   async #readAccess(): Promise<void> {

@@ -16,7 +16,7 @@ import type { Place } from './place.ts';
 import { Shipper, TakenOver } from './ship.ts';
 
 export interface KeepOptions {
-  /** As the operator wrote it. */
+  /** The place as the operator wrote it. */
   readonly to: string;
   /** Opens the place, and tries it. @throws Unreachable; Refused */
   readonly open: () => Promise<Place>;

@@ -1,8 +1,7 @@
 /** Reads the log of this machine for a copy: checked, in contents for its objects. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Mark } from '../log/format.ts';
-import { entriesAfter } from '../log/log-reader.ts';
-import { EntryReader, listSegments, type Segment } from '../log/segment.ts';
+import type { Commit, Mark } from '../log/format.ts';
+import { type EntryPart, EntryReader, listSegments, type Segment } from '../log/segment.ts';
 import { LogDamage } from '../store/log-errors.ts';
 
 /** Frames between two turns of the event loop. */
@@ -11,7 +10,7 @@ const FRAMES_A_TURN = 8;
 export type Batch =
   /** Whole entries, for one part. */
   | { readonly kind: 'entries'; readonly first: Mark; readonly last: Mark; readonly content: Buffer }
-  /** Of an entry that is too large for one. */
+  /** A piece of an entry that is too large for one part. */
   | { readonly kind: 'piece'; readonly content: Buffer }
   /** That entry is complete with its pieces. */
   | { readonly kind: 'large'; readonly entry: Mark }
@@ -30,16 +29,15 @@ export async function* batchesAfter(
   partBytes: number,
 ): AsyncGenerator<Batch> {
   const whole = new Pile();
-  /** Of the entry that is not complete yet. */
+  /** What is there of the entry that is not complete yet. */
   const open = new Pile();
   let isLarge = false;
   /** The first of the whole entries, and the last entry that came. */
   let first: Mark | null = null;
   let last: Mark | null = after;
-  let frames = 0;
-  for (const { segment, part } of entriesAfter(log, after)) {
-    frames += 1;
-    if (frames % FRAMES_A_TURN === 0) await nextTurn();
+  const from = (after?.entry ?? 0) + 1;
+  for await (const { segment, part, entry } of framesFrom(log, from)) {
+    if (entry < from) continue;
     if (open.bytes === 0 && !isLarge && last !== null && segment.firstEntry === last.entry + 1) {
       if (first !== null && last !== null) yield { kind: 'entries', first, last, content: whole.take() };
       first = null;
@@ -69,6 +67,31 @@ export async function* batchesAfter(
     if (part.kind === 'commit' && part.commit.entry >= end.entry) break;
   }
   if (first !== null && last !== null) yield { kind: 'entries', first, last, content: whole.take() };
+  if ((last?.entry ?? 0) < end.entry) throw new LogDamage(`the log ends before entry ${end.entry}`);
+}
+
+/**
+ * The frames of the segments from that with an entry on, each with the number of its entry. A segment is read from its
+ * beginning, and other work runs in between.
+ */
+async function* framesFrom(
+  log: string,
+  begin: number,
+): AsyncGenerator<{ readonly segment: Segment; readonly part: EntryPart; readonly entry: number }> {
+  const segments = listSegments(log);
+  const index = segments.findLastIndex(({ firstEntry }) => firstEntry <= begin);
+  let last: Commit | undefined;
+  let frames = 0;
+  for (const segment of segments.slice(Math.max(0, index))) {
+    using reader = new EntryReader(segment);
+    for (let part = reader.next(last); part !== null; part = reader.next(last)) {
+      const before = reader.last?.entry ?? segment.firstEntry - 1;
+      yield { segment, part, entry: part.kind === 'commit' ? part.commit.entry : before + 1 };
+      if (part.kind === 'commit') last = part.commit;
+      frames += 1;
+      if (frames % FRAMES_A_TURN === 0) await nextTurn();
+    }
+  }
 }
 
 /** The entries of a closed segment up to its last one, as one content. @throws LogDamage, LogFailure */

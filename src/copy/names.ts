@@ -13,14 +13,12 @@
  * once do not mix. Numbers have a fixed width, so that names are in the order of their entries, and an object that covers an entry has a
  * name beyond that of the entry.
  */
-const ENTRY_DIGITS = 16;
-const GENERATION_DIGITS = 4;
 const LOG_NAME = /^log\/(\d{4}(?:-[0-9a-f]{8})?)\/(\d{16})(?:-(\d{16}))?\.zst$/;
 const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
 
 /** The generation that a copy begins with. */
 export const FIRST_GENERATION = '0001';
-/** Of a generation. */
+/** The form of a generation's name. */
 export const GENERATION = '^[0-9]{4}-[0-9a-f]{8}$';
 
 export const INSTALLATION = 'installation.json';
@@ -39,14 +37,14 @@ export interface LogObject {
   readonly last: number | null;
 }
 
-export function generationFolder(of: typeof LOG | typeof LARGE, generation: string): string {
-  return `${of}${generation}/`;
+export function generationFolder(folder: typeof LOG | typeof LARGE, generation: string): string {
+  return `${folder}${generation}/`;
 }
 
 /** @param id 8 random hexadecimal digits */
 export function generationAfter(names: readonly string[], id: string): string {
   const numbers = names.map((name) => generationNumber(parseLogName(name)?.generation ?? FIRST_GENERATION));
-  return `${padded(Math.max(...numbers) + 1, GENERATION_DIGITS)}-${id}`;
+  return `${String(Math.max(...numbers) + 1).padStart(4, '0')}-${id}`;
 }
 
 /** Whether an object is of an older generation, or of one of the same number that did not come. */
@@ -56,7 +54,7 @@ export function isBefore(name: string, generation: string): boolean {
 }
 
 function generationNumber(generation: string): number {
-  return Number(generation.slice(0, GENERATION_DIGITS));
+  return Number.parseInt(generation, 10);
 }
 
 export function partName(generation: string, first: number): string {
@@ -64,12 +62,12 @@ export function partName(generation: string, first: number): string {
 }
 
 export function mergedName(generation: string, first: number, last: number): string {
-  return `${beforeEntry(generation, last)}-${padded(first, ENTRY_DIGITS)}.zst`;
+  return `${beforeEntry(generation, last)}-${padded(first)}.zst`;
 }
 
 /** What all names come after that have an entry or a later one. */
 export function beforeEntry(generation: string, entry: number): string {
-  return generationFolder(LOG, generation) + padded(entry, ENTRY_DIGITS);
+  return generationFolder(LOG, generation) + padded(entry);
 }
 
 /** @returns null for a name of another kind */
@@ -85,7 +83,7 @@ export function parseLogName(name: string): LogObject | null {
 }
 
 export function accessName(change: number): string {
-  return `${ACCESS}${padded(change, ENTRY_DIGITS)}.db.zst`;
+  return `${ACCESS}${padded(change)}.db.zst`;
 }
 
 /** @returns the number of the change; null for a name of another kind */
@@ -108,6 +106,6 @@ export function inOrder(names: readonly string[]): LogObject[] {
     .sort((one, other) => one.first - other.first);
 }
 
-function padded(number: number, digits: number): string {
-  return String(number).padStart(digits, '0');
+function padded(number: number): string {
+  return String(number).padStart(16, '0');
 }

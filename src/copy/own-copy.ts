@@ -22,7 +22,7 @@ const ACCESS_KEPT = 5;
 const Installation = Type.Object({
   format: Type.Literal('wirewatch-copy'),
   version: Type.Number(),
-  /** As in access.db. */
+  /** The id that access.db has. */
   installation: Type.String(),
   /** Random, of this copy: its place may be reached by another path later. */
   copy: Type.String(),
@@ -127,9 +127,9 @@ export async function readCopiedAccess(place: Place): Promise<{ state: AccessSta
 }
 
 /** A database that was built from a copy has other pages. */
-function hasSameRows(one: Buffer, other: Buffer): boolean {
-  if (one.equals(other)) return true;
-  const [rows, others] = [one, other].map((content) => {
+function hasSameRows(own: Buffer, other: Buffer): boolean {
+  if (own.equals(other)) return true;
+  const [rows, others] = [own, other].map((content) => {
     using db = openContent(content);
     const tables = db.prepare<[], string>(SELECT_TABLES).pluck().all();
     return tables.map(

@@ -8,7 +8,7 @@ import { join, sep } from 'node:path';
 
 /** Names are those that {@link isName} accepts; any other is an error of the program. */
 export interface Place {
-  /** As the operator wrote it, for messages. */
+  /** The place as the operator wrote it, for messages. */
   readonly text: string;
   /**
    * Creates an object, whole and durable, unless one of that name exists.
@@ -51,7 +51,7 @@ export class Unreachable extends Error {
 
 /** The settings of `[copy]` that say how a bucket is reached. */
 export interface PlaceSettings {
-  /** Of an S3 service other than Amazon's; '': Amazon's. */
+  /** The address of an S3 service other than Amazon's; '': Amazon's. */
   readonly endpoint: string;
   readonly region: string;
   /** A file with the access key in its first line and the secret in its second; '': the usual environment variables. */

@@ -67,11 +67,30 @@ export interface RestoreOptions {
   readonly onProgress: (what: string, done: number, total: number) => void;
 }
 
-export interface Restored extends Omit<NewState, 'copied' | 'gone'> {
-  /** The backup that was restored. */
+/** What is in place: the log of the copy, the database that was built from it, and the later `access.db` of both. */
+export interface Restored {
+  /** The copy. */
   readonly source: string;
   /** The folder with the previous contents; null if there were none. */
   readonly replaced: string | null;
+  /** When the last entry of the log of detections was written; null: it has none. */
+  readonly state_of: string | null;
+  readonly detections: number;
+  readonly stream_rows: number;
+  readonly accounts: number;
+  readonly keys: number;
+  /** The newest change of accounts, subscriptions and keys; null: there is none. */
+  readonly access_state_of: string | null;
+  /** Whether accounts, subscriptions and keys are those of the data folder, which are never older than the copy's. */
+  readonly access: 'continued' | 'from the backup';
+  /** For a standby: keys and accounts, as `key ID`, that were revoked or suspended only in the data folder. */
+  readonly ended_here: readonly string[];
+  /** Entries that were cut off. */
+  readonly entries_cut: number;
+  /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
+  readonly raised: boolean;
+  /** Files in the archive without a record. */
+  readonly orphans: readonly string[];
   /**
    * Detections that clients may have, and that no longer exist: nothing withdraws them. `file` has their ids, one a line;
    * null: there are none.
@@ -79,13 +98,17 @@ export interface Restored extends Omit<NewState, 'copied' | 'gone'> {
   readonly gone: { readonly count: number; readonly file: string } | null;
 }
 
+interface NewState extends Omit<Restored, 'source' | 'replaced' | 'gone'> {
+  /** What the copy ends with, if the log goes on from there. */
+  readonly copied: { readonly copy: string; readonly last: Mark | null } | null;
+  /** The ids of detections that no longer exist. */
+  readonly gone: readonly string[];
+}
+
 export type RestoreOutcome =
   | { readonly kind: 'restored'; readonly restored: Restored }
   /** An earlier restore had been interrupted, and is complete now; nothing else was done. */
   | { readonly kind: 'completed'; readonly replaced: string | null };
-
-/** Incomplete: if a killed restore left it, it can be removed. */
-const UNFINISHED = '.incoming';
 
 /** @throws Refused `failed`, with nothing changed, if the backup is damaged or cannot be restored into the folder */
 export async function restore(options: RestoreOptions): Promise<RestoreOutcome> {
@@ -101,8 +124,13 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
     isUntouched = pendingRestore(folder) === null;
     const replaced = completeRestore(folder);
     if (replaced !== undefined) return { kind: 'completed', replaced: pathOf(replaced) };
-    requireReplace(folder, options.replace);
-    const stage = dataFolder(join(folder.root, UNFINISHED));
+    const there = stateFiles(folder).filter((name) => RESTORED_NAMES.includes(name));
+    if (there.length > 0 && !options.replace)
+      throw failed(
+        `${folder.root} already contains an installation (${there.join(', ')}). To restore the backup there, add --replace: the existing files are moved aside, not deleted. Or name another folder with --data.`,
+      );
+    // If a killed restore left it, it is incomplete.
+    const stage = dataFolder(join(folder.root, '.incoming'));
     rmSync(stage.root, { recursive: true, force: true });
     mkdirSync(stage.root, { mode: 0o700 });
     try {
@@ -112,7 +140,8 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       for (const name of readdirSync(stage.root))
         if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
       syncFolder(stage.root);
-      const listed = listGone(folder, gone, now());
+      const file = join(folder.root, `gone-${formatCompact(now())}.txt`);
+      if (gone.length > 0) writeWhole(file, gone.map((id) => `${id}\n`).join(''));
       // From here on the new state is the effective one, whatever happens.
       renameSync(stage.root, join(folder.root, incomingNames(folder, now()).incoming));
       isUntouched = false;
@@ -121,7 +150,12 @@ export async function restore(options: RestoreOptions): Promise<RestoreOutcome> 
       if (copied !== null) noteKept(folder, { copy: copied.copy, to: source.text }, [copied.last]);
       return {
         kind: 'restored',
-        restored: { ...made, source: source.text, replaced: pathOf(aside), gone: listed },
+        restored: {
+          ...made,
+          source: source.text,
+          replaced: pathOf(aside),
+          gone: gone.length > 0 ? { count: gone.length, file } : null,
+        },
       };
     } finally {
       rmSync(stage.root, { recursive: true, force: true });
@@ -142,21 +176,6 @@ function refusedFor(error: unknown, source: string, stage: DataFolder): unknown 
   return failed(`${source} cannot be restored: ${what}. Nothing was changed.`, { cause: error });
 }
 
-function listGone({ root }: DataFolder, gone: readonly string[], nowMs: number): Restored['gone'] {
-  if (gone.length === 0) return null;
-  const file = join(root, `gone-${formatCompact(nowMs)}.txt`);
-  writeWhole(file, gone.map((id) => `${id}\n`).join(''));
-  return { count: gone.length, file };
-}
-
-function requireReplace(folder: DataFolder, replace: boolean): void {
-  const there = stateFiles(folder).filter((name) => RESTORED_NAMES.includes(name));
-  if (there.length === 0 || replace) return;
-  throw failed(
-    `${folder.root} already contains an installation (${there.join(', ')}). To restore the backup there, add --replace: the existing files are moved aside, not deleted. Or name another folder with --data.`,
-  );
-}
-
 /** Describes an error of the disk. @param isUntouched whether the data folder is unchanged */
 function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): unknown {
   const state = isUntouched
@@ -170,37 +189,6 @@ function explained(error: unknown, { root }: DataFolder, isUntouched: boolean): 
   return error;
 }
 
-/**
- * The state that a restore puts in place: the log of the backup, the database that is built from it, and the later
- * `access.db` of backup and data folder.
- */
-interface NewState {
-  /** When the last entry of the log of detections was written; null: it has none. */
-  readonly state_of: string | null;
-  readonly detections: number;
-  readonly stream_rows: number;
-  readonly accounts: number;
-  readonly keys: number;
-  /** The newest change of accounts, subscriptions and keys; null: there is none. */
-  readonly access_state_of: string | null;
-  /** Whether accounts, subscriptions and keys are those of the data folder, which are never older than the backup's. */
-  readonly access: 'continued' | 'from the backup';
-  /** For a standby: keys and accounts, as `key ID`, that were revoked or suspended only in the data folder. */
-  readonly ended_here: readonly string[];
-  /** Entries that were cut off. */
-  readonly entries_cut: number;
-  /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
-  readonly raised: boolean;
-  /** What the source ends with, if the log goes on from there. */
-  readonly copied: { readonly copy: string; readonly last: Mark | null } | null;
-  /** Files in the archive without a record. */
-  readonly orphans: readonly string[];
-  /** Detections that clients may have, and that are not here: they cannot be withdrawn. */
-  readonly gone: readonly string[];
-}
-
-const COUNTS = `
-  SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS stream_rows`;
 const ACCESS_COUNTS = `
   SELECT (SELECT count(*) FROM account) AS accounts, (SELECT count(*) FROM api_key) AS keys,
     (SELECT max(at) FROM audit) AS state_ms`;
@@ -227,8 +215,11 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
   onProgress('comparing the logs', 0, 0);
   const replaced = replacedHistory(live, stage);
   const raised = options.standby !== true && (untilMs !== null || !replaced.isSame);
-  const isLater = access.access === 'continued';
-  const made = await makeDetections(options, stage, raised, { cut, replaced, isLater });
+  const made = await makeDetections(options, stage, raised, {
+    cut,
+    replaced,
+    isLater: access.access === 'continued',
+  });
   return { copied, ...made, ...access, entries_cut: cut.entries, raised };
 }
 
@@ -239,9 +230,15 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
 function makeAccess(
   stage: DataFolder,
   live: DataFolder,
-): Pick<NewState, 'access' | 'access_state_of' | 'accounts' | 'ended_here' | 'keys'> {
+): Pick<Restored, 'access' | 'access_state_of' | 'accounts' | 'ended_here' | 'keys'> {
   const found = findAccess(live);
-  const isContinued = takeLater(stage.access, found);
+  const own = findCopy(stage.access);
+  const isContinued =
+    found.kind === 'sound' &&
+    own.kind === 'sound' &&
+    found.state.installation === own.state.installation &&
+    found.state.change >= own.state.change;
+  if (isContinued) writeWhole(stage.access, found.content);
   using db = openAccess(stage.root, { operation: { kind: 'restore' } });
   applyEnded(db, [...endedIn(found), ...readEnded(live)]);
   const counts = countsOf(db);
@@ -256,7 +253,7 @@ function countsOf(db: Database): Pick<NewState, 'access_state_of' | 'accounts' |
   return { access_state_of: state_ms === null ? null : formatMs(state_ms), accounts, keys };
 }
 
-/** As the source has it: the writer decides. */
+/** Takes access.db as the source has it: the writer decides. */
 function accessOfSource(stage: DataFolder, live: DataFolder): ReturnType<typeof makeAccess> {
   const own = findCopy(stage.access);
   const known = new Set(endedIn(own).map(({ kind, id }) => `${kind} ${id}`));
@@ -265,22 +262,8 @@ function accessOfSource(stage: DataFolder, live: DataFolder): ReturnType<typeof 
   return {
     ...countsOf(db),
     access: 'from the backup',
-    ended_here: [...new Set(only)].filter((one) => !known.has(one)),
+    ended_here: [...new Set(only)].filter((id) => !known.has(id)),
   };
-}
-
-/**
- * @param made the copy of the backup
- * @param found that of the data folder
- * @returns whether the data folder has the same state or a later one
- */
-function takeLater(made: string, found: FoundCopy): boolean {
-  const own = findCopy(made);
-  if (found.kind !== 'sound' || own.kind !== 'sound') return false;
-  const { installation, change } = found.state;
-  if (installation !== own.state.installation || change < own.state.change) return false;
-  writeWhole(made, found.content);
-  return true;
 }
 
 /** What was revoked and suspended in a data folder, where that can be read: it stays so, also from an older state. */
@@ -292,7 +275,7 @@ function endedIn(found: FoundCopy): Ended[] {
 
 /** @param isLater whether access.db is that of the data folder, and so knows of every removal */
 async function makeDetections(
-  { drop, parse = parseFileName, untilMs, now, onProgress }: RestoreOptions,
+  { drop, parse = parseFileName, standby, untilMs, now, onProgress }: RestoreOptions,
   stage: DataFolder,
   raised: boolean,
   { cut, replaced, isLater }: { cut: Given; replaced: Replaced; isLater: boolean },
@@ -306,7 +289,8 @@ async function makeDetections(
   });
   const undone = cut.undone.union(replaced.given.undone);
   try {
-    const counts = db.prepare<[], { detections: number; stream_rows: number }>(COUNTS).get();
+    const countOf = (table: string) =>
+      db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
     if (raised) {
       const writer = new StreamWriter({ db, log, folder: stage.log, now, onDelivered: () => {} });
       const reason =
@@ -325,21 +309,20 @@ async function makeDetections(
           replaced.given.announced_after,
         ),
       };
-      // Its copy may be another one, or none.
-      const startAnew = () => {
+      writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason }, () => {
+        // Its copy may be another one, or none.
         if (waitsForCopy(db)) setWaitsForCopy(db, false);
-      };
-      writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason }, startAnew);
+      });
       for (const subscription of isLater ? removedSince(db, stage, state_of) : []) {
         const applier = writer.begin();
         applier.removeSubscription(subscription);
         writer.commit(applier, { kind: REMOVE, subscription });
       }
     }
-    const orphans = !raised ? [] : orphanedFiles(db, { root: drop, parse });
+    const orphans = raised || standby === true ? orphanedFiles(db, { root: drop, parse }) : [];
     const exists = db.prepare('SELECT 1 FROM detection WHERE id = ?');
     const gone = [...undone].filter((id) => exists.get(id) === undefined).sort();
-    return { state_of, detections: 0, stream_rows: 0, ...counts, orphans, gone };
+    return { state_of, detections: countOf('detection'), stream_rows: countOf('stream_row'), orphans, gone };
   } finally {
     log.close();
     closeDetections(db);
@@ -348,17 +331,15 @@ async function makeDetections(
 }
 
 /**
- * Subscriptions of the log that were removed after its end: their rows must not come back, not even to a new owner of
- * the number.
- * @param end when the last entry of the log was written
+ * Subscriptions of the log that were removed after its last entry was written, at `end`: their rows must not come back,
+ * not even to a new owner of the number.
  */
 function removedSince(db: Database, stage: DataFolder, end: string | null): number[] {
   using access = openDatabase(stage.access, 'inspect');
   const added = new Map(listSubscriptions(access).map(({ id, created_at }) => [id, created_at]));
   const endMs = parseInstant(end ?? '') ?? 0;
-  return db
-    .prepare<[], { id: number }>('SELECT DISTINCT subscription_id AS id FROM stream WHERE removed = 0')
-    .all()
-    .map(({ id }) => id)
-    .filter((id) => (added.get(id) ?? Number.POSITIVE_INFINITY) > endMs);
+  const there = db
+    .prepare<[], number>('SELECT DISTINCT subscription_id FROM stream WHERE removed = 0')
+    .pluck();
+  return there.all().filter((id) => (added.get(id) ?? Number.POSITIVE_INFINITY) > endMs);
 }

@@ -13,7 +13,7 @@ import { listSegments } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { ensureRole, keptCopies, noteKept, PROMOTE, readRole } from '../store/role.ts';
-import { commitsIn, findLog, generationContent, generationIn, largeContent, lastIn } from './copied-log.ts';
+import { commitsIn, findLog, generationIn, lastIn, pointerContent } from './copied-log.ts';
 import { type Batch, batchesAfter, contentOf } from './local-log.ts';
 import {
   beforeEntry,
@@ -61,7 +61,7 @@ export class TakenOver extends Refused {
 export class Shipper {
   readonly place: Place;
   readonly #folder: DataFolder;
-  /** As it was read or written last; null: it must be read. */
+  /** The end that was read or written last; null: it must be read. */
   #end: CopyEnd | null = null;
   /** The change of access.db that the copy has; null: it must be read. */
   #change: number | null = null;
@@ -217,7 +217,7 @@ export class Shipper {
           break;
         case 'large':
           isPlain = false;
-          if (!(await this.#claim(batch.entry, batch.entry, largeContent(pieces)))) return false;
+          if (!(await this.#claim(batch.entry, batch.entry, pointerContent({ large: pieces })))) return false;
           pieces = [];
           break;
         case 'entries':
@@ -233,17 +233,17 @@ export class Shipper {
   /** Creates the next part. @returns false if it, or something beyond it, was there already */
   async #claim({ entry }: Mark, last: Mark, content: Buffer): Promise<boolean> {
     const { generation, first, last: before } = this.#known();
-    const name = partName(generation, entry);
     if (!this.#isDraft) this.#note([before, last]);
-    if (!(await this.#isNext(name, beforeEntry(generation, entry), content))) return false;
+    if (!(await this.#isNext(partName(generation, entry), content))) return false;
     this.#end = { ...this.#known(), first: first ?? entry, last };
     return true;
   }
 
-  async #isNext(name: string, before: string, content: Buffer): Promise<boolean> {
+  async #isNext(name: string, content: Buffer): Promise<boolean> {
     const isCreated = await this.place.create(name, content);
     if (isCreated) this.#count(content.length);
     const { generation } = this.#known();
+    const before = name.replace('.zst', '');
     const beyond = isCreated ? await this.place.list(generationFolder(LOG, generation), before) : [];
     if (isCreated && beyond.every((one) => one === name)) return true;
     this.#end = null;
@@ -287,12 +287,10 @@ export class Shipper {
     if (!isMade) return false;
     const made = this.#known();
     this.#note([old.last, made.last]);
-    const entry = (old.last?.entry ?? 0) + 1;
-    const change = partName(old.generation, entry);
+    const change = partName(old.generation, (old.last?.entry ?? 0) + 1);
     this.#end = old;
-    const before = beforeEntry(old.generation, entry);
-    if (!(await this.#isNext(change, before, generationContent(generation, readRole(this.#folder).machine))))
-      return false;
+    const content = pointerContent({ generation, machine: readRole(this.#folder).machine });
+    if (!(await this.#isNext(change, content))) return false;
     this.#end = { ...made, changes: [...old.changes, change] };
     this.#isDamaged = false;
     await this.#deleteBefore(generation, this.#end.changes);

@@ -93,7 +93,7 @@ interface Range {
   readonly last: number;
 }
 
-/** Of a part of a log; null: it has no entry. */
+/** The ends of a part of a log; null: it has no entry. */
 interface Ends {
   readonly first: Commit | null;
   readonly last: Commit | null;

@@ -91,7 +91,7 @@ class Following {
         waitMs = SECOND_MS;
         send({ kind: 'following', state: this.#state(null) });
       } catch (error) {
-        // Of this machine: the thread begins again, and recovers.
+        // It is damage of this machine: the thread begins again, and recovers.
         if (isDamage(error)) throw error;
         // A place may come back as another one.
         this.#follower = null;

@@ -195,7 +195,7 @@ type ValueOf<F extends Entry> = ValueOfType[TypeOf<F>] | (F['nullable'] extends 
 export type ExportRow = {
   [F in Extract<Entry, { readonly column: object }> as F['column']['name']]:
     | ValueOf<F>
-    // Of the defaulted fields, a row has the default where it is a constant.
+    // A row has the default of a defaulted field where it is a constant.
     | (F['column']['required'] extends true ? never : TypeOf<F> extends 'boolean' ? never : null);
 };
 

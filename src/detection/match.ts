@@ -141,7 +141,7 @@ function membersOf(contentType: ContentType, prefix: string): Member[] {
   const names = new Set(within.map(({ path }) => path.slice(prefix.length).split('.')[0] ?? ''));
   return [...names].map((name, index) => {
     const path = `${prefix}${name}`;
-    const field = within.find((one) => one.path === path);
+    const field = within.find((candidate) => candidate.path === path);
     return {
       before: `${index === 0 ? '' : ','}"${name}":`,
       column: columnOf(path),

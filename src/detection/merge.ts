@@ -82,16 +82,8 @@ function canonicalForm(match: Match): string {
 
 /** All that a customer sees and that raises `version`, as one text. */
 function visibleForm({ match, url_shown }: Known): string {
-  return seenForm({ ...match, article: { ...match.article, url: url_shown } });
-}
-
-/** Whether a customer sees the same in both, but for when it was scored and exported; `article.url` is as shown. */
-export function isSameToSee(a: Match, b: Match): boolean {
-  return seenForm(a) === seenForm(b);
-}
-
-function seenForm(match: Match): string {
-  return canonicalText({ ...match, last_scored_at: null, exported_at: null });
+  const article = { ...match.article, url: url_shown };
+  return canonicalText({ ...match, article, last_scored_at: null, exported_at: null });
 }
 
 /** JSON text that is equal for values that differ only in the order of members, and in null members. */

@@ -4,7 +4,7 @@ import { createSeal, decodeBase64url, type Seal } from '../seal.ts';
 
 const SIGNATURE_BYTES = 16;
 const SIGNATURES_CACHED_MAX = 20_000;
-/** As the third part of a detection id. */
+/** The form of the third part of a detection id. */
 const PHOTO_ID = /^(0|[1-9][0-9]{0,14})$/;
 
 /** One photo is found in many articles: its signature is made once. */

@@ -305,7 +305,8 @@ export function shortName(name: string): string {
 
 function compareWaiting(a: Waiting, b: Waiting): number {
   if (a.kind === 'export' && b.kind === 'export') return compareFiles(a.file, b.file);
-  return a.kind === b.kind ? (a.name < b.name ? -1 : 1) : a.kind === 'export' ? -1 : 1;
+  if (a.kind !== b.kind) return a.kind === 'export' ? -1 : 1;
+  return a.name < b.name ? -1 : 1;
 }
 
 /**

@@ -40,7 +40,7 @@ const NEW_FILE = 'wx';
 const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const WRITABLE_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
-/** Of a draft of {@link writeIn}; the rest is random. */
+/** How the name of a draft of {@link writeIn} begins; the rest is random. */
 const DRAFT = 'draft-';
 
 interface OpenFolder {

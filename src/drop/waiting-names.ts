@@ -9,7 +9,7 @@ import { entriesIn, fileNamesIn, isOther, namesIn, OWN_FOLDERS } from './own-fol
 
 /** So many export files, and as many others, are looked at in one scan: those that are read first. */
 const SCANNED_FILES_MAX = 20_000;
-/** Of names of other things. */
+/** So many names of other things are kept. */
 const OTHERS_MAX = 1000;
 /** How many names are read at once. Between two of these reads, a stop is noticed. */
 const NAMES_AT_ONCE = 1000;
@@ -39,7 +39,7 @@ interface DroppedExport extends Pick<Dropped, 'path'> {
 
 export interface HeldFile extends DroppedExport {
   readonly file: Extract<ExportFileName, { kind: 'window' }>;
-  /** Of its window. */
+  /** The status of its window. */
   readonly status: ResettableStatus;
 }
 
@@ -75,9 +75,9 @@ export async function waitingNames(
     if (isOther(entry)) {
       if (others.length < OTHERS_MAX) others.push(name);
     } else if (parsed.kind === 'export') {
-      const [one] = heldOf([{ file: parsed.file, path: name }], heldBy);
-      if (one === undefined) exports.add(parsed.file);
-      else held.push(one);
+      const [heldFile] = heldOf([{ file: parsed.file, path: name }], heldBy);
+      if (heldFile === undefined) exports.add(parsed.file);
+      else held.push(heldFile);
     } else refused.add(name);
   }
   const names = [...exports.all().map((file) => file.name), ...refused.all()];

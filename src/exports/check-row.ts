@@ -7,7 +7,7 @@ import { formatSeconds, parseSeconds } from '../time.ts';
 import { Bad, hostOfDomain, readAddress, registrableDomain } from './article-address.ts';
 import { type ColumnName, EXPORT_COLUMNS, exportColumn } from './columns.ts';
 
-/** Of the times in a file, as the API writes times. */
+/** The bounds of the times in a file, in the form of the API. */
 export interface TimeBounds {
   /** The earliest `first_detected_at`. */
   readonly earliest: string;

@@ -107,7 +107,7 @@ function recordReader(header: readonly string[], reader: ColumnReader | null) {
       return { name, index, read: reader?.reader(name, plain) ?? plain };
     }),
   );
-  const constants = (reader?.constants ?? []).filter(([name]) => !targets.some((one) => one.name === name));
+  const constants = (reader?.constants ?? []).filter(([name]) => !targets.some((own) => own.name === name));
   const places = new Map(header.map((name, index) => [name, index]));
   return (record: readonly string[], line: number): RawEntry => {
     if (record.length !== header.length)

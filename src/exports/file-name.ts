@@ -32,7 +32,7 @@ export type ParsedName =
 export interface OwnName {
   /** With the start of the window in letters: `hits_{YYYYMMDD}_{HHmm}.csv`; empty: it has none. */
   readonly file_name: string;
-  /** Of the start of the window; empty: UTC. */
+  /** The time zone of the start of the window; empty: UTC. */
   readonly time_zone: string;
 }
 export type OwnNames = Readonly<Record<ExportName, OwnName>>;

@@ -18,7 +18,7 @@ export interface Mapping {
   readonly columns: Readonly<Record<string, string>>;
   /** By our column: our value of the file's. An empty text is no value. */
   readonly values: Readonly<Record<string, Readonly<Record<string, Scalar>>>>;
-  /** Of columns that the file lacks. */
+  /** The values of columns that the file lacks. */
   readonly constants: Readonly<Record<string, Scalar>>;
   readonly csv: {
     readonly delimiter?: string;
@@ -172,7 +172,7 @@ export class Origin {
     };
   }
 
-  /** Of a column that the row lacks. */
+  /** The file's name for a column that the row lacks. */
   #otherName({ column }: RowError): string | undefined {
     const name = this.#reader.nameOf(column ?? '');
     return name === column ? undefined : name;

@@ -22,7 +22,7 @@ export class UnreadableContent extends Error {
 
 export interface Content {
   readonly chunks: AsyncIterable<Buffer>;
-  /** Of the packed file; call it once, after all chunks have been read. */
+  /** The hash of the packed file; call it once, after all chunks have been read. */
   sha256(): string;
   bytes(): number;
   close(): Promise<void>;

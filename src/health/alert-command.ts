@@ -29,7 +29,7 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
       const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
       child = spawn(program, args, { env: environment(), stdio, timeout: runMs, killSignal: 'SIGKILL' });
     } catch (err) {
-      // Of the system, which `spawn` does not emit: too little memory, for example.
+      // `spawn` throws errors of the system that it does not emit: too little memory, for example.
       log.warn({ err, program }, 'cannot run the alert command');
       next();
       return;

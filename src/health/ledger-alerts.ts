@@ -38,8 +38,6 @@ type SkippedRow = FilesRow & { readonly report: string };
 
 interface RefusedRow extends Omit<FilesRow, 'export'> {
   readonly reason: string | null;
-  /** Ever refused; null in records of earlier versions. */
-  readonly total: number | null;
 }
 
 /** Each half constrains the first columns of its index, so that SQLite reads only matching rows. */
@@ -76,8 +74,7 @@ export const FILES_WITH_SKIPPED_ROWS = `
   GROUP BY export`;
 
 export const REFUSED_FILES = `
-  SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason,
-    report ->> '$.refused_files' AS total
+  SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason
   FROM ingest_file WHERE outcome = 'refused' AND finished_at > :since`;
 
 /** @param enabled the enabled exports; the others have no alerts */
@@ -118,10 +115,10 @@ function windowsAlert(row: WindowsRow): Alert {
 /** `first`, `last`: starts of windows, epoch milliseconds. */
 function windowsText(
   { windows, first, last }: Omit<UnknownWindows, 'export'>,
-  [one, many]: readonly [string, string] = ['is', 'are'],
+  [singular, many]: readonly [string, string] = ['is', 'are'],
 ): string {
   return windows === 1
-    ? `the window ${formatMs(first)} ${one}`
+    ? `the window ${formatMs(first)} ${singular}`
     : `${grouped(windows)} windows from ${formatMs(first)} to ${formatMs(last)} ${many}`;
 }
 
@@ -134,12 +131,11 @@ function lateAlert(late: UnknownWindows): Alert {
   };
 }
 
-function refusedAlert({ files, since, name, reason, total }: RefusedRow): Alert {
-  const all = total === null || total === files ? '' : ` (${grouped(total)} in all)`;
+function refusedAlert({ files, since, name, reason }: RefusedRow): Alert {
   const detail =
     files === 1
       ? `${name} was refused: ${reason}`
-      : `${grouped(files)} files were refused${all}, most recently ${name}: ${reason}`;
+      : `${grouped(files)} files were refused, most recently ${name}: ${reason}`;
   return { name: 'refused files', of: '', since, detail };
 }
 

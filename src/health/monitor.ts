@@ -76,7 +76,7 @@ export class Monitor {
   #version: Statement<number> | null = null;
   #fileId: string | null = null;
   #fileState = '';
-  /** As last read: its alerts stay open until it can be read again. */
+  /** What was read last: its alerts stay open until it can be read again. */
   #ledger: Ledger | null = null;
   #stalled: ReadonlySet<ExportName> = new Set();
   #stallCheckedAt = Number.NEGATIVE_INFINITY;

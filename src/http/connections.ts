@@ -1,17 +1,19 @@
 /**
- * The open connections: answers the requests on each in turn, and closes them in an orderly way. Node would answer all
- * pipelined requests at once, and a client that never reads could make it hold hundreds of pages.
- *
- * Node counts a connection as idle once the answer is handed over, and closing it then cuts off what a slow client has
- * not read yet. It never counts one as idle on which nothing was sent.
+ * The open connections. So that no client shuts out the others, health probes included, they are limited, in all and from
+ * one address: for a new one, the one is closed that has waited longest for a complete request. The requests on each are
+ * answered in turn: Node would answer all pipelined ones at once, and a client that never reads could make it hold hundreds
+ * of pages. And each is closed in an orderly way: Node counts a connection as idle once the answer is handed over, so that
+ * closing it cuts off what a slow client has not read yet, and never one on which nothing was sent.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { Server as TlsServer } from 'node:tls';
+import { addressNetwork, createAddressList, normalAddress } from '../addresses.ts';
+import type { Settings } from '../config/schema.ts';
 import { SECOND_MS } from '../time.ts';
 import { breakBody } from './body.ts';
-import type { ConnectionRoom, Member } from './connection-limit.ts';
+import type { Limit } from './request-metrics.ts';
 
 interface Turn {
   readonly request: IncomingMessage;
@@ -20,67 +22,158 @@ interface Turn {
 }
 
 interface Connection {
-  readonly member: Member;
+  /** The TCP socket; under TLS, once the handshake is done, the TLS one. */
+  socket: Socket;
+  /** What counts as one address; null for a trusted proxy, which many clients share. */
+  readonly network: string | null;
   isAnswering: boolean;
   /** The newest request, answered or not. */
   last: Turn | null;
-  readonly waiting: Turn[];
+  readonly turns: Turn[];
   /** Set when nothing more can be read: ends the connection after the answers that are due. */
   end: (() => void) | null;
 }
 
 /** Requests that wait on one connection; with more of them it is closed. */
-const WAITING_MAX = 100;
+const TURNS_MAX = 100;
 /** How long a connection that is ended still reads what a client sends. */
 const LINGER_MS = 2 * SECOND_MS;
 
+export interface ConnectionLimits {
+  readonly limits: Pick<
+    Settings['server'],
+    'max_connections' | 'max_connections_per_address' | 'trusted_proxies'
+  >;
+  readonly onRefused?: (address: string, limit: Limit) => void;
+}
+
 export type Connections = ReturnType<typeof watchConnections>;
 
-/** @param room limits how many are open */
-export function watchConnections(server: Server, room: ConnectionRoom) {
-  const connections = new Map<Duplex, Connection>();
-  const handshakes = new Map<string, Member>();
-  const serve = (socket: Socket, member: Member) => {
-    connections.set(socket, { member, isAnswering: false, last: null, waiting: [], end: null });
-    socket.once('close', () => connections.delete(socket));
+export function watchConnections(server: Server, { limits, onRefused = () => {} }: ConnectionLimits) {
+  const isTrusted = createAddressList(limits.trusted_proxies);
+  const open = new Set<Connection>();
+  const counts = new Map<string, number>();
+  /** Without a complete request, the longest first, with the request whose body arrives; null before its head. */
+  const waiting = new Map<Connection, IncomingMessage | null>();
+  /** By the socket on which their requests come. */
+  const served = new Map<Duplex, Connection>();
+  const handshakes = new Map<string, Connection>();
+
+  function leave(connection: Connection): void {
+    const { network } = connection;
+    waiting.delete(connection);
+    if (!open.delete(connection) || network === null) return;
+    const left = (counts.get(network) ?? 0) - 1;
+    if (left > 0) counts.set(network, left);
+    else counts.delete(network);
+  }
+
+  /** Closes one of a network; null: of any. @returns whether there was one */
+  function makeRoom(network: string | null): boolean {
+    for (const [connection, request] of waiting) {
+      if (network !== null && connection.network !== network) continue;
+      if (request?.complete === true) {
+        waiting.delete(connection);
+        continue;
+      }
+      leave(connection);
+      connection.socket.destroy();
+      return true;
+    }
+    return false;
+  }
+
+  /** Makes room where there is none. @returns the limit that still refuses the connection; null: none */
+  function limitBefore(network: string | null): Limit | null {
+    const isCrowded = network !== null && (counts.get(network) ?? 0) >= limits.max_connections_per_address;
+    if (isCrowded && !makeRoom(network)) return 'connections_per_address';
+    return open.size >= limits.max_connections && !makeRoom(null) ? 'connections' : null;
+  }
+
+  /** Accepts a connection, or closes it at once: null. @param socket the TCP one, before any handshake */
+  function admit(socket: Socket): Connection | null {
+    const address = normalAddress(socket.remoteAddress ?? '');
+    const network = address === null || isTrusted(address) ? null : addressNetwork(address);
+    const limit = address === null ? null : limitBefore(network);
+    if (address === null || limit !== null) {
+      socket.destroy();
+      if (address !== null && limit !== null) onRefused(address, limit);
+      return null;
+    }
+    const connection = { socket, network, isAnswering: false, last: null, turns: [], end: null };
+    open.add(connection);
+    waiting.set(connection, null);
+    if (network !== null) counts.set(network, (counts.get(network) ?? 0) + 1);
+    socket.once('close', () => leave(connection));
+    return connection;
+  }
+
+  function setWaiting(connection: Connection, request: IncomingMessage | null): void {
+    waiting.delete(connection);
+    if (open.has(connection)) waiting.set(connection, request);
+  }
+
+  function serve(socket: Socket, connection: Connection): void {
+    connection.socket = socket;
+    served.set(socket, connection);
+    socket.once('close', () => served.delete(socket));
     // Node ends a connection with this after an answer that says "Connection: close".
     socket.destroySoon = () => endSoon(socket);
-  };
-  const shake = (socket: Socket, member: Member) => {
+  }
+
+  function shake(socket: Socket, connection: Connection): void {
     const peer = peerOf(socket);
-    handshakes.set(peer, member);
+    handshakes.set(peer, connection);
     socket.once('close', () => {
-      if (handshakes.get(peer) === member) handshakes.delete(peer);
+      if (handshakes.get(peer) === connection) handshakes.delete(peer);
     });
-  };
+  }
+
+  function begin(connection: Connection, { request, response, answer }: Turn): void {
+    const { socket } = request;
+    connection.isAnswering = true;
+    // While it is answered it is not closed for others.
+    if (hasBody(request)) setWaiting(connection, request);
+    else waiting.delete(connection);
+    response.on('close', () => {
+      connection.isAnswering = false;
+      if (socket.writableEnded || socket.destroyed) return;
+      const next = connection.turns.shift();
+      if (next !== undefined) begin(connection, next);
+      else if (connection.end !== null) connection.end();
+      else if (request.complete) setWaiting(connection, null);
+    });
+    answer();
+  }
+
   const start = server instanceof TlsServer ? shake : serve;
   server.on('connection', (socket) => {
-    const member = room.admit(socket);
-    if (member !== null) start(socket, member);
+    const connection = admit(socket);
+    if (connection !== null) start(socket, connection);
   });
   server.on('secureConnection', (socket: Socket) => {
-    const member = handshakes.get(peerOf(socket));
-    if (member === undefined) return void socket.destroy();
+    const connection = handshakes.get(peerOf(socket));
+    if (connection === undefined) return void socket.destroy();
     handshakes.delete(peerOf(socket));
-    member.socket = socket;
-    serve(socket, member);
+    serve(socket, connection);
   });
   server.closeIdleConnections = () => {
     for (const { socket } of handshakes.values()) socket.destroy();
-    for (const [socket, { isAnswering }] of connections) if (!isAnswering) socket.destroy();
+    for (const [socket, { isAnswering }] of served) if (!isAnswering) socket.destroy();
   };
 
   return {
+    open: () => open.size,
     /** Answers a request after those before it on its connection; not at all once its connection is gone or ends. */
     inTurn(request: IncomingMessage, response: ServerResponse, answer: () => void): void {
       const { socket } = request;
-      const connection = connections.get(socket);
+      const connection = served.get(socket);
       if (connection === undefined || socket.writableEnded) return;
       const turn = { request, response, answer };
       connection.last = turn;
-      if (!connection.isAnswering) begin(connection, turn, room);
-      else if (connection.waiting.length >= WAITING_MAX) socket.destroy();
-      else connection.waiting.push(turn);
+      if (!connection.isAnswering) begin(connection, turn);
+      else if (connection.turns.length >= TURNS_MAX) socket.destroy();
+      else connection.turns.push(turn);
     },
     /**
      * Ends a connection whose next bytes are no request: calls `reply` once the requests before are answered, so that
@@ -88,7 +181,7 @@ export function watchConnections(server: Server, room: ConnectionRoom) {
      * answers, and that is the last answer.
      */
     breakOff(socket: Duplex, reply: () => void): void {
-      const connection = connections.get(socket);
+      const connection = served.get(socket);
       if (connection === undefined) return void socket.destroy();
       if (connection.end !== null || socket.writableEnded) return;
       const { last } = connection;
@@ -101,7 +194,7 @@ export function watchConnections(server: Server, room: ConnectionRoom) {
       if (!connection.isAnswering) connection.end();
     },
     endHandshake(socket: Duplex): Socket | null {
-      if (!(socket instanceof Socket) || connections.has(socket)) return null;
+      if (!(socket instanceof Socket) || served.has(socket)) return null;
       return handshakes.get(peerOf(socket))?.socket ?? null;
     },
   };
@@ -110,23 +203,6 @@ export function watchConnections(server: Server, room: ConnectionRoom) {
 /** Address and port of the other end: the same for the TCP and the TLS socket of a connection. */
 function peerOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
-}
-
-function begin(connection: Connection, { request, response, answer }: Turn, room: ConnectionRoom): void {
-  const { socket } = request;
-  const { member } = connection;
-  connection.isAnswering = true;
-  if (hasBody(request)) room.setWaiting(member, request);
-  else room.setBusy(member);
-  response.on('close', () => {
-    connection.isAnswering = false;
-    if (socket.writableEnded || socket.destroyed) return;
-    const next = connection.waiting.shift();
-    if (next !== undefined) begin(connection, next, room);
-    else if (connection.end !== null) connection.end();
-    else if (request.complete) room.setWaiting(member, null);
-  });
-  answer();
 }
 
 /** RFC 9112, 6.3. */

@@ -54,9 +54,9 @@ export const AS_OF = nullable(
   'End of the newest finished export window; the earliest across the content types read. Data up to this time has been read, except windows listed in data_gaps (GET /v1/me) and late windows. Null while an export has no finished window.',
 );
 
-/** The names of components: `RateLimited` for `rate_limited`, `IfNoneMatch` for `If-None-Match`. */
+/** The names of components: `Text` for `text`. */
 export function pascalCase(name: string): string {
-  return name.replace(/(?:^|[_-])(\w)/g, (_, first: string) => first.toUpperCase());
+  return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
 export interface Header {
@@ -78,7 +78,7 @@ export interface Success {
 }
 
 interface EndpointBase {
-  /** As in the API; at most the last segment varies: `/v1/detections/{id}`. */
+  /** At most its last segment varies: `/v1/detections/{id}`. */
   readonly path: string;
   readonly method: 'GET' | 'POST';
   /** The id of its operation, by which a lab names it too. */

@@ -13,7 +13,7 @@ const AT_ONCE = Math.max(1, availableParallelism() - 1);
 export const ENCODINGS = ['zstd', 'gzip'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
 
-/** Of an event stream, which is compressed as long as it lasts: it keeps 48 KiB, not 256, and flushes each event. */
+/** An event stream is compressed as long as it lasts: this keeps 48 KiB, not 256, and flushes each event. */
 const EVENTS_GZIP = { level: 1, windowBits: 13, memLevel: 5, flush: constants.Z_SYNC_FLUSH };
 
 const compressGzip = promisify(gzip);

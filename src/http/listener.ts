@@ -7,8 +7,7 @@ import type { Settings } from '../config/schema.ts';
 import type { Logger } from '../logger.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { MINUTE_MS, SECOND_MS } from '../time.ts';
-import { createConnectionRoom, type RoomOptions } from './connection-limit.ts';
-import { watchConnections } from './connections.ts';
+import { type ConnectionLimits, watchConnections } from './connections.ts';
 import {
   openTls,
   secureContext,
@@ -60,12 +59,10 @@ export const CONNECTION_TIMES: ConnectionTimes = {
   checkEveryMs: 5 * SECOND_MS,
 };
 
-export interface ListenerOptions extends Pick<TlsRenewalOptions, 'conditions' | 'now'> {
+export interface ListenerOptions extends ConnectionLimits, Pick<TlsRenewalOptions, 'conditions' | 'now'> {
   readonly settings: Pick<Settings['server'], 'host' | 'port' | 'tls_certificate' | 'tls_key'>;
-  /** Of the settings that name the certificate; default: server. */
+  /** The section of the settings that name the certificate; default: server. */
   readonly section?: 'admin';
-  readonly limits: RoomOptions['limits'];
-  readonly onRefused?: RoomOptions['onRefused'];
   /** For the error when it cannot listen: its subject, and what to do. */
   readonly subject?: string;
   readonly advice?: string;
@@ -73,15 +70,12 @@ export interface ListenerOptions extends Pick<TlsRenewalOptions, 'conditions' | 
   readonly log: Logger;
 }
 
-export type Listener = Awaited<ReturnType<typeof openListener>>;
-
 /** A listener that does not listen yet. @throws Refused `configuration` where the certificate cannot be used */
 export async function openListener(options: ListenerOptions) {
-  const { settings, section, limits, times = CONNECTION_TIMES, log } = options;
+  const { settings, section, times = CONNECTION_TIMES, log } = options;
   const tls = await openTls(settings, section && { section });
   const { server, renew } = createNodeServer(tls?.pair ?? null, times);
-  const room = createConnectionRoom({ limits, onRefused: options.onRefused ?? (() => {}) });
-  const connections = watchConnections(server, room);
+  const connections = watchConnections(server, options);
   let pair = tls?.pair ?? null;
   const onRenewed = (renewed: TlsPair) => {
     renew(renewed);
@@ -91,7 +85,6 @@ export async function openListener(options: ListenerOptions) {
   return {
     server,
     connections,
-    room,
     pair: () => pair,
     /** @param start calls listen of the server; @returns its URL; @throws Refused `failed` when it cannot listen */
     async listen(start: Listen = (port, host) => server.listen(port, host)): Promise<string> {

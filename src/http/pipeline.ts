@@ -8,11 +8,12 @@ import type { AccessReader } from '../auth/access-reader.ts';
 import {
   authenticate,
   type Credential,
-  type CredentialReader,
   claimedKeyId,
   type Presented,
+  readCredential,
   requireScope,
 } from '../auth/authorize.ts';
+import type { AccessTokens } from '../auth/token.ts';
 import { counted } from '../counted.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import type { DailyAllowance } from '../limits/daily-rows.ts';
@@ -40,7 +41,7 @@ const LOGGED_PATH_CHARACTERS_MAX = 256;
 export interface Pipeline {
   readonly find: (path: string, method: string) => Found;
   readonly access: AccessReader;
-  readonly credentials: CredentialReader;
+  readonly tokens: AccessTokens;
   readonly unseen: UnseenKeyIds;
   readonly rate: RequestRate;
   readonly allowance: DailyAllowance;
@@ -162,7 +163,7 @@ function handleRequest(
   }
   const { authorization } = request.headers;
   exchange.claimed_key_id = claimedKeyId(authorization);
-  const presented = () => pipeline.credentials(request.socket, authorization);
+  const presented = () => readCredential(authorization, pipeline.tokens);
   intervention?.atCredential();
   const credential = verify(pipeline, exchange, presented, nowMs);
   exchange.key_id = credential.key_id;

@@ -32,13 +32,13 @@ export interface Answer {
   readonly headers?: readonly string[];
   /** Detections in the body: they count against the daily allowance. */
   readonly rows?: number;
-  /** Of the change stream's cursor in the body: how far the client has read. */
+  /** The position of the change stream's cursor in the body: how far the client has read. */
   readonly position?: number;
   /** Spent waiting for a change (`Prefer: wait`). */
   readonly waited_ms?: number;
   /** The key that an open endpoint has verified: for the log. */
   readonly key_id?: string;
-  /** Of an error: for the log. */
+  /** The code of an error, for the log. */
   readonly code?: ProblemCode | OAuthErrorCode;
 }
 

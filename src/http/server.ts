@@ -3,7 +3,6 @@ import type { IncomingMessage, Server } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import polka, { type Polka } from 'polka';
-import { createCredentialReader } from '../auth/authorize.ts';
 import { createAccessTokens } from '../auth/token.ts';
 import type { ExportSwitches } from '../config/load.ts';
 import type { Settings } from '../config/schema.ts';
@@ -84,7 +83,7 @@ export async function startServer(options: ServerOptions) {
       );
     },
   });
-  const { server, connections, room } = listener;
+  const { server, connections } = listener;
   const turns = createPageTurns();
   server.on('connection', turns.arrived);
   const state = { baseUrl: config.server.base_url, isClosing: false };
@@ -97,7 +96,7 @@ export async function startServer(options: ServerOptions) {
   const pipeline: Pipeline = {
     ...options,
     find: createRouteTable(routes),
-    credentials: createCredentialReader(tokens),
+    tokens,
     unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
@@ -123,7 +122,7 @@ export async function startServer(options: ServerOptions) {
   return {
     url,
     renewCertificate: listener.renewCertificate,
-    connections: room.open,
+    connections: connections.open,
     /** When the certificate in use expires, epoch milliseconds; null without TLS. */
     certificateExpiresMs: () => listener.pair()?.validToMs ?? null,
     /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. The stores stay open. */
@@ -175,7 +174,7 @@ function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeli
       next();
     });
   });
-  // Of two matching patterns polka takes the first: fixed paths come before those that vary.
+  // polka takes the first of two matching patterns: fixed paths come before those that vary.
   const inOrder = [...routes].sort((a, b) => Number(a.path.endsWith('}')) - Number(b.path.endsWith('}')));
   for (const route of inOrder) {
     const pattern = route.path.replace(/\{(\w+)\}$/, ':$1');
@@ -215,7 +214,7 @@ function sendRaw(pipeline: Pipeline, socket: Duplex, reply: RawReply): void {
   pipeline.metrics?.answered(NO_ENDPOINT, status, 0, 0);
 }
 
-/** Of the peer itself: the headers could not be read. */
+/** The address of the peer itself: the headers could not be read. */
 function peerAddress(pipeline: Pipeline, socket: Duplex): string {
   return pipeline.clientAddress(socket instanceof Socket ? socket.remoteAddress : undefined, undefined);
 }

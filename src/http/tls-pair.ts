@@ -77,7 +77,7 @@ export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
   };
 }
 
-/** As Mozilla's "intermediate" (RFC 9325, 4.2): Node's default also has static RSA and CBC. */
+/** These are Mozilla's "intermediate" ones (RFC 9325, 4.2): Node's default also has static RSA and CBC. */
 const CIPHERS = [
   ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],
   ...['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],

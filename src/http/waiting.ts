@@ -112,7 +112,7 @@ export function preferredWaitSeconds(header: string | string[] | undefined): num
   const preferences = (typeof header === 'string' ? header : (header ?? []).join(',')).split(',');
   for (const preference of preferences) {
     const [, seconds] = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;|$)/i.exec(preference) ?? [];
-    // Of a repeated preference the first counts (RFC 7240, 2).
+    // If a preference is repeated, the first counts (RFC 7240, 2).
     if (seconds !== undefined)
       return Number(seconds) === 0 ? null : Math.min(Number(seconds), WAIT_SECONDS_MAX);
   }

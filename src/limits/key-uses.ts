@@ -7,7 +7,7 @@ import { DAY_MS } from '../time.ts';
 export const KeyUse = Type.Object({
   key_id: Type.String(),
   last_used_at: Type.Integer(),
-  /** Of the last change stream cursor given to it; null: none. */
+  /** The position of the last change stream cursor given to it; null: it got none. */
   position: Type.Union([Type.Integer(), Type.Null()]),
 });
 type KeyUse = Static<typeof KeyUse>;
@@ -32,7 +32,7 @@ export function createKeyUses(stored: readonly KeyUse[] = []) {
 export const SeenKey = Type.Object({
   key_id: Type.String(),
   network: Type.String(),
-  /** Of the last proof, epoch milliseconds. */
+  /** When it was last proven, epoch milliseconds. */
   seen_at: Type.Integer(),
 });
 type SeenKey = Static<typeof SeenKey>;
@@ -47,9 +47,9 @@ export type SeenKeys = ReturnType<typeof createSeenKeys>;
 /** The networks from which each key was proven within a day. @param stored oldest first */
 export function createSeenKeys(stored: readonly SeenKey[] = [], seenMax = SEEN_MAX) {
   const seen = new BoundedMap<string, SeenKey>(seenMax);
-  for (const one of stored) seen.set(`${one.network} ${one.key_id}`, one);
+  for (const proof of stored) seen.set(`${proof.network} ${proof.key_id}`, proof);
   // A time far ahead is from before the clock was set back.
-  const counts = (one: SeenKey, nowMs: number) => Math.abs(nowMs - one.seen_at) < SEEN_MS;
+  const counts = (proof: SeenKey, nowMs: number) => Math.abs(nowMs - proof.seen_at) < SEEN_MS;
   return {
     isSeen(keyId: string, address: string, nowMs: number): boolean {
       const last = seen.get(`${addressNetwork(address)} ${keyId}`);
@@ -61,6 +61,6 @@ export function createSeenKeys(stored: readonly SeenKey[] = [], seenMax = SEEN_M
       seen.set(`${network} ${key_id}`, { key_id, network, seen_at });
     },
     /** The proofs that still count, oldest first. */
-    all: (nowMs: number) => [...seen.values()].filter((one) => counts(one, nowMs)),
+    all: (nowMs: number) => [...seen.values()].filter((proof) => counts(proof, nowMs)),
   };
 }

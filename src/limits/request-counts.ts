@@ -37,8 +37,8 @@ export function createRequestCounts(
   stored: { readonly minutes: MinuteCounts[]; readonly refusals: Refusals[] } = { minutes: [], refusals: [] },
 ) {
   const minutes = new BoundedMap<number, MinuteCounts>(MINUTES_KEPT);
-  for (const one of stored.minutes) minutes.set(one.minute, { ...one });
-  const refusals = new Map(stored.refusals.map((one) => [nameOf(one), { ...one }]));
+  for (const counts of stored.minutes) minutes.set(counts.minute, { ...counts });
+  const refusals = new Map(stored.refusals.map((refusal) => [nameOf(refusal), { ...refusal }]));
 
   return {
     add(counted: Exclude<keyof MinuteCounts, 'minute'>, count: number): void {

@@ -63,7 +63,7 @@ export function createRequestRate(limit: number, namesMax = NAMES_MAX) {
 
   return {
     take,
-    /** As `take`, as seconds to wait, at least 1; null if the request is allowed. */
+    /** Counts a request like `take`. @returns seconds to wait, at least 1; null if it is allowed */
     secondsToWait(name: string, nowMs: number): number | null {
       const { allowed, reset_seconds } = take(name, nowMs);
       return allowed ? null : reset_seconds;

@@ -54,7 +54,7 @@ export function readUsageAtStart(path: string, onUnusable: (reason: string) => v
   }
 }
 
-/** As the appliance last wrote it. @returns null if the file cannot be used; {@link NO_USAGE} if there is none */
+/** What the appliance wrote last. @returns null if the file cannot be used; {@link NO_USAGE} if there is none */
 export function readUsage(path: string): Usage | null {
   try {
     return read(path);

@@ -25,7 +25,7 @@ export const LOGGED_TABLES = [
 ] as const;
 
 /**
- * Of this table the log has only the rows of removed streams: with the removal, and in a snapshot, which has no other
+ * The log has only the rows of removed streams of this table: with the removal, and in a snapshot, which has no other
  * row of them. Their ordinals are never used again.
  */
 export const ENDED_TABLE = 'stream';
@@ -46,7 +46,7 @@ export class LogApplier {
   /** Rows of exports whose outcome is still to come. */
   #waiting: StoredState[] = [];
   #epochs: number | null = null;
-  /** Of the last complete entry in the open transaction. */
+  /** The mark of the last complete entry in the open transaction. */
   #mark: Mark | null = null;
   #isWithinEntry = false;
   #lines = 0;

@@ -46,7 +46,7 @@ export interface Compacted {
   readonly damage: string | null;
 }
 
-/** Of the entry that removes the rows of a subscription. */
+/** The kind of the entry that removes the rows of a subscription. */
 export const REMOVE = 'remove';
 const COUNTS = `
   SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS versions`;

@@ -100,7 +100,7 @@ const PENDING_MAX = 500;
 export class DetectionRows {
   readonly #hasTexts: boolean;
   readonly #sql: ReturnType<typeof prepareAll>;
-  /** Of the streams that the transaction adds to, by the first part of their detections' ids. */
+  /** The streams that the transaction adds to, by the first part of their detections' ids. */
   readonly #heads = new Map<string, Head>();
   #pending: Pending[] = [];
 

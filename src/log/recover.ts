@@ -56,7 +56,7 @@ import {
 import { LogWriter } from './log-writer.ts';
 import { bytesOf, listSegments, tidyLog } from './segment.ts';
 
-/** Of a log in which an entry counts once the copy has it. */
+/** How a log is read in which an entry counts once the copy has it. */
 export interface Decisions {
   /**
    * Whether the last entry of the log may be undecided.

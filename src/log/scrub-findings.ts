@@ -67,7 +67,7 @@ export type ScrubResult = Static<typeof Result>;
 const Record = Type.Object({
   ...Result.properties,
   verified_at: Type.String(),
-  /** Of the detections.db that was compared: a rebuilt one is another file. */
+  /** That of the detections.db that was compared: a rebuilt one is another file. */
   inode: Type.Union([Type.Number(), Type.Null()]),
 });
 

@@ -38,7 +38,7 @@ export interface ScrubOptions {
 }
 
 const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
-/** Of the size of the database. */
+/** A share of the size of the database. */
 const SCRATCH_SHARE = 0.2;
 const NO_ROOM =
   'the disk has too little free space for the comparison: it needs about a fifth of the size of detections.db, and 512 MiB more';
@@ -144,13 +144,14 @@ async function readLog(
     last = part.commit;
     if (last.entry >= end) break;
   }
-  // Behind damage in the newest segment there are complete entries.
-  if (mark === undefined || (last?.entry ?? 0) < end) findTail(log);
-  if ((last?.entry ?? 0) < end && mark !== undefined)
-    throw new LogDamage(
-      `${log} ends with entry ${grouped(last?.entry ?? 0)}, but detections.db has applied entry ${grouped(end)}`,
-    );
-  if (mark !== undefined && last?.id !== mark?.id)
+  if ((last?.entry ?? 0) < end) {
+    // Names the place, if complete entries follow it in the newest segment.
+    findTail(log);
+    if (mark !== undefined)
+      throw new LogDamage(
+        `${log} ends with entry ${grouped(last?.entry ?? 0)}, but detections.db has applied entry ${grouped(end)}`,
+      );
+  } else if (last?.id !== mark?.id)
     throw new DatabaseDamage(`log_mark names entry ${grouped(end)} with an id that the log does not contain`);
   applier?.commit();
 }

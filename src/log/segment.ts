@@ -53,7 +53,7 @@ export function segmentPath(folder: string, firstEntry: number): string {
 export function listSegments(folder: string): Segment[] {
   const all = allSegments(folder);
   const begin = all.findLast(({ isSnapshot }) => isSnapshot);
-  return all.filter((one) => begin === undefined || one === begin || one.firstEntry > begin.firstEntry);
+  return all.filter((file) => begin === undefined || file === begin || file.firstEntry > begin.firstEntry);
 }
 
 /** The folder for the draft of a rewritten log (compact.ts); call {@link tidyLog} first. */

@@ -25,7 +25,7 @@ import { changedLine, rescoredLine } from './row-lines.ts';
 
 export interface SnapshotOptions {
   readonly nowMs: number;
-  /** Of the last entry that is in the database: the snapshot takes its place. */
+  /** The mark of the last entry in the database, whose place the snapshot takes. */
   readonly mark: Mark;
   readonly between: () => Promise<void>;
   /** In versions. */
@@ -41,7 +41,7 @@ interface StreamRow {
 }
 
 interface Detection {
-  /** Of its newest version. */
+  /** Where its newest version is. */
   readonly place: number;
   /** See {@link givenOf}. */
   readonly exported_at_given: string | null;

@@ -17,7 +17,7 @@ const EPOCH_POSITIONS = 3.2e13;
 const POSITION_MAX = Number.MAX_SAFE_INTEGER - EPOCH_POSITIONS;
 /** A later clock is wrong, and positions can never go back. */
 const CLOCK_MAX_MS = Date.UTC(2200);
-/** As much of an epoch's time as a cursor has room for: about a minute of milliseconds. */
+/** A cursor has room for so much of an epoch's time: about a minute of milliseconds. */
 const MARK_MS = 2 ** 16;
 const NUMBER_MAX = 255;
 

@@ -67,7 +67,7 @@ function responsesOf(endpoint: Endpoint): Record<string, Response> {
   return {
     ...commonProblems(endpoint),
     ...Object.fromEntries([
-      ...Object.entries(responses).map(([status, one]) => [status, success(one, rate, headers)]),
+      ...Object.entries(responses).map(([status, response]) => [status, success(response, rate, headers)]),
       ...problems.map((code) => [
         PROBLEMS[code].status,
         problem([code], rate, { ...headers, ...(code === 'rate_limited' && RETRY_AFTER) }),
@@ -231,9 +231,9 @@ function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoi
   ) => ({ name, in: where, required, description, schema: withAddress(schema), example });
   return [
     ...(segment === undefined ? [] : [parameter(inPath, 'path', true, segment)]),
-    ...Object.entries(query).map(([name, one]) => parameter(name, 'query', one.required !== undefined, one)),
-    ...Object.entries(requestHeaders).map(([name, one]) =>
-      parameter(name, 'header', false, { ...one, schema: Type.String() }),
+    ...Object.entries(query).map(([name, own]) => parameter(name, 'query', own.required !== undefined, own)),
+    ...Object.entries(requestHeaders).map(([name, described]) =>
+      parameter(name, 'header', false, { ...described, schema: Type.String() }),
     ),
   ];
 }

@@ -98,7 +98,7 @@ function objectOf(fields: readonly Field[], prefix: string, contentType: Content
 }
 
 function memberOf(fields: readonly Field[], path: string, contentType: ContentType): TSchema {
-  const field = fields.find((one) => one.path === path);
+  const field = fields.find((candidate) => candidate.path === path);
   if (field !== undefined) {
     const form = formOf(field, contentType);
     return field.nullable ? nullable(form, field.description) : described(form, field.description);

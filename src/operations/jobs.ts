@@ -19,10 +19,11 @@ export const JOB = Type.Object({
   state: Type.Union([Type.Literal('running'), Type.Literal('done'), Type.Literal('failed')]),
   text: Type.String({ description: 'How far it is, or how it ended.' }),
 });
-export type Job = Readonly<Static<typeof JOB>>;
+export type Job = Static<typeof JOB>;
 
 interface Running {
-  readonly id: number;
+  /** It changes until it ends. */
+  readonly job: Readonly<Job>;
   readonly outcome: Promise<Outcome>;
   readonly listeners: Set<(progress: string) => void>;
 }
@@ -30,31 +31,25 @@ interface Running {
 const JOBS_MAX = 20;
 
 export class Jobs {
-  readonly #jobs = new Map<number, Job>();
+  #jobs: readonly Job[] = [];
   readonly #running = new Map<string, Running>();
   #lastId = 0;
 
-  list(): Job[] {
-    return [...this.#jobs.values()].reverse();
+  /** The newest first. */
+  list(): readonly Readonly<Job>[] {
+    return this.#jobs;
   }
 
   /** Begins a job, or joins the one that runs. @param onProgress called with each change, in words */
   run(
-    what: {
-      readonly operation: string;
-      readonly subject: string;
-      readonly by: Actor;
-      readonly nowMs: number;
-    },
+    what: Pick<Job, 'operation' | 'subject'> & { readonly by: Actor; readonly nowMs: number },
     onProgress: (text: string) => void,
     work: (tell: (text: string) => void) => Promise<Outcome>,
-  ): { readonly job: Job; readonly outcome: Promise<Outcome> } {
+  ): Running {
     const key = JSON.stringify([what.operation, what.subject]);
     const running = this.#running.get(key) ?? this.#begin(key, what, work);
     running.listeners.add(onProgress);
-    const job = this.#jobs.get(running.id);
-    if (job === undefined) throw new Error('a job that runs is in the list');
-    return { job, outcome: running.outcome };
+    return running;
   }
 
   #begin(
@@ -63,31 +58,26 @@ export class Jobs {
     work: Parameters<Jobs['run']>[2],
   ): Running {
     this.#lastId += 1;
-    const id = this.#lastId;
-    const listeners = new Set<(progress: string) => void>();
-    const update = (change: Partial<Job>) => {
-      const known = this.#jobs.get(id);
-      if (known !== undefined) this.#jobs.set(id, { ...known, ...change });
-    };
-    const begun = { id, operation, subject, by: actorText(by), started_at: formatMs(nowMs) };
-    this.#jobs.set(id, { ...begun, state: 'running', text: '' });
-    this.#removeOldest();
+    const begun = { id: this.#lastId, operation, subject, by: actorText(by), started_at: formatMs(nowMs) };
+    const job: Job = { ...begun, state: 'running', text: '' };
+    this.#jobs = [job, ...this.#jobs].filter(({ state }, at) => at < JOBS_MAX || state === 'running');
+    const listeners: Running['listeners'] = new Set();
     const outcome = work((text) => {
-      update({ text });
+      job.text = text;
       for (const listener of listeners) listener(text);
     }).finally(() => this.#running.delete(key));
     outcome.then(
-      ({ failed = false, done, warning }) =>
-        update({ state: failed ? 'failed' : 'done', text: joined(' ', [done ?? null, warning ?? null]) }),
-      (error: unknown) => update({ state: 'failed', text: reasonOf(error) }),
+      ({ failed = false, done, warning }) => {
+        job.state = failed ? 'failed' : 'done';
+        job.text = joined(' ', [done ?? null, warning ?? null]);
+      },
+      (error: unknown) => {
+        job.state = 'failed';
+        job.text = reasonOf(error);
+      },
     );
-    const running = { id, outcome, listeners };
+    const running = { job, outcome, listeners };
     this.#running.set(key, running);
     return running;
-  }
-
-  #removeOldest(): void {
-    for (const { id, state } of this.#jobs.values())
-      if (this.#jobs.size > JOBS_MAX && state !== 'running') this.#jobs.delete(id);
   }
 }

@@ -13,11 +13,11 @@ import {
   subscriptionsText,
 } from '../auth/keys.ts';
 import { listeningUrl } from '../config/listening.ts';
-import { OVERLAP_DEFAULT_MS, type Reading, readKeyId, readOverlap, wrong } from '../config/option-values.ts';
+import { type Reading, read, readKeyId, wrong } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { keyUsage, readUsage } from '../limits/usage.ts';
 import { type Column, entryText, listText } from '../text-layout.ts';
-import { DAY_MS, formatMs, HOUR_MS } from '../time.ts';
+import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { hinted, required, value } from './member.ts';
 import { KEY, KEY_MEMBERS, NEW_KEY, TIME } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
@@ -26,6 +26,9 @@ import { endNow, warningOf } from './urgent.ts';
 const { account, name, scopes, subscriptions } = KEY_MEMBERS;
 /** An operator who ends a key at once revokes it; a past time is a slip. */
 const expires = { ...KEY_MEMBERS.expires, read: future(KEY_MEMBERS.expires.read) };
+const OVERLAP_DEFAULT_MS = 7 * DAY_MS;
+const OVERLAP_MS_MAX = 366 * DAY_MS;
+const UNITS: Readonly<Record<string, number>> = { d: DAY_MS, h: HOUR_MS, m: MINUTE_MS };
 const ID = required(
   value(readId, { hint: 'key id: the 12 characters after "_live_"', placeholder: 'id', isSecret: true }),
 );
@@ -222,6 +225,14 @@ export const KEYS = [
     text,
   }),
 ];
+
+/** How long an old key remains valid beside its new one, in milliseconds. */
+function readOverlap(text: string): Reading<number> {
+  const [, count = '', unit = ''] = /^(0|[1-9]\d{0,5})([dhm]?)$/.exec(text) ?? [];
+  const ms = Number(count) * (UNITS[unit] ?? 0);
+  const isRead = count !== '' && (unit !== '' || count === '0') && ms <= OVERLAP_MS_MAX;
+  return isRead ? read(ms) : wrong('a duration of at most 366 days, such as 7d, 12h, 30m or 0');
+}
 
 /** A key id. A complete key is accepted, too: after a leak it is what the operator has at hand. */
 function readId(idOrKey: string): Reading<string> {

@@ -3,23 +3,23 @@
  * one is described here, and stored in auth/.
  */
 import { Type } from '@sinclair/typebox';
-import { SCOPES } from '../auth/scopes.ts';
-import {
-  readAccountId,
-  readAddresses,
-  readContentTypes,
-  readDailyRows,
-  readExpires,
-  readKeySubscriptions,
-  readName,
-  readScopes,
-  readSubscriptionId,
-  readSwitch,
-  readZone,
-} from '../config/option-values.ts';
-import { CONTENT_TYPES } from '../detection/content-type.ts';
+import { isAddressOrNetwork } from '../addresses.ts';
+import type { KeySubscription } from '../auth/keys.ts';
+import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
+import { wholeNumber } from '../config/format.ts';
+import { integer, type Reading, read, readName, readSwitch, wrong } from '../config/option-values.ts';
+import { grouped } from '../counted.ts';
+import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
+import { parseInstant } from '../time.ts';
+import { zoneName } from '../time-zone.ts';
 import { hinted, list, value } from './member.ts';
 
+/** Practically unlimited. */
+const DAILY_ROWS_MAX = 1_000_000_000_000;
+const ADDRESSES_MAX = 100;
+const KEY_SUBSCRIPTIONS_MAX = 1000;
+/** Clears an optional value. */
+const NONE = 'none';
 const ROWS_OR_NULL = Type.Union([Type.Integer({ minimum: 1 }), Type.Null()]);
 export const TIME = Type.String({ format: 'date-time' });
 const TIME_OR_NULL = Type.Union([TIME, Type.Null()]);
@@ -28,14 +28,26 @@ const CONTENT_TYPE = Type.Union(CONTENT_TYPES.map((type) => Type.Literal(type)))
 export const ZONE_HINT = 'IANA time zone of periods that clients give as dates';
 export const TYPES_HINT = 'content types: text, image or text,image';
 
+/** @param hint what it limits, and what `none` means */
+function dailyRows(hint: string) {
+  const readRows = (text: string): Reading<number | null> => {
+    const rows = text === NONE ? null : wholeNumber(text, 1, DAILY_ROWS_MAX);
+    const isRead = text === NONE || rows !== null;
+    return isRead ? read(rows) : wrong(`a whole number from 1 to ${grouped(DAILY_ROWS_MAX)}, or none`);
+  };
+  return value(readRows, { hint, placeholder: 'number', schema: ROWS_OR_NULL });
+}
+
 export const ACCOUNT_MEMBERS = {
-  id: value(readAccountId, { hint: 'account id', placeholder: 'id' }),
+  id: value(
+    (text): Reading<string> =>
+      /^[A-Za-z0-9._-]{1,64}$/.test(text)
+        ? read(text)
+        : wrong('an account id: 1 to 64 letters, digits, dots, dashes or underscores'),
+    { hint: 'account id', placeholder: 'id' },
+  ),
   name: value(readName, { hint: 'name of the customer', placeholder: 'name' }),
-  daily_rows: value(readDailyRows, {
-    hint: 'daily row allowance, or none to use the setting [limits] daily_rows',
-    placeholder: 'number',
-    schema: ROWS_OR_NULL,
-  }),
+  daily_rows: dailyRows('daily row allowance, or none to use the setting [limits] daily_rows'),
   print_metadata: value(readSwitch, {
     hint: 'whether the account is licensed for print-publisher metadata',
     placeholder: 'on|off',
@@ -44,49 +56,103 @@ export const ACCOUNT_MEMBERS = {
 };
 
 export const SUBSCRIPTION_MEMBERS = {
-  id: value(readSubscriptionId, {
+  id: value(integer(1, NUMBER_MAX), {
     hint: 'subscription id: a number, as in the exports',
     placeholder: 'id',
     schema: Type.Integer({ minimum: 1 }),
   }),
   account: hinted(ACCOUNT_MEMBERS.id, 'account that the subscription belongs to'),
   name: value(readName, { hint: 'display name', placeholder: 'name' }),
-  time_zone: value(readZone, { hint: `${ZONE_HINT} (default: UTC)`, placeholder: 'zone' }),
-  content_types: list(readContentTypes, {
-    hint: `${TYPES_HINT} (default: text,image)`,
-    placeholder: 'types',
-    schema: Type.Array(CONTENT_TYPE),
-  }),
+  time_zone: value(
+    (text): Reading<string> => {
+      const zone = zoneName(text);
+      return zone === null ? wrong('an IANA time zone such as Europe/Berlin or UTC') : read(zone);
+    },
+    { hint: `${ZONE_HINT} (default: UTC)`, placeholder: 'zone' },
+  ),
+  content_types: list(
+    (items) =>
+      items.length > 0 && items.every(isContentType)
+        ? read(CONTENT_TYPES.filter((type) => items.includes(type)))
+        : wrong<ContentType[]>('text, image or text,image'),
+    {
+      hint: `${TYPES_HINT} (default: text,image)`,
+      placeholder: 'types',
+      schema: Type.Array(CONTENT_TYPE),
+    },
+  ),
 };
 
 export const KEY_MEMBERS = {
   account: hinted(ACCOUNT_MEMBERS.id, 'account that the key belongs to'),
   name: value(readName, { hint: 'name of the key', placeholder: 'name' }),
-  scopes: list(readScopes, {
-    hint: 'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)',
-    placeholder: 'scopes',
-    schema: Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope)))),
-  }),
+  scopes: list(
+    (items) =>
+      items.length > 0 && items.every(isScope)
+        ? read(SCOPES.filter((scope) => items.includes(scope)))
+        : wrong<Scope[]>(`one or more of ${SCOPES.join(', ')}`),
+    {
+      hint: 'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)',
+      placeholder: 'scopes',
+      schema: Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope)))),
+    },
+  ),
   subscriptions: list(readKeySubscriptions, {
     hint: 'subscriptions that the key may read, such as 7001,7002:text. Without a type, every content type the subscription has at the time',
     schema: Type.Array(Type.Union([Type.Integer(), Type.String()])),
   }),
-  expires: value(readExpires, {
-    hint: 'when the key expires, such as 2027-01-01T00:00:00Z, or none',
-    placeholder: 'time',
-    schema: TIME_OR_NULL,
-  }),
-  allow_address: list(readAddresses, {
-    hint: 'address or network that may use the key, or none for any; repeatable',
-    placeholder: 'cidr',
-    several: 'repeated',
-  }),
-  daily_rows: value(readDailyRows, {
-    hint: 'daily row allowance of the key itself, or none',
-    placeholder: 'number',
-    schema: ROWS_OR_NULL,
-  }),
+  expires: value(
+    (text): Reading<number | null> => {
+      const ms = text === NONE ? null : parseInstant(text);
+      return text === NONE || ms !== null ? read(ms) : wrong('a time such as 2027-01-01T00:00:00Z, or none');
+    },
+    {
+      hint: 'when the key expires, such as 2027-01-01T00:00:00Z, or none',
+      placeholder: 'time',
+      schema: TIME_OR_NULL,
+    },
+  ),
+  allow_address: list(
+    (items): Reading<string[]> => {
+      if (items.length === 1 && items[0] === NONE) return read([]);
+      if (!items.every(isAddressOrNetwork))
+        return wrong('addresses or networks such as 192.0.2.7, 10.0.0.0/8 or fd00::/8, or none');
+      const addresses = [...new Set(items.map((item) => item.toLowerCase()))];
+      return addresses.length > ADDRESSES_MAX ? wrong(`at most ${ADDRESSES_MAX} addresses`) : read(addresses);
+    },
+    {
+      hint: 'address or network that may use the key, or none for any; repeatable',
+      placeholder: 'cidr',
+      several: 'repeated',
+    },
+  ),
+  daily_rows: dailyRows('daily row allowance of the key itself, or none'),
 };
+
+/** `7001`, `7002:text`; `7001:text`, `7001:image` for one subscription with two types. Sorted by id. */
+export function readKeySubscriptions(items: readonly string[]): Reading<KeySubscription[]> {
+  const typesById = new Map<number, Set<ContentType> | null>();
+  for (const item of items) {
+    const [idText = '', type, ...more] = item.split(':');
+    const id = wholeNumber(idText, 1, NUMBER_MAX);
+    if (id === null || more.length > 0 || (type !== undefined && !isContentType(type)))
+      return wrong('subscriptions such as 7001, 7001:text or 7001:image');
+    const types = typesById.get(id);
+    if (typesById.has(id) && (types === null) !== (type === undefined))
+      return wrong(`subscription ${id} either with or without a type, not both`);
+    typesById.set(id, type === undefined ? null : new Set(types).add(type));
+  }
+  if (typesById.size === 0) return wrong('at least one subscription, such as 7001 or 7001:text');
+  if (typesById.size > KEY_SUBSCRIPTIONS_MAX) return wrong(`at most ${KEY_SUBSCRIPTIONS_MAX} subscriptions`);
+  return read(
+    [...typesById]
+      .sort(([one], [other]) => one - other)
+      .map(([id, types]) => ({
+        id,
+        content_types: types && CONTENT_TYPES.filter((type) => types.has(type)),
+      })),
+  );
+}
 
 export const ACCOUNT = Type.Object({
   id: Type.String(),

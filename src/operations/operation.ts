@@ -119,8 +119,6 @@ export interface Form {
   readonly isGrave?: boolean;
   /** The members that it has fields for; default: all that are not given. */
   readonly fields?: readonly string[];
-  /** The command that does the same, where it is another one. */
-  readonly command?: string;
 }
 
 /** {@link Description} without the types of its members: what is made from the table sees this. */

@@ -17,7 +17,6 @@ export const PROCESS_OPERATIONS = [
     form: {
       label: 'Back up now',
       will: 'The copy is brought up to date. Reads and ingest continue.',
-      command: 'backup',
     },
     run(context) {
       const { dataFolder, ingest, copy } = context.config;

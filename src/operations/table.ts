@@ -62,12 +62,14 @@ export interface OperationForm extends NonNullable<Operation['form']>, Pick<Oper
 }
 
 export function operationForms(): readonly OperationForm[] {
-  return OPERATIONS.flatMap(({ form, name, operands, members, job, asks }) => {
-    const fields = Object.entries(members).map(
-      ([member, { isRequired, hint, placeholder, several, schema }]) => {
-        return { name: member, required: isRequired, hint, placeholder, several, schema };
-      },
-    );
-    return form === null ? [] : [{ ...form, name, operands, members: fields, isJob: job !== null, asks }];
-  });
+  return OPERATIONS.flatMap((one) => (one.form === null ? [] : [{ ...one.form, ...formOf(one) }]));
+}
+
+export function formOf({ name, operands, members, job, asks }: Operation) {
+  const fields = Object.entries(members).map(
+    ([member, { isRequired, hint, placeholder, several, schema }]): FormMember => {
+      return { name: member, required: isRequired, hint, placeholder, several, schema };
+    },
+  );
+  return { name, operands, members: fields, isJob: job !== null, asks };
 }

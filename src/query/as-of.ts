@@ -6,7 +6,7 @@ import { formatMs, WINDOW_MS } from '../time.ts';
 
 /** Read by one statement, so consistent without a transaction. */
 export interface StreamHead {
-  /** Of the last row of all streams, removed ones included; 0: no rows. */
+  /** The position of the last row of all streams, removed ones included; 0: no rows. */
   readonly position: number;
   /** End of the newest finished window of each content type's export, epoch milliseconds; null when none is. */
   readonly newest_done_ms: Readonly<Record<ContentType, number | null>>;
@@ -17,25 +17,8 @@ export const STREAM_HEAD = `
     ${CONTENT_TYPES.map((contentType) => `${newestDone(contentType)} AS ${contentType}`).join(',\n    ')}`;
 
 const streamHead = preparedOnce<Readonly<Record<ContentType | 'head', number | null>>>(STREAM_HEAD);
-/** Differs when another connection has committed since (https://sqlite.org/pragma.html#pragma_data_version). */
-const dataVersion = preparedOnce<{ data_version: number }>('PRAGMA data_version');
 
-/** The last result of each connection, and the data version that it is at least as new as. */
-const kept = new WeakMap<Database, { readonly version: number | undefined; readonly head: StreamHead }>();
-
-/** Reads again only where something was committed since: to check that takes a quarter of the time. */
 export function readStreamHead(db: Database): StreamHead {
-  // A connection's own commits do not change its data version.
-  if (!db.readonly) return selectStreamHead(db);
-  const version = dataVersion(db).get()?.data_version;
-  const last = kept.get(db);
-  if (last !== undefined && last.version === version) return last.head;
-  const read = selectStreamHead(db);
-  kept.set(db, { version, head: read });
-  return read;
-}
-
-function selectStreamHead(db: Database): StreamHead {
   const row = streamHead(db).get();
   return {
     position: row?.head ?? 0,

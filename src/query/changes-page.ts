@@ -185,7 +185,7 @@ function readFiltered(db: Database, query: Query, filter: FilterSql, { start, en
 interface Page {
   readonly data: Buffer;
   readonly rows: number;
-  /** Of every row, in order. */
+  /** The places of its rows, in order. */
   readonly places: readonly number[];
   /** The greatest position. */
   readonly last: number | null;

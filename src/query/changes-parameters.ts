@@ -30,7 +30,7 @@ export type StreamStart =
 
 export interface ChangesParameters extends ListValues {
   readonly start: StreamStart;
-  /** Of the cursor; 0 without one. */
+  /** The epoch of the cursor; 0 without one. */
   readonly epoch: number;
   readonly limit: number;
 }

@@ -58,7 +58,7 @@ export function list<Value>(kind: ValueKind<Value>, countMax = Number.POSITIVE_I
   return {
     isList: true,
     read(texts, name) {
-      const values = [...new Set(texts.map((one) => readValue(kind, one, name)))];
+      const values = [...new Set(texts.map((text) => readValue(kind, text, name)))];
       if (values.length > countMax) throw invalid(`${name}: must not have more than ${countMax} values`);
       return values;
     },

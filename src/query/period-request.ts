@@ -134,7 +134,7 @@ export function readPeriodRequest(
   };
 }
 
-/** Of the account and the request, not of what the key reads now: that may change during a walk. */
+/** Covers the account and the request, not what the key reads now: that may change during a walk. */
 function hashOf(account: string, asked: PeriodParameters): Buffer {
   const { from, to, time_zone, sort, selection, filters } = asked;
   return hashRequest([

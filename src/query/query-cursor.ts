@@ -16,7 +16,7 @@ export interface PeriodPlace {
 }
 
 export interface PeriodWalk {
-  /** As it was resolved for the first page. */
+  /** The period that was resolved for the first page. */
   readonly period: Period;
   /** The name that its answers show. */
   readonly time_zone: string;

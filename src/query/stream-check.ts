@@ -124,7 +124,7 @@ interface Edge {
   readonly next: number | null;
 }
 
-/** Of each stream the last place at or before a position, and the rows there. */
+/** The last place of each stream at or before a position, and the rows there. */
 export function edgeSql(streams: number): string {
   const arms = streamArms(
     streams,

@@ -31,16 +31,17 @@ export function selectStreams<Subscription extends ReadableSubscription>(
   if (type !== null && !subscriptions.some((subscription) => subscription.content_types.includes(type)))
     throw invalid(`content_type: must be one that the key can read; GET /v1/me lists them${advice}`);
   const named = ids === null ? subscriptions : subscriptions.filter(({ id }) => ids.includes(id));
-  const wanted = CONTENT_TYPES.filter((one) => enabled.has(one) && (type === null || type === one));
+  const wanted = CONTENT_TYPES.filter((kind) => enabled.has(kind) && (type === null || type === kind));
   const streams = named
     .toSorted((a, b) => a.id - b.id)
     .flatMap(({ id, content_types: own }) =>
-      wanted.filter((one) => own.includes(one)).map((one) => streamName(id, one)),
+      wanted.filter((kind) => own.includes(kind)).map((kind) => streamName(id, kind)),
     );
-  const isRead = (one: ContentType) => type === one || named.some((own) => own.content_types.includes(one));
-  const read = named.filter(({ content_types: own }) => own.some((one) => wanted.includes(one)));
+  const isRead = (kind: ContentType) =>
+    type === kind || named.some((own) => own.content_types.includes(kind));
+  const read = named.filter(({ content_types: own }) => own.some((kind) => wanted.includes(kind)));
   return { streams, content_types: wanted.filter(isRead), subscriptions: read.length > 0 ? read : named };
 }
 
-/** Of a request without `subscription_id` and `content_type`. */
+/** The selection of a request without `subscription_id` and `content_type`. */
 export const EVERY_STREAM: StreamSelection = { subscription_id: null, content_type: null };

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { pasted } from './shell.ts';
 import { stateDirectory, type UnitTerms } from './unit.ts';
 
-/** Of a new unit: lines for a shell that create its user and its folders, and start it; comments begin with #. */
+/** Lines for a shell that create the user and the folders of a new unit, and start it; comments begin with #. */
 export function startSteps(terms: UnitTerms, drop: string): string[] {
   const { data, user, needed, optional } = terms;
   const folders = [...(stateDirectory(data) === null ? [data] : []), ...needed, ...optional];
@@ -16,11 +16,11 @@ export function startSteps(terms: UnitTerms, drop: string): string[] {
     // Other programs write to the drop folder as members of its group, and their files stay the group's; but they can
     // only move their own files, not archive/.
     ...missing.map(
-      (one) => `install -d -m ${one === drop ? 3770 : '0700'} -o ${user} -g ${user} ${pasted(one)}`,
+      (folder) => `install -d -m ${folder === drop ? 3770 : '0700'} -o ${user} -g ${user} ${pasted(folder)}`,
     ),
     ...folders
-      .filter((one) => !missing.includes(one))
-      .map((one) => `# ${one} already exists: ${user} must be able to write to it.`),
+      .filter((folder) => !missing.includes(folder))
+      .map((folder) => `# ${folder} already exists: ${user} must be able to write to it.`),
     '# Start the service at every boot, and now; one that is running is restarted:',
     'systemctl daemon-reload',
     'systemctl enable wirewatch',

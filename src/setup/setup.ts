@@ -31,7 +31,7 @@ export interface SetupFile {
   readonly path: string;
   /** `kept`: it exists, and stays as it is. */
   readonly outcome: 'written' | 'kept';
-  /** Of a file that was kept: what would be different in one that was written now. */
+  /** What a file that was kept would have otherwise, if it were written now. */
   readonly differences: readonly string[];
 }
 
@@ -86,13 +86,13 @@ function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effect
   const needed = [ingest.drop].filter(isOutside);
   const optional = [...others].filter((folder) => folder !== ingest.drop && isOutside(folder));
   const readable = [photos.folder, server.tls_certificate, server.tls_key, ...secrets].filter(
-    (one) => one !== '',
+    (named) => named !== '',
   );
   const { program, user } = service;
-  for (const one of [data, ...needed, ...optional, ...readable, ...program]) {
-    if (/^\/(var\/)?tmp(\/|$)/.test(one))
+  for (const named of [data, ...needed, ...optional, ...readable, ...program]) {
+    if (/^\/(var\/)?tmp(\/|$)/.test(named))
       throw failed(
-        `${one}: the service could not access it, because it has its own /tmp. Choose another path.`,
+        `${named}: the service could not access it, because it has its own /tmp. Choose another path.`,
       );
   }
   const hidden = program.find(isInHome);

@@ -44,7 +44,7 @@ export function unitText({ program, data, config, needed, optional, ...terms }: 
     ReadWritePaths: words([
       ...(state === null ? [data] : []),
       ...needed,
-      ...optional.map((one) => `-${one}`),
+      ...optional.map((folder) => `-${folder}`),
     ]),
     ProtectHome: needsHome ? 'read-only' : 'yes',
     PrivateUsers: capability ? 'no' : 'yes',

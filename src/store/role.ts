@@ -30,7 +30,7 @@ const RoleNote = Type.Object({
 });
 export type RoleNote = Static<typeof RoleNote>;
 
-/** As {@link readRole}; a note that is missing is made, so that the machine keeps its id. */
+/** Reads like {@link readRole}, and makes a note that is missing, so that the machine keeps its id. */
 export function ensureRole(folder: DataFolder): RoleNote {
   if (!existsSync(folder.role)) {
     const draft = `${folder.role}.${randomUUID()}`;
@@ -98,7 +98,7 @@ export function noteKept(
 export function keptCopies({ copied }: DataFolder): ReadonlyMap<string, Static<typeof Kept>> {
   const kept = new Map<string, Static<typeof Kept>>();
   const names = existsSync(copied) ? readdirSync(copied) : [];
-  for (const name of names.filter((one) => !one.startsWith('.'))) {
+  for (const name of names.filter((found) => !found.startsWith('.'))) {
     try {
       const value: unknown = JSON.parse(readFileSync(join(copied, name), 'utf8'));
       if (Value.Check(Kept, value)) kept.set(name.replace(/\.json$/, ''), value);

@@ -6,7 +6,7 @@ import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { countWindows, newestDone, unknownWindows } from './ledger.ts';
 import type { WindowStatus } from './window-states.ts';
 
-/** As long as gaps are shown to clients. */
+/** Gaps are shown to clients for so long. */
 const GAPS_SHOWN_MS = 90 * DAY_MS;
 
 export interface Reach {

@@ -3,11 +3,10 @@
  * store that cannot be read never makes a good key invalid (contract: Authentication, Errors).
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -104,14 +103,12 @@ test('account suspend stops all keys of that account alone, until resume', async
 });
 
 test('keys are checked correctly while another process writes to the key store', async () => {
-  const holder = await holdLock(join(appliance.data, 'access.db'));
-  try {
+  {
+    using holder = openDatabase(join(appliance.data, 'access.db'), 'write', ACCESS_SCHEMA);
+    holder.exec('BEGIN EXCLUSIVE');
     assert.equal(await statusOf(CHANGES), 200);
     assert.equal(await statusOf(CHANGES, mistyped(key)), 401);
     assert.equal(await statusOf(CHANGES, unknownKey()), 401);
-  } finally {
-    holder.kill('SIGKILL');
-    await once(holder, 'exit');
   }
   assert.equal(await statusOf(CHANGES), 200);
   appliance.cli(['key', 'revoke', id, '--yes']);
@@ -126,23 +123,4 @@ function unknownKey(): string {
 
 function mistyped(key: string): string {
   return key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
-}
-
-/** Starts a process that holds the write lock, as a long command or a backup program would. */
-async function holdLock(path: string): Promise<ChildProcess> {
-  const source = (file: string) =>
-    JSON.stringify(pathToFileURL(join(import.meta.dirname, '..', '..', 'src', 'store', file)).href);
-  const script = `
-    import { ACCESS_SCHEMA } from ${source('access-schema.ts')};
-    import { openDatabase } from ${source('database.ts')};
-    openDatabase(${JSON.stringify(path)}, 'write', ACCESS_SCHEMA).exec('BEGIN EXCLUSIVE');
-    console.log('held');
-    setInterval(() => {}, 1000);`;
-  const holder = spawn(process.execPath, ['--input-type=module', '--eval', script], {
-    cwd: join(import.meta.dirname, '..', '..'),
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  const [text] = await once(holder.stdout, 'data');
-  assert.equal(String(text).trim(), 'held');
-  return holder;
 }

@@ -1,21 +1,12 @@
 /** What happens when log lines cannot be written: the appliance continues, and lost lines are counted. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { closeSync, constants, existsSync, openSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { LogOutput, openLogFile } from '../../src/log-output.ts';
-import { serve, serving, source } from '../support/log-lines.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { serve, source } from '../support/log-lines.ts';
+import { inFolder } from '../support/program.ts';
 
 const FULL = '/dev/full';
 
@@ -35,22 +26,6 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
       assert.equal(run.stderr().split('\n').length, 2, run.stderr());
-    });
-  });
-
-  test('stderr on a full disk stops nothing: it serves, and stops on a signal', async () => {
-    await inFolder(async (folder) => {
-      const stderr = openSync(FULL, 'w');
-      const drop = path.join(folder, 'data', 'drop');
-      mkdirSync(drop, { recursive: true });
-      writeFileSync(path.join(drop, 'not-an-export'), 'x');
-      const run = runProgram(serving(folder), { WIREWATCH_INGEST_RESCAN_SECONDS: '0.2' }, { stderr });
-      closeSync(stderr);
-      await run.until('work to be done', () =>
-        existsSync(path.join(drop, 'refused', 'not-an-export')) ? true : undefined,
-      );
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
     });
   });
 

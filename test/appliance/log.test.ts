@@ -6,7 +6,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { createInstallation, TEST_SETTINGS } from '../support/appliance.ts';
 import { runBeside } from '../support/command.ts';
-import { type Line, linesOf, serve, serving, source } from '../support/log-lines.ts';
+import { type Line, linesOf, serve, source } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 
 /** Waits for a line with this message in a log file. */
@@ -76,17 +76,6 @@ describe('in a log file', () => {
       );
       run.kill('SIGTERM');
       await run.ended;
-    });
-  });
-
-  test('a relative path is relative to the configuration file', async () => {
-    await inFolder(async (folder) => {
-      const config = path.join(folder, 'wirewatch.toml');
-      writeFileSync(config, '[log]\nfile = "own.log"\n');
-      const run = runProgram([...serving(folder), '--config', config]);
-      await lineIn(run, path.join(folder, 'own.log'), 'listening');
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
     });
   });
 

@@ -1,8 +1,9 @@
-/** Log lines never contain secrets, in any field. */
+/** Log lines are JSON, and never contain secrets, in any field. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
 import { withoutSecrets } from '../../src/logger.ts';
+import { runScript, source } from '../support/scripts.ts';
 
 const { key } = createKey('ww');
 
@@ -35,6 +36,7 @@ test('a string, also in a list or map, has no credential and no signature', () =
     `basic ${btoa(key)}`,
     `GET /photos/1?signature=${key}&x=1`,
     `https://example.com/?client_secret=${key}`,
+    `https://user:${key}@example.com/`,
   ];
   for (const text of texts)
     for (const value of [text, [text], new Map([['a', text]]), { deep: { deeper: [text] } }]) {
@@ -57,4 +59,31 @@ test('an error has none in its message, stack and causes', () => {
     assert.match(line, /\[redacted\]/);
     assert.ok(!line.includes(key), line);
   }
+});
+
+test('a log line is JSON on stderr with level, time and msg, written also when the process exits at once', () => {
+  const end = runScript(
+    `import { createLogger } from ${source('logger.ts')};
+     const log = createLogger({ level: 'info' });
+     log.debug('unseen');
+     log.info({ url: 'http://127.0.0.1:1' }, 'listening');
+     log.child({ token: 'S3CRET', id: 7 }).child({ apiKey: 'S3CRET' }).warn({ headers: { Authorization: 'S3CRET' } }, 'x');
+     log.error(Object.assign(new Error('no'), { code: 'EIO', secret: 'S3CRET', cause: new Error('why') }), 'failed');
+     process.exit(3);`,
+  );
+  assert.equal(end.status, 3);
+  assert.equal(end.stdout, '');
+  assert.ok(!end.stderr.includes('S3CRET'), end.stderr);
+  const lines = end.stderr
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  assert.equal(lines.length, 3);
+  const [listening, child, failed] = lines;
+  assert.deepEqual(Object.keys(listening), ['level', 'time', 'url', 'msg']);
+  assert.deepEqual([listening.level, listening.msg], ['info', 'listening']);
+  assert.match(listening.time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  assert.deepEqual([child.id, child.token, child.headers.Authorization], [7, '[redacted]', '[redacted]']);
+  assert.deepEqual(Object.keys(failed.err), ['type', 'message', 'code', 'stack', 'cause']);
+  assert.deepEqual([failed.err.code, failed.err.cause.message, failed.msg], ['EIO', 'why', 'failed']);
 });

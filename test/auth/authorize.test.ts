@@ -11,7 +11,7 @@ import { authenticate, type Credential, readCredential, requireScope } from '../
 import { grantToken } from '../../src/auth/client-credentials.ts';
 import { createKey, hashKey } from '../../src/auth/key.ts';
 import { addKey, revokeKey, setKey } from '../../src/auth/keys.ts';
-import { addSubscription, setSubscription } from '../../src/auth/subscriptions.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { Refused } from '../../src/refused.ts';
 import { writing } from '../../src/store/database.ts';
@@ -61,20 +61,6 @@ test('a wrong secret is refused, even right after the right one', () => {
       null,
     );
   }
-});
-
-test('a key reads those of its content types that the subscription has now', () => {
-  addSubscription(
-    db,
-    { id: 7003, account_id: 'acme', name: null, time_zone: 'UTC', content_types: ['text', 'image'] },
-    NOW_MS,
-  );
-  const open = makeKey({ subscriptions: [{ id: 7003, content_types: null }] }).key;
-  const image = makeKey({ subscriptions: [{ id: 7003, content_types: ['image'] }] }).key;
-  const types = (key: string) => ask(key).subscriptions.map((subscription) => subscription.content_types);
-  assert.deepEqual([types(open), types(image)], [[['text', 'image']], [['image']]]);
-  setSubscription(db, 7003, { content_types: ['text'] });
-  assert.deepEqual([types(open), types(image)], [[['text']], [[]]]);
 });
 
 test('401: unknown, wrong, expired and revoked keys get the same response', () => {

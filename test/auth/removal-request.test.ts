@@ -23,7 +23,6 @@ import { NO_FILTERS } from '../support/filters.ts';
 import { streamWriterOn } from '../support/history.ts';
 import { createTestStore } from '../support/store.ts';
 import { checkStreams } from '../support/streams.ts';
-import { until } from '../support/until.ts';
 
 class Stopping extends Error {}
 
@@ -109,8 +108,6 @@ describe('interrupted', () => {
       'subscription',
       (path: string) => cpSync(`${path}-before`, path),
     ],
-    ['access.db is made again from its log', 'subscription', () => {}],
-    ['access.db is made again from its log', 'account', () => {}],
     [
       'a backup is restored on a new machine',
       'account',
@@ -149,20 +146,6 @@ describe('interrupted', () => {
       installation.cli(add);
     });
 
-  test('a removal whose request is lost is completed by the next start', async () => {
-    using installation = disposable();
-    await ingest(installation, [newRow()]);
-    beginRemoval(installation.data, 7001);
-    rmSync(join(installation.data, 'access.db'));
-    const second = await installation.serve();
-    const isFree = () =>
-      installation.cli(['subscription', 'add', '7001', '--account', 'agency'], { anyStatus: true }).status ===
-      0;
-    await until('the number is free', isFree);
-    await second.stop();
-    reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 0));
-  });
-
   test('a request that is served once more deletes nothing of the next owner', async () => {
     using installation = disposable();
     await ingest(installation, [newRow()]);
@@ -172,14 +155,6 @@ describe('interrupted', () => {
     }
     installation.cli(['subscription', 'remove', '7002', '--yes']);
     reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 1));
-  });
-
-  test('the repeated command waits for the removal in progress', () => {
-    using installation = disposable();
-    beginRemoval(installation.data, 7001);
-    const { stdout } = installation.cli(['subscription', 'remove', '7001']);
-    assert.match(stdout, /Subscription 7001 had already been removed/);
-    installation.cli(['subscription', 'add', '7001', '--account', 'agency']);
   });
 
   test('others can read during a removal, even if it deletes the newest rows', async () => {

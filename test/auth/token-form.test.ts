@@ -78,18 +78,6 @@ test('the key id that a token claims is parsed without a lookup', () => {
   assert.equal(claimedKeyId(`Bearer ${text.slice(0, -1)}`), id);
 });
 
-test('addresses and client ids are counted separately', () => {
-  const rate = createTokenRate(1, createUnseenKeyIds(1));
-  assert.equal(rate.takeAddress('a', NOW_MS), null);
-  assert.equal(rate.takeClient('a', 'x', NOW_MS), null);
-  assert.equal(rate.takeClient('b', 'x', NOW_MS), null);
-  assert.deepEqual([rate.takeAddress('a', NOW_MS + 1), rate.takeClient('a', 'y', NOW_MS + 59_999)], [60, 1]);
-  assert.deepEqual(
-    [rate.takeAddress('a', NOW_MS + 60_000), rate.takeClient('a', 'x', NOW_MS + 60_000)],
-    [null, null],
-  );
-});
-
 test('a client id has a separate window for networks that proved it, and no more requests in total', () => {
   const rate = createTokenRate(2, createUnseenKeyIds(1));
   const [home, office, stranger] = ['2001:db8:1:2::1', '192.0.2.1', '198.51.100.1'];

@@ -57,12 +57,16 @@ test('settings that a running Wirewatch does not use yet are named, without secr
       { name: 'ingest.quiet_ms', running: 500, configured: 77 },
       { name: 'alerts.command', running: null, configured: null },
     ]);
-    const other = createServer().listen(0, '127.0.0.1');
+    const other = createServer().listen(0, '127.0.0.1').unref();
     await once(other, 'listening');
     const taken = other.address();
     writeFileSync(file, `[server]\nport = ${typeof taken === 'object' ? taken?.port : ''}\n`);
     assert.equal((await found())?.detail, 'others than configured: server.port');
-    assert.match(address?.detail ?? '', /in use/, 'the edited file is checked');
+    assert.match(
+      address?.detail ?? '',
+      /another program is using this address/,
+      'the edited file is checked',
+    );
     other.close();
     write('[ingest]\nquiet = 1\n');
     const shown = await runBeside(['status', '--data', data]);

@@ -60,64 +60,23 @@ test('the annotated file equals the one in config/, shows every default, and loa
   assert.deepEqual(loaded, defaults);
 });
 
-const OWN_SHAPE = {
-  enabled: true,
-  columns: {},
-  values: {},
-  constants: {},
-  csv: {},
-  time_format: '',
-  time_zone: '',
-  decimal: '.',
-  file_name: '',
-};
-
 test('the defaults', () => {
-  const config = load({});
-  assert.deepEqual(config, {
-    server: {
-      host: '127.0.0.1',
-      port: 8080,
-      base_url: '',
-      trusted_proxies: ['127.0.0.0/8', '::1'],
-      tls_certificate: '',
-      tls_key: '',
-      compression: true,
-      discovery: true,
-      cors_origins: [],
-      max_connections: 1000,
-      max_connections_per_address: 100,
-    },
-    exports: { newswire: OWN_SHAPE, imagewire: OWN_SHAPE },
-    ingest: {
-      drop: path.join(folder, 'drop'),
-      quiet_ms: 500,
-      truncated_seconds: 60,
-      rescan_seconds: 5,
-      require_trailer: false,
-      bad_rows: 'fail',
-      failed_windows: 'hold',
-      archive_days: 0,
-      earliest_time: '',
-    },
-    photos: { folder: path.join(folder, 'photos') },
-    limits: {
-      requests_per_minute: 120,
-      token_requests_per_minute: 10,
-      unseen_key_ids_per_minute: 30,
-      daily_rows: 1_000_000,
-    },
-    keys: { prefix: 'ww' },
-    copy: { to: '', wait: false, standby: false, endpoint: '', region: 'us-east-1', credentials: '' },
-    verify: { every_hours: 24 },
-    alerts: { command: [] },
-    log: { level: 'info', file: '' },
-    admin: { host: '127.0.0.1', port: 0, tls_certificate: '', tls_key: '' },
-    dataFolder: folder,
-    configFile: null,
-    earliestTime: null,
-    preseed: { accounts: [], subscriptions: [], keys: [] },
+  const { limits, server, ingest, photos, ...config } = load({});
+  assert.deepEqual(limits, {
+    requests_per_minute: 120,
+    token_requests_per_minute: 10,
+    unseen_key_ids_per_minute: 30,
+    daily_rows: 1_000_000,
   });
+  assert.deepEqual([server.host, server.port, server.base_url], ['127.0.0.1', 8080, '']);
+  assert.deepEqual(server.trusted_proxies, ['127.0.0.0/8', '::1']);
+  assert.deepEqual(
+    [ingest.drop, photos.folder],
+    ['drop', 'photos'].map((name) => path.join(folder, name)),
+  );
+  assert.deepEqual([ingest.failed_windows, ingest.bad_rows, ingest.earliest_time], ['hold', 'fail', '']);
+  assert.deepEqual([config.copy.to, config.copy.wait, config.admin.port], ['', false, 0]);
+  assert.deepEqual(config.preseed, { accounts: [], subscriptions: [], keys: [] });
 });
 
 test('every setting has a description, a default of its type, and a variable', () => {
@@ -137,22 +96,18 @@ test('flag, then environment, then file, then default', () => {
   assert.deepEqual([server.port, server.host, server.max_connections], [3, '10.0.0.2', 7]);
 });
 
-test('every setting can be set in the environment', () => {
+test('settings of each type can be set in the environment', () => {
   const env = {
     WIREWATCH_EXPORTS_NEWSWIRE_ENABLED: 'false',
-    WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '9',
     WIREWATCH_INGEST_RESCAN_SECONDS: '0.25',
     WIREWATCH_INGEST_BAD_ROWS: 'skip',
     WIREWATCH_SERVER_TRUSTED_PROXIES: '10.0.0.0/8, ::1',
-    WIREWATCH_KEYS_PREFIX: 'afp',
   };
-  const config = load({ env });
-  assert.equal(config.exports.newswire.enabled, false);
-  assert.equal(config.limits.requests_per_minute, 9);
-  assert.equal(config.ingest.rescan_seconds, 0.25);
-  assert.equal(config.ingest.bad_rows, 'skip');
-  assert.deepEqual(config.server.trusted_proxies, ['10.0.0.0/8', '::1']);
-  assert.equal(config.keys.prefix, 'afp');
+  const { exports, ingest, server } = load({ env });
+  assert.deepEqual(
+    [exports.newswire.enabled, ingest.rescan_seconds, ingest.bad_rows, server.trusted_proxies],
+    [false, 0.25, 'skip', ['10.0.0.0/8', '::1']],
+  );
 });
 
 test('which file: the flag, then WIREWATCH_CONFIG, then wirewatch.toml in the data folder', () => {
@@ -188,23 +143,23 @@ test('a wrong value is refused with its place, the expectation and the value', (
     refusal({ file }),
     `${file}, [ingest] quiet_ms: expected a whole number from 0 to 3,600,000, found -5`,
   );
-  assert.equal(
-    refusalOfVariable('WIREWATCH_INGEST_REQUIRE_TRAILER', 'yes'),
-    'WIREWATCH_INGEST_REQUIRE_TRAILER: expected true or false, found "yes"',
-  );
-  assert.equal(
-    refusal({ flags: { port: 'abc' } }),
-    '--port: expected a whole number from 0 to 65,535, found "abc"',
-  );
-  assert.match(
-    refusalOfFile('[ingest]\nbad_rows = "drop"\n'),
-    /expected one of "fail", "skip", found "drop"/,
-  );
-  assert.match(refusalOfFile('[server]\ntrusted_proxies = ["10.0.0.0/33"]\n'), /found "10\.0\.0\.0\/33"/);
-  assert.match(refusalOfFile('[server]\nport = "8080"\n'), /found "8080"/);
-  assert.match(refusalOfFile('[server]\nport = 80.5\n'), /found 80\.5/);
-  assert.match(refusalOfFile('server = 1\n'), /expected a section \[server\], found 1/);
-  assert.match(refusalOfFile('[[server]]\nport = 1\n'), /expected a section \[server\], found a list/);
+  for (const [sources, said] of [
+    [
+      { env: { WIREWATCH_INGEST_REQUIRE_TRAILER: 'yes' } },
+      'WIREWATCH_INGEST_REQUIRE_TRAILER: expected true or false, found "yes"',
+    ],
+    [{ flags: { port: 'abc' } }, '--port: expected a whole number from 0 to 65,535, found "abc"'],
+  ] as const)
+    assert.equal(refusal(sources), said);
+  for (const [text, said] of [
+    ['[ingest]\nbad_rows = "drop"\n', /expected one of "fail", "skip", found "drop"/],
+    ['[server]\ntrusted_proxies = ["10.0.0.0/33"]\n', /found "10\.0\.0\.0\/33"/],
+    ['[server]\nport = "8080"\n', /found "8080"/],
+    ['[server]\nport = 80.5\n', /found 80\.5/],
+    ['server = 1\n', /expected a section \[server\], found 1/],
+    ['[[server]]\nport = 1\n', /expected a section \[server\], found a list/],
+  ] as const)
+    assert.match(refusalOfFile(text), said);
 });
 
 test('all problems are listed, also in overridden values', () => {
@@ -217,33 +172,18 @@ test('all problems are listed, also in overridden values', () => {
 });
 
 test('an unknown setting is refused, with a suggestion', () => {
-  assert.match(
-    refusalOfFile('[ingest]\nquite_ms = 1\n'),
-    /quite_ms: unknown setting; did you mean \[ingest\] quiet_ms\?/,
-  );
-  assert.match(
-    refusalOfFile('quiet_ms = 1\n'),
-    /, quiet_ms: unknown setting; did you mean \[ingest\] quiet_ms\?/,
-  );
-  assert.match(
-    refusalOfFile('[limit]\ndaily_rows = 1\n'),
-    /\[limit\]: unknown section; did you mean \[limits\]\?/,
-  );
-  assert.match(refusalOfFile('[server]\nzzzzzzzzzzzz = 1\n'), /zzzzzzzzzzzz: unknown setting$/);
-  assert.match(
-    refusalOfFile('[backup]\nevery_minutes = 5\n'),
-    /\[backup\]: this section is gone\. Set \[copy\] to: /,
-  );
-  assert.match(refusalOfFile('[mail]\nkeep = 1\n'), /\[mail\]: unknown section$/);
-  assert.match(
-    refusalOfFile('[[account]]\nid = "a"\n'),
-    /\[account\]: unknown section; did you mean \[\[accounts\]\]\?/,
-  );
-  assert.match(
-    refusalOfFile('[exports.newswires]\nenabled = true\n'),
-    /did you mean \[exports\.newswire\]\?/,
-  );
-  assert.match(refusalOfFile('[server]\nconstructor = 1\n'), /:2:1: /);
+  for (const [text, said] of [
+    ['[ingest]\nquite_ms = 1\n', /quite_ms: unknown setting; did you mean \[ingest\] quiet_ms\?/],
+    ['quiet_ms = 1\n', /, quiet_ms: unknown setting; did you mean \[ingest\] quiet_ms\?/],
+    ['[limit]\ndaily_rows = 1\n', /\[limit\]: unknown section; did you mean \[limits\]\?/],
+    ['[server]\nzzzzzzzzzzzz = 1\n', /zzzzzzzzzzzz: unknown setting$/],
+    ['[backup]\nevery_minutes = 5\n', /\[backup\]: this section is gone\. Set \[copy\] to: /],
+    ['[mail]\nkeep = 1\n', /\[mail\]: unknown section$/],
+    ['[[account]]\nid = "a"\n', /\[account\]: unknown section; did you mean \[\[accounts\]\]\?/],
+    ['[exports.newswires]\nenabled = true\n', /did you mean \[exports\.newswire\]\?/],
+    ['[server]\nconstructor = 1\n', /:2:1: /],
+  ] as const)
+    assert.match(refusalOfFile(text), said);
 });
 
 test('a variable of an unknown setting in a section is refused; others with the prefix are ignored', () => {
@@ -264,19 +204,39 @@ test('a variable of an unknown setting in a section is refused; others with the 
   });
 });
 
-test('numbers and booleans in the environment are parsed strictly', () => {
-  for (const value of ['', ' 80', '80 ', '+80', '0x50', '8e1', '080', '80.0', 'tcp://10.0.0.1:80']) {
-    assert.match(
-      refusalOfVariable('WIREWATCH_SERVER_PORT', value),
+test('values of variables and flags are parsed strictly', () => {
+  for (const [variable, values, said] of [
+    [
+      'WIREWATCH_SERVER_PORT',
+      ['', ' 80', '80 ', '+80', '0x50', '8e1', '080', '80.0', 'tcp://10.0.0.1:80'],
       /WIREWATCH_SERVER_PORT: expected a whole number/,
-    );
-  }
-  for (const value of ['', 'TRUE', '1', 'on']) {
-    assert.match(refusalOfVariable('WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED', value), /expected true or false/);
-  }
-  for (const value of ['0', '-1', '.5', '1e3', 'Infinity', 'NaN']) {
-    assert.match(refusalOfVariable('WIREWATCH_INGEST_TRUNCATED_SECONDS', value), /expected a number above 0/);
-  }
+    ],
+    ['WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED', ['', 'TRUE', '1', 'on'], /expected true or false/],
+    [
+      'WIREWATCH_INGEST_TRUNCATED_SECONDS',
+      ['0', '-1', '.5', '1e3', 'Infinity', 'NaN'],
+      /expected a number above 0/,
+    ],
+    [
+      'WIREWATCH_SERVER_HOST',
+      ['', '127.0.0.1:80', '[::1]', 'http://a', '1.2.3', '-a'],
+      /WIREWATCH_SERVER_HOST: expected/,
+    ],
+    [
+      'WIREWATCH_SERVER_TRUSTED_PROXIES',
+      ['10.0.0.0/8/8', '10.0.0.0/', '::/129', 'proxy.example', '10.0.0.0/08', '10.0.0.1,'],
+      /expected a list in which each item/,
+    ],
+    ['WIREWATCH_KEYS_PREFIX', ['', 'W', '1a', 'a_b', 'a2345678901234567'], /expected a lower-case letter/],
+    [
+      'WIREWATCH_INGEST_EARLIEST_TIME',
+      ['2001-01-01', '2001-02-30T00:00:00Z', '2001-01-01T00:00:00+00:00'],
+      /expected a time in UTC with Z/,
+    ],
+  ] as const)
+    for (const value of values) assert.match(refusalOfVariable(variable, value), said, value);
+  for (const host of ['0.0.0.0', '::', '::1', 'localhost', 'wire-1.example'])
+    assert.equal(load({ flags: { host } }).server.host, host);
 });
 
 test('the base address is absolute http(s), without user, query or fragment; a trailing slash is removed', () => {
@@ -303,15 +263,14 @@ test('without trusted proxies, loopback is trusted if only loopback can connect'
   const trusted = (host: string, proxies: string) =>
     load({ env: { WIREWATCH_SERVER_HOST: host, WIREWATCH_SERVER_TRUSTED_PROXIES: proxies } }).server
       .trusted_proxies;
-  for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) {
-    assert.deepEqual(trusted(host, ''), ['127.0.0.0/8', '::1'], host);
-    assert.deepEqual(trusted(host, 'none'), [], host);
-    assert.deepEqual(trusted(host, '10.0.0.9'), ['10.0.0.9'], host);
-  }
-  for (const host of ['0.0.0.0', '::', '10.0.0.1', 'wire.example.org']) {
-    assert.deepEqual(trusted(host, ''), [], host);
-    assert.deepEqual(trusted(host, 'none,127.0.0.1'), ['127.0.0.1'], host);
-  }
+  for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost'])
+    assert.deepEqual(
+      ['', 'none', '10.0.0.9'].map((proxies) => trusted(host, proxies)),
+      [['127.0.0.0/8', '::1'], [], ['10.0.0.9']],
+      host,
+    );
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', 'wire.example.org'])
+    assert.deepEqual([trusted(host, ''), trusted(host, 'none,127.0.0.1')], [[], ['127.0.0.1']], host);
 });
 
 test('keys are unencrypted on the network without certificate and proxy, but not on loopback', () => {
@@ -323,26 +282,6 @@ test('keys are unencrypted on the network without certificate and proxy, but not
     assert.ok(!inTheClear(host, 'tls_certificate = "c.pem"\ntls_key = "k.pem"\n'), host);
   }
   for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) assert.ok(!inTheClear(host), host);
-});
-
-test('addresses, networks, prefixes and instants', () => {
-  const host = (text: string) => load({ flags: { host: text } }).server.host;
-  for (const text of ['0.0.0.0', '::', '::1', 'localhost', 'wire-1.example']) assert.equal(host(text), text);
-  for (const text of ['', '127.0.0.1:80', '[::1]', 'http://a', '1.2.3', '-a']) {
-    assert.match(refusal({ flags: { host: text } }), /--host: expected/);
-  }
-  for (const text of ['10.0.0.0/8/8', '10.0.0.0/', '::/129', 'proxy.example', '10.0.0.0/08', '10.0.0.1,']) {
-    assert.match(
-      refusalOfVariable('WIREWATCH_SERVER_TRUSTED_PROXIES', text),
-      /expected a list in which each item/,
-    );
-  }
-  for (const text of ['', 'W', '1a', 'a_b', 'a2345678901234567']) {
-    assert.match(refusalOfVariable('WIREWATCH_KEYS_PREFIX', text), /expected a lower-case letter/);
-  }
-  for (const text of ['2001-01-01', '2001-02-30T00:00:00Z', '2001-01-01T00:00:00+00:00']) {
-    assert.match(refusalOfVariable('WIREWATCH_INGEST_EARLIEST_TIME', text), /expected a time in UTC with Z/);
-  }
 });
 
 test('a TOML instant is accepted like a quoted one', () => {
@@ -361,4 +300,16 @@ test('a relative drop folder is relative to the configuration file, else to the 
   const inData = { WIREWATCH_COPY_TO: folder };
   assert.match(refusal({ env: inData }), /WIREWATCH_COPY_TO: .* is part of the data folder/);
   assert.match(refusal({ env: inDrop }), /WIREWATCH_COPY_TO: .* is part of the drop folder/);
+});
+
+test('the administration port on a network address needs a certificate: its own, or that of the server', () => {
+  const far = { WIREWATCH_ADMIN_PORT: '9', WIREWATCH_ADMIN_HOST: '0.0.0.0' };
+  assert.match(
+    refusal({ env: far }),
+    /WIREWATCH_ADMIN_HOST: 0\.0\.0\.0 can be reached.*\[admin\] tls_certificate and tls_key/,
+  );
+  const pair = { WIREWATCH_SERVER_TLS_CERTIFICATE: '/c.pem', WIREWATCH_SERVER_TLS_KEY: '/k.pem' };
+  assert.equal(load({ env: { ...far, ...pair } }).admin.tls_certificate, '/c.pem');
+  const half = { WIREWATCH_ADMIN_TLS_KEY: '/k.pem' };
+  assert.match(refusal({ env: half }), /TLS also needs \[admin\] tls_certificate/);
 });

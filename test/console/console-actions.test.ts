@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { formatMs, WINDOW_MS } from '../../src/time.ts';
+import { WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { assertAccessible, launchBrowser, skip, watchedPage } from '../support/browser.ts';
 import { linkOf } from '../support/console-client.ts';
@@ -109,21 +109,6 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await page.locator('p', { hasText: /newswire: 2,\d{3} windows are due/ }).waitFor();
       assert.equal(await page.locator('tbody tr', { hasText: start }).count(), 0);
       assert.match(await trail(), /kim.*newswire/s);
-    });
-
-    test('the first expected window is changed', async () => {
-      const start = formatMs(window + WINDOW_MS);
-      await show(`windows?export=newswire&window=${start}`);
-      await page.locator('dialog.drawer button', { hasText: 'Expect windows from here' }).click();
-      await page.locator('dialog.question button.main').click();
-      await page.locator('dialog.question').waitFor({ state: 'detached' });
-      await page.keyboard.press('Escape');
-      await show('overview');
-      await page
-        .locator('tr', { hasText: 'window expect' })
-        .locator('td', { hasText: /^done$/ })
-        .waitFor();
-      assert.match(await trail(), new RegExp(`expect.*${start}`));
     });
 
     test('a backup, a verification and a replay succeed', async () => {

@@ -111,14 +111,4 @@ describe('the customers of the real program, in a browser', { skip }, () => {
     // The empty name was refused.
     assert.equal(watched.errors.filter((text) => !text.includes('400 (Bad Request)')).length, 0);
   });
-
-  test('an account is suspended and resumed', async () => {
-    await show('customers');
-    await act(button('Suspend account'));
-    await button('Resume account').waitFor();
-    assert.equal((await appliance.get('/v1/me')).status, 403);
-    await act(button('Resume account'));
-    await button('Suspend account').waitFor();
-    assert.equal((await appliance.get('/v1/me')).status, 200);
-  });
 });

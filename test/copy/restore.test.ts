@@ -12,6 +12,7 @@ import { isLocked } from '../../src/store/locks.ts';
 import { formatMs } from '../../src/time.ts';
 import { VERSION } from '../../src/version.ts';
 import { createKey } from '../support/appliance.ts';
+import { runToEnd } from '../support/command.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { idOf } from '../support/export-files.ts';
 import { runProgram } from '../support/program.ts';
@@ -116,6 +117,18 @@ describe('if the end of the log is, or may be, lost', () => {
     const { stdout } = run('restore', backup, '--data', join(work, 'told'));
     assert.match(stdout, /raised by 1,000, once, and positions continue a year ahead/);
     assert.ok(stdout.trimEnd().endsWith(`wirewatch serve --data ${join(work, 'told')}`), stdout);
+  });
+
+  test('a standby of the copy names what only it had read: the writer decides', () => {
+    const data = copyOf(stopped, 'to-standby');
+    const settings = { WIREWATCH_COPY_TO: backup, WIREWATCH_COPY_STANDBY: 'true' };
+    const { status, stdout } = runToEnd(['restore', backup, '--replace', '--data', data], settings);
+    assert.equal(status, 0);
+    assert.match(
+      stdout,
+      /1 file in the archive is not in the copy\. Drop it again on the writer:\n {2}archive/,
+    );
+    assert.deepEqual([detectionsIn(data), epochsIn(data)], [50, []]);
   });
 
   test('archived files added since are read at the next start', async () => {

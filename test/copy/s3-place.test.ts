@@ -52,15 +52,12 @@ testPlaces('S3 with pages of 7', async () => {
   server.pageMax = 7;
   return { place: await open(), again: () => open() };
 });
-testPlaces('S3 without a prefix', async () => ({
-  place: await open(`s3://${BUCKET}`),
-  again: () => open(`s3://${BUCKET}/`),
-}));
 
 test('objects lie below the prefix; others there are not listed', async () => {
   const place = await open();
   await place.create(NAME, ONE);
-  assert.deepEqual([...server.objects.keys()], ['copies/a/log/1.zst']);
+  for (const to of [`s3://${BUCKET}`, `s3://${BUCKET}/`]) await (await open(to)).create('x', ONE);
+  assert.deepEqual([...server.objects.keys()], ['copies/a/log/1.zst', 'x']);
   for (const key of ['copies/a/log/OTHER', 'copies/a/log/', 'copies/ab', 'copies/a', 'z'])
     server.objects.set(key, ONE);
   assert.deepEqual(await place.list('', ''), [NAME]);
@@ -176,11 +173,6 @@ test('nothing listens at the endpoint; its name is unknown', async () => {
   await server.close();
   await assert.rejects(
     (await open(undefined, { endpoint })).read(NAME),
-    error(Unreachable, /connection refused/),
-  );
-  const localhost = endpoint.replace('127.0.0.1', 'localhost');
-  await assert.rejects(
-    (await open(undefined, { endpoint: localhost })).read(NAME),
     error(Unreachable, /connection refused/),
   );
   const unknown = 'http://s3.wirewatch.invalid';

@@ -11,6 +11,7 @@ import { findLog } from '../../src/copy/copied-log.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
+import { listSegments } from '../../src/log/segment.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
@@ -26,6 +27,15 @@ async function installation(): Promise<History> {
   writeFileSync(history.folder.secret, randomBytes(32));
   openAccess(history.folder.root, { operation: { kind: 'test' }, create: true }).close();
   return history;
+}
+
+/** The same installation, on another machine. */
+async function twinOf({ folder }: History): Promise<History> {
+  const other = await createHistory(SEGMENT_BYTES);
+  other.stop();
+  cpSync(folder.root, other.folder.root, { recursive: true });
+  await other.restart();
+  return other;
 }
 
 async function ship(shipper: Shipper, { folder, db }: History): Promise<void> {
@@ -158,11 +168,7 @@ test('who finds the next number taken by another machine changes nothing', async
   for (let at = 0; at < 5; at += 1) history.apply(rowsFrom(at, 1));
   const shipper = new Shipper(place, history.folder);
   await ship(shipper, history);
-  // The same installation, on another machine.
-  const other = await createHistory(SEGMENT_BYTES);
-  other.stop();
-  cpSync(history.folder.root, other.folder.root, { recursive: true });
-  await other.restart();
+  const other = await twinOf(history);
   other.apply(rowsFrom(50, 1));
   await ship(new Shipper(place, other.folder), other);
   history.apply(rowsFrom(60, 1));
@@ -184,10 +190,7 @@ test('a number that was merged and deleted is not created again by a machine tha
   history.apply(rowsFrom(1, 1));
   const stale = new Shipper(place, history.folder);
   await ship(stale, history);
-  const other = await createHistory(SEGMENT_BYTES);
-  other.stop();
-  cpSync(history.folder.root, other.folder.root, { recursive: true });
-  await other.restart();
+  const other = await twinOf(history);
   const writer = new Shipper(place, other.folder);
   for (let at = 10; at < 60; at += 1) {
     other.apply(rowsFrom(at, 1));
@@ -251,5 +254,20 @@ test('the old generation is whole until the new one takes its place', async () =
   place.before = () => {};
   await ship(shipper, history);
   await requireEqual(place, history);
+  history.delete();
+});
+
+test('damage before the end of the log ends a call with an error: nothing after it counts as copied', async () => {
+  const history = await installation();
+  const place = memoryPlace();
+  const shipper = new Shipper(place, history.folder);
+  for (let at = 1; at <= 3; at += 1) history.apply(rowsFrom(at, 1));
+  await ship(shipper, history);
+  for (let at = 4; at <= 6; at += 1) history.apply(rowsFrom(at, 1));
+  const path = listSegments(history.folder.log).at(-1)?.path ?? '';
+  const content = readFileSync(path);
+  content.fill(0x5a, content.length - 20);
+  writeFileSync(path, content);
+  await assert.rejects(ship(shipper, history), /the log ends before entry 6/);
   history.delete();
 });

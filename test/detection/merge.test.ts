@@ -202,18 +202,12 @@ function withoutNulls(match: Match): Match {
   return JSON.parse(JSON.stringify(match), (_, value: unknown) => (value === null ? undefined : value));
 }
 
-const otherForms: readonly ((match: Match) => Match)[] = [
-  reordered,
-  withoutNulls,
-  (match) => withoutNulls(reordered(match)),
-];
-
 const later = { last_scored_at: '2026-11-20T09:00:00Z' };
 
 test('members in another order, or absent instead of null, make no version', () => {
   assert.notEqual(JSON.stringify(reordered(scoring().match)), JSON.stringify(scoring().match));
   assert.ok(!('headline' in withoutNulls(scoring().match).article));
-  for (const form of otherForms) {
+  for (const form of [reordered, withoutNulls]) {
     const stored: Known = { ...known(), match: form(known().match) };
     assert.equal(merge(stored, scoring(), false).kind, 'unchanged');
     const outcome = merge(stored, scoring(later), false);

@@ -1,12 +1,12 @@
 /**
- * Every problem that prevents checking keys: while it lasts, the token endpoint and each endpoint that needs a
- * credential are 503, and health reports an alert. Afterwards everything works again without a restart (contract:
+ * A damaged access.db: the token endpoint and each endpoint that needs a credential are 503, and health reports an
+ * alert. Afterwards everything works again without a restart (contract:
  * Authentication, 6; Errors).
  */
 import assert from 'node:assert/strict';
-import { closeSync, ftruncateSync, openSync, readFileSync, renameSync, statSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import Driver from 'better-sqlite3';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
@@ -27,58 +27,20 @@ const options = ['--account', 'agency', '--subscriptions', '7001', '--name', 'te
 const made = appliance.cli(['key', 'create', ...options, '--scopes', 'detections:read', '--json']);
 known = JSON.parse(made.stdout);
 
-interface Trouble {
-  readonly what: string;
-  /** Causes the problem. @returns a function that ends it */
-  bring(): () => void;
-}
-
-/** Overwrites parts of the open file, and restores them at the end. */
-function spoiled(spoil: (file: number) => void): () => void {
-  const content = readFileSync(store);
-  const change = (write: (file: number) => void) => {
+/** Overwrites a part of the open file. @returns a function that restores it */
+function spoiled(start: number, bytes: number): () => void {
+  const content = readFileSync(store).subarray(start, start + bytes);
+  const write = (part: Buffer) => {
     const file = openSync(store, 'r+');
-    write(file);
+    writeSync(file, part, 0, bytes, start);
     closeSync(file);
   };
-  change(spoil);
-  return () =>
-    change((file) => {
-      writeSync(file, content, 0, content.length, 0);
-      ftruncateSync(file, content.length);
-    });
-}
-
-function replaced(replace: () => void, remove: () => void): () => void {
-  renameSync(store, `${store}.good`);
-  replace();
-  return () => {
-    remove();
-    renameSync(`${store}.good`, store);
-  };
+  write(garbage(bytes));
+  return () => write(content);
 }
 
 const garbage = (bytes: number) =>
   Buffer.from(GARBAGE.repeat(Math.ceil(bytes / GARBAGE.length))).subarray(0, bytes);
-
-const TROUBLES: readonly Trouble[] = [
-  {
-    what: 'it is gone',
-    bring: () =>
-      replaced(
-        () => {},
-        () => {},
-      ),
-  },
-  { what: 'it is emptied', bring: () => spoiled((file) => ftruncateSync(file, 0)) },
-  {
-    what: 'there is garbage behind its head',
-    bring: () => {
-      const bytes = statSync(store).size - PAGE_BYTES;
-      return spoiled((file) => writeSync(file, garbage(bytes), 0, bytes, PAGE_BYTES));
-    },
-  },
-];
 
 const OF_THIS = ['keys cannot be checked', 'ingest stopped', 'database damaged'] as const;
 
@@ -121,42 +83,36 @@ function unknownKey(): string {
 
 const openAlerts = () => alertsOf(appliance);
 
-describe('while keys cannot be checked', () => {
-  for (const { what, bring } of TROUBLES) {
-    test(what, async () => {
-      // After a start, all data is in the file itself, and none in the write-ahead log.
-      await appliance.restart();
-      const { access_token: token } = JSON.parse(await (await askToken()).text());
-      const good = { ...everywhere(200), 'GET /v1/detections/t.7001.1.1': 404 };
-      assert.deepEqual(await statuses(known.key), good);
-      const stranger = unknownKey();
-      const end = bring();
-      try {
-        for (const credential of [known.key, token, stranger]) {
-          assert.deepEqual(await statuses(credential), everywhere(503), credential);
-        }
-        assert.equal((await askToken()).status, 503);
-        const health = await fetch(`${appliance.serving().url}/v1/health`);
-        assert.equal(health.status, 503);
-        assert.ok(JSON.parse(await health.text()).alerts.page_worthy >= 1);
-        await until('the alert', async () =>
-          (await openAlerts()).some(
-            ({ name, page_worthy }) => name === 'keys cannot be checked' && page_worthy,
-          ),
-        );
-      } finally {
-        end();
-      }
-      assert.deepEqual(await statuses(known.key), good);
-      assert.deepEqual(await statuses(token), good);
-      assert.deepEqual(await statuses(stranger), everywhere(401));
-      assert.equal((await askToken()).status, 200);
-      await until('it is over', async () => {
-        const names = (await openAlerts()).map(({ name }) => name);
-        return OF_THIS.every((name) => !names.includes(name));
-      });
-    });
+test('while keys cannot be checked, whatever needs a credential is 503, and health says it', async () => {
+  // After a start, all data is in the file itself, and none in the write-ahead log.
+  await appliance.restart();
+  const { access_token: token } = JSON.parse(await (await askToken()).text());
+  const good = { ...everywhere(200), 'GET /v1/detections/t.7001.1.1': 404 };
+  assert.deepEqual(await statuses(known.key), good);
+  const stranger = unknownKey();
+  const end = spoiled(PAGE_BYTES, statSync(store).size - PAGE_BYTES);
+  try {
+    for (const credential of [known.key, token, stranger]) {
+      assert.deepEqual(await statuses(credential), everywhere(503), credential);
+    }
+    assert.equal((await askToken()).status, 503);
+    const health = await fetch(`${appliance.serving().url}/v1/health`);
+    assert.equal(health.status, 503);
+    assert.ok(JSON.parse(await health.text()).alerts.page_worthy >= 1);
+    await until('the alert', async () =>
+      (await openAlerts()).some(({ name, page_worthy }) => name === 'keys cannot be checked' && page_worthy),
+    );
+  } finally {
+    end();
   }
+  assert.deepEqual(await statuses(known.key), good);
+  assert.deepEqual(await statuses(token), good);
+  assert.deepEqual(await statuses(stranger), everywhere(401));
+  assert.equal((await askToken()).status, 200);
+  await until('it is over', async () => {
+    const names = (await openAlerts()).map(({ name }) => name);
+    return OF_THIS.every((name) => !names.includes(name));
+  });
 });
 
 test('damage that only ingest meets stops ingest until it is over, and is not taken for damage of detections.db', {
@@ -170,13 +126,7 @@ test('damage that only ingest meets stops ingest until it is over, and is not ta
   const db = new Driver(store);
   const page = Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'removal'").pluck().get());
   const at = (page - 1) * PAGE_BYTES;
-  const content = readFileSync(store).subarray(at, at + PAGE_BYTES);
-  const overwrite = (bytes: Buffer) => {
-    const file = openSync(store, 'r+');
-    writeSync(file, bytes, 0, PAGE_BYTES, at);
-    closeSync(file);
-  };
-  overwrite(garbage(PAGE_BYTES));
+  const end = spoiled(at, PAGE_BYTES);
   try {
     // After a commit, the ingest thread reads the file again.
     db.exec("UPDATE account SET name = name || '!'; UPDATE account SET name = rtrim(name, '!')");
@@ -198,7 +148,7 @@ test('damage that only ingest meets stops ingest until it is over, and is not ta
     assert.deepEqual(await statuses(known.key), { ...everywhere(200), 'GET /v1/detections/t.7001.1.1': 404 });
   } finally {
     db.close();
-    overwrite(content);
+    end();
   }
   await until('it is over', async () => (await openAlerts()).every(({ name }) => name !== 'ingest stopped'));
   const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));

@@ -114,18 +114,6 @@ describe('a server with a certificate', { skip }, () => {
     );
   });
 
-  test('malformed HTTP within TLS has the reply of plain HTTP', async () => {
-    const socket = await connectTls(server.port, first);
-    const chunks: string[] = [];
-    socket.on('data', (chunk) => chunks.push(chunk.toString()));
-    socket.write('nonsense\r\n\r\n');
-    await once(socket, 'close');
-    assert.match(
-      chunks.join(''),
-      /^HTTP\/1\.1 400 Bad Request\r\n[\s\S]*"detail":"The request is not well-formed/,
-    );
-  });
-
   test('max_connections counts connections in their handshake, and the oldest makes room', async () => {
     const silent = [1, 2, 3].map(() => connectTcp(server.port, '127.0.0.1'));
     await Promise.all(silent.map((socket) => once(socket, 'connect')));

@@ -12,6 +12,7 @@ import type { ExportName } from '../../src/detection/content-type.ts';
 import type { ExportRow } from '../../src/detection/fields.ts';
 import { withoutEvent } from '../../src/detection/match.ts';
 import { parseFileName } from '../../src/exports/file-name.ts';
+import type { Applier } from '../../src/ingest/apply/apply-rows.ts';
 import type { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { type ReadingOrder, readExport } from '../../src/ingest/reading/read-export.ts';
 import { addFrame, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
@@ -106,6 +107,20 @@ function writerOf(
   return streamWriterOn(store.db, store.folder, { now, onDelivered, segmentBytes: 2000 });
 }
 
+/** Applies a file in a transaction that stays open. */
+function begun(writer: StreamWriter, file: File = []): Applier {
+  const applier = writer.begin(LICENSED);
+  for (const batch of file) applier.apply(batch);
+  return applier;
+}
+
+/** A file for each of these articles, with rows that are otherwise the same. */
+function filesAbout(...articles: number[]): Promise<File[]> {
+  const [row] = fc.sample(exportRow('text'), 1);
+  assert.ok(row);
+  return Promise.all(articles.map((article_id) => fileOf('newswire', [{ ...row, article_id }])));
+}
+
 /** A database rebuilt from the log must equal ingest's. */
 function checkProjection({ db, folder: own }: Store): void {
   const made = openStore();
@@ -126,8 +141,7 @@ function applyAll(files: readonly File[], clock: readonly number[], store: Store
   let writer: StreamWriter | null = null;
   for (const [index, file] of files.entries()) {
     if (writer === null || index % 3 === 2) writer = writerOf(store, now);
-    const applier = writer.begin(LICENSED);
-    for (const batch of file) applier.apply(batch);
+    const applier = begun(writer, file);
     const before = writer.lastPosition;
     const added = writer.commit(applier, { kind: 'test' });
     assert.ok(added.last_position === 0 || added.first_position > before, 'positions must be unique');
@@ -135,7 +149,7 @@ function applyAll(files: readonly File[], clock: readonly number[], store: Store
 }
 
 const DETECTIONS = `
-  SELECT id, first_detected_at, exported_at_given, url_withheld, publisher_id, domain, band, score, print, source_id,
+  SELECT id, first_detected_at, exported_at_given, url_withheld, publisher_id, domain, band, score, print, source_hash,
     article_id, coalesce(rescored.body, row.body) AS body
   FROM detection JOIN stream_row AS row USING (place) LEFT JOIN rescored USING (place) ORDER BY id`;
 
@@ -221,8 +235,7 @@ test('reading applied files again changes nothing', async () => {
         const before = detections(store.db);
         const writer = writerOf(store, Date.now);
         for (const file of read) {
-          const applier = writer.begin(LICENSED);
-          for (const batch of file) applier.apply(batch);
+          const applier = begun(writer, file);
           assert.deepEqual(writer.commit(applier, { kind: 'test' }), { first_position: 0, last_position: 0 });
           const { unchanged, ...changed } = applier.counts;
           assert.deepEqual(changed, { created: 0, updated: 0, rescored: 0 });
@@ -241,14 +254,11 @@ test('reading applied files again changes nothing', async () => {
 });
 
 test('a failed transaction leaves nothing, and the next one can start', async () => {
-  const [row] = fc.sample(exportRow('text'), 1);
-  assert.ok(row);
-  const file = await fileOf('newswire', [row]);
+  const [file] = await filesAbout(1);
   const store = openStore();
   const delivered: number[] = [];
   const writer = writerOf(store, Date.now, (position) => delivered.push(position));
-  const failing = writer.begin(LICENSED);
-  for (const batch of file) failing.apply(batch);
+  const failing = begun(writer, file);
   assert.throws(
     () =>
       writer.commit(failing, { kind: 'test' }, () => {
@@ -257,9 +267,7 @@ test('a failed transaction leaves nothing, and the next one can start', async ()
     /the disk is full/,
   );
   assert.deepEqual(detections(store.db), []);
-  const applier = writer.begin(LICENSED);
-  for (const batch of file) applier.apply(batch);
-  const { first_position } = writer.commit(applier, { kind: 'test' });
+  const { first_position } = writer.commit(begun(writer, file), { kind: 'test' });
   assert.deepEqual(delivered, [first_position], 'no delivery may be reported for a rolled-back transaction');
   checkStreams(store.db);
   checkProjection(store);
@@ -267,10 +275,7 @@ test('a failed transaction leaves nothing, and the next one can start', async ()
 });
 
 test('an entry that is decided but refused by the database is applied once there is space, exactly once', async () => {
-  const rows = fc
-    .sample(exportRow('text'), 1)
-    .flatMap((row) => [1, 2].map((article_id) => ({ ...row, article_id })));
-  const [file, other] = await Promise.all(rows.map((row) => fileOf('newswire', [row])));
+  const [file, other] = await filesAbout(1, 2);
   const store = openStore();
   const writer = writerOf(store, Date.now);
   const { exec } = store.db;
@@ -280,15 +285,12 @@ test('an entry that is decided but refused by the database is applied once there
     exec.call(store.db, 'ROLLBACK');
     throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
   };
-  const applier = writer.begin(LICENSED);
-  for (const batch of file ?? []) applier.apply(batch);
+  const applier = begun(writer, file);
   assert.throws(() => writer.commit(applier, { kind: 'test' }), /disk is full/);
   assert.deepEqual(detections(store.db), []);
   assert.throws(() => writer.begin(), /disk is full/);
   store.db.exec = exec;
-  const next = writer.begin(LICENSED);
-  for (const batch of other ?? []) next.apply(batch);
-  const { first_position } = writer.commit(next, { kind: 'test' });
+  const { first_position } = writer.commit(begun(writer, other), { kind: 'test' });
   assert.equal(detections(store.db).length, 2);
   assert.ok(first_position > 1);
   checkStreams(store.db);
@@ -297,10 +299,7 @@ test('an entry that is decided but refused by the database is applied once there
 });
 
 test('delivery times are written after the commit, and never decrease', async () => {
-  const rows = fc
-    .sample(exportRow('text'), 1)
-    .flatMap((row) => [1, 2, 3].map((article_id) => ({ ...row, article_id })));
-  const files = await Promise.all(rows.map((row) => fileOf('newswire', [row])));
+  const files = await filesAbout(1, 2, 3);
   const store = openStore();
   const clock = [5_000_000, 9_000_000, 1_000_000, 2_000_000];
   let nowMs = 0;
@@ -311,8 +310,7 @@ test('delivery times are written after the commit, and never decrease', async ()
     (_, deliveredAt) => times.push(deliveredAt),
   );
   for (const [index, file] of files.entries()) {
-    const applier = writer.begin(LICENSED);
-    for (const batch of file) applier.apply(batch);
+    const applier = begun(writer, file);
     nowMs = clock[index] ?? 0;
     writer.commit(applier, { kind: 'test' });
   }

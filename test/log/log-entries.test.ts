@@ -1,6 +1,5 @@
 /** The log: complete or absent entries, closed segments, torn ends, and damage. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import {
   appendFileSync,
@@ -81,22 +80,6 @@ test('entries are read as written, across segments and restarts', () =>
     assert.deepEqual(Object.keys(entriesOf(folder, third)), Object.keys(all).slice(3));
     assert.equal(findTail(folder).last?.entry, 12);
   }));
-
-test('zstd prints the log without Wirewatch', { skip: spawnSync('zstd', ['-V']).error !== undefined }, () =>
-  inFolder(async (folder) => {
-    const writer = writerOn(folder);
-    append(writer, 'ä');
-    writer.close();
-    const { stdout } = spawnSync('zstd', ['-dc', last(folder)], { encoding: 'utf8' });
-    const [header, line, commit] = stdout
-      .trim()
-      .split('\n')
-      .map((text) => JSON.parse(text));
-    assert.deepEqual(header, { wirewatch_log: 'detections', format: 1, program: '1', first_entry: 1 });
-    assert.deepEqual(line, { line: 'ä' });
-    assert.equal(commit.commit.entry, 1);
-  }),
-);
 
 test('rolled back lines are in no entry, also in a new segment', () =>
   inFolder(async (folder) => {

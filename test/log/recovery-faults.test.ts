@@ -1,6 +1,7 @@
 /** Starts after an earlier start, or the machine, failed at a critical moment. */
 import assert from 'node:assert/strict';
 import fs, {
+  copyFileSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -18,8 +19,10 @@ import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
+import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { createHistory, type History, rowsFrom, withHistory } from '../support/history.ts';
+import { recordFile } from '../support/scrub.ts';
 
 class Killed extends Error {}
 
@@ -136,10 +139,11 @@ describe('an entry with an intact end and damaged rows', () => {
     withHistory(async (history) => {
       write(history);
       assert.throws(() => findTail(history.folder.log), LogDamage);
-      const bytes = statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size;
+      const path = listSegments(history.folder.log).at(-1)?.path ?? '';
+      const before = readFileSync(path);
       rmSync(history.folder.detections);
       await assert.rejects(history.restart(), /the entry after entry \d+ .* is damaged/);
-      assert.equal(statSync(listSegments(history.folder.log).at(-1)?.path ?? '').size, bytes);
+      assert.deepEqual(readFileSync(path), before);
     }));
 
   test('is damage also if it is the first, and there is no database', async () => {
@@ -231,4 +235,40 @@ test('a rollback journal of an earlier state does no harm', () =>
     assert.match((await history.restart()).madeAnew ?? '', /a rollback journal/);
     history.stop();
     assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
+  }));
+
+test('an interrupted rebuild begins again: a power cut may have taken any page of its draft', () =>
+  withHistory(async (history) => {
+    await history.restart();
+    history.apply(rowsFrom(1, 20), { with: recordFile });
+    history.stop();
+    const { root, detections } = history.folder;
+    const content = contentOfDetections(root);
+    assert.ok(content.ingest_file?.length);
+    const draft = `${detections}-draft`;
+    copyFileSync(detections, draft);
+    rmSync(detections);
+    // A page that was not written: no index shows that it is missing.
+    const db = openDatabase(draft, 'write', DETECTIONS_SCHEMA);
+    db.exec('DELETE FROM export_window; DELETE FROM ingest_file');
+    db.close();
+    const { applied } = await history.restart();
+    history.stop();
+    assert.equal(applied, readLogMarkOf(detections)?.entry);
+    assertSameContent(contentOfDetections(root), content);
+    assert.ok(!existsSync(draft));
+  }));
+
+test('a rebuild that is stopped leaves no draft, and the next start makes all of it', () =>
+  withHistory(async (history, content) => {
+    const { root, detections } = history.folder;
+    rmSync(detections);
+    const stop = async () => {
+      throw new Killed();
+    };
+    await assert.rejects(history.restart({ between: stop }), Killed);
+    assert.ok(!existsSync(detections) && !existsSync(`${detections}-draft`));
+    await history.restart();
+    history.stop();
+    assertSameContent(contentOfDetections(root), content);
   }));

@@ -22,8 +22,8 @@ const of = (kind: ScrubResult['findings'][number]['kind']): ScrubResult => ({
 });
 
 /** A scheduler on a data folder, whose scrubs end when the test decides. */
-function scheduled(every_hours: number, root = testFolder()) {
-  const state = { nowMs: NOW, isReady: true, begun: 0 };
+function scheduled(every_hours: number, root = testFolder(), { firstAfterMs = 0, isReady = true } = {}) {
+  const state = { nowMs: NOW, isReady, begun: 0 };
   let current = Promise.withResolvers<Outcome>();
   const [damageReports, lines]: [string[], string[]] = [[], []];
   const run = (args: readonly string[]): OwnProcess => {
@@ -35,7 +35,7 @@ function scheduled(every_hours: number, root = testFolder()) {
   };
   writeFileSync(join(root, 'detections.db'), '', { flag: 'a' });
   const options = {
-    ...{ data: root, every_hours, firstAfterMs: 50, now: () => state.nowMs, isReady: () => state.isReady },
+    ...{ data: root, every_hours, firstAfterMs, now: () => state.nowMs, isReady: () => state.isReady },
     log: (level: string, msg: string) => lines.push(`${level} ${msg}`),
     onDamage: (what: string, detail: string | null) => damageReports.push(`${what}: ${detail}`),
   };
@@ -62,10 +62,12 @@ function scheduled(every_hours: number, root = testFolder()) {
 }
 
 test('one runs after a start, then at an interval from the last one', async () => {
-  await using all = scheduled(24);
-  assert.equal(all.state.begun, 0, 'not immediately');
-  all.state.isReady = false;
-  await new Promise((resolve) => setTimeout(resolve, 60));
+  await using later = scheduled(24, testFolder(), { firstAfterMs: HOUR_MS });
+  later.check();
+  assert.equal(later.state.begun, 0, 'not immediately');
+  await using all = scheduled(24, testFolder(), { isReady: false });
+  all.check();
+  assert.equal(all.state.begun, 0, 'not while the database cannot be read');
   all.state.isReady = true;
   await all.untilStarted();
   all.check();
@@ -103,7 +105,6 @@ test('findings are reported, and reported again by the next start', async () => 
 
 test('with 0 hours none runs; a failed one is reported', async () => {
   await using never = scheduled(0);
-  await new Promise((resolve) => setTimeout(resolve, 100));
   never.check();
   assert.equal(never.state.begun, 0);
   await using all = scheduled(1);

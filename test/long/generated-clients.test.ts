@@ -156,7 +156,7 @@ test('orval', async () => {
   const config = { api: { input: 'openapi.json', output } };
   writeFileSync(path.join(folder, 'orval.config.mjs'), `export default ${JSON.stringify(config)}`);
   run(installed('orval', 'dist', 'bin', 'orval.mjs'), '--config', 'orval.config.mjs');
-  assertNames('orval/api.ts', [...NAMES, 'InvalidRequestResponse', 'RateLimitedOrDailyAllowanceResponse']);
+  assertNames('orval/api.ts', NAMES);
   writeFileSync(
     path.join(folder, 'use-orval.ts'),
     `

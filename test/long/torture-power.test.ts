@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { before, test } from 'node:test';
 import { testFolder } from '../support/test-folder.ts';
-import type { Story } from '../torture/power/story.ts';
-import { cutPower, recordPower } from '../torture/power.ts';
+import { recordStory, type Story } from '../torture/power/story.ts';
+import { cutPower } from '../torture/power.ts';
 
 const skip = spawnSync('gcc', ['--version']).error !== undefined && 'gcc is not installed';
 const folder = testFolder();
@@ -12,7 +12,7 @@ const options = { seed: 20261122, share: 0.01, folder, onProgress: () => {} };
 let story: Story;
 
 before(async () => {
-  if (skip === false) story = await recordPower(options);
+  if (skip === false) story = await recordStory(folder);
 });
 
 test('what clients were told holds after a power cut', { skip }, async () => {

@@ -1,11 +1,10 @@
 /**
- * Unmodified clients that know only the service's address, a key and the OpenAPI document: two OAuth libraries, a
+ * Unmodified clients that know only the service's address, a key and the OpenAPI document: an OAuth library, a
  * client typed from the document, and curl, against the running program.
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
@@ -102,39 +101,6 @@ describe('oauth4webapi', () => {
       (error) => error instanceof oauth.WWWAuthenticateChallengeError && error.cause[0]?.scheme === 'bearer',
     );
   });
-});
-
-/** Only the members used here: the package has no types. */
-interface SimpleOAuth2 {
-  readonly ClientCredentials: new (config: {
-    client: { id: string; secret: string };
-    auth: { tokenHost: string; tokenPath: string };
-    options: { authorizationMethod: 'header' | 'body' };
-  }) => {
-    getToken(parameters: { scope?: string }): Promise<{
-      token: Record<string, unknown>;
-      expired(): boolean;
-    }>;
-  };
-}
-
-describe('simple-oauth2', () => {
-  const { ClientCredentials }: SimpleOAuth2 = createRequire(import.meta.url)('simple-oauth2');
-  for (const authorizationMethod of ['header', 'body'] as const) {
-    test(`gets a token with the credentials in the ${authorizationMethod}, and reads with it`, async () => {
-      const credentials = new ClientCredentials({
-        client,
-        auth: { tokenHost: url, tokenPath: '/oauth/token' },
-        options: { authorizationMethod },
-      });
-      const accessToken = await credentials.getToken({ scope: 'detections:read' });
-      assert.equal(accessToken.expired(), false);
-      const { access_token, token_type, scope } = accessToken.token;
-      assert.deepEqual([token_type, scope], ['Bearer', 'detections:read']);
-      const read = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${access_token}` } });
-      assert.equal(read.status, 200);
-    });
-  }
 });
 
 /** Calls every endpoint, guided only by the types: a wrong type would not compile. */

@@ -172,6 +172,7 @@ async function onReadOnlyDisk(data: string, drop: string, trigger: string): Prom
   assert.equal(health.status, 'degraded');
   serving.kill('SIGTERM');
   assert.equal(await serving.ended, 0);
+  assert.equal(serving.log().at(-1)?.msg, 'stopped');
 }
 
 /** Takes every byte that is free. */

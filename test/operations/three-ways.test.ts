@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { Value } from '@sinclair/typebox/value';
 import { commandWords } from '../../src/console/command-line.ts';
 import { isOfLab, type Operation } from '../../src/operations/operation.ts';
-import { OPERATIONS } from '../../src/operations/table.ts';
+import { formOf, OPERATIONS } from '../../src/operations/table.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readProcessId } from '../../src/store/noted-address.ts';
 import { formatMs } from '../../src/time.ts';
@@ -79,25 +79,8 @@ function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
 }
 
 function argsOf(operation: Operation, given: Given): string[] {
-  const { name, operands, members, asks } = operation;
-  const form = {
-    label: '',
-    will: '',
-    name,
-    operands,
-    members: Object.entries(members).map(([member, { hint, placeholder, several, isRequired, schema }]) => ({
-      name: member,
-      hint,
-      placeholder,
-      several,
-      required: isRequired,
-      schema,
-    })),
-    isJob: false,
-    asks,
-  };
-  const words = shellWords(commandWords(form, given).join(' '));
-  return [...words.slice(1), ...(asks ? ['--yes'] : [])];
+  const words = shellWords(commandWords(formOf(operation), given).join(' '));
+  return [...words.slice(1), ...(operation.asks ? ['--yes'] : [])];
 }
 
 describe('every operation', () => {

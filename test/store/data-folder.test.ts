@@ -59,21 +59,6 @@ test('a missing secret of a database in use is not replaced: every cursor would 
   });
 });
 
-test('a database damaged after its first page is rebuilt by the start', async () => {
-  await inFolder(async (folder) => {
-    const serve = () => serveOn(join(folder, 'data'));
-    await startedAndStopped(serve());
-    const database = join(folder, 'data', 'detections.db');
-    const content = readFileSync(database);
-    // After the first page: without that one, the file would not be a database at all.
-    writeFileSync(database, content.fill(0x5a, 16_384));
-    const second = serve();
-    const isMade = ({ msg }: { msg: string }) => msg === 'detections.db was brought up to date from the log';
-    await second.until('the new database', () => second.log().find(isMade));
-    await startedAndStopped(second);
-  });
-});
-
 test('root opens nothing in the folder of another user, and says how to run as that one', async (context) => {
   if (process.getuid?.() !== 0) return context.skip('only root can try it');
   await inFolder(async (folder) => {

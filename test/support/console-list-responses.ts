@@ -64,7 +64,7 @@ export function detectionDetail(nowMs: number, current: DetectionEntry): Detecti
     detection: { ...current, version, strength: { ...current.strength, score: 20 * version } },
     changed: version === 1 ? [] : ['strength.score'],
   }));
-  return { current, versions, next: null, account: { id: 'agency', name: 'Agency' } };
+  return { current, versions, next: null };
 }
 
 function key(nowMs: number, index: number, behind: number): KeyEntry {

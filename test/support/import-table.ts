@@ -54,8 +54,8 @@ export const ROOMS = listed({
   check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
-    auth config counted.ts detection drop error-codes.ts exports health ingest limits log nearest.ts
-    own-process.ts query refused.ts setup store text-layout.ts time.ts version.ts windows`,
+    addresses.ts auth config counted.ts detection drop error-codes.ts exports health ingest limits log nearest.ts
+    own-process.ts query refused.ts setup store text-layout.ts time-zone.ts time.ts version.ts windows`,
   'tools/generate': 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
   'tools/pull': 'counted.ts detection refused.ts store time.ts',
@@ -85,8 +85,7 @@ export const ROOMS = listed({
     samples setup store text-layout.ts time.ts tools/generate tools/lab tools/pull version.ts windows`,
   'prepare-access.ts': 'auth clock.ts config logger.ts store',
   'launch.ts': 'setup',
-  'debug-variables.ts': 'packed.ts',
-  'main.ts': 'cli debug-variables.ts',
+  'main.ts': 'cli packed.ts',
   'own-process.ts': 'packed.ts',
   'worker.ts': 'admin copy ingest',
 });

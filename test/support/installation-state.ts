@@ -24,10 +24,13 @@ export function filesWaiting(drop: string): string[] {
 export async function alertsOf({ data }: Pick<Installation, 'data'>): Promise<AlertDocument[]> {
   const socketPath = join(data, 'control.sock');
   return new Promise((resolve, reject) => {
-    const sent = request({ socketPath, method: 'POST', path: '/operations/alert-list' }, async (response) => {
-      const text = await response.setEncoding('utf8').toArray();
-      resolve(JSON.parse(text.join('')).value);
-    });
+    const sent = request(
+      { socketPath, agent: false, method: 'POST', path: '/operations/alert-list' },
+      async (response) => {
+        const text = await response.setEncoding('utf8').toArray();
+        resolve(JSON.parse(text.join('')).value);
+      },
+    );
     sent.once('error', reject).end();
   });
 }
@@ -105,20 +108,6 @@ export function loggedFiles(data: string): LoggedFile[] {
 export function loggedDestinations(data: string): string[] {
   const last = new Map(loggedFiles(data).map((record) => [record.number, record]));
   return [...last.values()].flatMap(({ destination }) => destination ?? []);
-}
-
-/** The last position that each entry of the log issued; entries without one are omitted. */
-export function loggedPositions(data: string): number[] {
-  const positions: number[] = [];
-  for (const { part } of entriesAfter(join(data, 'log'), null)) {
-    for (const text of part.lines) {
-      const line = parse(text);
-      if (!isObject(line) || line.put !== 'delivery' || !isObject(line.row)) continue;
-      const position = Number(line.row.last_position);
-      if (positions.at(-1) !== position) positions.push(position);
-    }
-  }
-  return positions;
 }
 
 const SELECT_DETECTIONS = `

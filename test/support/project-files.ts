@@ -10,12 +10,7 @@ export interface SourceFile {
   readonly text: string;
   /** The specifiers as written. */
   readonly imports: readonly string[];
-  /** Without type imports. */
-  readonly loaded: readonly string[];
 }
-
-/** Statements that Node strips before it runs a file. */
-const TYPE_IMPORT = /^(import|export) type\b[^;]*;/gm;
 
 export const sources: readonly SourceFile[] = readdirSync(path.join(root, 'src'), {
   recursive: true,
@@ -26,7 +21,7 @@ export const sources: readonly SourceFile[] = readdirSync(path.join(root, 'src')
   .sort()
   .map((name) => {
     const text = readFileSync(path.join(root, 'src', name), 'utf8');
-    return { name, text, imports: importsOf(text), loaded: importsOf(text.replaceAll(TYPE_IMPORT, '')) };
+    return { name, text, imports: importsOf(text) };
   });
 
 /** The modules that a file imports, including type imports: they are dependencies, too. */

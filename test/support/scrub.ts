@@ -36,11 +36,11 @@ export const newRows = (from: number, count: number, members: HistoryRow['row'] 
 
 /** Detections created, updated and rescored, with records of files, windows and epochs, across restarts. */
 export async function fill(history: History): Promise<void> {
-  history.apply(newRows(1, 1200), { with: recordFile });
+  history.apply(newRows(1, 500), { with: recordFile });
   history.apply(newRows(1, 100, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
-  history.apply(newRows(100, 700, { last_scored_at: '2026-11-20T09:06:00Z' }));
+  history.apply(newRows(100, 300, { last_scored_at: '2026-11-20T09:06:00Z' }));
   await history.restart();
-  history.apply(newRows(5000, 600), { batchRows: 50, with: beginEpoch });
+  history.apply(newRows(5000, 250), { batchRows: 50, with: beginEpoch });
   history.apply(newRows(5100, 100, { strength_score: 80, last_scored_at: '2026-11-20T09:08:00Z' }));
   history.apply(newRows(5150, 100, { last_scored_at: '2026-11-20T09:09:00Z' }));
 }

@@ -16,7 +16,7 @@ const LONG_IN_ROOMS = new Set(
   console-dialogs console-lab console-overdue console-tls console-views copy-interrupted crash data-folder
   demo exam followers heal health-program keep key-store-errors lab-clock lab-control
   lab-faults lab-start log log-on-terminal overdue-search packed-files photo-sending preseed pull
-  pull-compare pull-retry recovery-drafts removal-request restore restore-crash resumed-backfills s3-place
+  pull-compare pull-retry removal-request restore restore-crash resumed-backfills s3-place
   several-processes slow-clients testing-your-client tls usage verify-data`),
 );
 

@@ -31,7 +31,10 @@ export interface WarmResult {
 }
 
 const PROCESS = join(import.meta.dirname, 'command-process.ts');
-const FLAGS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
+const FLAGS = [
+  ...['--experimental-import-text', '--disable-warning=ExperimentalWarning'],
+  ...['--import', join(import.meta.dirname, 'quick-typebox.ts')],
+];
 /** Commands that run until a signal. */
 const ENDLESS = words('serve demo lab');
 /** What takes effect only where a process starts. */

@@ -28,8 +28,7 @@ function usage(): string {
   --seed    repeats a run; by default a random one, which is printed
   --share   how much of each part to run: 0.01 is a hundredth; 1 by default
 
-To repeat one failure of kill, faults or histories, set TORTURE_CASE as the failure says. Ctrl-C ends kill or faults, and
-prints what was seen until then.
+To repeat one failure of kill, faults, histories or machines, set TORTURE_CASE as the failure says.
 
 ${lines.join('\n')}
 `;
@@ -67,7 +66,7 @@ function isOnPath(tool: string): boolean {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, tool)));
 }
 
-/** @returns whether everything held; false also if the part cannot run on this machine, or was interrupted */
+/** @returns whether everything held; false also if the part cannot run on this machine */
 async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   const missing = part.needs.filter((tool) => !isOnPath(tool));
   if (missing.length > 0) {
@@ -77,9 +76,9 @@ async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), `wirewatch-${part.name}-`));
   const began = performance.now();
   const onProgress = (progress: string) => console.error(`${part.name}: ${progress}`);
-  const { figures, failures, isInterrupted } = await part.run({ seed, share, folder, onProgress });
+  const { figures, failures } = await part.run({ seed, share, folder, onProgress });
   const minutes = ((performance.now() - began) / 60_000).toFixed(1);
-  const result = failures.length > 0 ? 'BROKEN' : isInterrupted === true ? 'interrupted' : 'held';
+  const result = failures.length > 0 ? 'BROKEN' : 'held';
   console.log(`${part.name}: ${result}, seed ${seed}, ${minutes} minutes`);
   for (const [what, figure] of Object.entries(figures)) console.log(`  ${what}: ${figure}`);
   for (const failure of failures) console.log(`  WRONG: ${failure}`);

@@ -16,8 +16,6 @@ export interface Outcome {
   readonly figures: Readonly<Record<string, number | string>>;
   /** One sentence for each broken promise, with the seed or case that repeats it; empty if all held. */
   readonly failures: readonly string[];
-  /** Whether Ctrl-C ended it early. */
-  readonly isInterrupted?: boolean;
 }
 
 export interface Part {
@@ -40,6 +38,19 @@ export class Tally implements Outcome {
   count(what: string, by = 1): void {
     this.figures[what] = Number(this.figures[what] ?? 0) + by;
   }
+}
+
+/** Processes a list, with one worker in each place. */
+export async function inEach<Place, Item>(
+  places: readonly Place[],
+  items: readonly Item[],
+  work: (place: Place, item: Item) => Promise<void>,
+): Promise<void> {
+  const waiting = items.values();
+  const worker = async (place: Place) => {
+    for (const item of waiting) await work(place, item);
+  };
+  await Promise.all(places.map(worker));
 }
 
 /** A random history, which its seed and number repeat. */

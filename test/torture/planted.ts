@@ -14,7 +14,7 @@ import { transform } from 'esbuild';
 import { copyProject } from '../support/project-copy.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { startsProgram, testsByName } from '../support/test-files.ts';
-import type { Outcome, Part, PartOptions } from './part.ts';
+import { inEach, type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 import { ACCESS_FAULTS } from './planted/access.ts';
 import { COPY_FAULTS } from './planted/copy.ts';
 import { DISK_FAULTS } from './planted/disk.ts';
@@ -42,7 +42,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
 export const planted: Part = {
   name: 'planted',
   about: 'plants small faults in the source, each of which must make a test fail',
-  minutes: 16,
+  minutes: 10,
   needs: [],
   run: (options) => plantFaults(PLANTED_FAULTS, options),
 };
@@ -51,12 +51,10 @@ export async function plantFaults(
   all: readonly PlantedFault[],
   { seed, share, folder, onProgress }: PartOptions,
 ): Promise<Outcome> {
-  const failures: string[] = [];
-  const faults = chosen(
-    all.filter((fault) => matchesSource(fault, failures)),
-    seed,
-    share,
-  );
+  const tally = new Tally();
+  const { failures } = tally;
+  const sound = all.filter((fault) => matchesSource(fault, failures));
+  const faults = chosen(sound, seed, share);
   const tests = [...new Set(faults.map(({ test }) => test))];
   const copies = Array.from({ length: Math.min(2, availableParallelism()) }, (_, index) =>
     copyProject(join(folder, `copy-${index}`)),
@@ -67,23 +65,17 @@ export async function plantFaults(
     if (passed === 0 || failed.length > 0) failures.push(`${test} fails without a fault`);
     onProgress(`${test}: ${passed} tests pass without a fault`);
   });
-  let caught = 0;
+  tally.count('faults in the list', all.length);
+  tally.count('planted', faults.length);
+  tally.count('test files', tests.length);
   await inEach(copies, faults, async (copy, fault) => {
     const { caughtBy, missed } = await plant(copy, fault);
-    if (missed === null) caught += 1;
+    if (missed === null) tally.count('caught');
     else failures.push(`${fault.file}: ${oneLine(fault.find)}: ${missed} (${fault.breaks})`);
     onProgress(`${fault.file}, ${fault.breaks}: ${missed ?? `caught by ${fault.test}: ${caughtBy}`}`);
   });
   for (const copy of copies) rmSync(copy, { recursive: true });
-  return {
-    figures: {
-      'faults in the list': all.length,
-      planted: faults.length,
-      caught,
-      'test files': tests.length,
-    },
-    failures,
-  };
+  return tally;
 }
 
 /** @param failures receives entries that no longer match the source */
@@ -103,19 +95,6 @@ function chosen(faults: readonly PlantedFault[], seed: number, share: number): P
     .sort((a, b) => a.at - b.at)
     .slice(0, Math.ceil(faults.length * share))
     .map(({ fault }) => fault);
-}
-
-/** Processes a list, with one worker per copy. */
-async function inEach<Item>(
-  copies: readonly string[],
-  items: readonly Item[],
-  work: (copy: string, item: Item) => Promise<void>,
-): Promise<void> {
-  const waiting = [...items];
-  const worker = async (copy: string) => {
-    for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) await work(copy, item);
-  };
-  await Promise.all(copies.map(worker));
 }
 
 /** @returns `missed`: why the fault was not caught; null if it was */

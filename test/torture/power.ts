@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type IoEvent, readRecord } from './io/record.ts';
-import type { Outcome, Part, PartOptions } from './part.ts';
+import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 import { type Checked, checkImage } from './power/check.ts';
 import { Disk, differences } from './power/disk.ts';
 import { pickSurvivors, SURVIVALS, type Survivors, writeImage } from './power/image.ts';
@@ -31,14 +31,8 @@ export const power: Part = {
   about: 'cuts the power at any moment, keeping any part of the unsynced data',
   minutes: 40,
   needs: ['gcc'],
-  run: async (options) => cutPower(await recordPower(options), options),
+  run: async (options) => cutPower(await recordStory(options.folder), options),
 };
-
-/** Records a run of the real program in the part's folder. */
-export function recordPower({ seed, folder }: PartOptions): Promise<Story> {
-  const prng = seededPrng(seed, 'power story');
-  return recordStory(folder, prng);
-}
 
 /** @param isOmitted which syncs to ignore, as if the program had not made them */
 export async function cutPower(
@@ -64,7 +58,7 @@ export async function cutPower(
 }
 
 class Cuts {
-  readonly failures: string[] = [];
+  readonly #tally = new Tally();
   readonly #story: Story;
   readonly #disk: Disk;
   readonly #options: PartOptions;
@@ -72,7 +66,6 @@ class Cuts {
   readonly #images: number;
   readonly #starts: number;
   readonly #printed: ReturnType<typeof commandsByPrint>;
-  readonly #counts = new Map<string, number>();
   #known: Known = NOTHING_KNOWN;
   #number = 0;
 
@@ -87,7 +80,7 @@ class Cuts {
   }
 
   play(event: IoEvent, isOmitted: boolean): void {
-    if (isOmitted) this.#count('syncs left out');
+    if (isOmitted) this.#tally.count('syncs left out');
     else this.#disk.play(event);
     this.#known = learn(this.#known, event, this.#story, this.#printed);
   }
@@ -126,7 +119,7 @@ class Cuts {
     disk.load();
     const record = join(this.#options.folder, 'record-of-start');
     await startOn(this.#image, this.#story, this.#known, record);
-    this.#count('started by the real program');
+    this.#tally.count('started by the real program');
     const events = readRecord(record);
     const cuts = Array.from({ length: CUTS_A_START }, () => prng.below(events.length)).sort((a, b) => a - b);
     const again = `${this.#image}-again`;
@@ -135,7 +128,7 @@ class Cuts {
       for (; cuts[0] === index; cuts.shift()) {
         writeImage(disk, pickSurvivors(prng), prng, again);
         await checkImage(again, this.#story, known, { scrub: false, backup: false });
-        this.#count('cut again while it was brought back');
+        this.#tally.count('cut again while it was brought back');
       }
       disk.play(event);
       known = learn(known, event, this.#story, this.#printed);
@@ -148,8 +141,8 @@ class Cuts {
   async #check(number: number): Promise<Checked> {
     const depth = { scrub: number % SCRUB_EVERY === 0, backup: number % BACKUP_EVERY === 0 };
     const checked = await checkImage(this.#image, this.#story, this.#known, depth);
-    if (depth.scrub) this.#count('compared with the log');
-    if (depth.backup && this.#known.hasBackup) this.#count('with a backup that was read');
+    if (depth.scrub) this.#tally.count('compared with the log');
+    if (depth.backup && this.#known.hasBackup) this.#tally.count('with a backup that was read');
     return checked;
   }
 
@@ -167,28 +160,27 @@ class Cuts {
   }
 
   #countSurvivors({ content, names }: Survivors): void {
-    this.#count('images');
-    if (this.#disk.unsynced.size > 0) this.#count(`with unsynced content: ${content} of it left`);
-    if (this.#disk.pending.length > 0) this.#count(`with unsynced names: ${names} of them left`);
+    this.#tally.count('images');
+    if (this.#disk.unsynced.size > 0) this.#tally.count(`with unsynced content: ${content} of it left`);
+    if (this.#disk.pending.length > 0) this.#tally.count(`with unsynced names: ${names} of them left`);
   }
 
   #countChecked({ applied, isRebuilt }: Checked): void {
-    if (applied > 0) this.#count('whose database was behind the log');
-    if (isRebuilt) this.#count('whose database was made anew');
+    if (applied > 0) this.#tally.count('whose database was behind the log');
+    if (isRebuilt) this.#tally.count('whose database was made anew');
   }
 
-  #count(what: string): void {
-    this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
+  get failures(): string[] {
+    return this.#tally.failures;
   }
 
-  figures(): Record<string, number> {
+  figures(): Outcome['figures'] {
     const calls = this.#story.events.filter(({ kind }) => !['answer', 'print', 'note'].includes(kind));
-    const counted = Object.fromEntries([...this.#counts].sort(([one], [other]) => (one < other ? -1 : 1)));
     return {
       'calls recorded': calls.length,
       'syncs recorded': calls.filter(({ kind }) => kind.startsWith('sync')).length,
       'pages of the follower': this.#story.pages.size,
-      ...counted,
+      ...this.#tally.figures,
     };
   }
 
@@ -209,7 +201,7 @@ class Cuts {
     const missed = differences(this.#disk).map(
       (path) => `the record does not match ${path}: a call was not recorded`,
     );
-    const unfired = wanted.filter((what) => !this.#counts.has(what)).map((what) => `no image ${what}`);
+    const unfired = wanted.filter((what) => !(what in this.#tally.figures)).map((what) => `no image ${what}`);
     return [...missed, ...unfired];
   }
 }

@@ -70,7 +70,6 @@ export async function soakWith(
         samples.push(await sampleOf(data, `http://127.0.0.1:${adminPort}`));
         if (round % 10 === 0) onProgress(`round ${round}: ${JSON.stringify(samples.at(-1))}`);
       }
-      await workload.end();
     } catch (error) {
       failures.push(`seed ${seed}, round ${samples.length}: ${inspect(error)}`);
     }

@@ -1,10 +1,8 @@
 /** The live stream, the search in a period, and one detection with its versions (api.ts). */
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { findAccount } from '../../auth/accounts.ts';
-import { findSubscription } from '../../auth/subscriptions.ts';
-import { type ContentType, streamParts } from '../../detection/content-type.ts';
-import { streamOfId } from '../../detection/id.ts';
+import type { ContentType } from '../../detection/content-type.ts';
+import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
 import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
@@ -65,7 +63,7 @@ export interface DetectionsPage {
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
 const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
 const AFTER = { after: ANY_TEXT };
-/** A part of headline, publisher, domain or id, in any case. */
+/** A part of headline, publisher, domain or id, in any case; a complete id is found in any period. */
 const WORDS = { words: ANY_TEXT };
 /** Rows that are read at once where their texts are searched. */
 const SEARCHED_AT_ONCE = 200;
@@ -118,6 +116,9 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const { limit } = readValues(parameters, LIMIT);
   const period = readPeriod(parameters, nowMs);
   const db = sources.detections();
+  // A complete id needs no search, whatever the period.
+  const one = words !== null && isDetectionId(words) ? currentText(sources, db, words) : null;
+  if (one !== null) return page([one], { next: null, searched_to: formatSeconds(period.from) });
   const names = knownStreams(db, selection);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
@@ -230,15 +231,12 @@ export function readOne(sources: Sources, { query }: Read) {
       changed: before === undefined ? [] : changedPaths(before, detection),
     };
   });
-  const subscription = findSubscription(sources.access(), streamParts(streamOfId(id)).subscription_id);
-  const account = subscription && findAccount(sources.access(), subscription.account_id);
   const current: DetectionEntry = JSON.parse(text);
   return {
     /** The answer to `GET /v1/detections/{id}`. */
     current,
     versions,
     next: nextOf(found.next),
-    account: account && { id: account.id, name: account.name },
   };
 }
 

@@ -6,7 +6,7 @@ import { TOKEN_PATH } from '../reply.ts';
 import type { OpenRoute } from '../routes.ts';
 import { GRANT_TYPE } from './token.ts';
 
-/** As RFC 8414 names HTTP Basic, and credentials in the body. */
+/** The names of RFC 8414 for HTTP Basic, and for credentials in the body. */
 const METHODS = ['client_secret_basic', 'client_secret_post'];
 
 export const AUTHORIZATION_SERVER: OpenEndpoint = {

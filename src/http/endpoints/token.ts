@@ -171,10 +171,10 @@ export function invalidClient(description: string, authorization: string | undef
   return isBasic(authorization) ? { ...refused, headers: ['WWW-Authenticate', BASIC] } : refused;
 }
 
-export function tooManyTokens(secondsToWait: number, of: string): Refused {
+export function tooManyTokens(secondsToWait: number, whose: string): Refused {
   return new Refused(
     'rate_limited',
-    `Too many token requests ${of} in the last minute. Retry in ${counted(secondsToWait, 'second')}.`,
+    `Too many token requests ${whose} in the last minute. Retry in ${counted(secondsToWait, 'second')}.`,
     { retryAfterSeconds: secondsToWait },
   );
 }

@@ -6,7 +6,6 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
-import { exportFilesIn } from '../../drop/waiting-names.ts';
 import { type ExportFileName, latestTime, recordedFile } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
 import {
@@ -22,7 +21,6 @@ import {
   finishFile,
   type Ingest,
   nextNumber,
-  recordedIn,
 } from '../files/finished-file.ts';
 import type { Reading } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
@@ -99,7 +97,7 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   // An earlier attempt of this run may have applied more than the caller's record says.
   let current = findFile(writer.db, number) ?? record;
   const source = drop.sourceAt(drop.takenPath(number, name));
-  // As when it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
+  // It is read as it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
   const { mapping } = record;
   const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
   const read = (rows_to_skip: number) =>
@@ -157,29 +155,14 @@ function appliedText(rowsApplied: number, rows: number): string {
   return `${grouped(rowsApplied, rows)} of ${counted(rows, 'row')} were applied`;
 }
 
-/**
- * Ends a backfill whose file is gone. After a restore, a record may be from before the file was applied to its end.
- * @returns null while a file with its name waits: it may be the same
- * @throws the file system's error if the drop folder cannot be read
- */
-export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord | null {
-  const { drop, writer } = files;
-  const { name, sha256, rows_applied } = record;
+/** Ends a backfill whose file is gone, as after a restore: where that was applied since, it is read again by itself. */
+export function endWithoutFile({ writer, now }: FileStore, record: FileRecord): FileRecord {
   const { bounds: _, ...report } = record.report;
-  const dropped = recordedFile(record);
-  const same =
-    dropped !== null && sha256 !== null
-      ? findSameContent(writer.db, dropped, { sha256, mapping: record.mapping })
-      : null;
-  const isWaiting = () => exportFilesIn(drop, recordedIn(writer.db)).some(({ file }) => file.name === name);
-  if (same === null && isWaiting()) return null;
-  const { rows = 0 } = report;
-  const reason =
-    same === null ? `the file is gone; ${appliedText(rows_applied, rows)}: drop it again` : sameAs(same);
+  const reason = `the file is gone; ${appliedText(record.rows_applied, report.rows ?? 0)}: drop it again`;
   const ended: FileRecord = {
     ...record,
-    outcome: same === null ? 'failed' : 'repeated',
-    finished_at: files.now(),
+    outcome: 'failed',
+    finished_at: now(),
     report: { ...report, reason },
   };
   writer.write(fileOperation(ended), () => saveFile(writer.db, ended));

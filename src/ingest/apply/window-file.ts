@@ -20,7 +20,6 @@ import {
   filesLeft,
   findSameContent,
   forgetRefused,
-  refusedFiles,
   saveFile,
 } from '../files/file-record.ts';
 import {
@@ -144,8 +143,7 @@ export function putAway(
 ): Processed {
   const { drop, writer } = files;
   if (!drop.take(waiting, number)) return null;
-  const counts = became.outcome === 'refused' ? { refused_files: refusedFiles(writer.db) + 1 } : {};
-  const record = recordOf(files, waiting, number, { ...became, ...counts });
+  const record = recordOf(files, waiting, number, became);
   writer.write(fileOperation(record), () => save(files, record));
   finishFile(files, record);
   return record;

@@ -16,9 +16,7 @@ export interface FileReport
   extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256' | 'bytes'> & ReadingErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
-  /** Of a refused file: how many were refused so far, with this one. Records of earlier versions have none. */
-  readonly refused_files?: number;
-  /** Of a backfill while it is applied: as it was checked. Records of earlier versions have none. */
+  /** The bounds with which a backfill was checked, while it is applied. Records of earlier versions have none. */
   readonly bounds?: TimeBounds;
 }
 
@@ -96,12 +94,6 @@ function select(db: Database, clauses: string, ...values: unknown[]): FileRecord
 export function saveFile(db: Database, { mapping, report, ...record }: FileRecord): void {
   const all = mapping === null ? report : { ...report, mapping };
   db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(all) });
-}
-
-/** How many files were refused so far, also those whose records are gone. */
-export function refusedFiles(db: Database): number {
-  const numbers = db.prepare<unknown[], { number: number }>(SELECT_REFUSED).all();
-  return findFile(db, numbers[0]?.number ?? 0)?.report.refused_files ?? numbers.length;
 }
 
 /** Deletes the oldest records of refused files. @param kept numbers of files that are still to be moved */

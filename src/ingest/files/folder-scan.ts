@@ -25,7 +25,7 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
   function report(name: (typeof UNUSABLE)[number], error: unknown): void {
     const path = drop.root;
     const err = plainError(error);
-    for (const one of UNUSABLE) setCondition(one, one === name ? `${path}: ${err.message}` : null);
+    for (const alert of UNUSABLE) setCondition(alert, alert === name ? `${path}: ${err.message}` : null);
     if (isUsable)
       log('error', 'cannot use the drop folder: check that it exists and can be read and written', {
         path,
@@ -36,8 +36,8 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
 
   function reportHeld(held: readonly HeldFile[] = heldFiles(drop, writer.db, rules)): void {
     setCondition('held windows', heldDetail(held));
-    for (const one of held)
-      if (!known.has(one.path)) log('info', 'file held', { file: one.file.name, ...heldReason(one) });
+    for (const found of held)
+      if (!known.has(found.path)) log('info', 'file held', { file: found.file.name, ...heldReason(found) });
     known = new Set(held.map(({ path }) => path));
   }
 

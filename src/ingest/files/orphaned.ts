@@ -61,5 +61,5 @@ const SKIPPED_NOTES = /\.(ndjson|csv)(\.(gz|zst))?\.skipped\.ndjson$/;
 /** The name under which an archived file was dropped: without the number added where the name was in use. */
 function droppedName(name: string, parse: NameParser): string | null {
   if (SKIPPED_NOTES.test(name)) return null;
-  return [name, unnumberedName(name)].find((one) => parse(one).kind === 'export') ?? null;
+  return [name, unnumberedName(name)].find((candidate) => parse(candidate).kind === 'export') ?? null;
 }

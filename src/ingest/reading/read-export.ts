@@ -261,7 +261,7 @@ class Reading {
     this.#sinks.onRow?.(read);
     const checked = checkRow(raw, this.#limits, this.#ignored);
     if (checked.kind === 'bad') {
-      this.#bad(line, origin === null ? checked.errors : checked.errors.map((one) => origin.named(one)), raw);
+      this.#bad(line, origin === null ? checked.errors : checked.errors.map((bad) => origin.named(bad)), raw);
       return;
     }
     const { row, isNameDropped } = checked;

@@ -43,7 +43,7 @@ async function read(
   port: MessagePort,
   { photo_key }: ReaderSettings,
 ): Promise<ReadingResult> {
-  /** Of batches that were applied. */
+  /** The memory of batches that were applied. */
   const memory: ArrayBuffer[] = [];
   let inFlight = 0;
   let isCancelled = false;

@@ -23,7 +23,7 @@ export type IngestRequest =
   | (OfWindow & { readonly kind: 'dismiss' })
   /** Sets from which window on those of an export are expected. */
   | (OfWindow & { readonly kind: 'expect' })
-  /** Of a lab: records an unknown window as if its file had not come in time. */
+  /** For a lab: records an unknown window as if its file had not come in time. */
   | (OfWindow & { readonly kind: 'gap'; readonly status: Extract<WindowStatus, 'missing' | 'abandoned'> })
   /**
    * Deletes the rows of removed subscriptions: of those with an open removal, whether or not it names them. Without the

@@ -56,7 +56,7 @@ async function droppedFile(
   return settled?.kind === 'export' ? { ...settled, file } : 'still written';
 }
 
-/** The newest failed file of a window; null: there is none. */
+/** The newest failed file of a window, of those that are still there; null: there is none. */
 function failedFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): WaitingWindow | null {
   for (const record of filesLeft(writer.db, request.export, request.window_start)) {
     const path = record.destination ?? '';
@@ -66,10 +66,6 @@ function failedFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): W
       const { name } = record;
       return { kind: 'export', name, path, snapshot, file, isFinal: true, isReadAgain: true };
     }
-    // Somebody removed the file: its record must not hide an older one.
-    writer.write({ kind: 'file gone', file: record.number, name: record.name }, () =>
-      clearDestination(writer.db, record.number),
-    );
   }
   return null;
 }

@@ -28,7 +28,9 @@ export interface Subscribers {
 /** @param enabled the exports whose content types count */
 export function readSubscribers(access: Database, enabled: readonly ExportName[]): Subscribers {
   const subscriptions = listSubscriptions(access);
-  const licensees = new Set(listAccounts(access).flatMap((one) => (one.print_metadata ? [one.id] : [])));
+  const licensees = new Set(
+    listAccounts(access).flatMap(({ id, print_metadata }) => (print_metadata ? [id] : [])),
+  );
   const isEnabled = (contentType: ContentType) => enabled.includes(TYPE_RULES[contentType].export);
   return {
     streams: subscriptions.flatMap(({ id, content_types }) =>

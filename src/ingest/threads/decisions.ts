@@ -31,7 +31,7 @@ export function endDecisions(shared: DecidedEntry): void {
 
 export interface DecisionOptions {
   readonly shared: DecidedEntry;
-  /** Of the section `[copy]`; null: no copy is kept. */
+  /** The settings of `[copy]`; null: no copy is kept. */
   readonly copy: { readonly wait: boolean } | null;
   /** Asks the main thread to write the copy up to this entry. */
   readonly propose: (entry: Mark) => void;

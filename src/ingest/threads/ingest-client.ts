@@ -1,10 +1,16 @@
-/** The main thread's end of the ingest thread. */
+/**
+ * The main thread's end of the ingest thread. It starts the thread again after what passes: an error of access.db, until
+ * that can be read again, and damage, which the new thread makes good. The new thread recovers as after a crash.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
+import { paced } from '../../pace.ts';
 import { startWorker } from '../../packed.ts';
 import { nativeBinding } from '../../store/addon.ts';
 import { callsTo } from '../../thread-call.ts';
+import { SECOND_MS } from '../../time.ts';
 import { type IngestRequest, type RequestOutcome, unserved } from '../requests/requests.ts';
 import { createDecidedEntry, endDecisions, noteDecided } from './decisions.ts';
 import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
@@ -16,6 +22,17 @@ export type Decide = (entry: Mark) => Promise<void>;
 
 export type IngestClient = ReturnType<typeof startIngest>;
 
+/** A fault after which the thread is started again. */
+export interface Passing {
+  readonly isOver: () => boolean;
+  readonly onInterrupted: () => void;
+  /** How long the new thread must have worked, since it was ready, until the fault counts as over. */
+  readonly worksMs: number;
+  readonly onResumed: () => void;
+}
+
+const CHECK_EVERY_MS = paced(SECOND_MS);
+
 /** Starts to load the code of the thread, early in a start, and opens no file: {@link startIngest} does. */
 export function bootIngestThread(): Worker {
   // First on this thread: see nativeBinding.
@@ -23,35 +40,84 @@ export function bootIngestThread(): Worker {
   return startWorker({ role: 'ingest' });
 }
 
+/**
+ * @param passing what to do about a fault; null: it ends ingest
+ * @param worker for the first start
+ */
 export function startIngest(
   settings: IngestSettings,
   onEvent: (event: ReportedEvent) => void,
   decide: Decide,
+  passing: (fault: Error) => Passing | null = () => null,
   worker: Worker = bootIngestThread(),
 ) {
-  const decided = createDecidedEntry();
-  const ready = Promise.withResolvers<void>();
   const tells = new Map<number, (progress: string) => void>();
   let asked = 0;
-  const thread = callsTo<IngestCalls, IngestEvent>(worker, 'the ingest thread', (event) => {
-    if (event.kind === 'ready') ready.resolve();
-    else if (event.kind === 'proposed')
-      void decide(event.entry).then(() => noteDecided(decided, event.entry));
-    else if (event.kind === 'told') tells.get(event.number)?.(event.progress);
-    else onEvent(event);
-  });
-  ready.promise.catch(() => {});
-  void thread.ended.then((fault) =>
-    ready.reject(fault ?? new Error('the ingest thread ended before it was ready')),
-  );
-  thread.post('start', { settings, decided });
+  let isStopping = false;
+  let interruption: Error | null = null;
+  let current = begin(worker);
+  const { ready } = current;
+
+  function begin(thread: Worker) {
+    const decided = createDecidedEntry();
+    const isReady = Promise.withResolvers<void>();
+    isReady.promise.catch(() => {});
+    const calls = callsTo<IngestCalls, IngestEvent>(thread, 'the ingest thread', (event) => {
+      if (event.kind === 'ready') isReady.resolve();
+      else if (event.kind === 'proposed')
+        void decide(event.entry).then(() => noteDecided(decided, event.entry));
+      else if (event.kind === 'told') tells.get(event.number)?.(event.progress);
+      else onEvent(event);
+    });
+    void calls.ended.then((fault) =>
+      isReady.reject(fault ?? new Error('the ingest thread ended before it was ready')),
+    );
+    calls.post('start', { settings, decided });
+    return {
+      ...calls,
+      ready: isReady.promise,
+      async stop(): Promise<void> {
+        endDecisions(decided);
+        calls.post('stop');
+        await calls.ended;
+      },
+    };
+  }
+
+  /** @returns the fault that ended the thread for good; null when it was asked to end */
+  async function last(): Promise<Error | null> {
+    let interrupted: string | null = null;
+    for (;;) {
+      const met = await current.ended;
+      // What interrupted it must be made good, whatever it met while it stopped.
+      const fault = interruption ?? met;
+      const passes = fault === null || isStopping ? null : passing(fault);
+      if (fault === null || passes === null) return isStopping ? null : fault;
+      if (interrupted !== fault.message) passes.onInterrupted();
+      interrupted = fault.message;
+      do {
+        await sleep(CHECK_EVERY_MS);
+        if (isStopping) return null;
+      } while (!passes.isOver());
+      interruption = null;
+      current = begin(bootIngestThread());
+      const { ended } = current;
+      const works = current.ready.then(() => sleep(passes.worksMs, true, { ref: false }));
+      if (await Promise.race([works.catch(() => false), ended.then(() => false)])) {
+        passes.onResumed();
+        interrupted = null;
+      }
+    }
+  }
+
+  const ended = last();
   return {
     /** Resolves when both databases are open; rejects with Refused when they or the drop folder cannot be used. */
-    ready: ready.promise,
-    /** Resolves when the thread has ended: with null after `stop`, else with the error, or Refused, that ended it. */
-    ended: thread.ended,
+    ready,
+    /** Resolves when the last thread has ended: with null after `stop`, else with the error, or Refused, that ended it. */
+    ended,
     /** Reports an authentic cursor that the log never issued: it proves that the end of the log is lost. */
-    endLost: (cursor: StreamPosition) => thread.post('endLost', cursor),
+    endLost: (cursor: StreamPosition) => current.post('endLost', cursor),
     /**
      * Serves a request, after those before it and the file that is being read. Never rejects: if the thread ends first,
      * the outcome says so. @param tell called with the progress, in words
@@ -60,10 +126,11 @@ export function startIngest(
       asked += 1;
       const number = asked;
       tells.set(number, tell);
+      const { call, ended: threadEnded } = current;
       try {
-        return await thread.call('ask', { number, request });
+        return await call('ask', { number, request });
       } catch {
-        const fault = await thread.ended;
+        const fault = await threadEnded;
         const why = fault === null ? 'Wirewatch stopped' : `Ingest ended with an error (${fault.message})`;
         return unserved(request, why);
       } finally {
@@ -71,15 +138,20 @@ export function startIngest(
       }
     },
     /** Says that access.db was changed: call it after each change. */
-    wake: () => thread.post('wake'),
+    wake: () => current.post('wake'),
     /** Resolves when all files and requests of this moment are processed and missing windows were searched for. */
-    rested: () => thread.call('rested').catch(() => {}),
-    promote: (by: object) => thread.call('promote', by),
+    rested: () => current.call('rested').catch(() => {}),
+    promote: (by: object) => current.call('promote', by),
+    /** Ends the thread as if it had failed, because of what another thread found. */
+    interrupt(fault: Error): void {
+      interruption ??= fault;
+      void current.stop();
+    },
     /** Rolls back unfinished work and ends the thread. */
     async stop(): Promise<void> {
-      endDecisions(decided);
-      thread.post('stop');
-      await thread.ended;
+      isStopping = true;
+      await current.stop();
+      await ended;
     },
   };
 }

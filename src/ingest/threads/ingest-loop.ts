@@ -73,7 +73,7 @@ export class Ingester {
   /** The first one is being served. */
   readonly #asked: Asked[] = [];
   readonly #resting: (() => void)[] = [];
-  /** Of the write-ahead log after the last checkpoint. */
+  /** The size of the write-ahead log after the last checkpoint. */
   #walBytes = 0;
 
   constructor(options: IngesterOptions, drop: DropFolder, { db, log: logWriter }: Recovered) {

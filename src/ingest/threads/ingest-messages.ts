@@ -25,7 +25,7 @@ export interface IngestSettings
   readonly mappings: Mappings;
   readonly rescan_seconds: number;
   readonly archive_days: number;
-  /** As the API writes times; null: it depends on the file. */
+  /** A time in the form of the API; null: it depends on the file. */
   readonly earliest_time: string | null;
   readonly program: string;
   /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */

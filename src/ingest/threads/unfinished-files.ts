@@ -5,7 +5,7 @@
  * |---|---|
  * | committed, and still in `.taken` | moved to its folder |
  * | a backfill that is half applied, in `.taken` | the rest is applied |
- * | a backfill that is half applied, and gone | ended, unless a file with its name waits |
+ * | a backfill that is half applied, and gone | it has failed |
  * | in the archive without a record, after a lost end | moved to `.taken`, and read |
  * | any other in `.taken` | read, like one in the drop folder (drop/waiting-names.ts) |
  */
@@ -51,11 +51,7 @@ async function resume(ingest: Ingest, number: number): Promise<void> {
   const record = applyingFiles(writer.db).find((file) => file.number === number);
   if (record === undefined) return;
   const { name, rows_applied, export: exportName } = record;
-  if (!isThereIn(drop.root, drop.takenPath(number, name))) {
-    const ended = endWithoutFile(ingest, record);
-    if (ended !== null) onProcessed(ended);
-    return;
-  }
+  if (!isThereIn(drop.root, drop.takenPath(number, name))) return onProcessed(endWithoutFile(ingest, record));
   // Its rows would all be left out.
   if (exportName !== null && !exports.isEnabled({ export: exportName }))
     throw Object.assign(new Error(switchedOff(exportName)), { code: 'ENOTSUP' });

@@ -18,7 +18,7 @@ import { formatMs, formatWindowStart } from '../../time.ts';
 
 export type SampleFile = {
   exportName: ExportName;
-  /** Of its window, epoch milliseconds; or the label of a backfill. */
+  /** The start of its window, epoch milliseconds; or the label of a backfill. */
   part: number | string;
   form: Form;
   /** Whether NDJSON ends with a line that gives the number of rows; CSV has none. */

@@ -93,10 +93,10 @@ export function publishers(): readonly Publisher[] {
       const all = firsts.flatMap((first) => seconds.map((second) => `${first} ${second}`));
       return all.flatMap((name) => suffixes.map((suffix) => ({ language, name, suffix })));
     })
-    .map(({ suffix, ...one }, index) => {
-      const domain = `${one.name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-')}.${suffix}`;
+    .map(({ suffix, ...publisher }, index) => {
+      const domain = `${publisher.name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-')}.${suffix}`;
       // Some ids have fifteen digits, the maximum.
       const id = index % 50 === 49 ? 999_999_999_999_999 - index : 1000 + index * 37;
-      return { ...one, id, domain, asciiDomain: domainToASCII(domain), print: index % 7 === 3 };
+      return { ...publisher, id, domain, asciiDomain: domainToASCII(domain), print: index % 7 === 3 };
     });
 }

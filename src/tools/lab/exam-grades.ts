@@ -99,7 +99,7 @@ export function gradeClient(evidence: Evidence): Finding[] {
     if ('outcome' in result) return { ...head, ...result, requests: [] };
     const details = result.slice(0, SHOWN_MAX).map(({ detail }) => detail);
     if (result.length > SHOWN_MAX) details.push(`${result.length - SHOWN_MAX} more`);
-    const requests = [...new Set(result.flatMap((one) => one.requests))];
+    const requests = [...new Set(result.flatMap((violation) => violation.requests))];
     const outcome = result.length === 0 ? 'passed' : 'failed';
     return { ...head, outcome, detail: details.join('; '), requests };
   });

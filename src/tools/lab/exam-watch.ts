@@ -127,9 +127,9 @@ export class Watch {
   /** Requests for changes with the filters of the client's first page: other filters are other streams. */
   followed(requests: readonly RequestRecord[]): RequestRecord[] {
     const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
-    const first = changes.find((one) => this.isGood(one));
+    const first = changes.find((change) => this.isGood(change));
     if (first !== undefined) this.#filters ??= filtersOf(first);
-    return changes.filter((one) => filtersOf(one) === this.#filters);
+    return changes.filter((change) => filtersOf(change) === this.#filters);
   }
 
   isGood(request: RequestRecord): boolean {
@@ -139,7 +139,7 @@ export class Watch {
   /** Waits for a certain request for changes. @param after only requests with greater numbers */
   asks(after: number, isIt: (request: RequestRecord) => boolean): Promise<void> {
     return this.until('it did not ask for changes', after, (requests) =>
-      requests.some((one) => one.endpoint === 'listChanges' && isIt(one)),
+      requests.some((request) => request.endpoint === 'listChanges' && isIt(request)),
     );
   }
 

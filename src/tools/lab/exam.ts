@@ -157,7 +157,7 @@ class Exam {
     for (const afterMs of KILLS_MS) {
       const last = await this.#watch.lastAnswered();
       this.#noteKilled(await this.#drop());
-      await this.#watch.asks(last, (one) => (one.rows ?? 0) > 0 && this.#watch.isGood(one));
+      await this.#watch.asks(last, (request) => (request.rows ?? 0) > 0 && this.#watch.isGood(request));
       await sleep(afterMs);
       if (!(await this.#watch.restart())) return;
       await this.#watch.caughtUp();
@@ -225,7 +225,9 @@ class Exam {
       await this.#watch.asks(last, ({ fault }) => fault === wall);
       const requests = await this.#watch.all();
       // A client that asked in between, or started again with since, did not meet the fault.
-      const wasDelivered = requests.some((one) => one.fault === lower && one.cursor_given === cursor);
+      const wasDelivered = requests.some(
+        (request) => request.fault === lower && request.cursor_given === cursor,
+      );
       const copied = (await copy()).versions.get(id) ?? null;
       if (wasDelivered) this.#seen.lower = { id, delivered: version + 1, stored: version + 2, copied };
       await ask('fault clear', {});

@@ -64,7 +64,7 @@ export class Faults {
 
   /** Undoes {@link next} for a fault that could not be applied. */
   giveBack({ id }: Fault): void {
-    const fault = this.#armed.find((one) => one.id === id);
+    const fault = this.#armed.find((armed) => armed.id === id);
     if (fault === undefined) return;
     fault.fired -= 1;
     if (fault.left !== null) fault.left += 1;

@@ -13,7 +13,7 @@ export interface RequestRecord {
   readonly path: string;
   /** operationId; null for a path or method that does not exist. */
   readonly endpoint: string | null;
-  /** As sent. Several values of one name are joined with commas. */
+  /** The parameters as sent. Several values of one name are joined with commas. */
   readonly parameters: Readonly<Record<string, string>>;
   readonly user_agent: string | null;
   readonly prefer: string | null;
@@ -27,7 +27,7 @@ export interface RequestRecord {
   /** Null for a good answer. */
   code: string | null;
   retry_after: number | null;
-  /** Of a page, before a fault changed it. */
+  /** The rows of a page, before a fault changed it. */
   rows: number | null;
   cursor_given: string | null;
   has_more: boolean | null;

@@ -12,7 +12,7 @@ import { Refused, reasonOf } from '../../refused.ts';
 export interface Step {
   /** Milliseconds of the lab's clock from the start. */
   readonly atMs: number;
-  /** Of its operation, as it stands in an address: `lab-drop`. */
+  /** The name of its operation in an address: `lab-drop`. */
   readonly path: string;
   /** Its members, as JSON. */
   readonly given: unknown;

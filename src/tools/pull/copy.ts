@@ -38,7 +38,7 @@ export type Step = Static<typeof Step>;
 
 /** Where a copy continues. */
 const Position = Type.Object({
-  /** Of the change stream; null before its first page. */
+  /** The cursor of the change stream; null before its first page. */
   cursor: TextOrNull,
   /** The rest of a full copy: its periods, the current one first, and the cursor of that period's next page. */
   walk: Type.Union([Type.Object({ steps: Type.Array(Step), cursor: TextOrNull }), Type.Null()]),
@@ -230,7 +230,7 @@ export function openLines(path: string, isRead: boolean): Copy {
 
 /** Checks that a file is a copy of lines before it changes anything. */
 function openForAppending(path: string) {
-  // Of two processes that append, each would cut off the lines of the other.
+  // Two processes that append would each cut off the lines of the other.
   const release = takeLock(`${path}.lock`);
   if (release === null)
     throw failed(`another pull is at work on ${path}. Stop it first, or name another file.`);

@@ -50,7 +50,6 @@ export interface Injector {
   begin(counted: Counted, injection: Injection | null, isTraced?: boolean): void;
   /** Stops counting and injecting. */
   end(): void;
-  calls(): number;
   hit(): Hit | null;
   /** All calls since the last begin() with `isTraced`. */
   trace(): Call[];
@@ -117,7 +116,6 @@ export function createInjector(library: string, root: string, control: string): 
       set({ classes: counted === 'changes' ? 1 : 3 });
     },
     end: () => set({ classes: 0, at: 0 }),
-    calls: () => read().readUInt32LE(AT.count),
     hit() {
       const bytes = read();
       const pid = bytes.readUInt32LE(AT.pid);

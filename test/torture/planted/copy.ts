@@ -7,8 +7,11 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'a number that was merged and deleted does not make a second writer',
     "if ([-found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))-]{+false+})":
       'a copy that ends with an entry of another history is left alone',
-    '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, before, generationContent(generation, readRole(this.#folder).machine))))':
+    '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, content)))':
       'an old generation goes only once another takes its place',
+  }),
+  ...faultsIn('copy/local-log.ts', 'ship', {
+    'if ([-(last?.entry ?? 0) < end.entry-]{+false+}) throw': 'a log with damage at its end is not copied',
   }),
   ...faultsIn('copy/source.ts', 'heal', {
     '[-!(await hasEntry(place, objects, mark))-]{+false+}':

@@ -2,6 +2,12 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const INGEST_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('ingest/files/changed-files.ts', 'finished-files', {
+    '[-readAgain(files, record, destination);-]': 'rows that are written into a file after it was read come',
+  }),
+  ...faultsIn('ingest/threads/retries.ts', 'disk-full', {
+    "[-setCondition('disk full', err.message);-]": 'a full disk is an alert while ingest waits',
+  }),
   ...faultsIn('detection/merge.ts', 'merge', {
     'order < 0 ? [-a : b-]{+b : a+}': 'the earliest first detection wins',
     "[-compareText(a.exported_at_given ?? '', b.exported_at_given ?? '') ||-]":
@@ -93,9 +99,5 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('ingest/files/finished-file.ts', 'crash', {
     '[-&& shortName(record.name) === name-]':
       'a file in .taken/ is read though the record of another has its number',
-  }),
-  ...faultsIn('ingest/apply/backfill.ts', 'resumed-backfills', {
-    '[-if (same === null && isWaiting()) return null;-]':
-      'a backfill without a file does not fail while the file waits to be read again',
   }),
 ];

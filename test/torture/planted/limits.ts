@@ -65,8 +65,8 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('http/line-limit.ts', 'line-limit', {
     '[-lines < linesMax &&-]': 'strangers of all addresses share their lines',
   }),
-  ...faultsIn('http/connection-limit.ts', 'connection-limit', {
-    '[-waiting.set(member, null);-]': 'a connection that sends nothing makes room',
+  ...faultsIn('http/connections.ts', 'connection-limit', {
+    '[-waiting.set(connection, null);-]': 'a connection that sends nothing makes room',
   }),
   ...faultsIn('http/pipeline.ts', 'pipeline', {
     'exchange.rate = pipeline.rate.[-take-]{+current+}(credential.key_id, nowMs);': 'requests are counted',

@@ -2,6 +2,9 @@
 import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const LOG_FAULTS: readonly PlantedFault[] = [
+  ...faultsIn('log/effects.ts', 'log-format', {
+    "[-db.exec(note('UPDATE', put));-]": 'the log has what a statement changes',
+  }),
   ...faultsIn('log/frame.ts', 'log-entries', {
     '||[- length === 0 ||-]': 'zeros after a torn write are not a frame',
   }),
@@ -12,7 +15,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     'if (header.format > LOG_FORMAT{+ + 1+})': 'a newer format is refused',
   }),
   ...faultsIn('log/segment.ts', 'compact', {
-    '|| one.firstEntry >[- begin.firstEntry-]{+= 0+}': 'a snapshot makes earlier segments obsolete',
+    '|| file.firstEntry >[- begin.firstEntry-]{+= 0+}': 'a snapshot makes earlier segments obsolete',
   }),
   ...faultsIn('log/log-writer.ts', 'log-entries', {
     '[-if (this.#file !== null) ftruncateSync(this.#file, this.#end);-]':
@@ -36,7 +39,7 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'damage found meanwhile stays noted',
     '[-requireReach(folder, tail);-]': 'an entry that only the write-ahead log has is not cut off',
   }),
-  ...faultsIn('log/recover.ts', 'recovery-drafts', {
+  ...faultsIn('log/recover.ts', 'recovery-faults', {
     '[-removeDatabase(draft);\n  -]const db =': 'a draft of an interrupted rebuild is not continued',
   }),
   ...faultsIn('log/recover.ts', 'checkpoint', {

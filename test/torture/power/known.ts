@@ -3,7 +3,8 @@
  */
 import { basename } from 'node:path';
 import type { IoEvent } from '../io/record.ts';
-import type { Done, Story } from './story.ts';
+import type { Done } from '../scenario/world.ts';
+import type { Story } from './story.ts';
 
 export interface Known {
   /** All rows that the follower has received, separated by commas, and its cursor (null: none yet). */

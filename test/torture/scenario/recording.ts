@@ -1,5 +1,5 @@
 /** Runs the scenario once without faults, and records each stage: the state before it, its calls and its result. */
-import { cpSync, existsSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Detection } from '../../support/appliance.ts';
 import {
@@ -121,7 +121,6 @@ async function tryOnce(
     injector.end();
     await world.end();
   }
-  if (failure !== null) keep(world);
   return { hit: injector.hit(), events: [...world.events], failure };
 }
 
@@ -129,16 +128,6 @@ async function tryOnce(
 function isUnreadableDatabase(hit: Hit | null, injection: Injection): boolean {
   const isEio = injection.how === 'fail' && injection.error === 'EIO';
   return isEio && hit !== null && /^pread64 .*detections\.db/.test(hit.what);
-}
-
-/** Keeps the files as the fault left them, and as the program left them afterwards. */
-function keep({ root }: World): void {
-  for (const folder of [root, `${root}-as-found`]) {
-    if (!existsSync(folder)) continue;
-    let number = 1;
-    while (existsSync(`${folder}-${number}`)) number += 1;
-    cpSync(folder, `${folder}-${number}`, { recursive: true, preserveTimestamps: true });
-  }
 }
 
 function modelOf(stages: readonly Stage[]): Model {

@@ -1,12 +1,12 @@
 /**
  * A scenario in stages, each from a start to a stop: windows, a correction, a failed and a held file, a reset, a
  * backfill in several transactions, a pause, a replay, keys created, rotated and revoked, backups, a checkpoint, closed
- * segments, a scrub, a rebuilt database, a restore, a removed subscription, and expired archive files.
+ * segments, a scrub, a rebuilt database, a restore, a compaction, a removed subscription, and expired archive files.
  */
 import type { ExportName } from '../../../src/detection/content-type.ts';
 import type { Form } from '../../../src/exports/file-name.ts';
 import { formatMs, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../../src/time.ts';
-import { contentOf, fileName, type Row } from '../../support/export-files.ts';
+import { contentOf, fileName, idOf, type Row } from '../../support/export-files.ts';
 import type { Folder, Model } from './model.ts';
 
 /** Keys by the labels of this file. */
@@ -16,6 +16,8 @@ export interface Drop {
   readonly kind: 'drop';
   readonly name: string;
   readonly content: Buffer;
+  /** The detections of a good file. */
+  readonly ids: readonly string[];
   /** Whether the file waits in the drop folder until a later step. */
   readonly waits?: boolean;
   readonly expect: (model: Model) => void;
@@ -51,7 +53,10 @@ export interface Stage {
 
 const ROWS_OF_BACKFILL = 1300;
 const PRINT = { article_print: true, article_url: 'https://print.example.com/a' };
-const OTHER = { subscription_id: 7002 };
+const REMOVED = 7002;
+/** Whether a detection is of the subscription that is removed in the end. */
+export const isRemoved = (id: string) => id.split('.')[1] === `${REMOVED}`;
+const OTHER = { subscription_id: REMOVED };
 
 /** @param nowMs the windows are in the eight hours before it; after a day they would count as missing */
 export function stagesFrom(nowMs: number): readonly Stage[] {
@@ -102,10 +107,16 @@ class Exports {
   /** A good file. */
   drop(exportName: ExportName, window: number, form: Form, rows: readonly Row[]): Drop {
     const content = contentOf(form, rows);
-    return dropped(this.name(exportName, window, form), content, (model) => {
-      model.file(content, 'archive');
-      model.apply(exportName, rows);
-    });
+    const ids = rows.map((row) => idOf(row, exportName));
+    return dropped(
+      this.name(exportName, window, form),
+      content,
+      (model) => {
+        model.file(content, 'archive');
+        model.apply(exportName, rows);
+      },
+      ids,
+    );
   }
 }
 
@@ -148,8 +159,11 @@ function windowStages(exports: Exports): Stage[] {
         put('newswire.nonsense', Buffer.from('nonsense'), 'refused'),
         exports.drop('newswire', 4, 'ndjson', [exports.row(2, 4, 11)]),
         {
-          ...dropped(exports.name('newswire', 3, 'csv'), heldContent, (model) =>
-            model.file(heldContent, 'archive'),
+          ...dropped(
+            exports.name('newswire', 3, 'csv'),
+            heldContent,
+            (model) => model.file(heldContent, 'archive'),
+            held.map((row) => idOf(row)),
           ),
           waits: true,
         },
@@ -176,10 +190,15 @@ function backfillStages(exports: Exports): Stage[] {
       name: 'backfill',
       serves: true,
       steps: [
-        dropped('newswire.backfill-history.ndjson.zst', content, (model) => {
-          model.file(content, 'archive');
-          model.apply('newswire', rows);
-        }),
+        dropped(
+          'newswire.backfill-history.ndjson.zst',
+          content,
+          (model) => {
+            model.file(content, 'archive');
+            model.apply('newswire', rows);
+          },
+          rows.map((row) => idOf(row)),
+        ),
       ],
     },
     {
@@ -260,15 +279,16 @@ function repairStages(exports: Exports): Stage[] {
       serves: false,
       steps: [command('backup', 'BACKUP'), command('restore', 'BACKUP', '--replace')],
     },
+    { name: 'compaction', serves: false, steps: [command('compact')] },
     {
       name: 'removal',
       serves: true,
       steps: [
         {
           kind: 'command',
-          args: () => ['subscription', 'remove', '7002', '--yes'],
+          args: () => ['subscription', 'remove', `${REMOVED}`, '--yes'],
           ifRepeated: /subscription 7002 does not exist/,
-          expect: (model) => model.remove(7002),
+          expect: (model) => model.remove(REMOVED),
         },
         exports.drop('newswire', 7, 'ndjson', [exports.row(1, 7, 3)]),
         command('backup', 'BACKUP'),
@@ -287,14 +307,15 @@ const INSTALL: readonly Step[] = [
   command('account', 'add', 'agency', '--name', 'Agency'),
   ...['7001', '7002'].map((id) => command('subscription', 'add', id, '--account', 'agency')),
   makeKey('reader'),
+  makeKey('follower', '7001'),
 ].map((step) => ({ ...step, ifRepeated: /already exists/ }));
 
 function command(...args: string[]): Command {
   return { kind: 'command', args: () => args };
 }
 
-function makeKey(label: string): Step {
-  const terms = ['--account', 'agency', '--subscriptions', '7001,7002', '--scopes', 'detections:read'];
+function makeKey(label: string, subscriptions = '7001,7002'): Step {
+  const terms = ['--account', 'agency', '--subscriptions', subscriptions, '--scopes', 'detections:read'];
   return {
     kind: 'command',
     args: () => ['key', 'create', ...terms, '--name', label, '--json'],
@@ -303,8 +324,13 @@ function makeKey(label: string): Step {
   };
 }
 
-function dropped(name: string, content: Buffer, expect: (model: Model) => void): Drop {
-  return { kind: 'drop', name, content, expect };
+function dropped(
+  name: string,
+  content: Buffer,
+  expect: (model: Model) => void,
+  ids: readonly string[] = [],
+): Drop {
+  return { kind: 'drop', name, content, expect, ids };
 }
 
 /** Drops a file whose rows are not applied. */

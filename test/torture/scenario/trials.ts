@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
 import { type Call, type Counted, ERROR_NAMES, type Injection } from '../io/inject.ts';
-import type { Outcome, PartOptions } from '../part.ts';
+import { inEach, type Outcome, type PartOptions, Tally } from '../part.ts';
 import { type RecordedStage, type Recording, record, type Trial } from './recording.ts';
 
 /** More would only compete for the disk. */
@@ -45,8 +45,7 @@ interface Case extends Chosen {
  * Chooses the share's number of cases: first one of every call, then one of every kind, then one of every kind in every
  * place, then others.
  *
- * TORTURE_CASE, as printed by a failure, runs only that case; "; " separates several. Ctrl-C ends the run, with the
- * figures so far.
+ * TORTURE_CASE, as printed by a failure, runs only that case, and leaves its files; "; " separates several.
  */
 export async function runTrials(
   options: PartOptions,
@@ -56,30 +55,23 @@ export async function runTrials(
   const all = recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed));
   const repeated = process.env.TORTURE_CASE?.split('; ').map((text) => caseNamed(text, recording.stages));
   const chosen = repeated ?? choose(all, options);
-  const figures: Record<string, number> = {
-    'calls of the whole scenario': recording.stages.reduce((sum, { calls }) => sum + calls.length, 0),
-    'cases in all': all.length,
-    cases: chosen.length,
-  };
-  const count = (what: string) => {
-    figures[what] = (figures[what] ?? 0) + 1;
-  };
-  const failures: string[] = [];
+  const tally = new Tally();
+  const { failures } = tally;
+  tally.count('cases in all', all.length);
+  tally.count('cases', chosen.length);
   const missed: string[] = [];
   let done = 0;
-  let isInterrupted = false;
-  process.once('SIGINT', () => {
-    isInterrupted = true;
-  });
-  await inWorkers(chosen, options.folder, recording, (each, trial) => {
-    // Ctrl-C also ends the programs that are being tried.
-    if (isInterrupted) return false;
+  const workers = Array.from({ length: Math.min(WORKERS_MAX, availableParallelism()) }, (_, index) =>
+    recording.worker(join(options.folder, `lane-${index}`)),
+  );
+  await inEach(workers, chosen, async (worker, each) => {
+    const trial = await untilHit(worker, each);
     const { injection } = each;
     const failure = trial.failure ?? (trial.hit === null ? null : check(trial, injection));
     if (trial.hit === null && trial.failure === null) missed.push(caseOf(each));
     if (trial.hit !== null) {
-      count('fired');
-      for (const kind of kindsOf(trial, injection)) count(`  ${kind}`);
+      tally.count('fired');
+      for (const kind of kindsOf(trial, injection)) tally.count(`  ${kind}`);
     }
     if (failure !== null)
       failures.push(
@@ -90,12 +82,11 @@ export async function runTrials(
       options.onProgress(
         `${done} of ${chosen.length}, ${failures.length} wrong${failure === null ? '' : `: ${failures.at(-1)}`}`,
       );
-    return true;
   });
-  if (missed.length > 0) figures['whose call did not occur again'] = missed.length;
+  if (missed.length > 0) tally.count('whose call did not occur again', missed.length);
   if (missed.length > chosen.length * MISSED_MAX)
     failures.push(`the calls of these did not occur: ${missed.join('; ')}`);
-  return { figures, failures, isInterrupted };
+  return tally;
 }
 
 function casesOf(stage: RecordedStage, injections: TrialPlan['injections'], seed: number): Case[] {
@@ -153,21 +144,6 @@ function caseNamed(text: string, stages: readonly RecordedStage[]): Chosen {
   if (stage !== undefined && (how === 'kill' || how === 'kill midway'))
     return { stage, injection: { how, ...where } };
   throw new Error(`TORTURE_CASE: expected a case such as "removal, fail EIO 12 fsync", not "${text}"`);
-}
-
-/** @param done whether to go on */
-async function inWorkers(
-  chosen: readonly Chosen[],
-  folder: string,
-  recording: Recording,
-  done: (each: Chosen, trial: Trial) => boolean,
-): Promise<void> {
-  const waiting = [...chosen].values();
-  const workers = Array.from({ length: Math.min(WORKERS_MAX, availableParallelism()) }, async (_, index) => {
-    const worker = recording.worker(join(folder, `lane-${index}`));
-    for (const each of waiting) if (!done(each, await untilHit(worker, each))) return;
-  });
-  await Promise.all(workers);
 }
 
 async function untilHit(

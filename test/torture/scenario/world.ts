@@ -1,23 +1,27 @@
 /** An installation in a folder, its running appliance, and a client that follows the change stream. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isErrorCode } from '../../../src/refused.ts';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
 import { filesWaiting, loggedDestinations } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import type { Injector } from '../io/inject.ts';
+import { dropRecorded, note } from '../io/record.ts';
 import type { Command, Drop, Keys, Stage, Step } from './stages.ts';
 
-const SETTINGS = {
+/** Also for starts on an image of a disk: links to photos are the same at every start. */
+export const SETTINGS = {
   WIREWATCH_SERVER_BASE_URL: 'https://api.example',
   WIREWATCH_INGEST_QUIET_MS: '0',
   WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
   WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
   WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
+/** Folders below that of an installation. */
+export const DATA = 'data';
+export const BACKUP = 'backup';
 /** Much longer than any step takes. */
 const TIMEOUT_MS = 60_000;
 const CHECK_EVERY_MS = 10;
@@ -37,6 +41,23 @@ export interface Snapshot {
   readonly copy: Copy;
 }
 
+/** Keeps a record of an installation's changes, and of what clients and operators are told. */
+export interface Recorder {
+  /** The path of the record. */
+  readonly record: string;
+  /** A folder beside the installation, in which files are written before they are dropped. */
+  readonly drafts: string;
+  /** @param url null: the appliance does not run */
+  onServer(url: string | null): void;
+}
+
+/** Noted in the record after a command succeeded. */
+export interface Done {
+  readonly done: string;
+  /** Keys that the command created or revoked. */
+  readonly keys: readonly { readonly id: string; readonly status: string }[];
+}
+
 /** How a fault ended the program: `the appliance, run: killed`, `command verify: 1 …`. */
 export type Event = string;
 
@@ -47,6 +68,7 @@ export class World {
   readonly backup: string;
   readonly #injector: Injector;
   readonly #main: string;
+  readonly #recorder: Recorder | null;
   readonly #since = new Date(Date.now() - HOUR_MS).toISOString();
   keys: Record<string, string> = {};
   copy: Copy = { cursor: null, rows: [] };
@@ -58,13 +80,14 @@ export class World {
     null;
 
   /** @param main the program's entry; @param folder of the injector */
-  constructor(main: string, folder: string, injector: Injector) {
+  constructor(main: string, folder: string, injector: Injector, recorder: Recorder | null = null) {
     this.#main = main;
+    this.#recorder = recorder;
     this.#injector = injector;
     this.root = folder;
-    this.data = join(folder, 'data');
+    this.data = join(folder, DATA);
     this.drop = join(this.data, 'drop');
-    this.backup = join(folder, 'backup');
+    this.backup = join(folder, BACKUP);
   }
 
   get url(): string {
@@ -121,6 +144,7 @@ export class World {
           server.exit = code;
         });
         this.#server = server;
+        this.#recorder?.onServer(url);
         return;
       }
       this.#ended('start', await run.ended, run);
@@ -134,6 +158,7 @@ export class World {
   async stop(): Promise<void> {
     const server = this.#server;
     this.#server = null;
+    this.#recorder?.onServer(null);
     if (server === null) return;
     server.run.kill('SIGTERM');
     const code = await within('the appliance to stop', server.run.ended);
@@ -222,7 +247,9 @@ export class World {
   }
 
   async #put({ name, content, waits }: Drop): Promise<void> {
-    putFile(this.drop, name, content);
+    const path = join(this.drop, name);
+    if (this.#recorder === null) putFile(this.drop, name, content);
+    else dropRecorded(this.#recorder.record, { draft: join(this.#recorder.drafts, name), path, content });
     if (waits === true) return;
     await this.until(`${name} to be processed`, () => this.isIdle());
     await this.follow().catch((error) => this.#notFollowed(error));
@@ -236,12 +263,17 @@ export class World {
   async #command({ args, printsKey, ifRepeated }: Command): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       const commandArgs = args(this.keys);
+      const name = commandArgs.slice(0, 2).join(' ');
+      this.#note({ begun: name });
       const { code, stdout, stderr } = await this.command(commandArgs);
       if (code === 0) {
-        if (printsKey !== undefined) this.keys[printsKey] = String(JSON.parse(stdout).key);
+        const made: { id: string; key: string } | null = printsKey === undefined ? null : JSON.parse(stdout);
+        if (printsKey !== undefined) this.keys[printsKey] = String(made?.key);
+        const revoked = name === 'key revoke' ? [{ id: commandArgs[2] ?? '', status: 'revoked' }] : [];
+        this.#note({ done: name, keys: made === null ? revoked : [{ id: made.id, status: 'active' }] });
         return;
       }
-      const line = `command ${commandArgs.slice(0, 2).join(' ')}`;
+      const line = `command ${name}`;
       if (tries > 1 && ifRepeated?.test(stderr)) return;
       this.events.push(
         code === null ? `${line}: killed` : `${line}: ${code} ${stderr.trim() || stdout.trim()}`,
@@ -250,6 +282,10 @@ export class World {
       assert.ok(tries < TRIES_MAX && isHit, `${line} failed: ${code} ${stderr} ${stdout}`);
       if (/Restart Wirewatch/.test(stderr + stdout)) await this.#restart();
     }
+  }
+
+  #note(what: { begun: string } | Done): void {
+    if (this.#recorder !== null) note(this.#recorder.record, JSON.stringify(what));
   }
 
   /** Restarts the appliance, as a command that finds damage advises: the start rebuilds the database. */
@@ -268,6 +304,7 @@ export class World {
     const server = this.#server;
     if (server === null) return;
     if (server.exit !== undefined) {
+      this.#recorder?.onServer(null);
       this.#ended('run', server.exit, server.run);
       return this.start();
     }
@@ -279,25 +316,8 @@ export class World {
   }
 
   #ended(when: 'start' | 'run' | 'stop', code: number | null, run: RunningProgram): void {
-    this.#keepAsFound(run.stderr());
     const last = run.stderr().trim().split('\n').slice(-2).join(' | ');
     this.events.push(`the appliance, ${when}: ${code === null ? 'killed' : `exit code ${code} ${last}`}`);
-  }
-
-  /** Copies the files and the log as the fault left them, for inspection if a later check fails. */
-  #keepAsFound(stderr: string): void {
-    const found = `${this.root}-as-found`;
-    for (let tries = 1; ; tries += 1)
-      try {
-        rmSync(found, { recursive: true, force: true });
-        cpSync(this.root, found, { recursive: true, preserveTimestamps: true });
-        if (existsSync(this.data)) writeFileSync(join(found, 'files'), statsOf(this.data));
-        break;
-      } catch (error) {
-        // A command that is still running has renamed or deleted a file meanwhile.
-        if (!isErrorCode(error, 'ENOENT') || tries === TRIES_MAX) throw error;
-      }
-    writeFileSync(join(found, 'told'), stderr);
   }
 
   #shown(): string {
@@ -305,21 +325,12 @@ export class World {
   }
 
   #run(args: readonly string[], settings: Readonly<Record<string, string>> = {}): RunningProgram {
-    const all = { ...SETTINGS, ...settings, ...this.#injector.settings };
+    const recorded = this.#recorder === null ? {} : { IO_RECORD: this.#recorder.record };
+    const all = { ...SETTINGS, ...settings, ...this.#injector.settings, ...recorded };
     return runProgram([...args, '--data', this.data], all, {
       through: (program, [, ...rest]) => [program, [this.#main, ...rest]],
     });
   }
-}
-
-/** The metadata of a folder's files, a line each. */
-function statsOf(folder: string): string {
-  return readdirSync(folder)
-    .map((name) => {
-      const { dev, ino, size, mtimeNs } = statSync(join(folder, name), { bigint: true });
-      return `${name}: device ${dev}, inode ${ino}, ${size} bytes, ${mtimeNs}\n`;
-    })
-    .join('');
 }
 
 /** Log lines after which the program continues only after a restart, or after an hour. */

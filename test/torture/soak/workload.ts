@@ -3,14 +3,14 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatMs } from '../../../src/time.ts';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
-import { type Appliance, createKey, type Detection } from '../../support/appliance.ts';
+import { type Appliance, createKey } from '../../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
+import { Follower, fresh, type Get } from '../../support/followers.ts';
+import { until } from '../../support/until.ts';
 
 export interface Workload {
   /** @throws Error if a check of the round fails */
   round(number: number): Promise<void>;
-  /** Ends the follower. */
-  end(): Promise<void>;
   readonly counts: Readonly<Record<string, number>>;
 }
 
@@ -35,7 +35,7 @@ export async function startWorkload(
   };
   const lasting: Row[] = Array.from({ length: LASTING_ROWS }, () => newRow());
   const scores = new Map<string, number>();
-  const follower = follow(appliance);
+  const follower = new Follower();
 
   const drop = async (name: string, rows: readonly Row[]) => {
     const { msg, destination } = await appliance.dropped(name, ndjson(rows));
@@ -60,9 +60,14 @@ export async function startWorkload(
         last_scored_at: formatMs(Date.parse(String(row.last_scored_at)) + number * 1000),
       };
     });
-    await drop(nameOf(number, 'lasting'), rows);
+    // It waits until the rows come.
+    const waiting = follower.follow(getAs(appliance, appliance.key, { prefer: 'wait=60' }));
+    await Promise.all([waiting, drop(nameOf(number, 'lasting'), rows)]);
     count('corrections', rows.length);
-    await follower.has((seen) => [...scores].every(([id, score]) => seen.get(id)?.strength.score === score));
+    await until('the follower to have the corrections', async () => {
+      await follower.follow(getAs(appliance, appliance.key));
+      return [...scores].every(([id, score]) => follower.copy.get(id)?.strength.score === score);
+    });
   };
 
   return {
@@ -88,7 +93,6 @@ export async function startWorkload(
           throw new Error(`logged: ${JSON.stringify(line)}`);
       }
     },
-    end: () => follower.end(),
   };
 }
 
@@ -103,7 +107,7 @@ async function passSubscription(
   const key = createKey(cli, 'agency', `${subscription}`);
   const rows = Array.from({ length: PASSING_ROWS }, () => newRow({ subscription_id: subscription }));
   await drop(rows);
-  const read = await readAll(appliance, key);
+  const { copy: read } = await fresh(getAs(appliance, key));
   const missing = rows.filter((row) => !read.has(idOf(row)));
   if (read.size !== rows.length || missing.length > 0)
     throw new Error(`subscription ${subscription}: ${read.size} detections were read of ${rows.length}`);
@@ -113,76 +117,14 @@ async function passSubscription(
   cli(['subscription', 'remove', `${subscription}`, '--yes']);
 }
 
-interface Follower {
-  /** Resolves when the condition holds for the followed detections. */
-  has(condition: (seen: ReadonlyMap<string, Detection>) => boolean): Promise<void>;
-  end(): Promise<void>;
-}
-
-const FOLLOW_WAIT_SECONDS = 5;
-/** Much longer than a file takes. */
-const FOLLOW_PATIENCE_MS = 300_000;
-
-/** Follows the stream of the permanent rows with waiting requests, and keeps the newest version of each. */
-function follow(appliance: Appliance): Follower {
-  const seen = new Map<string, Detection>();
-  let isEnded = false;
-  let onPage = () => {};
-  let place = `since=${new Date().toISOString()}`;
-  const run = async () => {
-    while (!isEnded) {
-      const response = await fetch(`${appliance.serving().url}/v1/detections/changes?${place}&limit=1000`, {
-        headers: { authorization: `Bearer ${appliance.key}`, prefer: `wait=${FOLLOW_WAIT_SECONDS}` },
-      });
-      const body = await response.text();
-      if (response.status !== 200) throw new Error(`the follower got ${response.status}: ${body}`);
-      const { data, next_cursor } = JSON.parse(body);
-      for (const detection of data) {
-        const { id, version } = detection;
-        if ((seen.get(id)?.version ?? 0) >= version)
-          throw new Error(`${id}: version ${version} was received again`);
-        seen.set(id, detection);
-      }
-      place = `cursor=${next_cursor}`;
-      onPage();
-    }
+/** Requests of a client with a key; a failed one is an error. */
+function getAs(appliance: Appliance, key: string, headers: Readonly<Record<string, string>> = {}): Get {
+  return async (path) => {
+    const response = await fetch(`${appliance.serving().url}${path}`, {
+      headers: { authorization: `Bearer ${key}`, ...headers },
+    });
+    const body = await response.text();
+    if (response.status !== 200) throw new Error(`${path}: ${response.status} ${body}`);
+    return JSON.parse(body);
   };
-  const running = run();
-  // The next `has` reports the error.
-  running.catch(() => {});
-  return {
-    has(condition) {
-      return new Promise((resolve, reject) => {
-        const timer = setTimeout(
-          () => reject(new Error('the follower did not get the corrections')),
-          FOLLOW_PATIENCE_MS,
-        );
-        running.catch(reject);
-        onPage = () => {
-          if (!condition(seen)) return;
-          clearTimeout(timer);
-          onPage = () => {};
-          resolve();
-        };
-        onPage();
-      });
-    },
-    async end() {
-      isEnded = true;
-      await running;
-    },
-  };
-}
-
-/** The ids of all detections that a key reads on the stream since ten minutes ago. */
-async function readAll(appliance: Appliance, key: string): Promise<Set<string>> {
-  const ids = new Set<string>();
-  let place = `since=${new Date(Date.now() - 600_000).toISOString()}`;
-  for (;;) {
-    const response = await appliance.get(`/v1/detections/changes?${place}&limit=150`, key);
-    const { data, has_more, next_cursor } = JSON.parse(await response.text());
-    for (const { id } of data) ids.add(id);
-    if (!has_more) return ids;
-    place = `cursor=${next_cursor}`;
-  }
 }
