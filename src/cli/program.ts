@@ -9,9 +9,9 @@ import { Command, CommanderError } from 'commander';
 import { cleanText, printable } from '../printable.ts';
 import { isErrorCode, Refused, type RefusedCode } from '../refused.ts';
 import { isDamage, isDiskFull, isForbidden } from '../store/database-errors.ts';
+import { COMMIT, SQLITE, VERSION } from '../version.ts';
 import type { Register } from './command.ts';
 import { addCommonOptions, addExamples } from './options.ts';
-import { VERSION_TEXT } from './version.ts';
 
 /** Its line in the help, and where it is. */
 type CommandEntry = readonly [description: string, load: () => Promise<{ register: Register }>];
@@ -107,8 +107,9 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   manual: ['read the manual offline. Without a topic, list the topics', () => import('./manual.ts')],
   completion: ['print a completion script for bash, zsh or fish', () => import('./completion.ts')],
   licenses: ['print the licences of all bundled software', () => import('./licenses.ts')],
-  version: ['show the version, the commit and the runtime', () => import('./version.ts')],
 };
+
+const VERSION_TEXT = `wirewatch ${VERSION} (commit ${COMMIT}, Node ${process.versions.node}, SQLite ${SQLITE}, ${process.platform}-${process.arch})`;
 
 const EXIT_FAILED = 1;
 const EXIT_USAGE = 2;

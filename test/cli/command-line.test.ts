@@ -32,31 +32,30 @@ function everyCommand(command: Command): Command[] {
   return [command, ...command.commands.flatMap(everyCommand)];
 }
 
-test('--version and version print version, commit and runtime', () => {
+test('--version prints version, commit and runtime', () => {
   const flag = wirewatch('--version');
   assert.equal(flag.status, 0);
   assert.match(
     flag.stdout,
     /^wirewatch \d+\.\d+\.\d+ \(commit \S+, Node \d+\.\d+\.\d+, SQLite \S+, \S+\)\n$/,
   );
-  assert.equal(wirewatch('version', '--version').stdout, flag.stdout);
-  assert.equal(wirewatch('version').stdout, flag.stdout);
+  assert.equal(wirewatch('manual', '--version').stdout, flag.stdout);
 });
 
 test('common options are accepted before and after the command', () => {
   for (const args of [
-    ['version', '--json', '--data', 'x'],
-    ['--data', 'x', '--json', 'version'],
-    ['--json', 'version', '--data=x'],
+    ['manual', '--json', '--data', 'x'],
+    ['--data', 'x', '--json', 'manual'],
+    ['--json', 'manual', '--data=x'],
   ]) {
     const { status, stdout, stderr } = wirewatch(...args);
     assert.deepEqual([status, stderr], [0, '']);
-    assert.equal(JSON.parse(stdout).node, process.versions.node);
+    assert.ok(JSON.parse(stdout).length > 10);
   }
 });
 
 test('--help is on stdout with examples, exit 0', () => {
-  for (const args of [['--help'], ['-h'], ['help'], ['version', '--help'], ['help', 'version']]) {
+  for (const args of [['--help'], ['-h'], ['help'], ['manual', '--help'], ['help', 'manual']]) {
     const { status, stdout, stderr } = wirewatch(...args);
     assert.deepEqual([status, stderr], [0, ''], args.join(' '));
     assert.match(stdout, /^Usage: wirewatch/);
@@ -68,19 +67,16 @@ test('--help is on stdout with examples, exit 0', () => {
 test('wrong usage is exit 2 with a hint on stderr and nothing on stdout', () => {
   const cases: [string[], RegExp][] = [
     [[], /^Usage: wirewatch/],
+    [['maunal'], /^wirewatch: unknown command 'maunal'\n\(Did you mean manual\?\)\nTry: wirewatch --help\n$/],
+    [['manual', '--jsno'], /^wirewatch: unknown option '--jsno'[\s\S]*Try: wirewatch manual --help\n$/],
+    [['--jsno', 'manual'], /^wirewatch: unknown option '--jsno'/],
+    [['manual', 'alerts', 'extra'], /^wirewatch: too many arguments/],
+    [['manual', '--data'], /^wirewatch: option '--data <dir>' argument missing/],
     [
-      ['vresion'],
-      /^wirewatch: unknown command 'vresion'\n\(Did you mean version\?\)\nTry: wirewatch --help\n$/,
-    ],
-    [['version', '--jsno'], /^wirewatch: unknown option '--jsno'[\s\S]*Try: wirewatch version --help\n$/],
-    [['--jsno', 'version'], /^wirewatch: unknown option '--jsno'/],
-    [['version', 'extra'], /^wirewatch: too many arguments/],
-    [['version', '--data'], /^wirewatch: option '--data <dir>' argument missing/],
-    [
-      ['version', '--data', ''],
+      ['manual', '--data', ''],
       /^wirewatch: '' is not a valid --data <dir>\. Expected a path, but the value is empty/,
     ],
-    [['help', 'vresion'], /^wirewatch: unknown command 'vresion'\n\(Did you mean version\?\)/],
+    [['help', 'maunal'], /^wirewatch: unknown command 'maunal'\n\(Did you mean manual\?\)/],
     [['removed', '--help'], /^wirewatch: unknown command 'removed'/],
     [['--data', 'x', 'key', 'creat', '-h'], /^wirewatch: unknown command 'creat'\n\(Did you mean create\?\)/],
     [['manual', 'con'], /^wirewatch: the manual has no topic "con"\. Did you mean concepts\? /],

@@ -1,6 +1,6 @@
 /** Notifying systemd: ready, stopping, watchdog; failures are harmless. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
@@ -26,62 +26,55 @@ function serve(folder: string, env: Readonly<Record<string, string>>): RunningPr
 }
 
 /** Listens in place of systemd. */
-async function receive(
-  folder: string,
-  use: (socket: string, words: () => string[]) => Promise<void>,
+function receive(
+  use: (folder: string, socket: string, words: () => string[]) => Promise<void>,
 ): Promise<void> {
-  const socket = path.join(folder, 'notify');
-  const receiver: ChildProcess = spawn('python3', ['-c', RECEIVE, socket], {
-    stdio: ['ignore', 'pipe', 'inherit'],
+  return inFolder(async (folder) => {
+    const socket = path.join(folder, 'notify');
+    const receiver = spawn('python3', ['-c', RECEIVE, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
+    let received = '';
+    receiver.stdout.setEncoding('utf8').on('data', (text: string) => {
+      received += text;
+    });
+    try {
+      await until('what systemd is to get', () => existsSync(socket));
+      await use(folder, socket, () => received.split('\n'));
+    } finally {
+      receiver.kill();
+    }
   });
-  let received = '';
-  receiver.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    received += text;
-  });
-  try {
-    await until('what systemd is to get', () => existsSync(socket));
-    await use(socket, () => received.split('\n'));
-  } finally {
-    receiver.kill();
-  }
 }
 
 describe('systemd', { skip }, () => {
   test('gets READY once connections are accepted, and STOPPING before they are refused', async () => {
-    await inFolder(async (folder) => {
-      await receive(folder, async (NOTIFY_SOCKET, words) => {
-        const run = serve(folder, { NOTIFY_SOCKET });
-        await run.until('READY', () => words().includes('READY=1') || undefined);
-        const status = words().find((word) => word.startsWith('STATUS=listening on '));
-        const url = status?.replace('STATUS=listening on ', '');
-        assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
-        assert.equal(await run.url(), url);
-        assert.equal(words().includes('WATCHDOG=1'), false);
-        assert.equal(await run.stop(), 0);
-        // The message may arrive after the program has ended.
-        await until('what systemd is to get', () => words().includes('STOPPING=1'));
-      });
+    await receive(async (folder, NOTIFY_SOCKET, words) => {
+      const run = serve(folder, { NOTIFY_SOCKET });
+      await run.until('READY', () => words().includes('READY=1') || undefined);
+      const status = words().find((word) => word.startsWith('STATUS=listening on '));
+      const url = status?.replace('STATUS=listening on ', '');
+      assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
+      assert.equal(await run.url(), url);
+      assert.equal(words().includes('WATCHDOG=1'), false);
+      assert.equal(await run.stop(), 0);
+      // The message may arrive after the program has ended.
+      await until('what systemd is to get', () => words().includes('STOPPING=1'));
     });
   });
 
   test('gets nothing from a refused start', async () => {
-    await inFolder(async (folder) => {
-      await receive(folder, async (NOTIFY_SOCKET, words) => {
-        const run = serve(folder, { NOTIFY_SOCKET, WIREWATCH_LOG_FILE: path.join(folder, 'absent', 'log') });
-        assert.equal(await run.ended, 78);
-        assert.deepEqual(words(), ['']);
-      });
+    await receive(async (folder, NOTIFY_SOCKET, words) => {
+      const run = serve(folder, { NOTIFY_SOCKET, WIREWATCH_LOG_FILE: path.join(folder, 'absent', 'log') });
+      assert.equal(await run.ended, 78);
+      assert.deepEqual(words(), ['']);
     });
   });
 
   test('gets watchdog messages at the requested interval', async () => {
-    await inFolder(async (folder) => {
-      await receive(folder, async (NOTIFY_SOCKET, words) => {
-        const run = serve(folder, { NOTIFY_SOCKET, WATCHDOG_USEC: '200000' });
-        const alive = () => words().filter((word) => word === 'WATCHDOG=1').length;
-        await run.until('three signs of life', () => alive() >= 3 || undefined);
-        assert.equal(await run.stop(), 0);
-      });
+    await receive(async (folder, NOTIFY_SOCKET, words) => {
+      const run = serve(folder, { NOTIFY_SOCKET, WATCHDOG_USEC: '200000' });
+      const alive = () => words().filter((word) => word === 'WATCHDOG=1').length;
+      await run.until('three signs of life', () => alive() >= 3 || undefined);
+      assert.equal(await run.stop(), 0);
     });
   });
 });

@@ -9,7 +9,12 @@ import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
-import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
+import {
+  assertSameContent,
+  type Content,
+  contentOfDetections,
+  withoutLog,
+} from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { until } from '../support/until.ts';
 
@@ -172,8 +177,3 @@ describe('beside a running appliance', () => {
     assert.equal(cli('verify').status, 0);
   });
 });
-
-/** A new log has another mark, and a start writes the last delivery time. */
-function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
-  return others;
-}

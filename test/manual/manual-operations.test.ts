@@ -7,7 +7,12 @@ import { describe, test } from 'node:test';
 import { formatWindowStart } from '../../src/time.ts';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { onPath, programCommand } from '../support/command.ts';
-import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
+import {
+  assertSameContent,
+  type Content,
+  contentOfDetections,
+  withoutLog,
+} from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { until } from '../support/until.ts';
@@ -226,11 +231,6 @@ function damageLog(): void {
 
 function idsOf({ detection = [] }: Content): unknown[] {
   return detection.map((row) => Object(row).id);
-}
-
-/** A new log has another mark, and a start writes the last delivery time. */
-function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
-  return others;
 }
 
 test('setup writes the listed files; another supervisor finds its configuration', () => {

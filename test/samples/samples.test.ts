@@ -60,13 +60,8 @@ describe('metrics in rules and dashboard', () => {
     }
   });
 
-  test('dashboard panels have unique positions and ids, and legends use existing labels', () => {
-    const { panels } = JSON.parse(sample('grafana-dashboard.json'));
-    const places = panels.map(
-      ({ gridPos }: { gridPos: { x: number; y: number } }) => `${gridPos.x} ${gridPos.y}`,
-    );
-    assert.equal(new Set(places).size, panels.length);
-    for (const { title, targets } of panels) {
+  test('legends of the dashboard use existing labels', () => {
+    for (const { title, targets } of JSON.parse(sample('grafana-dashboard.json')).panels) {
       assert.ok(targets.length > 0, title);
       for (const { expr, legendFormat } of targets) {
         const [metric = ''] = /\bwirewatch_\w+/.exec(expr) ?? [];

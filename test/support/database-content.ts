@@ -74,3 +74,8 @@ export function reading<Result>(path: string, use: (db: Database) => Result): Re
 
 export const countOf = (db: Database, table: string) =>
   db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
+
+/** A new log has another mark, and a start writes the last delivery time. */
+export function withoutLog({ log_mark: _, delivery: __, ...others }: Content): Content {
+  return others;
+}

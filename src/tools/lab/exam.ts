@@ -208,7 +208,7 @@ class Exam {
     const text = detections.findLast(({ content_type }) => content_type === 'text');
     if (text === undefined) return;
     const { id, version, strength } = text;
-    const other = strength.score >= 1 ? strength.score - 1 : strength.score + 1;
+    const other = strength.score >= 50 ? 10 : 90;
     await ask('correct', { id, score: other });
     await this.#watch.caughtUp();
     const { cursor } = this.#watch;

@@ -20,15 +20,8 @@ function requestsOf(...short: Short[]): RequestRecord[] {
     return {
       ...{ number: index + 1, at, real_at: at, method: 'GET', path: '/v1/detections/changes' },
       ...{ endpoint: 'listChanges', user_agent: null, prefer: null, key_id: null, fault: null, code: null },
-      ...{
-        status: 200,
-        retry_after: null,
-        rows: 1,
-        cursor_given: `c${index + 1}`,
-        has_more: false,
-        as_of: null,
-      },
-      waits: false,
+      ...{ status: 200, retry_after: null, rows: 1, has_more: false, as_of: null, waits: false },
+      cursor_given: `c${index + 1}`,
       ...{ complete: true, finished_at: at, real_finished_at: at },
       parameters: cursor === undefined ? { since: 'T' } : { cursor },
       ...own,
@@ -147,14 +140,9 @@ test('a client must survive every error but 401', () => {
 });
 
 test('a request that was refused with 400 is not repeated unchanged', () => {
+  const asked = (subscription_id: string) => ({ parameters: { cursor: 'c1', subscription_id } });
   const refused = (...subscriptions: string[]) =>
-    requestsOf(
-      {},
-      ...subscriptions.map((subscription_id) => ({
-        ...failure(400),
-        parameters: { cursor: 'c1', subscription_id },
-      })),
-    );
+    requestsOf({}, ...subscriptions.map((one) => ({ ...failure(400), ...asked(one) })));
   assertGrade('handles_400', refused('1', '1'), { invalidAfter: 1 });
   assertGrade(null, refused('1,2', '1'), { invalidAfter: 1 });
   const ended = { moments: [{ kind: 'ended', after: 2, code: 1 }] as const };

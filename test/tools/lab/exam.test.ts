@@ -52,7 +52,7 @@ test(
 
       const unreadable = ['lab', 'exam', '--data', lab.data, '--client', client, '--copy', 'echo rows'];
       const run = await runBeside(unreadable);
-      assert.equal(run.status, 1);
+      assert.equal(run.status, 1, run.stderr);
       assert.match(run.stderr, /--copy: line 1: expected one detection a line/);
       await endLabs();
       const ended = await runBeside(['lab', 'exam', '--data', lab.data]);

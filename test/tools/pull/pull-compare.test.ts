@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { openApiDocument } from '../../../src/openapi/document.ts';
 import { DAY_MS, formatMs } from '../../../src/time.ts';
+import type { Comparison } from '../../../src/tools/pull/compare.ts';
 import { sharedAppliance } from '../../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
 import { words } from '../../support/manual.ts';
@@ -20,18 +21,7 @@ const appliance = await sharedAppliance();
 await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
 await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([image]));
 
-interface Compared {
-  readonly equal: boolean;
-  readonly detections: number;
-  readonly changed_since: number;
-  readonly not_read: { readonly detections: number; readonly streams: readonly string[] };
-  readonly differences: {
-    id: string;
-    kind: string;
-    copy_version: number | null;
-    service_version: number | null;
-  }[];
-}
+type Compared = Comparison & { readonly equal: boolean };
 
 function argsIn(folder: string, ...more: string[]): string[] {
   const keyFile = join(folder, 'key');
@@ -159,16 +149,16 @@ describe('pull --compare', () => {
       );
       const { equal, detections, differences } = await compared(folder, into);
       assert.deepEqual([equal, detections], [false, texts.length + 1]);
-      const byKind = new Map(differences.map((difference) => [difference.kind, difference]));
+      assert.deepEqual(
+        new Map(differences.map((one) => [one.kind, [one.id, one.copy_version, one.service_version]])),
+        new Map([
+          ['not in the copy', [missing, null, 1]],
+          ['other version', [older, 7, 1]],
+          ['other content', [other, 1, 1]],
+          ['not in the service', [foreign, 1, null]],
+        ]),
+      );
       assert.equal(differences.length, 4);
-      const of = (kind: string) => {
-        const { id, copy_version, service_version } = byKind.get(kind) ?? {};
-        return [id, copy_version, service_version];
-      };
-      assert.deepEqual(of('not in the copy'), [missing, null, 1]);
-      assert.deepEqual(of('other version'), [older, 7, 1]);
-      assert.deepEqual(of('other content'), [other, 1, 1]);
-      assert.deepEqual(of('not in the service'), [foreign, 1, null]);
       const { code, stdout } = await run(argsIn(folder, '--into', into, '--compare'));
       assert.equal(code, 1);
       assert.match(stdout, /other content +1 +1$/m);
