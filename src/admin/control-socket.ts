@@ -54,7 +54,7 @@ export async function openControlSocket(folder: DataFolder, operations: Operatio
   };
 }
 
-/** As the command says: whoever can open the socket could write the audit trail itself. */
+/** The command says who acts: whoever can open the socket could write the audit trail itself. */
 function actorOf({ headers }: IncomingMessage): Actor {
   try {
     const { actor, sudo_user }: Actor = JSON.parse(

@@ -31,7 +31,7 @@ export interface GaugeSources {
 /** Without labels, a number, or null where there is no value; with labels, each value before its labels. */
 type Reading = number | null | readonly (readonly [value: number, ...labels: string[]])[];
 /** By name, with the names of the labels in braces. */
-type Gauges<From> = Readonly<Record<string, readonly [help: string, read: (of: From) => Reading]>>;
+type Gauges<From> = Readonly<Record<string, readonly [help: string, read: (sources: From) => Reading]>>;
 
 const MICROSECONDS = 1e6;
 
@@ -42,7 +42,7 @@ const LIVE: Gauges<GaugeSources> = {
   ],
   wirewatch_ingest_paused: [
     'Whether ingest is paused on purpose.',
-    (of) => of.monitor.health().alerts.paused,
+    (source) => source.monitor.health().alerts.paused,
   ],
   'wirewatch_alerts_open{alert,page_worthy}': [
     'Open alerts, by name; page_worthy is true for those that need someone now.',
@@ -71,7 +71,8 @@ const OF_STATUS: Gauges<Status> = {
   'wirewatch_windows{export,status}': ['Export windows of the last 90 days, by status.', windows],
   'wirewatch_follower_lag_seconds{account,key_id}': [
     'Age of the oldest change that a key which follows the stream has not been given.',
-    ({ followers }) => followers.map((one) => [one.seconds_behind, one.account, one.key_id]),
+    ({ followers }) =>
+      followers.map((follower) => [follower.seconds_behind, follower.account, follower.key_id]),
   ],
   'wirewatch_database_bytes{database}': [
     'Size of a database file.',
@@ -82,7 +83,7 @@ const OF_STATUS: Gauges<Status> = {
   ],
   'wirewatch_disk_free_bytes{folder}': [
     'Free space for the appliance on the disk of a folder.',
-    ({ disks }) => disks.map(({ of, free_bytes }) => [free_bytes, of]),
+    ({ disks }) => disks.map(({ of: disk, free_bytes }) => [free_bytes, disk]),
   ],
   wirewatch_verified_timestamp_seconds: [
     'When detections.db was last compared with its log.',
@@ -121,8 +122,8 @@ export const GAUGES = Object.entries({ ...LIVE, ...OF_ACCOUNTS, ...OF_STATUS, ..
 export async function readGauges(sources: GaugeSources): Promise<Map<string, Reading>> {
   const status = await sources.status();
   const files = await readdir('/proc/self/fd').catch(() => null);
-  const read = <From>(gauges: Gauges<From>, of: From) =>
-    Object.entries(gauges).map(([key, [, reading]]) => [key, reading(of)] as const);
+  const read = <From>(gauges: Gauges<From>, sources: From) =>
+    Object.entries(gauges).map(([key, [, reading]]) => [key, reading(sources)] as const);
   return new Map([
     ...read(LIVE, sources),
     ...read(OF_ACCOUNTS, { ...sources, ...readAccounts(sources) }),

@@ -37,7 +37,7 @@ export function isHostAccepted(host: string | undefined, own: readonly string[])
   if (/(^|\.)(\d+|0x[0-9a-f]*)$/.test(name)) return isIP(name) === 4;
   return (
     PRIVATE_NAME.test(name) ||
-    own.some((one) => (one.startsWith('.') ? name.endsWith(one) : one.toLowerCase() === name))
+    own.some((pattern) => (pattern.startsWith('.') ? name.endsWith(pattern) : pattern.toLowerCase() === name))
   );
 }
 

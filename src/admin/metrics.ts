@@ -120,7 +120,7 @@ function gaugesOf(registry: Registry, sources: GaugeSources): () => Promise<void
       // One without labels would be 0 after the reset.
       if (value === null && labels.length === 0) metric.remove();
       const readings = typeof value === 'number' ? [[value] as const] : (value ?? []);
-      for (const [one, ...of] of readings) metric.labels(...of).inc(one);
+      for (const [count, ...labels] of readings) metric.labels(...labels).inc(count);
     }
   };
 }

@@ -45,7 +45,7 @@ export interface Asking extends Omit<AskOperation, 'id' | 'unreadable' | 'live'>
 
 export class Operations {
   readonly settings: OperationsSettings;
-  /** Of the console, and the links into it. */
+  /** The address of the console, and the links into it. */
   readonly sessions = new Sessions();
   readonly #options: OperationsOptions;
   readonly #startThread: () => Worker;
@@ -135,7 +135,7 @@ export class Operations {
         onDenied();
       },
       forget(denied) {
-        for (const one of denied) denials.forget(one);
+        for (const denial of denied) denials.forget(denial);
       },
     };
   }

@@ -33,7 +33,7 @@ export interface AskView extends Asked {
 /** An operation of the table, or what has to be confirmed before it. */
 export interface AskOperation extends Asked {
   readonly id: number;
-  /** As it stands in an address: `key-create`. */
+  /** The name as it stands in an address: `key-create`. */
   readonly path: string;
   readonly given: unknown;
   readonly way: Way;
@@ -79,7 +79,7 @@ interface Progress {
 export interface AskLab {
   readonly name: LabName;
   readonly values: object;
-  /** As the audit trail names it. */
+  /** Its name in the audit trail. */
   readonly operation: Doing;
 }
 

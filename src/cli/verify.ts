@@ -87,8 +87,8 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   const { entry, not_compared } = result;
   const ok = findings.length === 0 && not_compared === null;
   const document = findings.map((finding) => {
-    const { means, of } = FINDING_KINDS[finding.kind];
-    return { ...finding, means, what_to_do: WHAT_TO_DO[of] };
+    const { means, of: place } = FINDING_KINDS[finding.kind];
+    return { ...finding, means, what_to_do: WHAT_TO_DO[place] };
   });
   return {
     value: { verified: folder.root, ok, entry, findings: document, not_compared },

@@ -60,7 +60,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   const settings = {};
   const raw = new Map<string, RawValue>();
   for (const setting of SETTINGS) {
-    const flag = FLAGS.find((one) => one.setting === setting.path);
+    const flag = FLAGS.find((known) => known.setting === setting.path);
     const texts = [
       [flag?.flag ?? '', flag && flags[flag.option]],
       [setting.variable, env[setting.variable]],
@@ -96,7 +96,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
 /** Separates the settings from what a start creates. `keys` can be either: TOML allows only one of the two in a file. */
 function divided(table: object): { sections: object; tables: Readonly<Record<string, unknown>> } {
   const isPreseed = ([name, value]: [string, unknown]) =>
-    PRESEED_TABLES.some((one) => one === name) && !(name === 'keys' && isTable(value));
+    PRESEED_TABLES.some((table) => table === name) && !(name === 'keys' && isTable(value));
   const entries = Object.entries(table);
   return {
     sections: Object.fromEntries(entries.filter((entry) => !isPreseed(entry))),

@@ -65,7 +65,8 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
       await writeSynced(temporary, content);
       created = await linkOnce(temporary, target);
     } catch (error) {
-      if (isErrorCode(error, 'ENOENT')) for (const one of lasting) if (one !== root) lasting.delete(one);
+      if (isErrorCode(error, 'ENOENT'))
+        for (const folder of lasting) if (folder !== root) lasting.delete(folder);
       throw error;
     } finally {
       await files.unlink(temporary).catch(() => {});

@@ -103,7 +103,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
       const found = await current.verify();
       // An object may have gone since another one took its place.
       const again = found.length === 0 ? [] : await current.verify();
-      if (!found.some((one) => again.includes(one))) return;
+      if (!found.some((name) => again.includes(name))) return;
       options.log('warn', 'the copy is damaged: it is written anew', { to, findings: again });
       isDamaged = true;
       lookedMs = Number.NEGATIVE_INFINITY;

@@ -49,8 +49,8 @@ export function generationAfter(names: readonly string[], id: string): string {
 
 /** Whether an object is of an older generation, or of one of the same number that did not come. */
 export function isBefore(name: string, generation: string): boolean {
-  const [, of = ''] = name.split('/');
-  return of !== generation && generationNumber(of) <= generationNumber(generation);
+  const [, kind = ''] = name.split('/');
+  return kind !== generation && generationNumber(kind) <= generationNumber(generation);
 }
 
 function generationNumber(generation: string): number {
@@ -100,10 +100,10 @@ export function inOrder(names: readonly string[]): LogObject[] {
   const all = names.flatMap((name) => parseLogName(name) ?? []);
   const merged = all.filter(({ last }) => last !== null);
   const isCovered = ({ first }: LogObject) =>
-    merged.some((one) => one.first <= first && first <= (one.last ?? 0));
+    merged.some((segment) => segment.first <= first && first <= (segment.last ?? 0));
   return all
-    .filter((one) => one.last !== null || !isCovered(one))
-    .sort((one, other) => one.first - other.first);
+    .filter((segment) => segment.last !== null || !isCovered(segment))
+    .sort((first, other) => first.first - other.first);
 }
 
 function padded(number: number): string {

@@ -245,7 +245,7 @@ export class Shipper {
     const { generation } = this.#known();
     const before = name.replace('.zst', '');
     const beyond = isCreated ? await this.place.list(generationFolder(LOG, generation), before) : [];
-    if (isCreated && beyond.every((one) => one === name)) return true;
+    if (isCreated && beyond.every((other) => other === name)) return true;
     this.#end = null;
     return false;
   }
@@ -265,7 +265,7 @@ export class Shipper {
     const names = await this.place.list(generationFolder(LOG, generation), from);
     const parts = names
       .flatMap((name) => parseLogName(name) ?? [])
-      .filter((one) => one.last === null && one.first <= last.entry);
+      .filter((segment) => segment.last === null && segment.first <= last.entry);
     const newest = parts.at(-1);
     if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== segment.firstEntry) return;
     // Where an earlier log had other segments, a part may reach beyond this one.

@@ -156,11 +156,11 @@ export async function healLog(place: Place, folder: DataFolder): Promise<string[
   for (const [index, first] of starts.entries()) {
     const last = (starts[index + 1] ?? Number.POSITIVE_INFINITY) - 1;
     const needed = Number.isFinite(last) ? last : Math.max(0, ...newest.map(({ entry }) => entry));
-    const isComplete = (one: Ends) =>
-      one.first === null || one.last === null
+    const isComplete = (ends: Ends) =>
+      ends.first === null || ends.last === null
         ? needed < first
-        : one.last.entry >= needed &&
-          (before === null ? isBeginning(one.first) : one.first.after === before.id);
+        : ends.last.entry >= needed &&
+          (before === null ? isBeginning(ends.first) : ends.first.after === before.id);
     const segment = segments.get(first);
     let ends = segment === undefined ? null : endsOf(segment);
     if (ends === null || !isComplete(ends)) {

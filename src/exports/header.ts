@@ -30,10 +30,10 @@ export function checkHeader(
     if (names.has(name)) return badFile(1, 'every column only once', name, { column: name });
     names.add(name);
     const ours = reader?.namesOf(name, (other) => header.includes(other)) ?? [name];
-    for (const one of ours) {
-      read.add(one);
-      if (exportColumn(one)?.exports.includes(exportName) === false)
-        return badFile(1, `no column ${one} in ${exportName} files`, name, { column: name });
+    for (const column of ours) {
+      read.add(column);
+      if (exportColumn(column)?.exports.includes(exportName) === false)
+        return badFile(1, `no column ${column} in ${exportName} files`, name, { column: name });
     }
   }
   for (const [name] of reader?.constants ?? []) read.add(name);
@@ -66,11 +66,9 @@ export function checkHeader(
 function separatorOf(header: readonly string[], delimiter: string): string | null {
   const [line = ''] = header;
   if (header.length !== 1) return null;
-  const counts = DELIMITERS.filter((one) => one !== delimiter && line.includes(one)).map((one) => ({
-    one,
-    count: line.split(one).length,
-  }));
-  return counts.sort((a, b) => b.count - a.count)[0]?.one ?? null;
+  const others = DELIMITERS.filter((other) => other !== delimiter && line.includes(other));
+  const counts = others.map((separator) => ({ separator, count: line.split(separator).length }));
+  return counts.sort((a, b) => b.count - a.count)[0]?.separator ?? null;
 }
 
 /** The same letters count, whatever their case and what stands between them. */
@@ -78,5 +76,5 @@ function lookalike(name: string, given: readonly string[]): string | null {
   const letters = (text: string) => text.toLowerCase().replaceAll(/[\s_.-]+/g, '');
   const most = Math.min(MISSPELT_MAX, Math.floor(letters(name).length / 2));
   const found = nearest(letters(name), given.map(letters), most);
-  return given.find((one) => letters(one) === found) ?? null;
+  return given.find((column) => letters(column) === found) ?? null;
 }

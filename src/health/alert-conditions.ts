@@ -11,12 +11,12 @@ export type Conditions = ReturnType<typeof createConditions>;
 export function createConditions(now: Now, onOpened: (alert: Alert) => void = () => {}) {
   const conditions = new Map<string, Alert>();
   return {
-    /** Opens an alert, or updates its detail; null closes it. @param of distinguishes alerts of one name */
-    set(name: AlertName, detail: string | null, of = ''): void {
-      const key = alertKey({ name, of });
+    /** Opens an alert, or updates its detail; null closes it. @param subject distinguishes alerts of one name */
+    set(name: AlertName, detail: string | null, subject = ''): void {
+      const key = alertKey({ name, of: subject });
       const before = conditions.get(key);
       if (detail === null) return void conditions.delete(key);
-      const alert = { name, of, since: before?.since ?? now(), detail };
+      const alert = { name, of: subject, since: before?.since ?? now(), detail };
       conditions.set(key, alert);
       if (before === undefined) onOpened(alert);
     },

@@ -110,8 +110,8 @@ export function alertDocument({ name, since, detail, command }: Alert): AlertDoc
   };
 }
 
-export function alertKey({ name, of }: Pick<Alert, 'name' | 'of'>): string {
-  return `${name} ${of}`;
+export function alertKey({ name, of: subject }: Pick<Alert, 'name' | 'of'>): string {
+  return `${name} ${subject}`;
 }
 
 export function isPageWorthy({ name }: Pick<Alert, 'name'>): boolean {

@@ -38,13 +38,13 @@ export function diskFolders({
 
 /** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */
 export async function disksOf(folders: DiskFolders): Promise<Disk[]> {
-  const ofs = ['data', 'drop', 'copy'] as const;
-  const disks = ofs.map(async (of) => {
-    const folder = folders[of];
+  const kinds = ['data', 'drop', 'copy'] as const;
+  const disks = kinds.map(async (kind) => {
+    const folder = folders[kind];
     const disk = folder === undefined ? null : await statfs(folder).catch(() => null);
     if (folder === undefined || disk === null) return [];
     const [free_bytes, bytes] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize];
-    return [{ of, folder, free_bytes, bytes, low: isGettingFull(free_bytes, bytes) }];
+    return [{ of: kind, folder, free_bytes, bytes, low: isGettingFull(free_bytes, bytes) }];
   });
   return (await Promise.all(disks)).flat();
 }

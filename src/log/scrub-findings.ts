@@ -97,9 +97,9 @@ export class ScrubFindings {
 
 export function findingsOf(
   { findings }: Pick<ScrubResult, 'findings'>,
-  of: FindingKind['of'],
+  subject: FindingKind['of'],
 ): ScrubFinding[] {
-  return findings.filter(({ kind }) => FINDING_KINDS[kind].of === of);
+  return findings.filter(({ kind }) => FINDING_KINDS[kind].of === subject);
 }
 
 /** In one line, for an alert. */

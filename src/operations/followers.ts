@@ -16,7 +16,7 @@ import type { Context } from './operation.ts';
 
 /** Clients should poll every hour; one missed poll is tolerated. */
 const BEHIND_MINUTES = 120;
-/** As many as a page of the API reads; the statement for more would be compiled each time. */
+/** A page of the API reads as many; the statement for more would be compiled each time. */
 const STREAMS_AT_ONCE = 20;
 
 const FIRST_BEHIND = `
@@ -39,7 +39,9 @@ export function readKeysStatus(
   try {
     const active = listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active');
     const usage = keyUsage(readUsage(folder.usage) ?? NO_USAGE, nowMs);
-    const subscriptions = new Map(listSubscriptions(access()).map((one) => [one.id, one]));
+    const subscriptions = new Map(
+      listSubscriptions(access()).map((subscription) => [subscription.id, subscription]),
+    );
     const uses = active.flatMap(({ id }) => usage.get(id)?.last_used_at ?? []);
     /** The active keys that have read the change stream. */
     const followers = active.flatMap((key) => {
@@ -48,7 +50,7 @@ export function readKeysStatus(
       const state = followerState(detections, streamsOfKey(key, subscriptions), position, nowMs);
       return [{ account: key.account_id, key_id: key.id, name: key.name, ...state }];
     });
-    const behind = followers.filter((one) => one.behind).length;
+    const behind = followers.filter((follower) => follower.behind).length;
     return { keys: keysOf(active.length, uses, behind, null), followers };
   } catch (error) {
     return { keys: keysOf(0, [], 0, reasonOf(error)), followers: [] };

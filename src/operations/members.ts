@@ -146,7 +146,7 @@ export function readKeySubscriptions(items: readonly string[]): Reading<KeySubsc
   if (typesById.size > KEY_SUBSCRIPTIONS_MAX) return wrong(`at most ${KEY_SUBSCRIPTIONS_MAX} subscriptions`);
   return read(
     [...typesById]
-      .sort(([one], [other]) => one - other)
+      .sort(([first], [other]) => first - other)
       .map(([id, types]) => ({
         id,
         content_types: types && CONTENT_TYPES.filter((type) => types.has(type)),

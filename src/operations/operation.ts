@@ -182,7 +182,7 @@ function describing(kind: Operation['kind']) {
   };
 }
 
-/** As it stands in an address: `key-create`. */
+/** The name as it stands in an address: `key-create`. */
 export function pathOf({ name }: Pick<Operation, 'name'>): string {
   return name.replaceAll(' ', '-');
 }

@@ -38,10 +38,10 @@ function accountOf({ access, config }: Context, id: string): Removable {
       const subscriptions = listSubscriptions(access()).filter(isOwn);
       const keys = counted(listKeys(access()).filter(isOwn).length, 'key');
       const description = `account ${id} (${name}) with ${keys} and ${counted(subscriptions.length, 'subscription')}`;
-      return { subscriptions: subscriptions.map((one) => one.id), description };
+      return { subscriptions: subscriptions.map((subscription) => subscription.id), description };
     },
     remove: (db) => removeAccount(db, id),
-    configured: config.preseed.accounts.some((one) => one.id === id),
+    configured: config.preseed.accounts.some((account) => account.id === id),
   };
 }
 
@@ -57,7 +57,7 @@ function subscriptionOf({ access, config }: Context, id: number): Removable {
       return { subscriptions: [id], description: `subscription ${id}${named} of account ${account_id}` };
     },
     remove: (db) => removeSubscription(db, id),
-    configured: config.preseed.subscriptions.some((one) => one.id === id),
+    configured: config.preseed.subscriptions.some((subscription) => subscription.id === id),
   };
 }
 

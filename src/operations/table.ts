@@ -62,7 +62,9 @@ export interface OperationForm extends NonNullable<Operation['form']>, Pick<Oper
 }
 
 export function operationForms(): readonly OperationForm[] {
-  return OPERATIONS.flatMap((one) => (one.form === null ? [] : [{ ...one.form, ...formOf(one) }]));
+  return OPERATIONS.flatMap((operation) =>
+    operation.form === null ? [] : [{ ...operation.form, ...formOf(operation) }],
+  );
 }
 
 export function formOf({ name, operands, members, job, asks }: Operation) {

@@ -151,7 +151,7 @@ function releaseOperation(release: Release) {
     readsDrop: true,
     form: { label, will, fields: [] },
     job: ({ export: exportName, start = [] }) =>
-      start.length === 0 ? exportName : start.map((one) => nameOf(exportName, one)).join(', '),
+      start.length === 0 ? exportName : start.map((startText) => nameOf(exportName, startText)).join(', '),
     async run(context, { export: exportName, start: named = [], all = false }) {
       if (named.length > 0 === all)
         throw new Refused('usage', 'expected either the start of a window, or of several, or --all');
@@ -173,7 +173,7 @@ function releaseOperation(release: Release) {
       return {
         value: isList ? documents : documents[0],
         done:
-          documents.map((one) => releasedText(one, from)).join('\n') ||
+          documents.map((document) => releasedText(document, from)).join('\n') ||
           `No ${from} window of ${exportName} has a file in the drop folder.`,
         failed: documents.some(({ outcome }) => outcome === 'failed' || outcome === null),
       };

@@ -25,7 +25,7 @@ export interface ConsoleOptions {
   readonly log: Logger;
 }
 
-/** Of the machine, also in a lab: a session must survive a clock that is moved. */
+/** The machine's clock, also in a lab: a session must survive a clock that is moved. */
 const now = Date.now;
 const BODY_BYTES_MAX = 64 * 1024;
 const BODY_MS = 10 * SECOND_MS;

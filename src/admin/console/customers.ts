@@ -21,14 +21,14 @@ export function readCustomers(sources: Sources, { query }: Read, nowMs: number) 
   const subscriptions = Map.groupBy(listSubscriptions(access), ({ account_id }) => account_id);
   const keys = Map.groupBy(listKeys(access), ({ account_id }) => account_id);
   const { followers } = readKeysStatus({ access: sources.access, folder, nowMs }, readableOrNull(sources));
-  const followerOf = new Map(followers.map((one) => [one.key_id, one]));
+  const followerOf = new Map(followers.map((follower) => [follower.key_id, follower]));
   const documentOf = keyDocuments({ folder, nowMs });
   const keyEntry = (key: Key) => ({
     ...documentOf(key),
     subscriptions: subscriptionsText(key.subscriptions).split(',').filter(Boolean),
     /** Refused requests of the last seven days, by reason, the most frequent first. */
-    refused: (refusals.get(key.id) ?? []).map(({ key_id: _, ...one }) => {
-      return { ...one, last_at: formatMs(one.last_at) };
+    refused: (refusals.get(key.id) ?? []).map(({ key_id: _, ...counts }) => {
+      return { ...counts, last_at: formatMs(counts.last_at) };
     }),
     /** Null: it never followed the change stream, or has ended. */
     follower: followerOf.get(key.id) ?? null,

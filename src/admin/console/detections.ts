@@ -95,7 +95,7 @@ function page(texts: readonly string[], rest: Readonly<Record<string, unknown>>)
 /** The time of one step of a search; the person decides whether to continue. */
 const STEP_MS = 40;
 const SCANNED_MAX = 5000;
-/** As many as one statement of the period endpoint reads. */
+/** One statement of the period endpoint reads as many. */
 const STREAMS_AT_ONCE = 8;
 
 /** The place of a search: in the day that ends with this second, in a group of streams, after a detection. */
@@ -117,8 +117,8 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const period = readPeriod(parameters, nowMs);
   const db = sources.detections();
   // A complete id needs no search, whatever the period.
-  const one = words !== null && isDetectionId(words) ? currentText(sources, db, words) : null;
-  if (one !== null) return page([one], { next: null, searched_to: formatSeconds(period.from) });
+  const named = words !== null && isDetectionId(words) ? currentText(sources, db, words) : null;
+  if (named !== null) return page([named], { next: null, searched_to: formatSeconds(period.from) });
   const names = knownStreams(db, selection);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
@@ -163,7 +163,7 @@ function containing(rows: string, words: string): string[] {
   const all: DetectionEntry[] = JSON.parse(`[${rows}]`);
   const isMatch = ({ id, article: { headline, publisher, domain } }: DetectionEntry) =>
     [id, headline, publisher?.name, domain].some((text) => text?.toLowerCase().includes(words));
-  return all.filter(isMatch).map((one) => JSON.stringify(one));
+  return all.filter(isMatch).map((match) => JSON.stringify(match));
 }
 
 function nextPlace(at: SearchPlace, dayFrom: number, groups: number, from: number): SearchPlace | null {

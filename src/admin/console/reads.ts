@@ -56,7 +56,7 @@ function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs
   const { detections, access } = states();
   const usage = statSync(folder.usage, { throwIfNoEntry: false })?.mtimeMs;
   const minute = Math.floor(nowMs / MINUTE_MS);
-  const numberOf = (...of: unknown[]) => crc32(JSON.stringify(of));
+  const numberOf = (...parts: unknown[]) => crc32(JSON.stringify(parts));
   return {
     overview: numberOf(detections, access, usage, minute, live.alerts),
     windows: numberOf(detections, minute),
@@ -75,16 +75,16 @@ async function overview(sources: Sources, { query }: Read, nowMs: number) {
 /** Each minute of the last 24 hours, the oldest first, including the current one: the arrays are equally long. */
 function minutesOf({ folder }: Sources, nowMs: number) {
   const first = Math.floor(nowMs / MINUTE_MS) - MINUTES_KEPT + 1;
-  const byMinute = new Map(readUsage(folder.usage)?.minutes.map((one) => [one.minute, one]));
-  const of = (name: 'requests' | 'refused' | 'rows_served' | 'rows_ingested') =>
+  const byMinute = new Map(readUsage(folder.usage)?.minutes.map((minute) => [minute.minute, minute]));
+  const columnOf = (name: 'requests' | 'refused' | 'rows_served' | 'rows_ingested') =>
     Array.from({ length: MINUTES_KEPT }, (_, at) => byMinute.get(first + at)?.[name] ?? 0);
   return {
     from: formatMs(first * MINUTE_MS),
-    requests: of('requests'),
+    requests: columnOf('requests'),
     /** Answered with 4xx. */
-    refused: of('refused'),
-    rows_served: of('rows_served'),
-    rows_ingested: of('rows_ingested'),
+    refused: columnOf('refused'),
+    rows_served: columnOf('rows_served'),
+    rows_ingested: columnOf('rows_ingested'),
   };
 }
 

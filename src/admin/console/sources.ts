@@ -16,7 +16,7 @@ export interface Sources {
   readonly folder: DataFolder;
   readonly enabled: ReadonlySet<ExportName>;
   readonly jobs: Jobs;
-  /** Of the databases: they differ when something was committed. */
+  /** The states of the databases: they differ when something was committed. */
   readonly states: () => { readonly detections: unknown; readonly access: unknown };
   /** A reader on `detections.db`. @throws Refused `unavailable` while it must not be read */
   readonly detections: () => Database;

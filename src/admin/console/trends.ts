@@ -42,8 +42,8 @@ export function readTrends(sources: Sources, { query }: Read, nowMs: number) {
   const stepMs = STEPS_MS.get(days) ?? DAY_MS;
   const first = Math.floor(nowMs / stepMs) - (days * DAY_MS) / stepMs + 1;
   const steps = appliedSince(sources.detections(), first * stepMs, stepMs);
-  const of = (name: ExportName) => {
-    const own = new Map(steps.filter((one) => one.export === name).map((one) => [one.step, one]));
+  const ofExport = (name: ExportName) => {
+    const own = new Map(steps.filter((step) => step.export === name).map((step) => [step.step, step]));
     const values = (value: (step: Step | undefined) => number) =>
       Array.from({ length: (days * DAY_MS) / stepMs }, (_, at) => value(own.get(first + at)));
     return {
@@ -58,7 +58,7 @@ export function readTrends(sources: Sources, { query }: Read, nowMs: number) {
   return {
     from: formatMs(first * stepMs),
     step_seconds: stepMs / SECOND_MS,
-    exports: perExport(of),
+    exports: perExport(ofExport),
     customers: customerRows(sources.detections(), sources.access(), [...starts, nowMs]),
     enabled: EXPORT_NAMES.filter((name) => sources.enabled.has(name)),
   };

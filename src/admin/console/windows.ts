@@ -154,7 +154,7 @@ export function windowStates(
   nowMs: number,
 ): WindowState[] {
   const knownRows = db.prepare<unknown[], Known>(WINDOWS_WITH_ROWS).all(span);
-  const known = new Map(knownRows.map((one) => [one.window_start, one]));
+  const known = new Map(knownRows.map((window) => [window.window_start, window]));
   const failed = new Set(db.prepare<unknown[], number>(WINDOWS_WITH_FAILED_FILES).pluck().all(span));
   const own = held.filter(({ file }) => file.export === span.export);
   const heldStarts = new Set(own.map(({ file }) => file.window_start));

@@ -32,12 +32,12 @@ export function heldReason({ file, status }: HeldFile): { reason: string; what_t
 /** What the alert says of all of them, with one command for each export and status; null: there are none. */
 export function heldDetail(held: readonly HeldFile[]): string | null {
   const groups = new Map<string, { first: HeldFile; windows: Set<number> }>();
-  for (const one of held) {
-    const { file, status } = one;
+  for (const waiting of held) {
+    const { file, status } = waiting;
     const key = `${file.export} ${status}`;
-    const { first, windows } = groups.get(key) ?? { first: one, windows: new Set() };
+    const { first, windows } = groups.get(key) ?? { first: waiting, windows: new Set() };
     const isEarlier = file.window_start < first.file.window_start;
-    groups.set(key, { first: isEarlier ? one : first, windows: windows.add(file.window_start) });
+    groups.set(key, { first: isEarlier ? waiting : first, windows: windows.add(file.window_start) });
   }
   const texts = [...groups.values()].map(({ first: { file, status }, windows }) => {
     const start = formatMs(file.window_start);

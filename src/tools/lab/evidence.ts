@@ -60,7 +60,7 @@ interface Lower {
 
 /** Two requests in a row. */
 export interface Pair {
-  readonly one: RequestRecord;
+  readonly request: RequestRecord;
   readonly next: RequestRecord;
   /** From the arrival of one to that of the next. */
   readonly ms: number;
@@ -74,15 +74,15 @@ export interface Pair {
 export function pairs(requests: readonly RequestRecord[], { moments }: Evidence): Pair[] {
   const kills = moments.filter(({ kind }) => kind === 'killed');
   return requests.slice(1).map((next, index) => {
-    const one = requests[index] ?? next;
+    const request = requests[index] ?? next;
     const arrivedMs = Date.parse(next.real_at);
     return {
-      one,
+      request,
       next,
-      ms: arrivedMs - Date.parse(one.real_at),
-      pauseMs: arrivedMs - Date.parse(one.real_finished_at ?? next.real_at),
-      isKilled: wasInterrupted(kills, one, next),
-      isRestarted: wasInterrupted(moments, one, next),
+      ms: arrivedMs - Date.parse(request.real_at),
+      pauseMs: arrivedMs - Date.parse(request.real_finished_at ?? next.real_at),
+      isKilled: wasInterrupted(kills, request, next),
+      isRestarted: wasInterrupted(moments, request, next),
     };
   });
 }
@@ -99,7 +99,7 @@ export function chains(evidence: Evidence): Pair[] {
 export function filtersOf({ parameters }: RequestRecord): string {
   const places = ['cursor', 'since', 'limit', 'to'];
   const filters = Object.entries(parameters).filter(([name]) => !places.includes(name));
-  return JSON.stringify(filters.sort(([one], [other]) => (one < other ? -1 : 1)));
+  return JSON.stringify(filters.sort(([first], [other]) => (first < other ? -1 : 1)));
 }
 
 export function isGoodPage(request: RequestRecord, { damaging }: Pick<Evidence, 'damaging'>): boolean {
@@ -108,6 +108,10 @@ export function isGoodPage(request: RequestRecord, { damaging }: Pick<Evidence, 
   return status === 200 && complete === true && has_more !== null && !isDamaged;
 }
 
-export function wasInterrupted(moments: readonly Moment[], one: RequestRecord, next: RequestRecord): boolean {
-  return moments.some(({ after }) => after >= one.number && after < next.number);
+export function wasInterrupted(
+  moments: readonly Moment[],
+  request: RequestRecord,
+  next: RequestRecord,
+): boolean {
+  return moments.some(({ after }) => after >= request.number && after < next.number);
 }

@@ -54,7 +54,7 @@ const ALLOWANCE = 'daily_allowance';
 
 export function failedExits(evidence: Evidence): Result {
   const { requests } = evidence;
-  const isMet = requests.some((one) => one.fault !== null && isDamaged(one, evidence));
+  const isMet = requests.some((request) => request.fault !== null && isDamaged(request, evidence));
   return tested(
     endsInError(evidence, (code) => code !== ALLOWANCE),
     isMet && requests.some(({ status }) => (status ?? 0) >= 500),
@@ -92,10 +92,10 @@ function isDamaged({ fault }: RequestRecord, { damaging }: Evidence): boolean {
 
 export function shortWaits(evidence: Evidence): Result {
   const told = pairs(evidence.requests, evidence).filter(
-    ({ one: { status, retry_after }, isRestarted }) =>
+    ({ request: { status, retry_after }, isRestarted }) =>
       (status === 429 || status === 503) && retry_after !== null && !isRestarted,
   );
-  const found = told.flatMap(({ one: { number, status, retry_after }, next, ms }) => {
+  const found = told.flatMap(({ request: { number, status, retry_after }, next, ms }) => {
     if (ms >= (retry_after ?? 0) * SECOND_MS - ROUNDING_MS) return [];
     const what = `came ${seconds(ms)} after a ${status} with Retry-After ${retry_after}`;
     return violation(`request ${next.number} ${what}`, number, next.number);
@@ -107,8 +107,8 @@ export function shortWaits(evidence: Evidence): Result {
 export function steadyWaits(evidence: Evidence): Result {
   const rows: Pair[][] = [[]];
   for (const pair of pairs(evidence.requests, evidence)) {
-    const { one, isRestarted } = pair;
-    if ((one.status ?? 0) >= 500 && one.retry_after === null && !isRestarted) rows.at(-1)?.push(pair);
+    const { request, isRestarted } = pair;
+    if ((request.status ?? 0) >= 500 && request.retry_after === null && !isRestarted) rows.at(-1)?.push(pair);
     else rows.push([]);
   }
   const found = rows.flatMap((row) => {
@@ -128,24 +128,24 @@ export function steadyWaits(evidence: Evidence): Result {
 
 export function wrongCursors(evidence: Evidence): Result {
   const all = chains(evidence);
-  const found = all.flatMap(({ one, next, isKilled, isRestarted }) => {
+  const found = all.flatMap(({ request, next, isKilled, isRestarted }) => {
     const start = startOf(next);
-    const isGood = isGoodPage(one, evidence);
-    const mayRepeat = !isGood || isKilled || (one.rows === 0 && one.has_more === false);
-    const goesOn = one.cursor_given !== null && start === one.cursor_given;
-    if ((goesOn && (isGood || isKilled)) || (mayRepeat && start === startOf(one))) return [];
+    const isGood = isGoodPage(request, evidence);
+    const mayRepeat = !isGood || isKilled || (request.rows === 0 && request.has_more === false);
+    const goesOn = request.cursor_given !== null && start === request.cursor_given;
+    if ((goesOn && (isGood || isKilled)) || (mayRepeat && start === startOf(request))) return [];
     const when = isRestarted ? ' after a restart' : '';
     const what =
       next.parameters.cursor === undefined
         ? `started again with since${when}`
         : !isGood && goesOn
-          ? `took the cursor of request ${one.number}, whose answer was incomplete`
-          : `did not go on where request ${one.number} had ended${when}`;
-    return violation(`request ${next.number} ${what}`, one.number, next.number);
+          ? `took the cursor of request ${request.number}, whose answer was incomplete`
+          : `did not go on where request ${request.number} had ended${when}`;
+    return violation(`request ${next.number} ${what}`, request.number, next.number);
   });
   if (found.length > 0) return found;
   // A cursor can be taken from the header Link, which only a page with has_more true has.
-  const isMet = all.some(({ one }) => isDamaged(one, evidence) && one.has_more === true);
+  const isMet = all.some(({ request }) => isDamaged(request, evidence) && request.has_more === true);
   if (!isMet) return notTested('no page with has_more true ended early');
   if (evidence.isRestarted) return found;
   return { outcome: 'passed', detail: 'without a restart: name the command of the client with --client' };
@@ -154,16 +154,16 @@ export function wrongCursors(evidence: Evidence): Result {
 export function unfollowed(evidence: Evidence): Result {
   const { moments, requests } = evidence;
   const isMore = (page: RequestRecord) => page.has_more === true && isGoodPage(page, evidence);
-  const all = chains(evidence).filter(({ one, isKilled }) => isMore(one) && !isKilled);
-  const found = all.flatMap(({ one, pauseMs, isRestarted }) => {
-    if (isRestarted) return endedEarly(one);
-    if (pauseMs < (one.rows === 0 ? AT_ONCE_AFTER_EMPTY_MS : AT_ONCE_MS)) return [];
-    const detail = `it waited ${seconds(pauseMs)} after request ${one.number}, though has_more was true`;
-    return violation(detail, one.number);
+  const all = chains(evidence).filter(({ request, isKilled }) => isMore(request) && !isKilled);
+  const found = all.flatMap(({ request, pauseMs, isRestarted }) => {
+    if (isRestarted) return endedEarly(request);
+    if (pauseMs < (request.rows === 0 ? AT_ONCE_AFTER_EMPTY_MS : AT_ONCE_MS)) return [];
+    const detail = `it waited ${seconds(pauseMs)} after request ${request.number}, though has_more was true`;
+    return violation(detail, request.number);
   });
   const last = requests.findLast(({ endpoint }) => endpoint === 'listChanges');
   if (last !== undefined && isMore(last) && moments.at(-1)?.kind === 'ended') found.push(endedEarly(last));
-  const isMet = all.some(({ one }) => one.rows === 0);
+  const isMet = all.some(({ request }) => request.rows === 0);
   return tested(found, isMet, 'no empty page with has_more true reached the client');
 }
 
@@ -177,7 +177,10 @@ export function unfinishedPeriods(evidence: Evidence): Result {
   if (pages.length === 0) return notTested('the client reads no periods');
   const found = [...Map.groupBy(pages, filtersOf).values()].flatMap((walk) => {
     const last = walk.findLast(({ parameters }) => parameters.cursor !== undefined);
-    if (last === undefined || walk.some((one) => one.has_more === false && isGoodPage(one, evidence)))
+    if (
+      last === undefined ||
+      walk.some((request) => request.has_more === false && isGoodPage(request, evidence))
+    )
       return [];
     const detail = `it did not read the period from ${last.parameters.from} on after request ${last.number}`;
     return violation(detail, last.number);
@@ -193,11 +196,11 @@ export function repeated400({ requests, moments, invalidAfter, unauthorizedAfter
   );
   const refused = own.filter(({ endpoint, status }) => endpoint === 'listChanges' && status === 400);
   const found = refused.flatMap((next, index) => {
-    const one = refused[index - 1];
-    if (one === undefined || wasInterrupted(moments, one, next)) return [];
-    if (JSON.stringify(one.parameters) !== JSON.stringify(next.parameters)) return [];
-    const detail = `request ${next.number} repeats what request ${one.number} was refused with 400`;
-    return violation(detail, one.number, next.number);
+    const request = refused[index - 1];
+    if (request === undefined || wasInterrupted(moments, request, next)) return [];
+    if (JSON.stringify(request.parameters) !== JSON.stringify(next.parameters)) return [];
+    const detail = `request ${next.number} repeats what request ${request.number} was refused with 400`;
+    return violation(detail, request.number, next.number);
   });
   return tested(found, refused.length > 0, 'no 400 reached the client');
 }

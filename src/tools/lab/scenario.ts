@@ -44,7 +44,7 @@ export function readScenario(file: string): Step[] {
   if (!Array.isArray(steps)) throw new Refused('usage', `${file}: expected ${EXPECTED}`);
   return steps
     .map((step: unknown, index) => readStep(step, `${file}, step ${index + 1}`))
-    .sort((one, other) => one.atMs - other.atMs);
+    .sort((first, other) => first.atMs - other.atMs);
 }
 
 function readStep(step: unknown, place: string): Step {
