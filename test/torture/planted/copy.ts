@@ -3,7 +3,7 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/ship.ts', 'ship', {
-    'if (isCreated && [-beyond.every((one) => one === name)-]{+true+}) return true;':
+    'if (isCreated && [-beyond.every((other) => other === name)-]{+true+}) return true;':
       'a number that was merged and deleted does not make a second writer',
     "if ([-found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))-]{+false+})":
       'a copy that ends with an entry of another history is left alone',
