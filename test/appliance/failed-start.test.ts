@@ -88,7 +88,7 @@ describe('a start fails', { skip: process.platform !== 'linux' && 'open files ar
   test('on a missing certificate', async () => {
     const path = join(folder, 'gone.pem');
     const env = { WIREWATCH_SERVER_TLS_CERTIFICATE: path, WIREWATCH_SERVER_TLS_KEY: path };
-    assert.match(await failedStart(env, 'configuration'), /gone\.pem: the file does not exist/);
+    assert.match(await failedStart(env, 'configuration'), /gone\.pem: no such file or folder/);
   });
 
   test('on a drop folder that is a file, found by the ingest thread', async () => {
