@@ -171,7 +171,7 @@ async function main() {
   );
   if (target !== hostTarget) {
     say(
-      `the executable was not tested, because this machine is ${hostTarget}. Before you use it, try "wirewatch version --json" and your exports on a ${target} machine.`,
+      `the executable was not tested, because this machine is ${hostTarget}. Before you use it, try "wirewatch --version" and your exports on a ${target} machine.`,
     );
     return;
   }

@@ -43,9 +43,9 @@ export function actionButton(action: Action, rest: Omit<Asked, 'action'> = {}): 
   return html`<${ActionButton} ...${rest} action=${action} />`;
 }
 
-export function actions(of: readonly Action[], rest: Omit<Asked, 'action'> = {}): VNode | null {
-  if (of.length === 0) return null;
-  return html`<div class="row">${of.map((action) => actionButton(action, rest))}</div>`;
+export function actions(offered: readonly Action[], rest: Omit<Asked, 'action'> = {}): VNode | null {
+  if (offered.length === 0) return null;
+  return html`<div class="row">${offered.map((action) => actionButton(action, rest))}</div>`;
 }
 
 const NOTICE_MS = 12_000;
@@ -91,8 +91,10 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
   const question = useQuestion(form, action, setRefusal);
   const fields = useMemo(() => form && operationFields(form, action.given, texts, choices), [form, asked]);
   if (form === undefined || fields === undefined) return null;
-  const present = isChange ? Object.fromEntries(fields.map((one) => [one.name, one.value ?? ''])) : null;
-  const entries = (of: HTMLFormElement) => enteredIn(fields, new FormData(of), form, present);
+  const present = isChange
+    ? Object.fromEntries(fields.map((field) => [field.name, field.value ?? '']))
+    : null;
+  const entries = (element: HTMLFormElement) => enteredIn(fields, new FormData(element), form, present);
   const onInput = ({ currentTarget }: Event) => {
     if (currentTarget instanceof HTMLFormElement) setEntered(entries(currentTarget));
   };
@@ -189,10 +191,10 @@ function textIn({ currentTarget }: Event): string {
 }
 
 function windowOf({ given }: Action): { export: string; ms: number; others: number } | null {
-  const { export: of, start } = given;
+  const { export: exportName, start } = given;
   const [first, ...others] = Array.isArray(start) ? start : [start];
-  if (typeof of !== 'string' || typeof first !== 'string') return null;
-  return { export: of, ms: Date.parse(first), others: others.length };
+  if (typeof exportName !== 'string' || typeof first !== 'string') return null;
+  return { export: exportName, ms: Date.parse(first), others: others.length };
 }
 
 function subjectOf(action: Action, name?: string): string {

@@ -35,7 +35,7 @@ export function Activity({ minutes }: { minutes: Overview['minutes'] }): VNode {
       ...ofCustomers(trends, days),
       ...(days === '1' ? ofMinutes(minutes) : []),
     ];
-    return html`<div class="curves">${all.map((one) => html`<${Curve} key=${one.title} ...${one} />`)}</div>`;
+    return html`<div class="curves">${all.map((curve) => html`<${Curve} key=${curve.title} ...${curve} />`)}</div>`;
   };
   const aside = choice('Of the last', days, SPANS, setDays);
   return panel('Activity', read(reading, curves), { look: 'half', help: 'monitoring', aside });
@@ -52,7 +52,7 @@ function ofFiles({ from, step_seconds, exports, enabled }: Trends, days: string)
         ...at,
         title: `New detections, ${name}`,
         values: created,
-        summary: `${count(sum(created))} in ${SPANS.find(([one]) => one === days)?.[1]}`,
+        summary: `${count(sum(created))} in ${SPANS.find(([known]) => known === days)?.[1]}`,
         text: (value) => count(value, 'detection'),
       },
       {

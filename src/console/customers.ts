@@ -20,7 +20,7 @@ export function Customers(): VNode {
   ]);
 }
 
-function account(of: AccountEntry): VNode {
+function account(entry: AccountEntry): VNode {
   const {
     id,
     name,
@@ -31,7 +31,7 @@ function account(of: AccountEntry): VNode {
     print_metadata,
     subscriptions,
     keys,
-  } = of;
+  } = entry;
   const live = keys.filter(({ status }) => status === 'active');
   const ended = keys.filter(({ status }) => status !== 'active');
   const rights = { subscriptions: subscriptions.flatMap(rightOptions) };
@@ -41,7 +41,7 @@ function account(of: AccountEntry): VNode {
   const aside = [
     actionButton({ operation: 'subscription add', given: { account: id } }, { name }),
     actionButton({ operation: 'key create', given: { account: id } }, make),
-    actions(accountActions(of), { name, texts }),
+    actions(accountActions(entry), { name, texts }),
   ];
   const parts = [
     facts([
@@ -60,10 +60,14 @@ function account(of: AccountEntry): VNode {
 type Subscription = AccountEntry['subscriptions'][number];
 
 function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
-  const change = (one: Subscription) =>
-    actions(subscriptionActions(one), {
-      name: one.name ?? '',
-      texts: { name: one.name ?? '', time_zone: one.time_zone, content_types: one.content_types.join(',') },
+  const change = (subscription: Subscription) =>
+    actions(subscriptionActions(subscription), {
+      name: subscription.name ?? '',
+      texts: {
+        name: subscription.name ?? '',
+        time_zone: subscription.time_zone,
+        content_types: subscription.content_types.join(','),
+      },
     });
   return table(
     { label: 'Subscriptions', rows: subscriptions, key: ({ id }) => id, empty: 'No subscription yet.' },
@@ -75,16 +79,17 @@ function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
 }
 
 function rightOptions({ id, content_types: types }: Subscription): Option[] {
-  const one = types.length > 1 ? types.map((type): Option => [`${id}:${type}`, `${id}, ${type} only`]) : [];
-  return [[`${id}`, `${id}, every content type`], ...one];
+  const single =
+    types.length > 1 ? types.map((type): Option => [`${id}:${type}`, `${id}, ${type} only`]) : [];
+  return [[`${id}`, `${id}, every content type`], ...single];
 }
 
 function textOf(value: number | null): string {
   return value === null ? '' : `${value}`;
 }
 
-function allowance(used: number, of: number | null): Children {
-  return of === null ? count(used) : bar(used, of, `${count(used)} of ${count(of)}`);
+function allowance(used: number, most: number | null): Children {
+  return most === null ? count(used) : bar(used, most, `${count(used)} of ${count(most)}`);
 }
 
 function keyTable(

@@ -35,8 +35,8 @@ export function Detections({ route }: { route: Route }): VNode {
     <${mode === 'search' ? Search : Live} ...${own} />`;
 }
 
-function Live(of: Filters): VNode {
-  const path = `/console/detections/live${queryOf(valuesOf(of))}`;
+function Live(wanted: Filters): VNode {
+  const path = `/console/detections/live${queryOf(valuesOf(wanted))}`;
   const reading = useReading<DetectionsPage>(path, ['detections']);
   const [held, setHeld] = useState<DetectionsPage | null>(null);
   useEffect(() => setHeld(null), [path]);
@@ -48,14 +48,19 @@ function Live(of: Filters): VNode {
     const waiting =
       first === undefined
         ? page.detections.length
-        : page.detections.findIndex((one) => one.id === first.id && one.version === first.version);
+        : page.detections.findIndex(
+            (detection) => detection.id === first.id && detection.version === first.version,
+          );
     const all = page.detections.length;
     const newer = waiting < 0 ? `At least ${count(all, 'newer version')}` : count(waiting, 'newer version');
     const live = 'In the order of delivery, the newest first. New versions appear on top.';
     return html`<p class="soft live-note">${held === null ? live : `Held. ${newer} waiting.`}</p>
       ${detectionRows((held ?? page).detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}`;
   };
-  return panel('Live stream', [filters(of), read(reading, rows)], { help: 'change-stream', aside: hold });
+  return panel('Live stream', [filters(wanted), read(reading, rows)], {
+    help: 'change-stream',
+    aside: hold,
+  });
 }
 
 function Search({ route, fields }: Filters): VNode {
@@ -65,8 +70,8 @@ function Search({ route, fields }: Filters): VNode {
     { name: 'to', label: 'First detected before', type: 'date', value: to },
   ];
   const words: Field = { name: 'words', label: 'Headline, publisher, domain or id', hint: 'part of it' };
-  const of = { route, fields: [words, ...period, ...fields], kept: { mode: 'search' } };
-  const reading = useReading<DetectionsPage>(`/console/detections/search${queryOf(valuesOf(of))}`);
+  const options = { route, fields: [words, ...period, ...fields], kept: { mode: 'search' } };
+  const reading = useReading<DetectionsPage>(`/console/detections/search${queryOf(valuesOf(options))}`);
   const rows = (first: DetectionsPage, pages: readonly DetectionsPage[]) => {
     const all = pages.flatMap(({ detections }) => detections);
     const { next, searched_to } = pages.at(-1) ?? first;
@@ -80,7 +85,7 @@ function Search({ route, fields }: Filters): VNode {
       <p class="soft live-note" role="status">${count(all.length, 'detection')}. ${reached}</p>
       ${detectionRows(all, 'Detections found', 'None so far.')}`;
   };
-  return panel('Search', [filters(of, 'Search'), read(reading, rows, 'Continue the search')], {
+  return panel('Search', [filters(options, 'Search'), read(reading, rows, 'Continue the search')], {
     help: 'periods',
   });
 }
@@ -102,10 +107,10 @@ export function detectionRows(rows: readonly DetectionEntry[], label: string, em
     { label, rows, key: ({ id, version }) => `${id} ${version}`, empty },
     ['Detection', titleLink, 'wide'],
     ['Found on', placeOf, 'medium'],
-    ['Subscription', (one) => `${one.subscription_id}`, 'number'],
-    ['Type', (one) => one.content_type],
+    ['Subscription', (row) => `${row.subscription_id}`, 'number'],
+    ['Type', (row) => row.content_type],
     ['Strength', strength],
-    ['First detected (UTC)', (one) => when(one.first_detected_at)],
+    ['First detected (UTC)', (row) => when(row.first_detected_at)],
   );
 }
 
@@ -117,13 +122,13 @@ export function titleOf({ id, article: { headline } }: DetectionEntry): string {
   return title.length > HEADLINE_MAX ? `${title.slice(0, HEADLINE_MAX)}…` : title;
 }
 
-function titleLink(of: DetectionEntry): VNode {
-  const title = titleOf(of);
-  const id = title === of.id ? '' : `${of.id} `;
-  const text = html`<a class="title" href=${linkTo('detections', {}, of.id)}>${foreign(title)}</a>
-    <span class="soft mono">${id}version\u00a0${of.version}</span>`;
-  if (!hasPhoto(of)) return text;
-  return html`<div class="with-photo"><${Photo} key=${of.id} of=${of} look="small" /><div>${text}</div></div>`;
+function titleLink(detection: DetectionEntry): VNode {
+  const title = titleOf(detection);
+  const id = title === detection.id ? '' : `${detection.id} `;
+  const text = html`<a class="title" href=${linkTo('detections', {}, detection.id)}>${foreign(title)}</a>
+    <span class="soft mono">${id}version\u00a0${detection.version}</span>`;
+  if (!hasPhoto(detection)) return text;
+  return html`<div class="with-photo"><${Photo} key=${detection.id} of=${detection} look="small" /><div>${text}</div></div>`;
 }
 
 function placeOf({ article: { publisher, domain } }: DetectionEntry): VNode {
@@ -148,9 +153,9 @@ function One({ id }: { id: string }): VNode {
     ${panel('Versions, the newest first', read(reading, versions, 'Search for older versions'))}`;
 }
 
-function pictures(of: DetectionEntry): VNode | null {
-  if (!hasPhoto(of)) return null;
-  return html`<div class="pictures"><${Photo} key=${of.id} of=${of} look="large" /></div>`;
+function pictures(detection: DetectionEntry): VNode | null {
+  if (!hasPhoto(detection)) return null;
+  return html`<div class="pictures"><${Photo} key=${detection.id} of=${detection} look="large" /></div>`;
 }
 
 function found({ current }: DetectionDetail): Facts {
@@ -171,23 +176,23 @@ function found({ current }: DetectionDetail): Facts {
   ];
 }
 
-function addresses(of: readonly (readonly [string, unknown])[]): Facts {
-  return of.flatMap(([title, url]) => (typeof url === 'string' ? [[title, outside(url)] as const] : []));
+function addresses(pairs: readonly (readonly [string, unknown])[]): Facts {
+  return pairs.flatMap(([title, url]) => (typeof url === 'string' ? [[title, outside(url)] as const] : []));
 }
 
 type Version = DetectionDetail['versions'][number];
 
-function Versions({ of }: { of: readonly Version[] }): VNode {
+function Versions({ of: versions }: { of: readonly Version[] }): VNode {
   const [isChanges, setIsChanges] = useState(false);
-  const changes = new Set(of.flatMap(({ changed }) => changed));
-  const paths = isChanges ? changes : new Set(of.flatMap(({ detection }) => pathsOf(detection)));
+  const changes = new Set(versions.flatMap(({ changed }) => changed));
+  const paths = isChanges ? changes : new Set(versions.flatMap(({ detection }) => pathsOf(detection)));
   for (const name of ['event', 'version']) paths.delete(name);
   const head = ({ version, at, changed }: Version) =>
     html`<th scope="col">Version ${count(version)}<br />
       ${at === null ? 'just delivered' : html`delivered ${when(at)}`}<br />
       ${changed.length === 0 ? 'first one found' : count(changed.length, 'change')}</th>`;
   const row = (path: string) => {
-    const cells = of.map(({ detection, changed, version }) => {
+    const cells = versions.map(({ detection, changed, version }) => {
       const isChanged = changed.includes(path);
       const told = isChanged && html`<span class="hidden">changed: </span>`;
       return html`<td class=${isChanged && 'changed'} data-title=${`Version ${count(version)}`}>${told}${foreign(textAt(detection, path))}</td>`;
@@ -197,7 +202,7 @@ function Versions({ of }: { of: readonly Version[] }): VNode {
   const onlyChanges = html`<label class="check"><input type="checkbox" checked=${isChanges} onChange=${() => setIsChanges(!isChanges)} />Changes only</label>`;
   return html`${changes.size > 0 && onlyChanges}
     <div class="scroll" tabindex="0" role="region" aria-label="Versions side by side"><table class="versions">
-      <thead><tr><th scope="col">Field</th>${of.map(head)}</tr></thead>
+      <thead><tr><th scope="col">Field</th>${versions.map(head)}</tr></thead>
       <tbody>${[...paths].map(row)}</tbody>
     </table></div>`;
 }
@@ -209,7 +214,7 @@ function pathsOf(value: unknown, path = ''): string[] {
 }
 
 function textAt(detection: DetectionEntry, path: string): string {
-  const value = path.split('.').reduce<unknown>((of, name) => Object(of)[name], detection);
+  const value = path.split('.').reduce<unknown>((within, name) => Object(within)[name], detection);
   if (value === undefined) return '';
   return typeof value === 'string' ? value : shown(value);
 }
@@ -226,9 +231,9 @@ function hasPhoto({ source }: DetectionEntry): boolean {
  * The agency's own picture, from its photo folder. Nothing is loaded from other servers: those would learn who looks.
  * @param look small in a list, large where it is the subject
  */
-function Photo({ of, look }: { of: DetectionEntry; look: 'small' | 'large' }): VNode {
+function Photo({ of: detection, look }: { of: DetectionEntry; look: 'small' | 'large' }): VNode {
   const [isGone, setIsGone] = useState(false);
-  const { image_url, id } = of.source;
+  const { image_url, id } = detection.source;
   const [path] = SIGNED.exec(typeof image_url === 'string' ? image_url : '') ?? [];
   if (path === undefined || isGone)
     return html`<span class=${`photo none ${look}`} role="img" aria-label="No picture in the photo folder">${look === 'large' && 'No picture in the photo folder'}</span>`;

@@ -20,8 +20,8 @@ const OUTCOMES: Readonly<Record<FileOutcome, readonly [MarkName, string]>> = {
   refused: ['warning', 'refused'],
 };
 
-function outcome(of: FileOutcome): VNode {
-  return state(...OUTCOMES[of]);
+function outcome(kind: FileOutcome): VNode {
+  return state(...OUTCOMES[kind]);
 }
 
 const NOT_APPLIED = 'failed,refused';
@@ -46,10 +46,10 @@ export function Files({ route }: { route: Route }): VNode {
     rowsOf: ({ files }) => files,
     columns: [
       ['File', (file) => summary(file, opened === file.number, () => toggle(file)), 'wide'],
-      ['Outcome', (one) => outcome(one.outcome)],
+      ['Outcome', (file) => outcome(file.outcome)],
       ['Window (UTC)', windowOf],
       ['Rows', ({ report }) => rowsText(report) || soft('–'), 'medium'],
-      ['Size', (one) => bytes(one.bytes), 'number'],
+      ['Size', (file) => bytes(file.bytes), 'number'],
       ['Taken', ({ taken_at }) => age(taken_at)],
     ],
     key: ({ number }) => number,
@@ -65,13 +65,13 @@ function summary(file: FileEntry, isOpen: boolean, onClick: () => void): VNode {
     ${lines.map((line) => foreign(line, 'reason'))}`;
 }
 
-function windowOf({ export: of, window_start, label }: FileEntry): Children {
-  if (of !== null && window_start !== null) return windowLink(of, window_start);
+function windowOf({ export: exportName, window_start, label }: FileEntry): Children {
+  if (exportName !== null && window_start !== null) return windowLink(exportName, window_start);
   return label === null ? '–' : `backfill ${label}`;
 }
 
-export function windowLink(of: ExportName, start: string): VNode {
-  const href = linkTo('windows', { export: of, window: start });
+export function windowLink(name: ExportName, start: string): VNode {
+  const href = linkTo('windows', { export: name, window: start });
   return html`<a href=${href}>${windowTime(Date.parse(start))}</a>`;
 }
 
@@ -122,7 +122,7 @@ function errors({ errors = [], errors_total = errors.length }: FileReport): Chil
   const rows = table(
     { label: 'Errors', rows: errors },
     ['Line', ({ line }) => count(line), 'number'],
-    ['Column', (one) => foreign(columnText(one) ?? 'whole line', 'mono'), 'medium'],
+    ['Column', (column) => foreign(columnText(column) ?? 'whole line', 'mono'), 'medium'],
     ['Value', ({ value: read, value_in_file = read }) => value(value_in_file), 'wide'],
     ['Expected', ({ expected }) => foreign(expected), 'wide'],
   );

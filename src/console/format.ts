@@ -2,9 +2,9 @@
 import { MINUTE_MS, utcDay, WINDOW_MS } from '../time.ts';
 
 /** `1,234`; with a unit, `1 row` or `2 rows`. */
-export function count(value: number, one?: string, many = `${one}s`): string {
+export function count(value: number, singular?: string, many = `${singular}s`): string {
   const text = value.toLocaleString('en-US');
-  return one === undefined ? text : `${text} ${value === 1 ? one : many}`;
+  return singular === undefined ? text : `${text} ${value === 1 ? singular : many}`;
 }
 
 /** `12 s`, `4 min`, `3 h 20 min`, `2 d 4 h`. */

@@ -23,8 +23,11 @@ export interface Field {
 }
 
 /** Options after a first one that means no filter. */
-export function choices(any: string, of: readonly (string | Option)[]): Option[] {
-  return [['', any], ...of.map((one): Option => (typeof one === 'string' ? [one, one] : one))];
+export function choices(any: string, listed: readonly (string | Option)[]): Option[] {
+  return [
+    ['', any],
+    ...listed.map((option): Option => (typeof option === 'string' ? [option, option] : option)),
+  ];
 }
 
 export const PERIOD: readonly Field[] = [
@@ -37,11 +40,11 @@ export function inputs(fields: readonly Field[], filters?: URLSearchParams): VNo
   return fields.map(({ name, label, type, options = [], hint, value: first, required }) => {
     const value = filters?.get(name) ?? first;
     const held = filters === undefined ? { defaultValue: value } : { value };
-    const check = ([one, text]: Option) => html`<label class="check">
-      <input type="checkbox" name=${name} value=${one} defaultChecked=${value?.split(',').includes(one)} />${text}
+    const check = ([choice, text]: Option) => html`<label class="check">
+      <input type="checkbox" name=${name} value=${choice} defaultChecked=${value?.split(',').includes(choice)} />${text}
     </label>`;
-    const option = ([one, text]: Option) =>
-      html`<option value=${one} selected=${one === value}>${text}</option>`;
+    const option = ([choice, text]: Option) =>
+      html`<option value=${choice} selected=${choice === value}>${text}</option>`;
     if (type === 'checks') return html`<fieldset><legend>${label}</legend>${options.map(check)}</fieldset>`;
     if (options.length > 0)
       return html`<label>${label}<select name=${name}>${options.map(option)}</select></label>`;
@@ -79,8 +82,8 @@ export function operationFields(
 
 /** Also a box for each value that is not among the options, so that a change does not take it away unseen. */
 function withValues(options: readonly Option[] = [], value: string): Option[] {
-  const others = value.split(',').filter((one) => one !== '' && !options.some(([of]) => of === one));
-  return [...options, ...others.map((one): Option => [one, one])];
+  const others = value.split(',').filter((part) => part !== '' && !options.some(([known]) => known === part));
+  return [...options, ...others.map((part): Option => [part, part])];
 }
 
 /** `Daily rows` */
@@ -93,11 +96,11 @@ function kindOf(
   { name, schema, several, required, placeholder }: FormMember,
   choices?: readonly Option[],
 ): Partial<Field> {
-  const one: TSchema = several === 'no' ? schema : (schema.items ?? {});
-  const options = choices ?? wordsOf(one).map((word): Option => [word, word]);
+  const item: TSchema = several === 'no' ? schema : (schema.items ?? {});
+  const options = choices ?? wordsOf(item).map((word): Option => [word, word]);
   if (several !== 'no' && options.length > 0) return { type: 'checks', options };
   if (placeholder === null) return { type: 'checks', options: [['on', 'yes']] };
-  if (one.type === 'boolean')
+  if (item.type === 'boolean')
     return {
       options: choices ?? [
         ['', ''],
@@ -107,7 +110,7 @@ function kindOf(
     };
   if (options.length > 0) return { options: required ? options : [['', ''], ...options] };
   if (several !== 'no') return {};
-  const kinds: TSchema[] = one.anyOf ?? [one];
+  const kinds: TSchema[] = item.anyOf ?? [item];
   if (kinds.some(({ format }) => format === 'date-time'))
     return { type: 'datetime-local', label: `${labelOf(name)} (UTC)` };
   return kinds.some(({ type }) => type === 'integer') ? { type: 'number' } : {};
@@ -132,7 +135,7 @@ export function enteredIn(
   present: Texts | null,
 ): Record<string, unknown> {
   const entered = fields.flatMap(({ name, type }) => {
-    const member = members.find((one) => one.name === name);
+    const member = members.find((known) => known.name === name);
     const texts = form.getAll(name).flatMap((text) => itemsOf(`${text}`, member));
     const before = itemsOf(present?.[name] ?? '', member);
     if (texts.toSorted().join() === before.toSorted().join()) return [];
@@ -188,9 +191,9 @@ interface ListOptions<Page, Row> extends Filters, Omit<TableOptions<Row>, 'rows'
   readonly rowsOf: (page: Page) => readonly Row[];
 }
 
-export function useList<Page extends object, Row>(of: ListOptions<Page, Row>): VNode {
-  const reading = useReading<Page>(of.path + queryOf(valuesOf(of)), of.topics);
+export function useList<Page extends object, Row>(list: ListOptions<Page, Row>): VNode {
+  const reading = useReading<Page>(list.path + queryOf(valuesOf(list)), list.topics);
   const rows = (_: Page, pages: readonly Page[]) =>
-    table({ ...of, rows: pages.flatMap(of.rowsOf) }, ...of.columns);
-  return panel(of.label, [filters(of), read(reading, rows)], of);
+    table({ ...list, rows: pages.flatMap(list.rowsOf) }, ...list.columns);
+  return panel(list.label, [filters(list), read(reading, rows)], list);
 }

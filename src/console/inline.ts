@@ -69,10 +69,10 @@ export function foreign(text: string | null | undefined, look?: 'mono' | 'soft' 
   return html`<bdi class=${look}>${(text ?? '').replace(TURNING, '\ufffd')}</bdi>`;
 }
 
-export function value(of: unknown): VNode {
-  return foreign(shown(of), 'mono');
+export function value(item: unknown): VNode {
+  return foreign(shown(item), 'mono');
 }
 
-export function members(of: Readonly<Record<string, unknown>>): VNode[] {
-  return Object.entries(of).map(([name, one]) => html`<span>${soft(name)} ${value(one)}</span> `);
+export function members(record: Readonly<Record<string, unknown>>): VNode[] {
+  return Object.entries(record).map(([name, item]) => html`<span>${soft(name)} ${value(item)}</span> `);
 }

@@ -30,7 +30,7 @@ function labOf({ now, real_now, seed, faults, fired }: LabState): VNode[] {
   const faultRows = table(
     { label: 'Faults', rows: faults, key: ({ id }) => id, empty: 'None.' },
     ['Fault', ({ id }) => foreign(id, 'mono')],
-    ['What it does', ({ members: of }) => members(of), 'wide'],
+    ['What it does', ({ members: given }) => members(given), 'wide'],
     ['Fired', ({ fired }) => count(fired, 'time'), 'number'],
     ['State', ({ left }) => stateOf(left)],
     ['Action', ({ id }) => actions([{ operation: 'lab fault clear', given: { id } }])],

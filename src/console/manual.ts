@@ -48,27 +48,27 @@ function Topic({ name, section }: { name: string; section: string | null }): VNo
 const INTERNAL = /^(?:\/manual\/([a-z-]+))?(?:#(.+))?$/;
 
 /** The only place that inserts markup: it is the program's own text, without anything from an export. */
-function Text({ of, section }: { of: ManualTopic; section: string | null }): VNode {
+function Text({ of: page, section }: { of: ManualTopic; section: string | null }): VNode {
   const own = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (own.current === null) return;
-    own.current.innerHTML = of.html;
+    own.current.innerHTML = page.html;
     own.current.querySelector('h1')?.remove();
     for (const wide of own.current.querySelectorAll('pre, .wide')) wide.setAttribute('tabindex', '0');
     for (const link of own.current.querySelectorAll('a[href^="http"]')) {
       link.setAttribute('rel', 'noreferrer noopener');
       link.setAttribute('target', '_blank');
     }
-  }, [of]);
+  }, [page]);
   useEffect(() => {
     document.getElementById(section ?? '')?.scrollIntoView();
-  }, [of, section]);
+  }, [page, section]);
   const onClick = (event: MouseEvent) => {
     const link = event.target instanceof Element ? event.target.closest('a') : null;
     const parts = INTERNAL.exec(link?.getAttribute('href') ?? '-');
     if (parts === null) return;
     event.preventDefault();
-    const [, topic = of.name, to] = parts;
+    const [, topic = page.name, to] = parts;
     go(linkTo('manual', { section: to }, topic));
   };
   return html`<div class="prose" ref=${own} onClick=${onClick}></div>`;

@@ -10,8 +10,8 @@ export function alertActions(
 ): Action[] {
   if (name !== 'failed windows' && name !== 'held windows') return [];
   return open
-    .filter((one) => detail.includes(`${one.export}: `) && (one.held || name === 'failed windows'))
-    .flatMap((one) => one.actions)
+    .filter((window) => detail.includes(`${window.export}: `) && (window.held || name === 'failed windows'))
+    .flatMap((window) => window.actions)
     .slice(0, ALERT_ACTIONS)
     .reverse();
 }

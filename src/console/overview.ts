@@ -68,9 +68,9 @@ export function missingIn(exports: Answer['exports'], names: readonly ExportName
 const UNREADABLE = 'The database cannot be read now';
 
 /** One verdict for all that the page shows: its colour is that of the worst. */
-function health(of: Answer): VNode {
-  const { unreadable } = of.database;
-  return html`<p class="lead health">${state(...verdict(of))}</p>
+function health(answer: Answer): VNode {
+  const { unreadable } = answer.database;
+  return html`<p class="lead health">${state(...verdict(answer))}</p>
     ${unreadable !== null && failed(`${UNREADABLE}: ${unreadable}`)}`;
 }
 
@@ -130,24 +130,24 @@ function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string
 }
 
 function tiles(
-  of: Answer,
+  answer: Answer,
   windows: Reading<WindowMap>,
   customers: Customers | undefined,
   live: DetectionsPage | undefined,
 ): VNode {
-  const { alerts, keys } = of;
-  const isReadable = of.database.unreadable === null;
-  const [missingMark, missingText] = isReadable ? missing(of, windows) : NOT_KNOWN;
+  const { alerts, keys } = answer;
+  const isReadable = answer.database.unreadable === null;
+  const [missingMark, missingText] = isReadable ? missing(answer, windows) : NOT_KNOWN;
   const late: Shown = keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
   const [behindMark, behindText] = isReadable ? late : NOT_KNOWN;
-  const enabled = EXPORT_NAMES.filter((name) => of.exports[name].enabled);
+  const enabled = EXPORT_NAMES.filter((name) => answer.exports[name].enabled);
   const [worst] = followersOf(customers).filter(({ follower }) => follower.behind);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const alertMark = urgent ? 'failed' : alert ? 'warning' : 'done';
   const detection = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
   const newest = (name: ExportName) => {
-    const { newest_done, not_read } = of.exports[name];
+    const { newest_done, not_read } = answer.exports[name];
     const open = whyNotRead(not_read);
     return html`<div>${name}: ${open || ['newest window ', age(newest_done, 'none yet')]}</div>`;
   };
@@ -192,7 +192,7 @@ function tile(question: string, href: string, name: MarkName, [answer, more]: An
 }
 
 function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
-  const one = (alert: AlertDocument) => {
+  const alertLine = (alert: AlertDocument) => {
     const { name, page_worthy, since, detail, what_to_do } = alert;
     return html`<article class="alert" key=${`${name} ${detail}`}>
       <p>
@@ -204,7 +204,7 @@ function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
       ${actions(alertActions(alert, open), { isAlone: true })}
     </article>`;
   };
-  return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(one), { help: 'alerts' })}</div>`;
+  return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
 }
 
 function exportsOf({ exports }: Answer): VNode[] {
@@ -260,8 +260,8 @@ function newest({ detections }: DetectionsPage): VNode {
   return detectionRows(detections, 'Newest detections', empty);
 }
 
-function ingest({ ingest: of, health }: Answer): VNode {
-  const { waiting, waiting_files, held, reading, applying, drop } = of;
+function ingest({ ingest: work, health }: Answer): VNode {
+  const { waiting, waiting_files, held, reading, applying, drop } = work;
   const since = health.paused_since;
   const more = waiting - waiting_files.length;
   return html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
@@ -315,31 +315,32 @@ const ROLES = {
   superseded: state('failed', 'another machine took over'),
 } as const;
 
-function copyText(of: Answer['copy']): VNode {
-  if (of === null) return soft('none is kept');
-  if (of.failure !== null) return state('failed', foreign(of.failure));
-  if (of.behind_since === null) return state('done', ['up to date', foreign(` ${of.to}`, 'soft')]);
-  return state('warning', ['behind since ', age(of.behind_since)]);
+function copyText(copy: Answer['copy']): VNode {
+  if (copy === null) return soft('none is kept');
+  if (copy.failure !== null) return state('failed', foreign(copy.failure));
+  if (copy.behind_since === null) return state('done', ['up to date', foreign(` ${copy.to}`, 'soft')]);
+  return state('warning', ['behind since ', age(copy.behind_since)]);
 }
 
-function scrubText(of: Answer['scrub']): Children {
-  if (of === null) return 'not yet';
-  const result = of.findings > 0 ? count(of.findings, 'difference') : (of.not_compared ?? 'no difference');
-  return state(of.findings > 0 ? 'failed' : 'done', [age(of.at), `, ${result}`]);
+function scrubText(scrub: Answer['scrub']): Children {
+  if (scrub === null) return 'not yet';
+  const result =
+    scrub.findings > 0 ? count(scrub.findings, 'difference') : (scrub.not_compared ?? 'no difference');
+  return state(scrub.findings > 0 ? 'failed' : 'done', [age(scrub.at), `, ${result}`]);
 }
 
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;
 
-function jobTable(of: Jobs | undefined): VNode {
+function jobTable(jobs: Jobs | undefined): VNode {
   return table(
     {
       label: 'Jobs begun from consoles',
-      rows: of?.jobs ?? [],
+      rows: jobs?.jobs ?? [],
       key: ({ id }) => id,
       empty: 'None since the start.',
     },
     ['Job', ({ operation, subject }) => [operation, ' ', soft(subject)]],
-    ['State', (one) => state(JOB_MARKS[one.state], one.state)],
+    ['State', (job) => state(JOB_MARKS[job.state], job.state)],
     ['Result', ({ text }) => foreign(text), 'wide'],
     ['Begun', ({ started_at, by }) => [age(started_at), soft([' by ', foreign(by)])]],
   );

@@ -28,8 +28,8 @@ export function panel(title: string, children: Children, { aside, help, look }: 
 
 export type Facts = readonly (readonly [string, Children])[];
 
-export function facts(of: Facts): VNode {
-  return html`<dl>${of.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>`;
+export function facts(list: Facts): VNode {
+  return html`<dl>${list.map(([title, value]) => html`<div><dt>${title}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 export type Column<Row> = readonly [
@@ -49,11 +49,11 @@ export interface TableOptions<Row> {
 }
 
 /** On a narrow screen each row is a block, with the title of the column beside each value. */
-export function table<Row>(of: TableOptions<Row>, ...columns: readonly Column<Row>[]): VNode {
-  const { label, rows, key, empty = 'None.', below } = of;
+export function table<Row>(options: TableOptions<Row>, ...columns: readonly Column<Row>[]): VNode {
+  const { label, rows, key, empty = 'None.', below } = options;
   if (rows.length === 0) return html`<p class="empty">${empty}</p>`;
-  const cell = (row: Row, [title, of, look]: Column<Row>) =>
-    html`<td class=${look} data-title=${title}><div>${of(row)}</div></td>`;
+  const cell = (row: Row, [title, content, look]: Column<Row>) =>
+    html`<td class=${look} data-title=${title}><div>${content(row)}</div></td>`;
   return html`<table class="stacks" aria-label=${label}>
     <thead><tr>${columns.map(([title, , look]) => html`<th scope="col" class=${look}>${title}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => [
@@ -106,8 +106,8 @@ export function choice<Value extends string>(
   onChoose: (value: Value) => void,
 ): VNode {
   return html`<div class="choice" role="group" aria-label=${label}>${options.map(
-    ([one, text]) =>
-      html`<button type="button" aria-pressed=${one === value} onClick=${() => onChoose(one)}>${text}</button>`,
+    ([name, text]) =>
+      html`<button type="button" aria-pressed=${name === value} onClick=${() => onChoose(name)}>${text}</button>`,
   )}</div>`;
 }
 

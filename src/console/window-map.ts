@@ -47,7 +47,7 @@ const isLetter = (text: string): text is WindowLetter => Object.hasOwn(LETTERS, 
 /** The windows of an export, oldest first, whole days. */
 export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
   const { windows, rows } = map.exports[name];
-  const held = map.open.filter((one) => one.export === name && one.held);
+  const held = map.open.filter((window) => window.export === name && window.held);
   const heldMs = new Set(held.map(({ window_start }) => Date.parse(window_start)));
   const length = Math.ceil(windows.length / DAY_WINDOWS) * DAY_WINDOWS;
   return Array.from({ length }, (_, index) => {

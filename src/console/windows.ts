@@ -25,25 +25,26 @@ const LEGEND = ['d', 'e', 'f', 'h', 'm', 'l', 'a', '-'] as const;
 
 export function Windows({ route: { parameters } }: { route: Route }): VNode {
   const reading = useReading<WindowMap>('/console/windows', ['windows']);
-  const name: ExportName = EXPORT_NAMES.find((one) => one === parameters.get('export')) ?? EXPORT_NAMES[0];
+  const name: ExportName =
+    EXPORT_NAMES.find((known) => known === parameters.get('export')) ?? EXPORT_NAMES[0];
   const start = parameters.get('window');
   const here = (more: Record<string, string>) => linkTo('windows', { export: name, ...more });
   return html`<p class="lead soft">Each export brings a file every ten minutes. A window without data is a gap in what clients receive.</p>
     ${read(reading, (map) => {
-      const labels = EXPORT_NAMES.map((one) => [one, exportLabel(map, one)] as const);
+      const labels = EXPORT_NAMES.map((known) => [known, exportLabel(map, known)] as const);
       return html`<${OpenList} map=${map} />
       <div class="row bar">
-        <div class="narrow">${choice('Export', name, labels, (one) => go(here({ export: one }), true))}</div>
+        <div class="narrow">${choice('Export', name, labels, (chosen) => go(here({ export: chosen }), true))}</div>
         ${LEGEND.map((letter) => soft([sample(letter), LETTERS[letter][0]]))}
       </div>
-      <div class="maps">${EXPORT_NAMES.map((one) => html`<div key=${one} class=${one !== name && 'other'}>${exportMap(map, one)}</div>`)}</div>
+      <div class="maps">${EXPORT_NAMES.map((known) => html`<div key=${known} class=${known !== name && 'other'}>${exportMap(map, known)}</div>`)}</div>
       ${start !== null && html`<${WindowDialog} name=${name} start=${start} onClose=${() => go(here({}))} />`}`;
     })}`;
 }
 
 function exportLabel({ exports, open }: WindowMap, name: ExportName): string {
   if (!exports[name].enabled) return `${name}, off`;
-  const own = open.filter((one) => one.export === name).length;
+  const own = open.filter((window) => window.export === name).length;
   return own === 0 ? name : `${name}, ${count(own)} open`;
 }
 
@@ -69,7 +70,9 @@ const MORE = 50;
 
 /** For each act that several windows of an export need, one that does it for all of them. */
 function actsForAll(open: readonly OpenWindow[]): Action[] {
-  const all = open.flatMap((one) => one.actions.map((action) => ({ ...action, export: one.export })));
+  const all = open.flatMap((window) =>
+    window.actions.map((action) => ({ ...action, export: window.export })),
+  );
   const groups = Map.groupBy(all, ({ operation, export: name }) => `${operation} ${name}`);
   return [...groups.values()].flatMap((group) => {
     const [first] = group;
@@ -89,15 +92,15 @@ function OpenList({ map }: { map: WindowMap }): VNode {
     {
       label: 'Windows without data',
       rows: open.slice(0, shown),
-      key: (one) => one.export + one.window_start,
+      key: (window) => window.export + window.window_start,
       empty: due.length === 0 ? 'None. Every window that was due is done.' : 'None.',
     },
-    ['Window (UTC)', (one) => windowLink(one.export, one.window_start)],
-    ['Export', (one) => one.export],
+    ['Window (UTC)', (window) => windowLink(window.export, window.window_start)],
+    ['Export', (window) => window.export],
     ['State', ({ letter, held }) => stateOf(letter, held)],
     ['Since', ({ since }) => age(since, '–')],
     ['Reason', whyOpen, 'wide'],
-    ['Action', (one) => actions(one.actions)],
+    ['Action', (window) => actions(window.actions)],
   );
   const more = html`<button type="button" class="more" onClick=${() => setShown(shown + MORE)}>Show more (${count(left, 'window')})</button>`;
   const title = open.length === 0 ? 'Open windows' : `Open windows: ${count(open.length)}`;
@@ -125,12 +128,12 @@ function WindowDialog({ name, start, onClose }: { name: ExportName; start: strin
   return html`<${Dialog} title=${title} class="drawer" onClose=${onClose}>${read(reading, story)}</${Dialog}>`;
 }
 
-function story(of: WindowDetail): Children {
-  const { letter, held, since, due_at, files } = of;
+function story(detail: WindowDetail): Children {
+  const { letter, held, since, due_at, files } = detail;
   return html`<div class="facts">
       <p>${stateOf(letter, held)}</p>
       <p class="soft">${since !== null && html`Since ${when(since)} UTC. `}Its file was due at ${when(due_at)} UTC.</p>
-      ${actions(of.actions)}
+      ${actions(detail.actions)}
     </div>
     <h3>Files</h3>
     ${files.length === 0 ? html`<p class="empty">There is no file for this window.</p>` : files.map(fileStory)}`;
