@@ -30,7 +30,7 @@ test('an older Node gets an error with the required version and a command to run
       said ?? '',
       /^wirewatch: this is Node 2\d\.[\d.]+, but Wirewatch needs Node 24 or newer\. Run it with:$/,
     );
-    const again = spawnSync('sh', ['-c', command.replace(/ check .*/, ' version')], { encoding: 'utf8' });
+    const again = spawnSync('sh', ['-c', command.replace(/ check .*/, ' --version')], { encoding: 'utf8' });
     assert.match(again.stdout, /Node 24\./);
     assert.match(command, / check --data 'it'\\''s here'$/);
   }
