@@ -112,7 +112,7 @@ const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 function parseOffset(text: string, at: number): number | null {
   if (text[at] === 'Z' || text[at] === 'z') return text.length === at + 1 ? 0 : null;
-  const sign = text[at] === '+' ? 1 : text[at] === '-' ? -1 : 0;
+  const sign = Number(text[at] === '+') - Number(text[at] === '-');
   if (sign === 0 || text.length !== at + 6 || text[at + 3] !== ':') return null;
   const hours = digits(text, at + 1, 2);
   const minutes = digits(text, at + 4, 2);

@@ -191,7 +191,8 @@ function changeOf(db: Database, touched: readonly Touched[]): Change[] {
     after && { ...after, ...(rights && { subscriptions: rights.after }) },
   );
   if (Object.keys(members).length === 0) return [];
-  const change = before === null ? 'added' : after === null ? 'removed' : 'changed';
+  const later = after === null ? 'removed' : 'changed';
+  const change = before === null ? 'added' : later;
   return [{ subject, id, change, members }];
 }
 

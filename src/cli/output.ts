@@ -7,7 +7,8 @@ export function print(
   value: unknown,
   { json, text }: { json: boolean; text: string | (() => string) },
 ): void {
-  const written = json ? JSON.stringify(value, null, 2) : typeof text === 'string' ? text : text();
+  const inWords = () => (typeof text === 'string' ? text : text());
+  const written = json ? JSON.stringify(value, null, 2) : inWords();
   const shown = printable(written);
   process.stdout.write(shown.endsWith('\n') ? shown : `${shown}\n`);
 }

@@ -112,11 +112,11 @@ function orphansText(
   const files = orphans.slice(0, FILES_SHOWN_MAX).map((name) => `  ${name}`);
   const more = orphans.length - files.length;
   const them = orphans.length === 1 ? 'it' : 'them';
-  const next = isStandby
-    ? `not in the copy. Drop ${them} again on the writer:`
-    : untilMs === null
+  const onWriter =
+    untilMs === null
       ? `newer than the backup. The next start reads ${them} again:`
       : 'newer than that time, and will not be read again. To read a file again, move it into the drop folder:';
+  const next = isStandby ? `not in the copy. Drop ${them} again on the writer:` : onWriter;
   return [
     `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} ${next}`,
     ...files,

@@ -24,10 +24,16 @@ export function isLoopback(host: string): boolean {
   return (isIPv4(host) && host.startsWith('127.')) || ['::1', 'localhost'].includes(host.toLowerCase());
 }
 
+/** How this machine reaches itself on a host that means all of its addresses. */
+const OF_ALL: ReadonlyMap<string, string> = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);
+
 /** The configured listening address; null for port 0, which is known only while Wirewatch runs. */
 export function listeningUrl({ host, port, tls_certificate }: Settings['server']): string | null {
   if (port === 0) return null;
-  const reached = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  const reached = OF_ALL.get(host) ?? host;
   const scheme = tls_certificate === '' ? 'http' : 'https';
   return `${scheme}://${reached.includes(':') ? `[${reached}]` : reached}:${port}`;
 }

@@ -176,7 +176,7 @@ function valueOfText(text: string, schema: TSchema): unknown {
     case 'number':
       return /^-?(0|[1-9]\d{0,14})(\.\d{1,9})?$/.test(text) ? Number(text) : text;
     case 'boolean':
-      return text === 'true' ? true : text === 'false' ? false : text;
+      return ['true', 'false'].includes(text) ? text === 'true' : text;
     case 'object':
       return plainValue(tableOfText(text));
     case 'array':

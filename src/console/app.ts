@@ -113,9 +113,9 @@ function side(
     const shown = html`<span class=${`badge ${isUrgent && 'urgent'}`}>${count(open)}<span class="hidden"> open</span></span>`;
     return html`<li><a href=${linkTo(view)} aria-current=${view === route.view ? 'page' : undefined}>${title}${open > 0 && shown}</a></li>`;
   });
-  const shape = connected === null ? 'abandoned' : connected ? 'done' : 'warning';
   const lost = 'Not connected: this page may be out of date. Trying again.';
-  const told = connected === null ? 'Connecting' : connected ? 'Live' : lost;
+  const known = connected ? (['done', 'Live'] as const) : (['warning', lost] as const);
+  const [shape, told] = connected === null ? (['abandoned', 'Connecting'] as const) : known;
   return html`<header class="side">
     <a class="brand" href=${linkTo('overview')}>Wirewatch${lab && html`<span class="tag">${demo ? 'demo' : 'lab'}</span>`}</a>
     <nav aria-label="Views"><ul>${links}</ul></nav>

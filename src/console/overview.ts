@@ -144,7 +144,9 @@ function tiles(
   const [worst] = followersOf(customers).filter(({ follower }) => follower.behind);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
-  const alertMark = urgent ? 'failed' : alert ? 'warning' : 'done';
+  const calmMark = alert ? 'warning' : 'done';
+  const alertMark = urgent ? 'failed' : calmMark;
+  const none = isReadable ? 'None yet' : 'Not known';
   const detection = live?.detections.find(({ article }) => article.headline !== null) ?? live?.detections[0];
   const newest = (name: ExportName) => {
     const { newest_done, not_read } = answer.exports[name];
@@ -169,7 +171,7 @@ function tiles(
         : 'No alert is open',
     ])}
     ${tile('Show me a detection', linkTo('detections', {}, detection?.id), detection ? 'done' : 'abandoned', [
-      detection ? foreign(titleOf(detection)) : isReadable ? 'None yet' : 'Not known',
+      detection ? foreign(titleOf(detection)) : none,
       detection
         ? [`${detection.strength.band}, first detected `, age(detection.first_detected_at)]
         : isReadable && 'They appear as export files are read',

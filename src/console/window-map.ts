@@ -53,7 +53,8 @@ export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
   return Array.from({ length }, (_, index) => {
     const startMs = Date.parse(map.from) + index * WINDOW_MS;
     const own = windows[index] ?? '';
-    const letter = heldMs.has(startMs) ? 'h' : isLetter(own) ? own : 'n';
+    const known = isLetter(own) ? own : 'n';
+    const letter = heldMs.has(startMs) ? 'h' : known;
     return { startMs, letter, rows: rows[index] ?? 0 };
   });
 }

@@ -159,5 +159,6 @@ function normalForm(filters: DetectionFilters): unknown[] {
 }
 
 function compare(a: number | string, b: number | string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }

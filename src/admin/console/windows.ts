@@ -146,6 +146,8 @@ function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
   return heldFiles(dropNames(config), db, holdRules(config));
 }
 
+const letterOf = ({ status, rows }: Known) => (status === 'done' && rows === 0 ? 'e' : LETTERS[status]);
+
 /** @param span epoch milliseconds, `[from, to)` @param isEnabled whether the export is switched on */
 export function windowStates(
   db: Database,
@@ -162,11 +164,10 @@ export function windowStates(
   const states: WindowState[] = [];
   for (let start = span.from; start < span.to; start += WINDOW_MS) {
     const found = known.get(start);
-    const isEmpty = found?.status === 'done' && found.rows === 0;
     states.push({
       export: span.export,
       window_start: start,
-      letter: found === undefined ? letterOfUnknown(start) : isEmpty ? 'e' : LETTERS[found.status],
+      letter: found === undefined ? letterOfUnknown(start) : letterOf(found),
       since: found?.since ?? null,
       rows: found?.rows ?? 0,
       reason: found?.reason ?? null,

@@ -137,7 +137,7 @@ function rowOf(
     first_detected_at: formatSeconds(foundSeconds - (fate === 'earlier' && !isNew ? earlierSeconds : 0)),
     last_scored_at: formatSeconds(scoredSeconds),
     strength_score: score,
-    first_detected_estimated: estimated < 2 ? true : estimated < 30 ? false : null,
+    first_detected_estimated: estimated < 30 ? estimated < 2 : null,
     exported_at: isExportedAt ? formatSeconds(endSeconds + 2 + (window % 7)) : null,
     ...source.columns,
     ...(contentType === 'text' && {
@@ -242,7 +242,12 @@ function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: 
   const host = prng.pick(HOST_PREFIXES) + (publisher?.asciiDomain ?? registrable);
   const said = prng.below(100);
   if (said === 99 || (print && said < 40)) return { url: null, domain: said < 30 ? registrable : null, host };
-  const domain = said < 60 ? registrable : said < 75 ? host : said < 78 ? registrable.toUpperCase() : null;
+  const spellings = [
+    [60, registrable] as const,
+    [75, host] as const,
+    [78, registrable.toUpperCase()] as const,
+  ];
+  const domain = spellings.find(([below]) => said < below)?.[1] ?? null;
   return { url: `http${prng.chance(0.95) ? 's' : ''}://${host}${pathOf(prng, print, id)}`, domain, host };
 }
 
@@ -257,7 +262,8 @@ function pathOf(prng: Prng, print: boolean, id: number): string {
 function drawScore(prng: Prng, contentType: ContentType): number {
   const kind = prng.below(100);
   if (kind < 10) return prng.pick((kind < 6 ? EXACT : CLOSE)[contentType]);
-  const steps = kind < 30 ? 1 : kind < 80 ? 10 : 1000;
+  const fine = kind < 80 ? 10 : 1000;
+  const steps = kind < 30 ? 1 : fine;
   return Math.round(prng.unit() * TYPE_RULES[contentType].score_max * steps) / steps;
 }
 

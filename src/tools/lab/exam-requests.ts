@@ -135,12 +135,11 @@ export function wrongCursors(evidence: Evidence): Result {
     const goesOn = request.cursor_given !== null && start === request.cursor_given;
     if ((goesOn && (isGood || isKilled)) || (mayRepeat && start === startOf(request))) return [];
     const when = isRestarted ? ' after a restart' : '';
-    const what =
-      next.parameters.cursor === undefined
-        ? `started again with since${when}`
-        : !isGood && goesOn
-          ? `took the cursor of request ${request.number}, whose answer was incomplete`
-          : `did not go on where request ${request.number} had ended${when}`;
+    const wrongPlace =
+      !isGood && goesOn
+        ? `took the cursor of request ${request.number}, whose answer was incomplete`
+        : `did not go on where request ${request.number} had ended${when}`;
+    const what = next.parameters.cursor === undefined ? `started again with since${when}` : wrongPlace;
     return violation(`request ${next.number} ${what}`, request.number, next.number);
   });
   if (found.length > 0) return found;
@@ -223,7 +222,8 @@ export function repeated401({ requests, moments, unauthorizedAfter }: Evidence):
       const what = `repeats what request ${refused.number} was refused with 401`;
       found.push(violation(`request ${number} ${what}`, refused.number, number));
     }
-    refusals = status === 401 ? (refused === null ? 1 : refusals + 1) : 0;
+    const earlier = refused === null ? 0 : refusals;
+    refusals = status === 401 ? earlier + 1 : 0;
     refused = status === 401 && endpoint !== 'createToken' ? request : null;
     mayRepeat = false;
   }

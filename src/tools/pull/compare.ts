@@ -102,9 +102,10 @@ async function listRows(copy: Copy, start: Start) {
     const isRead = stream === null || read.has(stream);
     if (!isRead) notRead.add(stream);
     if (version < (rows.get(id)?.version ?? 0)) continue;
+    const own = isAhead ? 'ahead' : 'due';
     rows.set(id, {
       version,
-      state: isRead ? (isAhead ? 'ahead' : 'due') : 'not_read',
+      state: isRead ? own : 'not_read',
       digest: digestOf(row),
     });
   }
