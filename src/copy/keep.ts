@@ -142,7 +142,8 @@ export function keepCopy(options: KeepOptions): KeptCopy {
         ? 'It was not written since the start'
         : `It was written last at ${formatMs(contactMs)}`;
     const detail = `${to}: ${failure ?? 'it is being written'}. ${since}`;
-    options.onAlert(isWaiting ? `${detail}. Ingest waits for it` : isLate ? detail : null);
+    const told = isLate ? detail : null;
+    options.onAlert(isWaiting ? `${detail}. Ingest waits for it` : told);
     return failure === null;
   }
 

@@ -110,5 +110,6 @@ function toKnown({ match, exported_at_given }: Scoring, version: number, license
 
 /** Both sides are timestamps in the one spelling of the API, or canonical forms: text order is their order. */
 function compareText(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }

@@ -120,17 +120,25 @@ function recordReader(header: readonly string[], reader: ColumnReader | null) {
   };
 }
 
+/** An empty field has no value. */
+function orNull(read: (text: string) => unknown): Reader {
+  return (text) => {
+    if (typeof text !== 'string') return text;
+    return text === '' ? null : read(text);
+  };
+}
+
 /** A field that is not of its column's type stays a string, so that the row check reports it. */
 function fieldReader(name: string): Reader {
   switch (exportColumn(name)?.kind.type) {
     case 'boolean':
-      return (text) => (text === '' ? null : text === 'true' ? true : text === 'false' ? false : text);
+      return orNull((text) => (text === 'true' || text === 'false' ? text === 'true' : text));
     case 'integer':
-      return (text) => (text === '' ? null : INTEGER.test(String(text)) ? Number(text) : text);
+      return orNull((text) => (INTEGER.test(text) ? Number(text) : text));
     case 'score':
-      return (text) => (text === '' ? null : NUMBER.test(String(text)) ? Number(text) : text);
+      return orNull((text) => (NUMBER.test(text) ? Number(text) : text));
     default:
-      return (text) => (text === '' ? null : text);
+      return orNull((text) => text);
   }
 }
 

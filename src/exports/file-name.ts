@@ -157,7 +157,8 @@ export function unnumberedName(name: string): string {
 export function compareFiles(a: ExportFileName, b: ExportFileName): number {
   const rank = (file: ExportFileName) => (file.kind === 'window' ? file.window_start : Infinity);
   if (rank(a) !== rank(b)) return rank(a) < rank(b) ? -1 : 1;
-  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+  if (a.name === b.name) return 0;
+  return a.name < b.name ? -1 : 1;
 }
 
 /** The latest time that a row may have. */

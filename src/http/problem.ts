@@ -40,8 +40,8 @@ function isProblemCode(code: RefusedCode): code is Exclude<ProblemCode, 'interna
 }
 
 export function retryAfter(error: unknown): string[] {
-  const seconds =
-    error instanceof Refused ? error.retryAfterSeconds : isDamage(error) ? DAMAGE_RETRY_SECONDS : null;
+  const ofDamage = isDamage(error) ? DAMAGE_RETRY_SECONDS : null;
+  const seconds = error instanceof Refused ? error.retryAfterSeconds : ofDamage;
   return seconds === null ? [] : ['Retry-After', `${seconds}`];
 }
 
