@@ -8,6 +8,7 @@ import { type ContentType, type StreamName, TYPE_RULES } from '../detection/cont
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { epochAt, partingOf, type StreamPosition } from '../log/version-epoch.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
+import { DatabaseDamage } from '../store/database-errors.ts';
 import {
   numbersOf,
   requireChecksum,
@@ -204,9 +205,19 @@ function readRange(db: Database, query: Query, stream: StoredStream, from: numbe
 function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span): Page {
   const count = query.streams.length;
   const values = { ...streamValues(query.streams), ...filter.values, start, bound, limit: query.limit };
-  return query.projection === null
-    ? withText(pageText(db, count, filter.sql).get(values), query, ({ places }) => numbersOf(places))
-    : projectRows(pageRows(db, count, filter.sql).all(values), query.projection, query);
+  if (query.projection !== null) {
+    const rows = pageRows(db, count, filter.sql).all(values);
+    requirePositions(rows.some(({ moved }) => moved > 0));
+    return projectRows(rows, query.projection, query);
+  }
+  const page = pageText(db, count, filter.sql).get(values);
+  requirePositions(page !== undefined && page.moved > 0);
+  return withText(page, query, ({ places }) => numbersOf(places));
+}
+
+function requirePositions(areMoved: boolean): void {
+  if (areMoved)
+    throw new DatabaseDamage('rows of the change stream have other positions than their index says');
 }
 
 /** The places that the rows of a range must have: its texts match their checksums at no others. */
@@ -253,29 +264,34 @@ function inOrder(streams: number, columns: string, conditions: string): string {
 }
 
 function pageOf(streams: number, conditions: string): string {
-  const rows = inOrder(streams, 'place, position, body, checksum', ` AND position <= @bound${conditions}`);
-  return `FROM (${rows} LIMIT ${asItComes('@limit')}) AS page`;
+  const rows = inOrder(streams, 'place, position', ` AND position <= @bound${conditions}`);
+  return `FROM (${rows} LIMIT ${asItComes('@limit')}) AS page CROSS JOIN stream_row AS row ON row.place = page.place`;
 }
 
-const RANGE = 'FROM stream_row WHERE place > @low AND place <= @high';
+const RANGE = 'FROM stream_row AS page WHERE place > @low AND place <= @high';
+/** Whether a row has another position than the index, by which rows of several streams are in order. */
+const MOVED = 'row.position <> page.position';
 
 /** The page as one text: nothing is parsed, and no row becomes an object. */
 function textOf(page: string, further = ''): string {
-  return `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(position) AS last,
+  return `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, max(page.position) AS last,
       count(*) AS rows, ${sealsSql('body', 'checksum')}${further}
     ${page}`;
 }
 
-function rowsOf(page: string): string {
-  return `SELECT place, position, CAST(body AS BLOB) AS body, checksum ${page}`;
+function rowsOf(page: string, further = ''): string {
+  return `SELECT page.place, page.position, CAST(body AS BLOB) AS body, checksum${further} ${page}`;
 }
 
 export function pageTextSql(streams: number, conditions: string): string {
-  return textOf(pageOf(streams, conditions), ', group_concat(place) AS places');
+  return textOf(
+    pageOf(streams, conditions),
+    `, group_concat(page.place) AS places, total(${MOVED}) AS moved`,
+  );
 }
 
 export function pageRowsSql(streams: number, conditions: string): string {
-  return rowsOf(pageOf(streams, conditions));
+  return rowsOf(pageOf(streams, conditions), `, ${MOVED} AS moved`);
 }
 
 export const RANGE_TEXT = textOf(RANGE);
@@ -308,8 +324,8 @@ interface PageText {
   readonly seals: string;
 }
 
-const pageText = statementFamily<PageText & { readonly places: string }>(pageTextSql);
-const pageRows = statementFamily<PageRow>(pageRowsSql);
+const pageText = statementFamily<PageText & { readonly places: string; readonly moved: number }>(pageTextSql);
+const pageRows = statementFamily<PageRow & { readonly moved: number }>(pageRowsSql);
 const rangeText = preparedOnce<PageText>(RANGE_TEXT);
 const rangeRows = preparedOnce<PageRow>(RANGE_ROWS);
 const scanBound = statementFamily<{ position: number }>(scanBoundSql);

@@ -24,7 +24,7 @@ import { readPageFrom } from '../../src/query/changes-page.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
-import { sourceAt } from '../support/copy-at.ts';
+import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { copyFolder } from '../support/copy-folder.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { NO_FILTERS } from '../support/filters.ts';
@@ -36,6 +36,8 @@ const RUNS = Number(process.env.WIREWATCH_TEST_RUNS ?? 40);
 const STEPS = 20;
 const DETECTIONS = 8;
 const STREAMS = [streamName(7001, 'text')];
+/** Of a saved data folder. */
+const copyOf = (path: string) => `${path}-copy`;
 /** Long before any of the clocks: a restore with a clock that is slow takes what was detected later for new. */
 const SEEN = { first_detected_at: '2020-01-01T00:00:00Z' };
 
@@ -255,6 +257,7 @@ class World {
     if (kind === 'save') {
       const path = join(this.root, `saved-${this.#saved.length}`);
       copyFolder(this.#current, path);
+      await copyTo(copyOf(path), this.#current);
       this.#saved.push({ path, atMs: this.#now() });
       said.push(`save ${this.#saved.length - 1} of ${this.#current.slice(-1)}`);
     } else if (kind === 'go back') {
@@ -285,7 +288,7 @@ class World {
       } else {
         const earlier = prng.pick(this.#saved).atMs;
         await restore({
-          source: await sourceAt(saved.path),
+          source: await sourceAt(copyOf(saved.path)),
           data: this.#current,
           replace: kind !== 'new',
           untilMs: kind === 'until' ? earlier : null,

@@ -4,7 +4,7 @@ import { histories } from '../torture/histories.ts';
 
 tortureTest(histories, {
   seed: 1,
-  share: 0.01,
+  share: 0.02,
   fired: [
     'drop and kill',
     'set the clock',

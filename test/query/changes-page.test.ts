@@ -329,7 +329,7 @@ test('no statement of a page sorts, and none reads more than its streams', () =>
     for (const sql of [RANGE_TEXT, RANGE_ROWS])
       assert.equal(
         planOf(store.reader, sql),
-        'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
+        'SEARCH page USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
         'a single stream must be read in the order of its places',
       );
   });

@@ -186,6 +186,15 @@ function withoutIndex(store: TestStore, index: string, sql: string): void {
   define(written);
 }
 
+test('rows of several streams are refused if one has another position than the index, which orders them', () => {
+  for (const more of [{}, { projection: parseFields('id') }, { filters: { ...NO_FILTERS, min_band: 0 } }])
+    withRows((store) => {
+      const sql = 'UPDATE stream_row SET position = 25 WHERE position = 30';
+      withoutIndex(store, 'stream_row_by_position', sql);
+      assert.throws(() => pageOf(store, more), isDamage);
+    });
+});
+
 test('a wrong index is refused if a row would be missed', () => {
   const cases: [index: string, sql: string, more: Parameters<typeof pageOf>[1]][] = [
     ['stream_row_by_position', 'UPDATE stream_row SET position = 15 WHERE position = 30', textAfter(20)],

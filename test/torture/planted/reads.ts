@@ -27,6 +27,10 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     '|| [-(crc32(COMMA, crc32(data)) | 0) !== crc-]{+false+}) throw': 'the texts of a page are checked',
     '[-Math.imul(place, 0x9e3779b1) ^ -]Math': 'a checksum covers the place',
   }),
+  ...faultsIn('query/changes-page.ts', 'stream-check', {
+    "const MOVED = '[-row.position <> page.position-]{+0+}';":
+      'rows have the positions by which they are in order',
+  }),
   ...faultsIn('query/delivery.ts', 'changes-page', {
     '(recent.get(position) ?? [-Infinity-]{+0+}) >= sinceMs':
       'a change without a delivery time is not skipped',
