@@ -265,6 +265,8 @@ class RandomHistory implements History {
     await this.#stop();
     const copy = this.#beside(`${what}-${this.#copies[what].length}`);
     const { data } = this.#installation;
+    // One from before a removal may have that name.
+    rmSync(copy, { recursive: true, force: true });
     cpSync(what === 'folders' ? data : join(data, 'detections.db'), copy, {
       recursive: true,
       preserveTimestamps: true,
