@@ -1,4 +1,4 @@
-/** Classifies errors of databases and of the files beside them, by their code alone. https://sqlite.org/rescode.html */
+/** Classifies errors of databases and of the files beside them, by their code. https://sqlite.org/rescode.html */
 import { errorCode, isErrorCode } from '../refused.ts';
 
 export function isDiskFull(error: unknown): boolean {
@@ -20,6 +20,8 @@ export function isDamage(error: unknown): boolean {
     code === 'SQLITE_NOTADB' ||
     // A row that claims to have a gigabyte.
     code === 'SQLITE_TOOBIG' ||
+    // The schema format in the header of the file, for which SQLite has no code of its own.
+    (code === 'SQLITE_ERROR' && error instanceof Error && error.message === 'unsupported file format') ||
     error instanceof DatabaseDamage
   );
 }

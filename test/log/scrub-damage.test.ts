@@ -117,6 +117,14 @@ describe('damage is found', () => {
     assert.deepEqual(await found(() => {}), {}, 'no further findings');
   });
 
+  test('a header with a schema format that SQLite does not know', async () => {
+    const header = Buffer.from(sound);
+    // https://sqlite.org/fileformat2.html#schemaformat
+    header.writeUInt32BE(9, 44);
+    const { [MALFORMED]: malformed } = await found(() => writeFileSync(history.folder.detections, header));
+    assert.equal(malformed?.first, 'unsupported file format');
+  });
+
   test('an index that lacks a row, or has one too many', async () => {
     const withoutIndex = (sql: string) => () => {
       const define = (definition: string) => {
