@@ -49,8 +49,8 @@ export function generationAfter(names: readonly string[], id: string): string {
 
 /** Whether an object is of an older generation, or of one of the same number that did not come. */
 export function isBefore(name: string, generation: string): boolean {
-  const [, kind = ''] = name.split('/');
-  return kind !== generation && generationNumber(kind) <= generationNumber(generation);
+  const [, own = ''] = name.split('/');
+  return own !== generation && generationNumber(own) <= generationNumber(generation);
 }
 
 function generationNumber(generation: string): number {
@@ -100,10 +100,8 @@ export function inOrder(names: readonly string[]): LogObject[] {
   const all = names.flatMap((name) => parseLogName(name) ?? []);
   const merged = all.filter(({ last }) => last !== null);
   const isCovered = ({ first }: LogObject) =>
-    merged.some((segment) => segment.first <= first && first <= (segment.last ?? 0));
-  return all
-    .filter((segment) => segment.last !== null || !isCovered(segment))
-    .sort((first, other) => first.first - other.first);
+    merged.some((object) => object.first <= first && first <= (object.last ?? 0));
+  return all.filter((object) => object.last !== null || !isCovered(object)).sort((a, b) => a.first - b.first);
 }
 
 function padded(number: number): string {

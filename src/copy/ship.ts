@@ -265,7 +265,7 @@ export class Shipper {
     const names = await this.place.list(generationFolder(LOG, generation), from);
     const parts = names
       .flatMap((name) => parseLogName(name) ?? [])
-      .filter((segment) => segment.last === null && segment.first <= last.entry);
+      .filter((object) => object.last === null && object.first <= last.entry);
     const newest = parts.at(-1);
     if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== segment.firstEntry) return;
     // Where an earlier log had other segments, a part may reach beyond this one.

@@ -37,6 +37,11 @@ export async function sendFile(response: ServerResponse, { handle, start, bytes 
     response.end();
   } catch (error) {
     response.destroy();
-    if (!isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED')) throw error;
+    if (!isClientGone(error)) throw error;
   }
+}
+
+/** Whether a stream to a client has ended because the client went away. */
+export function isClientGone(error: unknown): boolean {
+  return isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED');
 }

@@ -3,10 +3,9 @@ import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
-import { isErrorCode } from '../refused.ts';
 import { releaseMemory } from '../release-memory.ts';
 import type { Exchange } from './exchange.ts';
-import { sendFile } from './file-body.ts';
+import { isClientGone, sendFile } from './file-body.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import type { Answer, EventBody } from './routes.ts';
 
@@ -83,7 +82,7 @@ async function sendEvents(response: ServerResponse, { events, through }: EventBo
   try {
     await (through === undefined ? pipeline(events, response) : pipeline(events, through, response));
   } catch (error) {
-    if (!isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED')) throw error;
+    if (!isClientGone(error)) throw error;
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Requests that wait for the next change (`Prefer: wait=N`, or as an event stream). Waiting costs a timer and no processor time; the ingest
- * thread wakes them when a transaction is visible. Each holds a connection, so their number is bounded.
+ * Requests that wait for the next change (`Prefer: wait=N`, or as an event stream). Waiting costs a timer and no processor
+ * time; the ingest thread wakes them when a transaction is visible. Each holds a connection, so their number is bounded.
  */
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../clock.ts';

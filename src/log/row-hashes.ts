@@ -35,7 +35,8 @@ export async function rowHashes(
 ): Promise<ReadonlyMap<string, RowHash>> {
   const { columns, keys } = tableOf(db, table);
   const isOfStreams = TABLES_OF_STREAMS.includes(table);
-  const [place, checksum] = ['place', 'checksum'].map((name) => columns.indexOf(name));
+  const place = columns.indexOf('place');
+  const checksum = columns.indexOf('checksum');
   const hasTexts = onBadText !== null && checksum !== -1;
   const sql = `SELECT ${columns.join()}${hasTexts ? `, CAST(${TEXT} AS BLOB)` : ''} FROM ${table} ORDER BY ${keys.join()}`;
   const hashes = new Map<string, RowHash>();
@@ -44,10 +45,10 @@ export async function rowHashes(
     seen += 1;
     if (seen % ROWS_A_STEP === 0) await between();
     const text = hasTexts ? values.pop() : null;
-    const at = Number(values[place ?? -1] ?? 0);
+    const at = Number(values[place] ?? 0);
     const ordinal = ordinalOf(at);
     if (isOfStreams && removed.has(ordinal)) continue;
-    if (hasTexts && !(text instanceof Buffer && rowChecksum(at, text) === values[checksum ?? -1]))
+    if (hasTexts && !(text instanceof Buffer && rowChecksum(at, text) === values[checksum]))
       onBadText(`${table} place ${at}: its text does not match its checksum`);
     const name = isOfStreams ? `${table} of stream ${ordinal}` : table;
     const { rows, hash } = hashes.get(name) ?? { rows: 0, hash: 0 };
