@@ -1,7 +1,7 @@
 /** The console's statements use an index, whatever the amount of data. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { LAST_PLACES, POSITION_BEFORE } from '../../src/admin/console/customer-rows.ts';
+import { LAST_PLACES } from '../../src/admin/console/customer-rows.ts';
 import { APPLIED_FILES } from '../../src/admin/console/trends.ts';
 import { WINDOWS_WITH_FAILED_FILES, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
 import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
@@ -59,7 +59,6 @@ for (const [what, sql, values, plan] of [
     { ordinal: 1, position: 1 },
     /USING (COVERING )?INDEX stream_row_by_position/,
   ],
-  ['the position at a time', POSITION_BEFORE, [1], /SEARCH delivery USING INDEX delivery_by_time/],
   [
     'how many rows streams had',
     LAST_PLACES,

@@ -4,11 +4,9 @@
  */
 import { type Account, listAccounts } from '../../auth/accounts.ts';
 import { listSubscriptions } from '../../auth/subscriptions.ts';
+import { positionBefore } from '../../query/delivery.ts';
 import type { Database } from '../../store/database.ts';
 import { sequenceOf } from '../../store/stream-place.ts';
-
-export const POSITION_BEFORE =
-  'SELECT last_position FROM delivery WHERE delivered_at < ? ORDER BY delivered_at DESC LIMIT 1';
 
 /** The last row of each stream at a position. */
 export const LAST_PLACES = `
@@ -16,6 +14,8 @@ export const LAST_PLACES = `
     SELECT place FROM stream_row WHERE place >> 34 = ordinal + 0 AND position <= ? ORDER BY position DESC LIMIT 1
   ) AS place FROM stream WHERE removed = 0`;
 
+/** What has no delivery time yet counts with the next reading. */
+const NONE_RECENT = new Map<number, number>();
 /** Curves that are shown; the others are in the view of the customers. */
 const CUSTOMERS_MAX = 6;
 
@@ -24,7 +24,6 @@ const CUSTOMERS_MAX = 6;
  * @returns for the accounts with most of them, how many new and changed detections were delivered between each two times
  */
 export function customerRows(detections: Database, access: Database, times: readonly number[]) {
-  const positionBefore = detections.prepare<[number], number>(POSITION_BEFORE).pluck();
   const lastPlaces = detections.prepare<[number], { subscription_id: number; place: number | null }>(
     LAST_PLACES,
   );
@@ -36,7 +35,9 @@ export function customerRows(detections: Database, access: Database, times: read
     known.set(position, rows);
     return rows;
   };
-  const steps = times.map((time) => positionBefore.get(time) ?? 0).map((at) => known.get(at) ?? rowsAt(at));
+  const positionAt = (time: number) =>
+    positionBefore(detections, time, NONE_RECENT) ?? Number.MAX_SAFE_INTEGER;
+  const steps = times.map(positionAt).map((at) => known.get(at) ?? rowsAt(at));
   const subscriptions = Map.groupBy(listSubscriptions(access), ({ account_id }) => account_id);
   const entryOf = ({ id, name }: Account) => {
     const totals = steps.map((rows) =>
