@@ -10,7 +10,7 @@ import path from 'node:path';
 import type { Command, Option } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { annotatedConfig } from '../src/config/annotated.ts';
-import { expectation, SETTINGS } from '../src/config/schema.ts';
+import { expectation, PATH_EXPECTED, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
 import { PROBLEMS } from '../src/error-codes.ts';
@@ -59,8 +59,8 @@ async function madeParts(): Promise<Map<string, string>> {
   const program = await createProgram();
   return new Map([
     ['topics', topicLists()],
-    ['commands', commandsBelow(program, program.name()).join('\n\n')],
-    ['common-options', program.options.map(option).join('\n')],
+    ['commands', commandsText(program)],
+    ['common-options', commonOptions(program)],
     ['settings', settingsTable()],
     ['columns', columnsTable()],
     ['errors', errorsTable()],
@@ -87,31 +87,84 @@ function topicLists(): string {
   return PARTS.map(({ title, topics }) => `## ${title}\n\n${topics.map(topic).join('\n')}`).join('\n\n');
 }
 
+interface Described {
+  readonly name: string;
+  readonly command: Command;
+}
+
 /** Every command that does something by itself. */
-function commandsBelow(group: Command, name: string): string[] {
+function commandsBelow(group: Command, name: string): Described[] {
   return group.commands.flatMap((command) => {
-    const full = `${name} ${command.name()}`;
+    const full = name === '' ? command.name() : `${name} ${command.name()}`;
     const below = commandsBelow(command, full);
     // A group with options of its own does something by itself, too.
-    return below.length > 0 && command.options.length === 0 ? below : [commandText(command, full), ...below];
+    return below.length > 0 && command.options.length === 0 ? below : [{ name: full, command }, ...below];
   });
 }
 
-function commandText(command: Command, name: string): string {
-  const values = command.registeredArguments
-    .map((one) => ({ name: one.name() + (one.variadic ? '...' : ''), required: one.required }))
-    .map(({ name, required }) => (required ? `<${name}>` : `[${name}]`));
-  const options = command.options.map(option).join('\n');
-  const parts = [
-    `## ${name}`,
-    sentence(command.description()),
-    `\`${[name, ...values].join(' ')}\``,
-    options,
-  ];
-  return parts.filter((part) => part !== '').join('\n\n');
+/** The commands that take each option, by its description. */
+function takersOf(program: Command): Map<string, string[]> {
+  const takers = new Map<string, string[]>();
+  for (const { name, command } of commandsBelow(program, ''))
+    for (const one of command.options)
+      takers.set(optionText(one), [...(takers.get(optionText(one)) ?? []), name]);
+  return takers;
 }
 
-function option({
+/** An option of this many commands is described once, above all of them. */
+const SHARED_BY = 4;
+
+function commonOptions(program: Command): string {
+  const texts = [...takersOf(program)].filter(([, names]) => names.length >= SHARED_BY).map(([text]) => text);
+  const shared = [...Map.groupBy(texts, (text) => text.split(':', 1)[0])].map(([flags, same]) =>
+    [flags, same.map((text) => text.slice(text.indexOf(': ') + 2)).join('; for a command beside it: ')].join(
+      ': ',
+    ),
+  );
+  const list = (lines: readonly string[]) => lines.map((line) => `- ${line}`).join('\n');
+  const common = list(program.options.map(optionText));
+  return `${common}\n\nSeveral commands take these, and are listed with their names alone:\n\n${list(shared)}`;
+}
+
+/** An option is described where it comes first, and named where it comes again. */
+function commandsText(program: Command): string {
+  const takers = takersOf(program);
+  return commandsBelow(program, '')
+    .map(({ name, command }) => {
+      const values = command.registeredArguments
+        .map((one) => ({ name: one.name() + (one.variadic ? '...' : ''), required: one.required }))
+        .map((one) => (one.required ? `<${one.name}>` : `[${one.name}]`));
+      const lines = command.options.map((one) => {
+        const [first = name, ...more] = takers.get(optionText(one)) ?? [];
+        if (more.length + 1 >= SHARED_BY) return `\`${one.long}\``;
+        return first === name ? optionText(one) : `\`${one.long}\`: as for \`${first}\``;
+      });
+      const parts = [
+        `## wirewatch ${name}`,
+        sentence(command.description()),
+        values.length === 0 ? '' : `\`${['wirewatch', name, ...values].join(' ')}\``,
+        together(lines),
+      ];
+      return parts.filter((part) => part !== '').join('\n\n');
+    })
+    .join('\n\n');
+}
+
+/** One list item for names without a description, and one for those that are as for one other command. */
+function together(lines: readonly string[]): string {
+  const groups = Map.groupBy(
+    lines,
+    (line) => /^`--[a-z-]+`(?:: (as for .*))?$/.exec(line)?.[1] ?? (line.includes(': ') ? line : ''),
+  );
+  return [...groups]
+    .map(([end, group]) => {
+      const names = group.map((line) => line.replace(/: as for .*/, '')).join(', ');
+      return `- ${end.startsWith('as for ') ? `${names}: ${end}` : names}`;
+    })
+    .join('\n');
+}
+
+function optionText({
   flags,
   description,
   argChoices,
@@ -125,7 +178,7 @@ function option({
     ...(given === undefined ? [] : [`default: ${given}`]),
     ...(mandatory ? ['required'] : []),
   ];
-  return `- \`${flags}\`: ${description}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`;
+  return `\`${flags}\`: ${description}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`;
 }
 
 function errorsTable(): string {
@@ -137,12 +190,24 @@ function errorsTable(): string {
   return table(['Status', 'Code', 'What a client does'], rows);
 }
 
+/** What the rules above the table say of all settings. */
+const SAID_ABOVE = ['true or false', 'text', PATH_EXPECTED];
+/** The two exports have the same settings. */
+const [ONE_EXPORT, ...OTHER_EXPORTS] = EXPORT_NAMES;
+
 function settingsTable(): string {
-  const rows = SETTINGS.map(({ path, description, schema, flag }) => [
-    `\`${path}\``,
-    `\`${JSON.stringify(schema.default)}\``,
-    coded(`${description} Expected: ${expectation(schema)}.${flag === null ? '' : ` Flag: \`${flag}\`.`}`),
-  ]);
+  const isOther = (path: string) => OTHER_EXPORTS.some((name) => path.startsWith(`exports.${name}.`));
+  const rows = SETTINGS.filter((setting) => !isOther(setting.path)).map((setting) => {
+    const { path, description, schema, flag } = setting;
+    const expected = expectation(schema);
+    const facts = [
+      description.replace(`the ${ONE_EXPORT} export`, 'the export'),
+      ...(SAID_ABOVE.includes(expected) ? [] : [`Expected: ${expected}.`]),
+      ...(flag === null ? [] : [`Flag: \`${flag}\`.`]),
+    ];
+    const name = path.replace(`exports.${ONE_EXPORT}.`, 'exports.EXPORT.');
+    return [`\`${name}\``, `\`${JSON.stringify(schema.default)}\``, coded(facts.join(' '))];
+  });
   return table(['Setting', 'Default', 'Meaning'], rows);
 }
 

@@ -27,10 +27,11 @@ const RATE_MAX = 1_000_000_000;
 const PORT_MAX = 65_535;
 const CONNECTIONS_MAX = 1_000_000;
 
+export const PATH_EXPECTED = 'a path; a relative one starts at the folder of this file';
+
 /** A file or a folder; the description says what empty means. */
-function pathSetting(what: string) {
-  const description = `${what} A relative path starts at the folder of this file.`;
-  return Type.String({ maxLength: 4096, default: '', description });
+function pathSetting(description: string) {
+  return Type.String({ maxLength: 4096, expected: PATH_EXPECTED, default: '', description });
 }
 
 function hostSetting(description: string) {

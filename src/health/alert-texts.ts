@@ -8,7 +8,7 @@ import { formatMs } from '../time.ts';
 /** What to do about each alert that needs someone now: health is 503 while it is open. */
 const URGENT = {
   'ingest stalled':
-    'Check that the writer of the export still drops files. A window without detections needs an empty file. To see what is waiting or failed, run: wirewatch ingest status',
+    'Check that the writer of the export still drops files, an empty one if there are no detections. To see what is waiting or failed, run: wirewatch ingest status',
   'ingest stopped': 'Find the cause in the log, fix it, and restart Wirewatch. Committed data is safe.',
   'another machine took over':
     'Clients must be sent to that machine. To make this one its standby, stop Wirewatch, set [copy] standby, and run: wirewatch restore SRC --replace. To go on here, stop the other machine for good first.',
@@ -16,7 +16,7 @@ const URGENT = {
   'database damaged':
     'Check the disk. The database is made anew without a restart, and no data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
-    'Where a copy is kept that has the newest entry, the log is made anew from it by itself. Otherwise write it anew from the database (wirewatch compact): that checks the database first, and loses nothing that it has. If it refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost, and archived files are read again. Check the disk.',
+    'Check the disk. If a copy is kept that has the newest entry, the log is made anew from it. Otherwise run "wirewatch compact", which writes it anew from the database and loses nothing that it has. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost, and archived files are read again.',
   'database not readable':
     'Check the disk and the permissions of the data folder. The detail states the cause.',
   'drop folder not readable':
@@ -59,11 +59,11 @@ const LATER = {
   'proxy not trusted':
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   'copy behind':
-    'The detail states the cause. If the place cannot be reached, check its disk, its mount, or the service: Wirewatch tries again by itself. Unless [copy] wait is set, nothing else stops. If it has another copy, set [copy] to to another place, or move that copy away.',
+    'The detail states the cause. If the place cannot be reached, check its disk, its mount, or the service: Wirewatch tries again by itself. If it has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
   'end of log lost':
     'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
   'removal incomplete':
-    'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the database differs, restart Wirewatch. Then wait for an hour, or restart Wirewatch.',
+    'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. Then wait for an hour, or restart Wirewatch; if the database differs, restart it.',
   'clock wrong':
     'Set the clock, and keep it synchronized with NTP. If the clock is right, check the clock of the writer of the exports, and check that it names windows in UTC.',
 };
