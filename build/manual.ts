@@ -7,6 +7,7 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { TSchema } from '@sinclair/typebox';
 import type { Command, Option } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { annotatedConfig } from '../src/config/annotated.ts';
@@ -16,7 +17,6 @@ import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
 import { PROBLEMS } from '../src/error-codes.ts';
 import { type ColumnName, EXPORT_COLUMNS } from '../src/exports/columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
-import { SAMPLES } from '../src/samples/samples.ts';
 
 import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';
 
@@ -64,22 +64,10 @@ async function madeParts(): Promise<Map<string, string>> {
     ['settings', settingsTable()],
     ['columns', columnsTable()],
     ['errors', errorsTable()],
-    ['client-core', clientCore()],
     ...(['earlier', 'growth', 'peers'] as const).map(
       (group) => [`measured-${group}`, measured(group)] as const,
     ),
   ]);
-}
-
-/** The functions of the sample client in Python that store a page. */
-function clientCore(): string {
-  const source = SAMPLES.find(({ name }) => name === 'client-py')?.text() ?? '';
-  const functions = ['store', 'read_changes'].map((name) => {
-    const [code] = new RegExp(`^def ${name}\\([\\s\\S]*?(?=\\n\\n\\n)`, 'm').exec(source) ?? [];
-    if (code === undefined) throw new Error(`client-py has no function ${name}`);
-    return code;
-  });
-  return `\`\`\`python\n${functions.join('\n\n\n')}\n\`\`\``;
 }
 
 function topicLists(): string {
@@ -129,20 +117,28 @@ function commonOptions(program: Command): string {
 /** An option is described where it comes first, and named where it comes again. */
 function commandsText(program: Command): string {
   const takers = takersOf(program);
+  /** What the options of a command that adds something say; one that sets its members requires none. */
+  const described = (one: Option, name: string) => {
+    const text = optionText(one);
+    if (!name.endsWith(' set')) return text;
+    return (
+      [`${text} (required)`, text.replace(/\)$/, '; required)')].find((added) => takers.has(added)) ?? text
+    );
+  };
   return commandsBelow(program, '')
     .map(({ name, command }) => {
       const values = command.registeredArguments
         .map((one) => ({ name: one.name() + (one.variadic ? '...' : ''), required: one.required }))
         .map((one) => (one.required ? `<${one.name}>` : `[${one.name}]`));
       const lines = command.options.map((one) => {
-        const [first = name, ...more] = takers.get(optionText(one)) ?? [];
-        if (more.length + 1 >= SHARED_BY) return `\`${one.long}\``;
+        const names = takers.get(described(one, name)) ?? [];
+        if (names.length >= SHARED_BY) return `\`${one.long}\``;
+        const first = names.find((other) => !other.endsWith(' set')) ?? name;
         return first === name ? optionText(one) : `\`${one.long}\`: as for \`${first}\``;
       });
       const parts = [
-        `## wirewatch ${name}`,
+        `## \`${[name, ...values].join(' ')}\``,
         sentence(command.description()),
-        values.length === 0 ? '' : `\`${['wirewatch', name, ...values].join(' ')}\``,
         together(lines),
       ];
       return parts.filter((part) => part !== '').join('\n\n');
@@ -190,8 +186,24 @@ function errorsTable(): string {
   return table(['Status', 'Code', 'What a client does'], rows);
 }
 
-/** What the rules above the table say of all settings. */
+/** What the rules above the table say of all settings, or the description of one. */
 const SAID_ABOVE = ['true or false', 'text', PATH_EXPECTED];
+
+/** What a value must be, where the description does not say it, in fewer words than an error message. */
+function expectedText(schema: TSchema, description: string): string[] {
+  const expected = expectation(schema).replace(/^a list in which each item is (?:an? )?/, 'Each: ');
+  const choices = [...expected.matchAll(/"[^"]+"/g)].map(([choice]) => choice);
+  const isSaid = expected.startsWith('one of ') && choices.every((choice) => description.includes(choice));
+  if (SAID_ABOVE.includes(expected) || isSaid) return [];
+  const short = expected
+    .replace(/^Each: text$/, '')
+    .replace(/^(?:a whole number|a number) (?=from|above)/, '')
+    .replace(/^empty, (?:or )?(?:an? |the )?/, '')
+    .replace(/^an? (?=table|time|name)/, '')
+    .replace(/, or nothing$/, '');
+  return short === '' ? [] : [`${short.charAt(0).toUpperCase()}${short.slice(1)}.`];
+}
+
 /** The two exports have the same settings. */
 const [ONE_EXPORT, ...OTHER_EXPORTS] = EXPORT_NAMES;
 
@@ -199,10 +211,9 @@ function settingsTable(): string {
   const isOther = (path: string) => OTHER_EXPORTS.some((name) => path.startsWith(`exports.${name}.`));
   const rows = SETTINGS.filter((setting) => !isOther(setting.path)).map((setting) => {
     const { path, description, schema, flag } = setting;
-    const expected = expectation(schema);
     const facts = [
       description.replace(`the ${ONE_EXPORT} export`, 'the export'),
-      ...(SAID_ABOVE.includes(expected) ? [] : [`Expected: ${expected}.`]),
+      ...expectedText(schema, description),
       ...(flag === null ? [] : [`Flag: \`${flag}\`.`]),
     ];
     const name = path.replace(`exports.${ONE_EXPORT}.`, 'exports.EXPORT.');

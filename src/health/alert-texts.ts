@@ -12,7 +12,7 @@ const URGENT = {
   'ingest stopped': 'Find the cause in the log, fix it, and restart Wirewatch. Committed data is safe.',
   'another machine took over':
     'Clients must be sent to that machine. To make this one its standby, stop Wirewatch, set [copy] standby, and run: wirewatch restore SRC --replace. To go on here, stop the other machine for good first.',
-  'disk full': 'Free space on the disks of the data folder and the drop folder. No data is lost.',
+  'disk full': 'Free space on the disks of the data folder and the drop folder. Ingest then resumes by itself within ten seconds. No data is lost.',
   'database damaged':
     'Check the disk. The database is made anew without a restart, and no data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
@@ -24,15 +24,15 @@ const URGENT = {
   'drop folder not writable':
     'Run the command that the detail names. If it names none, give the user that Wirewatch runs as write permission on the drop folder and its subfolders.',
   'data folder not writable':
-    'Find the cause in the log of the system, make the disk writable, and restart Wirewatch. Until then, a key that you revoke is refused as long as this process runs, so revoke it again afterwards.',
+    'Find the cause in the log of the system, make the disk writable, and restart Wirewatch. A key that you revoke meanwhile is refused only as long as this process runs: revoke it again afterwards.',
   'keys cannot be checked':
     'Check the permissions and the disk of the data folder. If access.db is missing or damaged, restart Wirewatch: its spare copy takes its place, and no key is lost.',
 };
 const LATER = {
   'access.db replaced':
-    'Check the disk. Look whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',
+    'Check the disk, and whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',
   'failed windows':
-    'Read the reason next to the file in failed/. Fix the file, drop it again, and reset the window. If it was dropped by mistake, or nobody can fix it, accept the window without it. With [ingest] failed_windows = "read", the window is reset automatically.',
+    'Read the reason next to the file in failed/. Fix the file, drop it again, and reset the window. If nobody can fix it, or it was dropped by mistake, accept the window without it.',
   'late windows':
     'Ask the writer of the export for the files. They are read when they arrive. To list the files waiting in the drop folder, run: wirewatch ingest status',
   'missing windows': 'Ask the writer of the export for the files. They are read when they arrive.',
@@ -55,15 +55,15 @@ const LATER = {
   'certificate expires':
     'Renew the certificate, and overwrite the configured certificate and key files. No restart is needed. If you already did so, the log says why the new certificate is not used.',
   'certificate not usable':
-    'The detail says which file, and why. Install a valid pair that the user that Wirewatch runs as can read. Until then the certificate is not renewed, and a restart would fail.',
+    'The detail says which file, and why. Install a valid pair that the user that Wirewatch runs as can read. Until then the previous pair stays in use, and a restart would fail.',
   'proxy not trusted':
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   'copy behind':
-    'The detail states the cause. If the place cannot be reached, check its disk, its mount, or the service: Wirewatch tries again by itself. If it has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
+    'The detail states the cause. If the place cannot be reached, check its disk, its mount, or the service: Wirewatch tries again at least every minute. If it has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
   'end of log lost':
     'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
   'removal incomplete':
-    'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. Then wait for an hour, or restart Wirewatch; if the database differs, restart it.',
+    'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the database differs from the log, restart Wirewatch.',
   'clock wrong':
     'Set the clock, and keep it synchronized with NTP. If the clock is right, check the clock of the writer of the exports, and check that it names windows in UTC.',
 };
