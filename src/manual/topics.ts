@@ -14,8 +14,7 @@ const CONTENTS: Readonly<Record<string, readonly Line[]>> = {
   'Getting started': [
     ['concepts', 'detections, versions, the change stream, exports, windows'],
     ['quick-start', 'from nothing to the first page of the change stream'],
-    ['installation', 'the executable: requirements, install, update, build'],
-    ['service', 'running it permanently: systemd, containers, other supervisors'],
+    ['glossary', 'every other term in one line'],
   ],
   Exports: [
     ['your-exports', 'from a CSV dump to a running feed, step by step'],
@@ -23,13 +22,15 @@ const CONTENTS: Readonly<Record<string, readonly Line[]>> = {
   ],
   Clients: [
     ['client-guide', 'writing a client: the copy, the stream, errors, testing'],
-    ['testing-your-client', 'bad days on command: the lab, with curl, pytest and node:test; the exam'],
-    ['change-stream', 'the change stream: parameters, answers, errors, a complete client'],
+    ['change-stream', 'the change stream: parameters, answers, errors, complete clients'],
     ['periods', 'the current state of a period'],
     ['tokens', 'access tokens in place of a key (OAuth 2.0)'],
     ['pull', 'the client that comes with Wirewatch: a copy that stays up to date'],
+    ['testing-your-client', 'bad days on command: the lab, with curl, pytest and node:test; the exam'],
   ],
   Operating: [
+    ['installation', 'the executable: requirements, install, update, build'],
+    ['service', 'running it permanently: systemd, containers, other supervisors'],
     ['operations', 'daily work: failed and held files, replay, removing customers, damage'],
     ['troubleshooting', 'by symptom: what to check, likely causes, the fix'],
     ['alerts', 'every alert with what to do, health, missing windows'],
@@ -40,17 +41,16 @@ const CONTENTS: Readonly<Record<string, readonly Line[]>> = {
     ['standby', 'a second machine that follows the copy, serves reads and takes over'],
     ['disaster-recovery', 'when the machine is lost: a new one starts from the copy'],
     ['security', 'threat model, keys, addresses, TLS, proxies, the secret, the audit trail'],
-  ],
-  Reference: [
-    ['glossary', 'every term in one line'],
-    ['files', 'the data folder and the drop folder'],
     ['commands', 'every command with its options'],
     ['settings', 'every setting, its default, and where to set it'],
     ['preseeding', 'accounts, subscriptions and keys in the configuration'],
+  ],
+  Internals: [
+    ['files', 'the data folder and the drop folder'],
+    ['growth', 'disk space to plan for, memory, limits'],
+    ['speed', 'what was measured, compared with what'],
     ['log-format', 'the format of the log, with a reader in Python'],
     ['invariants', 'what must always hold, the test that holds it, what was done to break it'],
-    ['speed', 'what was measured, compared with what'],
-    ['growth', 'disk space to plan for, memory, limits'],
   ],
 };
 
