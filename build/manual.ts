@@ -213,7 +213,8 @@ function settingsTable(): string {
     const { path, description, schema, flag } = setting;
     const facts = [
       description.replace(`the ${ONE_EXPORT} export`, 'the export'),
-      ...expectedText(schema, description),
+      // Your own exports has their forms.
+      ...(path.startsWith('exports.') ? [] : expectedText(schema, description)),
       ...(flag === null ? [] : [`Flag: \`${flag}\`.`]),
     ];
     const name = path.replace(`exports.${ONE_EXPORT}.`, 'exports.EXPORT.');
