@@ -20,9 +20,9 @@ const URGENT = {
   'database not readable':
     'Check the disk and the permissions of the data folder. The detail states the cause.',
   'drop folder not readable':
-    'Check that the drop folder and its subfolders exist, are mounted, and can be read by the user that Wirewatch runs as. To create a new drop folder, restart Wirewatch.',
+    'Check that the folder exists, is mounted, and can be read by the user of Wirewatch. To create a new one, restart Wirewatch.',
   'drop folder not writable':
-    'Run the command that the detail names. If it names none, give the user that Wirewatch runs as write permission on the drop folder and its subfolders.',
+    'Run the command that the detail names. If it names none, give the user of Wirewatch write permission on the drop folder and its subfolders.',
   'data folder not writable':
     'Find the cause in the log of the system, make the disk writable, and restart Wirewatch. A key that you revoke meanwhile is refused only as long as this process runs: revoke it again afterwards.',
   'keys cannot be checked':
@@ -45,7 +45,7 @@ const LATER = {
   'refused files':
     'Read the reason next to the file in refused/. Drop the file again under a valid name, or delete it if it was dropped by mistake.',
   'file stuck':
-    'Give the user that Wirewatch runs as permission to read and move the file. If an export is switched off, switch it on and restart: the rest of its backfill is then applied.',
+    'Give the user of Wirewatch permission to read and move the file. If an export is switched off, switch it on and restart: the rest of its backfill is then applied.',
   'file changed after reading':
     'Have the writer of the file write under a name that begins with a dot or ends in .tmp, .part or .partial, and rename the file once it is complete.',
   'rows skipped':
@@ -53,9 +53,9 @@ const LATER = {
   'disk getting full':
     'Free space on the disk, or set [ingest] archive_days to delete old files from archive/.',
   'certificate expires':
-    'Renew the certificate, and overwrite the configured certificate and key files. No restart is needed. If you already did so, the log says why the new certificate is not used.',
+    'Renew the certificate, and overwrite its files. No restart is needed. If you already did so, the log says why the new one is not used.',
   'certificate not usable':
-    'The detail says which file, and why. Install a valid pair that the user that Wirewatch runs as can read. Until then the previous pair stays in use, and a restart would fail.',
+    'The detail says which file, and why. Install a valid pair that the user of Wirewatch can read. Until then the previous pair stays in use, and a restart would fail.',
   'proxy not trusted':
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   'copy behind':
@@ -65,7 +65,7 @@ const LATER = {
   'removal incomplete':
     'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the database differs from the log, restart Wirewatch.',
   'clock wrong':
-    'Set the clock, and keep it synchronized with NTP. If the clock is right, check the clock of the writer of the exports, and check that it names windows in UTC.',
+    'Set the clock, and keep it synchronized with NTP. If it is right, check that of the writer of the exports, and that it names windows in UTC.',
 };
 
 export type AlertName = keyof typeof URGENT | keyof typeof LATER;

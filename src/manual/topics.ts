@@ -12,8 +12,8 @@ type Line = readonly [name: string, title: string];
 
 const CONTENTS: Readonly<Record<string, readonly Line[]>> = {
   'Getting started': [
-    ['concepts', 'detections, versions, the change stream, exports, windows'],
-    ['quick-start', 'from nothing to the first page of the change stream'],
+    ['concepts', 'detections, the change stream, exports, windows'],
+    ['quick-start', 'from nothing to the first page'],
     ['glossary', 'every other term in one line'],
   ],
   Exports: [
@@ -21,26 +21,26 @@ const CONTENTS: Readonly<Record<string, readonly Line[]>> = {
     ['export-format', 'the files in the drop folder: names, rows, columns'],
   ],
   Clients: [
-    ['client-guide', 'writing a client: the copy, the stream, errors, testing'],
-    ['change-stream', 'the change stream: parameters, answers, errors, complete clients'],
+    ['client-guide', 'writing a client'],
+    ['change-stream', 'parameters, answers, errors, complete clients'],
     ['periods', 'the current state of a period'],
     ['tokens', 'access tokens in place of a key (OAuth 2.0)'],
-    ['pull', 'the client that comes with Wirewatch: a copy that stays up to date'],
-    ['testing-your-client', 'bad days on command: the lab, with curl, pytest and node:test; the exam'],
+    ['pull', 'the client that comes with Wirewatch'],
+    ['testing-your-client', 'the lab, with curl, pytest and node:test; the exam'],
   ],
   Operating: [
     ['installation', 'the executable: requirements, install, update, build'],
-    ['service', 'running it permanently: systemd, containers, other supervisors'],
-    ['operations', 'daily work: failed and held files, replay, removing customers, damage'],
+    ['service', 'systemd, containers, other supervisors'],
+    ['operations', 'daily work: files, replay, removing customers, damage'],
     ['troubleshooting', 'by symptom: what to check, likely causes, the fix'],
     ['alerts', 'every alert with what to do, health, missing windows'],
     ['log-lines', "the program's log: rotation, every warning and error"],
-    ['console', 'the console in a browser: links, sessions, what it can do'],
-    ['monitoring', 'metrics for Prometheus, the administration port, Grafana'],
-    ['backup', 'the copy: where to keep it, checking it, restore, what is lost'],
-    ['standby', 'a second machine that follows the copy, serves reads and takes over'],
-    ['disaster-recovery', 'when the machine is lost: a new one starts from the copy'],
-    ['security', 'threat model, keys, addresses, TLS, proxies, the secret, the audit trail'],
+    ['console', 'the state in a browser, and what it can do'],
+    ['monitoring', 'metrics for Prometheus, Grafana'],
+    ['backup', 'the copy: where to keep it, restore, what is lost'],
+    ['standby', 'a second machine that takes over'],
+    ['disaster-recovery', 'when the machine is lost'],
+    ['security', 'threat model, keys, TLS, proxies, the secret, the audit trail'],
     ['commands', 'every command with its options'],
     ['settings', 'every setting, its default, and where to set it'],
     ['preseeding', 'accounts, subscriptions and keys in the configuration'],
@@ -50,7 +50,7 @@ const CONTENTS: Readonly<Record<string, readonly Line[]>> = {
     ['growth', 'disk space to plan for, memory, limits'],
     ['speed', 'what was measured, compared with what'],
     ['log-format', 'the format of the log, with a reader in Python'],
-    ['invariants', 'what must always hold, the test that holds it, what was done to break it'],
+    ['invariants', 'what must always hold, its tests, what was done to break it'],
   ],
 };
 
