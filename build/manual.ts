@@ -11,7 +11,7 @@ import type { TSchema } from '@sinclair/typebox';
 import type { Command, Option } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { annotatedConfig } from '../src/config/annotated.ts';
-import { expectation, PATH_EXPECTED, SETTINGS } from '../src/config/schema.ts';
+import { expectation, HOST_EXPECTED, PATH_EXPECTED, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
 import { PROBLEMS } from '../src/error-codes.ts';
@@ -174,7 +174,9 @@ function optionText({
     ...(given === undefined ? [] : [`default: ${given}`]),
     ...(mandatory ? ['required'] : []),
   ];
-  return `\`${flags}\`: ${description}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`;
+  // Of a long list of names, help has all.
+  const short = description.replace(/: (\w+)(?:, [a-z]\w+){7,}/i, ', such as $1');
+  return `\`${flags}\`: ${short}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`;
 }
 
 function errorsTable(): string {
@@ -187,7 +189,7 @@ function errorsTable(): string {
 }
 
 /** What the rules above the table say of all settings, or the description of one. */
-const SAID_ABOVE = ['true or false', 'text', PATH_EXPECTED];
+const SAID_ABOVE = ['true or false', 'text', PATH_EXPECTED, HOST_EXPECTED];
 
 /** What a value must be, where the description does not say it, in fewer words than an error message. */
 function expectedText(schema: TSchema, description: string): string[] {

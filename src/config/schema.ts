@@ -27,6 +27,7 @@ const RATE_MAX = 1_000_000_000;
 const PORT_MAX = 65_535;
 const CONNECTIONS_MAX = 1_000_000;
 
+export const HOST_EXPECTED = 'an address or host name to listen on, such as 127.0.0.1, :: or localhost';
 export const PATH_EXPECTED = 'a path; a relative one starts at the folder of this file';
 
 /** A file or a folder; the description says what empty means. */
@@ -37,7 +38,7 @@ function pathSetting(description: string) {
 function hostSetting(description: string) {
   return Type.String({
     format: 'setting-address',
-    expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
+    expected: HOST_EXPECTED,
     default: '127.0.0.1',
     description,
   });

@@ -14,7 +14,7 @@ const URGENT = {
     'Clients must be sent to that machine. To make this one its standby, stop Wirewatch, set [copy] standby, and run: wirewatch restore SRC --replace. To go on here, stop the other machine for good first.',
   'disk full': 'Free space on the disks of the data folder and the drop folder. Ingest then resumes by itself within ten seconds. No data is lost.',
   'database damaged':
-    'Check the disk. The database is made anew without a restart, and no data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
+    'Check the disk. No data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
     'Check the disk. If a copy is kept that has the newest entry, the log is made anew from it. Otherwise run "wirewatch compact", which writes it anew from the database and loses nothing that it has. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost, and archived files are read again.',
   'database not readable':
