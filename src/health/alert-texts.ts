@@ -16,7 +16,7 @@ const URGENT = {
   'database damaged':
     'Check the disk. No data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
-    'Check the disk. If a copy is kept that has the newest entry, the log is made anew from it. Otherwise run "wirewatch compact", which writes it anew from the database and loses nothing that it has. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost, and archived files are read again.',
+    'Check the disk. If a copy has the newest entry, the log is made anew from it. Otherwise run "wirewatch compact", which writes it anew from the database and loses nothing. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost.',
   'database not readable':
     'Check the disk and the permissions of the data folder. The detail states the cause.',
   'drop folder not readable':
@@ -24,7 +24,7 @@ const URGENT = {
   'drop folder not writable':
     'Run the command that the detail names. If it names none, give the user of Wirewatch write permission on the drop folder and its subfolders.',
   'data folder not writable':
-    'Find the cause in the log of the system, make the disk writable, and restart Wirewatch. A key that you revoke meanwhile is refused only as long as this process runs: revoke it again afterwards.',
+    'Find the cause in the log of the system, make the disk writable, and restart Wirewatch. Then revoke again each key that you revoked meanwhile: only this process refuses it.',
   'keys cannot be checked':
     'Check the permissions and the disk of the data folder. If access.db is missing or damaged, restart Wirewatch: its spare copy takes its place, and no key is lost.',
 };
@@ -49,7 +49,7 @@ const LATER = {
   'file changed after reading':
     'Have the writer of the file write under a name that begins with a dot or ends in .tmp, .part or .partial, and rename the file once it is complete.',
   'rows skipped':
-    'To see which rows, run "wirewatch ingest explain NAME". For a missing subscription, add it, then run "wirewatch ingest replay". Bad rows are in NAME.skipped.ndjson next to the archived file.',
+    'To see which rows, run "wirewatch ingest explain NAME". Add a missing subscription, then run "wirewatch ingest replay". Bad rows are in NAME.skipped.ndjson next to the archived file.',
   'disk getting full':
     'Free space on the disk, or set [ingest] archive_days to delete old files from archive/.',
   'certificate expires':
@@ -59,9 +59,9 @@ const LATER = {
   'proxy not trusted':
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   'copy behind':
-    'The detail states the cause. If the place cannot be reached, check its disk, its mount, or the service: Wirewatch tries again at least every minute. If it has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
+    'The detail states the cause. Check the disk, the mount, or the service: Wirewatch tries again at least every minute. If the place has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
   'end of log lost':
-    'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
+    'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue.',
   'removal incomplete':
     'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the database differs from the log, restart Wirewatch.',
   'clock wrong':
