@@ -207,6 +207,12 @@ describe('the manual', () => {
     assert.match(words('change-stream'), /49\.5 passes min_score=50, and its band is low/);
   });
 
+  test('has at most 40,000 words: all that has a letter or a digit, in every topic, programs included', () => {
+    const pages = [read('src/manual/README.md'), ...manual.values()];
+    const counts = pages.map((page) => page.replaceAll(/<!--[\s\S]*?-->/g, '').match(/\S*[\p{L}\p{N}]\S*/gu));
+    assert.ok(counts.flat().length <= 40_000, `${counts.flat().length}`);
+  });
+
   test('is printed as text and as JSON; an unknown topic is wrong usage', () => {
     const list = wirewatch('manual', '--json');
     assert.deepEqual(
