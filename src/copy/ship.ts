@@ -6,15 +6,16 @@
  * again, by a machine that did not see it. Whatever is found there is read, and must be in the log of this machine.
  */
 import { randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FoundCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
-import { placeOf } from '../log/log-reader.ts';
-import { listSegments } from '../log/segment.ts';
+import { entriesAfter, placeOf } from '../log/log-reader.ts';
+import { listSegments, type Segment, SegmentReader } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
+import { LogDamage } from '../store/log-errors.ts';
 import { ensureRole, keptCopies, noteKept, PROMOTE, readRole } from '../store/role.ts';
 import { commitsIn, findLog, generationIn, lastIn, pointerContent } from './copied-log.ts';
-import { type Batch, batchesAfter, contentOf } from './local-log.ts';
 import {
   beforeEntry,
   generationAfter,
@@ -25,6 +26,7 @@ import {
   mergedName,
   parseLogName,
   partName,
+  pieceName,
 } from './names.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
@@ -33,6 +35,8 @@ import { verifyCopy } from './source.ts';
 const PART_BYTES = 8 * 1024 * 1024;
 /** A closed segment with more parts than this becomes one object. */
 const PARTS_MAX = 8;
+/** Frames between two turns of the event loop. */
+const FRAMES_A_TURN = 8;
 
 /** Where a copy ends. */
 interface CopyEnd {
@@ -207,35 +211,61 @@ export class Shipper {
     return { generation, changes, first: objects[0]?.first ?? null, last };
   }
 
+  /** Writes the entries after one, up to another: in parts, and in pieces what is too large for one. */
   async #shipAfter(after: Mark | null, end: Mark): Promise<boolean> {
+    const { log } = this.#folder;
+    /** The last whole entry, and where it ends in the frames that are not written yet. */
+    let last = after;
+    let whole = 0;
+    const frames: Buffer[] = [];
+    let bytes = 0;
     let pieces: string[] = [];
-    let isPlain = true;
-    for await (const batch of batchesAfter(this.#folder.log, after, end, this.#partBytes))
-      switch (batch.kind) {
-        case 'piece':
-          pieces.push(await this.#createPiece(batch.content));
-          break;
-        case 'large':
-          isPlain = false;
-          if (!(await this.#claim(batch.entry, batch.entry, pointerContent({ large: pieces })))) return false;
-          pieces = [];
-          break;
-        case 'entries':
-          if (!(await this.#claim(batch.first, batch.last, batch.content))) return false;
-          break;
-        case 'closed':
-          if (isPlain) await this.#merge(batch);
-          isPlain = true;
+    let first: number | null = null;
+    let within = '';
+    const take = (count: number): Buffer => {
+      const content = Buffer.concat(frames.splice(0, count));
+      bytes -= content.length;
+      return content;
+    };
+    const writePart = async (): Promise<boolean> => {
+      if (first === null || last === null) return true;
+      if (pieces.length > 0) pieces.push(await this.#createPiece(first, take(whole)));
+      const content = pieces.length > 0 ? pointerContent({ large: pieces }) : take(whole);
+      if (!(await this.#claim(first, last, content))) return false;
+      first = frames.length > 0 ? last.entry + 1 : null;
+      pieces = [];
+      whole = 0;
+      return true;
+    };
+    for (const { segment, part } of entriesAfter(log, after)) {
+      if (segment.path !== within && part.entry === segment.firstEntry) {
+        if (!(await writePart())) return false;
+        if (last !== null) await this.#mergeBefore(segment, last);
       }
-    return true;
+      within = segment.path;
+      first ??= part.entry;
+      frames.push(part.frame.bytes);
+      bytes += part.frame.bytes.length;
+      if (part.commit !== null) {
+        last = part.commit;
+        whole = frames.length;
+      }
+      const isEnd = (part.commit?.entry ?? 0) >= end.entry;
+      const isFull = bytes >= this.#partBytes;
+      if (isFull && whole === 0) pieces.push(await this.#createPiece(first, take(frames.length)));
+      else if ((isFull || isEnd || pieces.length > 0) && whole > 0 && !(await writePart())) return false;
+      if (isEnd) return true;
+      if (frames.length % FRAMES_A_TURN === 0) await nextTurn();
+    }
+    throw new LogDamage(`the log ends before entry ${end.entry}`);
   }
 
   /** Creates the next part. @returns false if it, or something beyond it, was there already */
-  async #claim({ entry }: Mark, last: Mark, content: Buffer): Promise<boolean> {
-    const { generation, first, last: before } = this.#known();
-    if (!this.#isDraft) this.#note([before, last]);
-    if (!(await this.#isNext(partName(generation, entry), content))) return false;
-    this.#end = { ...this.#known(), first: first ?? entry, last };
+  async #claim(first: number, last: Mark, content: Buffer): Promise<boolean> {
+    const end = this.#known();
+    if (!this.#isDraft) this.#note([end.last, last]);
+    if (!(await this.#isNext(partName(end.generation, first), content))) return false;
+    this.#end = { ...end, first: end.first ?? first, last };
     return true;
   }
 
@@ -250,28 +280,32 @@ export class Shipper {
     return false;
   }
 
-  async #createPiece(content: Buffer): Promise<string> {
-    const folder = generationFolder(LARGE, this.#known().generation);
-    const name = `${folder}${randomBytes(8).toString('hex')}.zst`;
+  async #createPiece(first: number, content: Buffer): Promise<string> {
+    const name = pieceName(this.#known().generation, first, randomBytes(8).toString('hex'));
     await this.place.create(name, content);
     this.#count(content.length);
     return name;
   }
 
-  /** Makes one object of the parts of a closed segment; then the parts go. */
-  async #merge({ segment, last }: Batch & { readonly kind: 'closed' }): Promise<void> {
+  /** Makes one object of the parts of the closed segment before one; then the parts go. @param last its last entry */
+  async #mergeBefore({ firstEntry }: Segment, last: Mark): Promise<void> {
     const { generation } = this.#known();
-    const from = beforeEntry(generation, segment.firstEntry);
-    const names = await this.place.list(generationFolder(LOG, generation), from);
+    const segment = listSegments(this.#folder.log).findLast((other) => other.firstEntry < firstEntry);
+    if (segment === undefined) return;
+    const first = segment.firstEntry;
+    const names = await this.place.list(generationFolder(LOG, generation), beforeEntry(generation, first));
     const parts = names
       .flatMap((name) => parseLogName(name) ?? [])
       .filter((object) => object.last === null && object.first <= last.entry);
     const newest = parts.at(-1);
-    if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== segment.firstEntry) return;
+    if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== first) return;
+    // Entries in pieces stay so: as one object they could be larger than memory.
+    const pieces = await this.place.list(generationFolder(LARGE, generation), pieceName(generation, first));
+    if (pieces.some((name) => name < pieceName(generation, firstEntry))) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
     if ((await lastIn(this.place, newest.name)).id !== last.id) return;
     const content = await contentOf(segment, last);
-    if (await this.place.create(mergedName(generation, segment.firstEntry, last.entry), content))
+    if (await this.place.create(mergedName(generation, first, last.entry), content))
       this.#count(content.length);
     for (const { name } of parts) await this.place.delete(name);
   }
@@ -319,4 +353,16 @@ export class Shipper {
     if (this.#end === null) throw new Error('the end of the copy is not known');
     return this.#end;
   }
+}
+
+/** The entries of a closed segment up to its last one, as one content. @throws LogDamage, LogFailure */
+async function contentOf(segment: Segment, last: Mark): Promise<Buffer> {
+  using reader = new SegmentReader(segment);
+  const frames: Buffer[] = [];
+  for (let part = reader.next(); part !== null; part = reader.next()) {
+    frames.push(part.frame.bytes);
+    await nextTurn();
+  }
+  if (reader.last?.id !== last.id) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+  return Buffer.concat(frames);
 }

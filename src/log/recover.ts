@@ -146,7 +146,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
 export function applyPending(db: Database, folder: string): number {
   let applied = 0;
   for (const { part } of applyEntries(db, folder, Number.POSITIVE_INFINITY))
-    if (part.kind === 'commit') applied += 1;
+    if (part.commit !== null) applied += 1;
   return applied;
 }
 
@@ -157,7 +157,7 @@ function* applyEntries(db: Database, folder: string, end: number): Generator<Loc
     for (const located of entriesAfter(folder, readLogMark(db))) {
       applier.apply(located.part);
       yield located;
-      if (located.part.kind === 'commit' && located.part.commit.entry >= end) break;
+      if ((located.part.commit?.entry ?? 0) >= end) break;
     }
     applier.commit();
   } finally {
@@ -307,12 +307,12 @@ async function apply(
   let frames = 0;
   for (const { part, bytes } of applyEntries(db, folder.log, end)) {
     frames += 1;
-    if (part.kind === 'commit') {
+    if (part.commit !== null) {
       applied += 1;
       onProgress(bytes, total);
     }
     if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
-    if (part.kind === 'commit' || frames % FRAMES_A_TURN === 0) await between();
+    if (part.commit !== null || frames % FRAMES_A_TURN === 0) await between();
   }
   return applied;
 }
@@ -321,7 +321,7 @@ async function apply(
 async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Promise<void> {
   let last: Commit | null = null;
   for (const { part } of entriesAfter(folder.log, null)) {
-    if (part.kind === 'commit') last = part.commit;
+    if (part.commit !== null) last = part.commit;
     await between();
   }
   if (last?.id !== tail.last?.id) throw new LogDamage('the log ends before its last entry');

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { EntryChain, framesOf } from '../../src/copy/copied-log.ts';
-import { type Frame, listSegments } from '../../src/log/segment.ts';
+import { EntryChain, type Frame, framesOf } from '../../src/log/frame.ts';
+import { listSegments } from '../../src/log/segment.ts';
 import { createHistory, type History, rowsFrom } from '../support/history.ts';
 
 let history: History;
@@ -19,8 +19,8 @@ before(async () => {
 after(() => history.delete());
 
 /** @returns the numbers of the entries */
-function chained(some: readonly Frame[], chain = new EntryChain(null)): number[] {
-  return some.flatMap((frame) => chain.add(frame)?.entry ?? []);
+function chained(some: readonly Frame[], chain = new EntryChain(null, 1)): number[] {
+  return some.flatMap((frame) => chain.add(frame).commit?.entry ?? []);
 }
 
 test('a content has whole frames', () => {
@@ -40,5 +40,5 @@ test('entries are whole, and each follows the one before', () => {
   const third = rest.findIndex(({ kind }, at) => kind === 'commit' && at >= second) + 1;
   assert.throws(() => chained(rest.toSpliced(second, third - second)), /entry 3 does not follow entry 1/);
   assert.throws(() => chained(rest.slice(second)), /begin|first/i);
-  assert.deepEqual(chained(rest.slice(second), new EntryChain(undefined)), [2, 3]);
+  assert.deepEqual(chained(rest.slice(second), new EntryChain(undefined, 2)), [2, 3]);
 });

@@ -9,9 +9,8 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'a copy that ends with an entry of another history is left alone',
     '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, content)))':
       'an old generation goes only once another takes its place',
-  }),
-  ...faultsIn('copy/local-log.ts', 'ship', {
-    'if ([-(last?.entry ?? 0) < end.entry-]{+false+}) throw': 'a log with damage at its end is not copied',
+    '[-throw new LogDamage(`the log ends before entry ${end.entry}`)-]{+return true+}':
+      'a log with damage at its end is not copied',
   }),
   ...faultsIn('copy/source.ts', 'heal', {
     '[-!(await hasEntry(place, objects, mark))-]{+false+}':
@@ -29,9 +28,8 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'a copy with another secret is left alone',
     'if ([-before > change-]{+false+})': 'a later access.db of a copy is left alone',
   }),
-  ...faultsIn('copy/copied-log.ts', 'entries', {
-    '[-checkCommit(commit, this.last ?? undefined, { frames: this.#frames, checksum: this.#checksum });-]':
-      'an entry whose frames are missing is damage',
+  ...faultsIn('log/frame.ts', 'entries', {
+    '[-commit.frames !== this.#frames ||-]': 'an entry whose frames are missing is damage',
   }),
   ...faultsIn('copy/back-up.ts', 'pending-entry', {
     "[-if (mark !== null && placeOf(log, mark) === 'known') return mark;-]":
