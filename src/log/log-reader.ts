@@ -128,13 +128,13 @@ export function* entriesAfter(folder: string, after: Mark | null): Generator<Loc
   const from = after?.entry ?? 0;
   const first = Math.max(
     0,
-    segments.findLastIndex(({ firstEntry }) => firstEntry <= from + 1),
+    segments.findLastIndex(({ firstEntry }) => firstEntry <= Math.max(1, from)),
   );
   const hasNext = (index: number) => {
     if (index === segments.length - 1) segments = listSegments(folder);
     return index < segments.length - 1;
   };
-  let previous: Mark | null | undefined = segments[first]?.firstEntry === from + 1 ? after : null;
+  let previous: Mark | null = null;
   let bytesBefore = 0;
   for (let index = first; index < segments.length; index += 1) {
     const segment = segments[index];
@@ -149,7 +149,7 @@ export function* entriesAfter(folder: string, after: Mark | null): Generator<Loc
     if (!reader.isWhole && hasNext(index))
       throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
     previous = reader.last ?? previous;
-    bytesBefore += reader.end;
+    if ((reader.last?.entry ?? 0) > from) bytesBefore += reader.end;
   }
 }
 

@@ -3,13 +3,13 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/ship.ts', 'ship', {
-    'if (isCreated && [-beyond.every((other) => other === name)-]{+true+}) return true;':
+    'return [-beyond.every((other) => other === name)-]{+true+};':
       'a number that was merged and deleted does not make a second writer',
     "if ([-found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))-]{+false+})":
       'a copy that ends with an entry of another history is left alone',
-    '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, content)))':
+    '{+await this.#deleteBefore(generation, []);\n    +}if (await this.#claim(old.generation':
       'an old generation goes only once another takes its place',
-    '[-throw new LogDamage(`the log ends before entry ${end.entry}`)-]{+return true+}':
+    '[-throw new LogDamage(`the log ends before entry ${to.entry}`)-]{+return end+}':
       'a log with damage at its end is not copied',
   }),
   ...faultsIn('copy/source.ts', 'heal', {
@@ -20,7 +20,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     '[-shipper.noteDamage();-]': 'a damaged copy is written anew',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
-    '{+this.#count(await writeAccess(this.#place, state, content));\n      +}if (end !== null) while':
+    '{+if (access !== null) this.#count(await writeAccess(this.place, access.state, access.content));\n      +}if (end !== null) await':
       'access.db of a copy is not newer than its log',
   }),
   ...faultsIn('copy/own-copy.ts', 'own-copy', {
