@@ -47,10 +47,10 @@ export interface CopiedLog {
   readonly objects: readonly LogObject[];
 }
 
-/** @throws Unreachable, LogDamage */
-export async function findLog(place: Place): Promise<CopiedLog> {
+/** @param from a generation that is, or was, in use. @throws Unreachable, LogDamage */
+export async function findLog(place: Place, from = FIRST_GENERATION): Promise<CopiedLog> {
   const changes: string[] = [];
-  for (let generation = FIRST_GENERATION, tries = 1; ; ) {
+  for (let generation = from, tries = 1; ; ) {
     const objects = inOrder(await place.list(generationFolder(LOG, generation), ''));
     const last = objects.at(-1);
     if (last === undefined || last.last !== null) return { generation, changes, objects };

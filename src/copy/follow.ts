@@ -24,16 +24,8 @@ import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import { formatMs, type Now } from '../time.ts';
-import { entriesIn, findLog, generationIn } from './copied-log.ts';
-import {
-  beforeEntry,
-  FIRST_GENERATION,
-  generationFolder,
-  inOrder,
-  LOG,
-  type LogObject,
-  partName,
-} from './names.ts';
+import { entriesIn, findLog } from './copied-log.ts';
+import { beforeEntry, FIRST_GENERATION, generationFolder, LOG, type LogObject, partName } from './names.ts';
 import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
 import { draftSegment, hasEntry } from './source.ts';
@@ -191,37 +183,36 @@ export class Follower {
   }
 
   async #readEntries(place: Place): Promise<void> {
-    if (this.#generation === null) await this.#takeGeneration(place);
-    for (;;) {
-      const generation = this.#generation ?? FIRST_GENERATION;
-      const next = (this.#log.last?.entry ?? 0) + 1;
-      const names = await place.list(generationFolder(LOG, generation), beforeEntry(generation, next));
-      const objects = inOrder(names);
-      const newest = objects.at(-1);
-      // First: what stands before it may be of a machine that did not see it.
-      if (newest?.last !== null || (await generationIn(place, newest.name)) === null) {
-        for (const object of objects) await this.#apply(place, object);
-        return;
-      }
-      await this.#takeGeneration(place);
+    const known = this.#generation;
+    const own = this.#log.last?.entry ?? 0;
+    if (known !== null) {
+      const beyond = await place.list(generationFolder(LOG, known), beforeEntry(known, own + 1));
+      if (beyond.length === 0) return;
     }
+    const { generation, objects } = await findLog(place, known ?? FIRST_GENERATION);
+    const first = objects[0]?.first ?? 1;
+    const isBehind = first > 1 && own < first;
+    const isNew = isBehind || (known !== null && known !== generation);
+    if (isNew) await this.#takeSnapshot(place, objects, first, isBehind);
+    this.#generation = generation;
+    if (isNew) return this.#readEntries(place);
+    // The next entry may be within an object that begins before it.
+    const begin = objects.findLastIndex((object) => object.first <= own + 1);
+    for (const object of objects.slice(Math.max(0, begin))) await this.#apply(place, object);
   }
 
-  /** Goes on in the newest generation; where a snapshot begins it, that takes the place of the log's entries. */
-  async #takeGeneration(place: Place): Promise<void> {
+  /**
+   * Puts the snapshot that a generation begins with in place of the log's entries up to it.
+   * @param isBehind whether the log ends before it
+   */
+  async #takeSnapshot(
+    place: Place,
+    objects: readonly LogObject[],
+    first: number,
+    isBehind: boolean,
+  ): Promise<void> {
     const { folder, program } = this.#options;
-    const { generation, objects } = await findLog(place);
-    const isNew = this.#generation !== null && this.#generation !== generation;
-    const first = objects[0]?.first ?? 1;
     const own = this.#log.last;
-    const isBehind = first > 1 && (own?.entry ?? 0) < first;
-    if (!isNew && !isBehind) {
-      this.#generation = generation;
-      // The next entry may be within a part that begins before it: from here on, parts are read as a whole.
-      const begin = objects.findLastIndex((object) => object.first <= (own?.entry ?? 0) + 1);
-      for (const object of objects.slice(Math.max(0, begin))) await this.#apply(place, object);
-      return;
-    }
     // Segments that begin after it stay: they follow what takes the place of those before them.
     const kept = listSegments(folder.log).find(({ firstEntry }) => !isBehind && firstEntry > first);
     const last = (kept?.firstEntry ?? Number.POSITIVE_INFINITY) - 1;
@@ -232,9 +223,7 @@ export class Follower {
     const tail = findTail(folder.log);
     this.#log = new LogWriter({ folder: folder.log, program }, tail);
     this.#newest = tail.last?.operation;
-    this.#generation = generation;
-    const mark = readLogMark(this.#db);
-    if ((mark?.entry ?? 0) < first)
+    if ((readLogMark(this.#db)?.entry ?? 0) < first)
       throw new DatabaseDamage('it is older than the log of the copy, which was compacted');
     applyPending(this.#db, folder.log);
     this.#tell();

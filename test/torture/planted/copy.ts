@@ -28,9 +28,6 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'a copy with another secret is left alone',
     'if ([-before > change-]{+false+})': 'a later access.db of a copy is left alone',
   }),
-  ...faultsIn('log/frame.ts', 'entries', {
-    '[-commit.frames !== this.#frames ||-]': 'an entry whose frames are missing is damage',
-  }),
   ...faultsIn('copy/back-up.ts', 'pending-entry', {
     "[-if (mark !== null && placeOf(log, mark) === 'known') return mark;-]":
       'a copy has no entry that the database refused',
