@@ -16,7 +16,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     'text !== undefined[- && checksum(text) === sum-]': 'a damaged revocation ends no other key',
   }),
   ...faultsIn('copy/restore.ts', 'restore-damaged', {
-    '[-applyEnded(db, [...endedIn(found), ...readEnded(live)]);-]': 'a restore revives no revoked key',
+    '[-applyEnded(db, ended);-]': 'a restore revives no revoked key',
   }),
   ...faultsIn('ingest/apply/remove-rows.ts', 'removal-request', {
     'if ([-isTried-]{+true+}) return;': 'a removal continues without its request',
