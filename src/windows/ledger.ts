@@ -62,29 +62,27 @@ export const COUNT_WINDOWS = `
 
 const DELETE_WINDOW = 'DELETE FROM export_window WHERE export = :export AND window_start = :window_start';
 
-const IN_SPAN = 'export = :export AND window_start >= :from AND window_start < :to';
-export const COUNT_KNOWN = `SELECT count(*) AS windows FROM export_window WHERE ${IN_SPAN}`;
+/** Every start of a window in `[from, to)` of which the ledger knows nothing. It reads an entry of an index for each. */
+const UNKNOWN_STARTS = `
+  WITH RECURSIVE span (start) AS (
+    SELECT :from WHERE :from < :to
+    UNION ALL SELECT start + ${WINDOW_MS} FROM span WHERE start + ${WINDOW_MS} < :to
+  ), unknown AS (
+    SELECT start FROM span
+    WHERE NOT EXISTS (SELECT 1 FROM export_window WHERE export = :export AND window_start = start))`;
 
-/** The first known window with nothing known of the next one, or the last one with nothing known of the one before. */
-export const FIRST_BEFORE_GAP = besideGap('ASC', WINDOW_MS);
-export const LAST_BEHIND_GAP = besideGap('DESC', -WINDOW_MS);
+export const COUNT_UNKNOWN = `
+  ${UNKNOWN_STARTS} SELECT count(*) AS windows, min(start) AS first, max(start) AS last FROM unknown`;
 
-function besideGap(order: 'ASC' | 'DESC', step: number): string {
-  return `
-  SELECT window_start FROM export_window AS known
-  WHERE ${IN_SPAN} AND NOT EXISTS (
-    SELECT 1 FROM export_window AS other
-    WHERE other.export = :export AND other.window_start = known.window_start + ${step})
-  ORDER BY window_start ${order} LIMIT 1`;
-}
+const INSERT_MISSING = `
+  ${UNKNOWN_STARTS} INSERT INTO export_window (export, window_start, status, since, file)
+  SELECT :export, start, 'missing', :now, NULL FROM unknown
+  WHERE start NOT IN (SELECT value FROM json_each(:waiting))`;
 
 const ABANDON = `
   UPDATE export_window SET status = 'abandoned', since = :now
-  WHERE export = :export AND window_start IN (
-    SELECT window_start FROM export_window
-    WHERE export = :export AND status = 'missing' AND since <= :before
-      AND window_start NOT IN (SELECT value FROM json_each(:waiting))
-    LIMIT :limit)`;
+  WHERE export = :export AND status = 'missing' AND since <= :before
+    AND window_start NOT IN (SELECT value FROM json_each(:waiting))`;
 
 const DELETE_NOT_YET_DUE = `
   DELETE FROM export_window
@@ -182,25 +180,25 @@ export function countWindows(
   return count.get({ export: exportName, status, from })?.windows ?? 0;
 }
 
-/** The starts of the known windows of an export in `[from, to)`. */
-export function knownStarts(
-  db: Database,
-  exportName: ExportName,
-  from: number,
-  to: number,
-): ReadonlySet<number> {
-  const select = db.prepare<unknown[], ExportWindow>(`${SELECT} WHERE ${IN_SPAN}`);
-  return new Set(select.all({ export: exportName, from, to }).map(({ window_start }) => window_start));
+/** A search of an export for windows whose files never came. */
+export interface Search {
+  readonly export: ExportName;
+  readonly now: number;
+  /** Starts of windows whose files wait to be read, as a JSON array. */
+  readonly waiting: string;
 }
 
-/** Abandons windows that have been missing since `before` or longer, but for those in `waiting`; @returns how many */
-export function abandonMissing(
+/** Adds the windows in `[from, to)` that are not known and whose files do not wait. @returns how many */
+export function addMissing(
   db: Database,
-  exportName: ExportName,
-  wanted: { now: number; before: number; waiting: ReadonlySet<number>; limit: number },
+  search: Search & { readonly from: number; readonly to: number },
 ): number {
-  const waiting = JSON.stringify([...wanted.waiting]);
-  return db.prepare(ABANDON).run({ ...wanted, export: exportName, waiting }).changes;
+  return db.prepare(INSERT_MISSING).run(search).changes;
+}
+
+/** Abandons windows that have been missing since `before` or longer, and whose files do not wait. @returns how many */
+export function abandonMissing(db: Database, search: Search & { readonly before: number }): number {
+  return db.prepare(ABANDON).run(search).changes;
 }
 
 /** Removes windows that cannot be missing yet: the clock was ahead when they were added. */
@@ -227,23 +225,14 @@ export interface UnknownWindows {
 
 /**
  * Windows, by export, that start before `before` and of which nothing is known though a later one was read. A search
- * for missing windows leaves none before `looked_through` but those whose files wait. Only known windows are read:
- * there may be far more of the others.
+ * for missing windows leaves none before `looked_through` but those whose files wait.
  */
 export function unknownWindows(db: Database, before: number): UnknownWindows[] {
   return expectations(db).flatMap(({ export: exportName, expected_from, looked_through }) => {
     const from = Math.max(expected_from, looked_through);
     const to = Math.min(before, (newestDone(db, exportName) ?? 0) - WINDOW_MS);
-    if (from >= to) return [];
-    const span = { export: exportName, from, to };
-    const known = db.prepare<unknown[], { windows: number }>(COUNT_KNOWN).get(span)?.windows ?? 0;
-    const windows = (to - from) / WINDOW_MS - known;
-    if (windows === 0) return [];
-    const beside = (sql: string) =>
-      db.prepare<unknown[], { window_start: number }>(sql).get(span)?.window_start;
-    const isKnown = (start: number) => findWindow(db, exportName, start) !== undefined;
-    const first = isKnown(from) ? (beside(FIRST_BEFORE_GAP) ?? from) + WINDOW_MS : from;
-    const last = isKnown(to - WINDOW_MS) ? (beside(LAST_BEHIND_GAP) ?? to) - WINDOW_MS : to - WINDOW_MS;
-    return [{ export: exportName, windows, first, last }];
+    const count = db.prepare<unknown[], Omit<UnknownWindows, 'export'>>(COUNT_UNKNOWN);
+    const found = count.get({ export: exportName, from, to });
+    return found === undefined || found.windows === 0 ? [] : [{ export: exportName, ...found }];
   });
 }

@@ -8,13 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
 import { type ExportFileName, latestTime, recordedFile } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
-import {
-  type FileRecord,
-  type FileReport,
-  findFile,
-  findSameContent,
-  saveFile,
-} from '../files/file-record.ts';
+import { type FileRecord, type FileReport, findSameContent, saveFile } from '../files/file-record.ts';
 import {
   chooseDestination,
   type FileStore,
@@ -94,8 +88,7 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   const { number, name } = record;
   const file = recordedFile(record);
   if (file === null) throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
-  // An earlier attempt of this run may have applied more than the caller's record says.
-  let current = findFile(writer.db, number) ?? record;
+  let current = record;
   const source = drop.sourceAt(drop.takenPath(number, name));
   // It is read as it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
   const { mapping } = record;

@@ -92,7 +92,7 @@ export async function serveRemovals(
 
 /** Completes removals that nobody asks for, or that an attempt has left: those are tried again in an hour. */
 export function removalRetries(ingest: Ingest) {
-  const { access, log, untilRoom } = ingest;
+  const { access, log } = ingest;
   let tried = '';
   /** Monotonic. */
   let nextMs = 0;
@@ -107,10 +107,8 @@ export function removalRetries(ingest: Ingest) {
     const open = String(access.use(openRemovals));
     const isTried = open === tried && performance.now() < nextMs;
     if (isTried) return;
-    await untilRoom(async () => {
-      const outcome = await serveRemovals(ingest, tell);
-      if (open !== '' && outcome.left_in_log === null) log('info', 'removal completed', { outcome });
-    });
+    const outcome = await serveRemovals(ingest, tell);
+    if (open !== '' && outcome.left_in_log === null) log('info', 'removal completed', { outcome });
     noteTried();
   }
 

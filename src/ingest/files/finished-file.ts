@@ -36,8 +36,6 @@ export interface Ingest extends FileStore {
   readonly stuck: StuckFiles;
   /** Lets more urgent work run between two steps of long work. @throws Stopping when the thread is to end */
   readonly between: () => Promise<void>;
-  /** Does work, again and again until the disk has room for it. */
-  readonly untilRoom: (work: () => unknown) => Promise<void>;
   /** Called for each file that was read, put away, or moved to its folder. */
   readonly onProcessed: (record: FileRecord) => void;
 }

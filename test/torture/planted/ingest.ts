@@ -70,10 +70,9 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     '[-window_start-]{+0+} NOT IN (': 'a missing window whose file waits is not abandoned',
   }),
   ...faultsIn('windows/overdue-search.ts', 'overdue-search', {
-    'if ([-waiting.has(window_start)-]{+false+})': 'a waiting file counts as arrived',
+    '[-JSON.stringify([...waiting])-]{+"[]"+}': 'a waiting file counts as arrived',
     'if (![-isSteady || !-](': 'after a clock jump no window becomes missing',
-    '[-forgetNotYetDue(db, exportName, overdueBefore);-]':
-      'windows that a fast clock declared missing are reverted',
+    '[-forgetNotYetDue(db, search.export, to);-]': 'windows that a fast clock declared missing are reverted',
   }),
   ...faultsIn('ingest/steady-clock.ts', 'steady-clock', {
     '[-monotonicMs() - startedMs >= PROVEN_AFTER_MS-]{+true+}':
