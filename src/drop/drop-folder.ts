@@ -29,7 +29,7 @@ import {
   syncIn,
 } from './own-folder.ts';
 import { type DropSettings, type Readiness, readiness } from './readiness.ts';
-import { type HeldFile, type KnownFiles, TAKEN_NAME, waitingNames } from './waiting-names.ts';
+import { type HeldFile, type KnownFiles, TAKEN_NAME, waitingFiles } from './waiting-names.ts';
 
 export type Waiting = {
   /** The name it was dropped under. */
@@ -60,6 +60,8 @@ interface Remembered {
   isTruncated: boolean;
 }
 
+/** So many export files, and as many others, are looked at in one scan: those that are read first. */
+const SCANNED_FILES_MAX = 20_000;
 const NAME_BYTES_MAX = 180;
 
 export class DropFolder {
@@ -140,14 +142,13 @@ export class DropFolder {
     await this.#watcher?.close();
   }
 
-  /**
-   * @param check called now and then; it throws to end the scan
-   * @throws the file system's error when the folder cannot be read
-   */
-  async scan(nowMs: number, known: KnownFiles, check: () => void = () => {}): Promise<Scan> {
+  /** @throws the file system's error when the folder cannot be read */
+  scan(nowMs: number, known: KnownFiles): Scan {
     // Without any of its folders, this may be the mount point of a share that is not mounted.
     if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
-    const { files, held, others: ignored } = await waitingNames(this, known, check);
+    inFolder(this.root, '.taken', () => {});
+    const { exports, refused, held, others: ignored } = waitingFiles(this, known, SCANNED_FILES_MAX);
+    const files = [...exports.map(({ file: { name }, path }) => ({ name, path })), ...refused];
     const nowMonotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];

@@ -205,13 +205,7 @@ export function namesIn(root: string, folder: string): string[] {
   return inFolder(root, folder, (at) => readdirSync(at));
 }
 
-/** The names of what may be a file: no folders, links, pipes, sockets and devices. Some file systems do not tell. */
-export function fileNamesIn(root: string, folder: string): string[] {
-  return inFolder(root, folder, (at) => readdirSync(at, { withFileTypes: true }))
-    .filter((entry) => !isOther(entry))
-    .map(({ name }) => name);
-}
-
+/** Whether it is a folder, link, pipe, socket or device. Some file systems do not tell. */
 export function isOther(entry: Dirent): boolean {
   const isDevice = entry.isBlockDevice() || entry.isCharacterDevice();
   return isDevice || entry.isDirectory() || entry.isSymbolicLink() || entry.isFIFO() || entry.isSocket();

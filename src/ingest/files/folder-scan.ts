@@ -5,9 +5,9 @@ import { isFileError, plainError } from '../../drop/file-errors.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from '../../drop/own-folder.ts';
 import type { HeldFile } from '../../drop/waiting-names.ts';
 import { isErrorCode } from '../../refused.ts';
-import { type HoldRules, heldBy } from '../../windows/holding.ts';
-import { type FileStore, recordedIn } from './finished-file.ts';
-import { heldDetail, heldFiles, heldReason } from './held-files.ts';
+import type { HoldRules } from '../../windows/holding.ts';
+import type { FileStore } from './finished-file.ts';
+import { heldDetail, heldFiles, heldReason, knownFiles } from './held-files.ts';
 
 /** Ignored names that are logged, each once. */
 const IGNORED_MAX = 10_000;
@@ -57,12 +57,11 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
     isUsable: () => isUsable,
     /** Reports the files that are held now, without a scan. */
     reportHeld: () => reportHeld(),
-    /** @param check throws to end the scan; @returns null when the folder cannot be used now */
-    async scan(check: () => void): Promise<Scan | null> {
+    /** @returns null when the folder cannot be used now */
+    scan(): Scan | null {
       let scan: Scan | null = null;
       try {
-        const rulesNow = { isRecorded: recordedIn(writer.db), heldBy: heldBy(writer.db, rules) };
-        scan = await drop.scan(now(), rulesNow, check);
+        scan = drop.scan(now(), knownFiles(writer.db, rules));
         checkWritable(drop.root);
       } catch (error) {
         if (scan === null && !isFileError(error)) throw error;

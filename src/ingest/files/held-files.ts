@@ -2,17 +2,22 @@
 import { counted } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
 import { nullOfFileError } from '../../drop/file-errors.ts';
-import { type DropNames, exportFilesIn, type HeldFile, heldOf } from '../../drop/waiting-names.ts';
+import { type DropNames, type HeldFile, type KnownFiles, waitingFiles } from '../../drop/waiting-names.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import { type HoldRules, heldBy } from '../../windows/holding.ts';
 import { type ResettableStatus, statusPhrase } from '../../windows/window-states.ts';
 import { recordedIn } from './finished-file.ts';
 
+/** What the database knows of the files in the drop folder. */
+export function knownFiles(db: Database, rules: HoldRules): KnownFiles {
+  return { isRecorded: recordedIn(db), heldBy: heldBy(db, rules) };
+}
+
 /** In order of their windows; none if the drop folder cannot be read, since an alert says that. */
 export function heldFiles(drop: DropNames, db: Database, rules: HoldRules): HeldFile[] {
   try {
-    return heldOf(exportFilesIn(drop, recordedIn(db)), heldBy(db, rules));
+    return waitingFiles(drop, knownFiles(db, rules)).held;
   } catch (error) {
     return nullOfFileError(error) ?? [];
   }

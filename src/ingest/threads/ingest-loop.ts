@@ -253,7 +253,7 @@ export class Ingester {
     const { access, stuck } = this.#ingest;
     if (access.use(readPause) !== null) return null;
     if (which === 'all') this.#changed.run();
-    const scan = await this.#scanner.scan(this.#options.check);
+    const scan = this.#scanner.scan();
     if (scan === null) return null;
     const paths = scan.ready.map(({ path }) => path);
     stuck.keepOnly('dropped', paths);
