@@ -48,9 +48,6 @@ const SET_EXPECTATION = `${EXPECT}
   DO UPDATE SET expected_from = excluded.expected_from, looked_through = excluded.looked_through`;
 const SELECT_EXPECTATIONS =
   'SELECT export, expected_from, looked_through FROM export_expectation ORDER BY export';
-const SET_LOOKED_THROUGH = `
-  UPDATE export_expectation SET looked_through = :looked_through
-  WHERE export = :export AND looked_through <> :looked_through`;
 
 const DELETE_NOT_EXPECTED = `
   DELETE FROM export_window
@@ -63,7 +60,7 @@ export const COUNT_WINDOWS = `
 const DELETE_WINDOW = 'DELETE FROM export_window WHERE export = :export AND window_start = :window_start';
 
 /** Every start of a window in `[from, to)` of which the ledger knows nothing. It reads an entry of an index for each. */
-const UNKNOWN_STARTS = `
+export const UNKNOWN_STARTS = `
   WITH RECURSIVE span (start) AS (
     SELECT :from WHERE :from < :to
     UNION ALL SELECT start + ${WINDOW_MS} FROM span WHERE start + ${WINDOW_MS} < :to
@@ -73,25 +70,6 @@ const UNKNOWN_STARTS = `
 
 export const COUNT_UNKNOWN = `
   ${UNKNOWN_STARTS} SELECT count(*) AS windows, min(start) AS first, max(start) AS last FROM unknown`;
-
-const INSERT_MISSING = `
-  ${UNKNOWN_STARTS} INSERT INTO export_window (export, window_start, status, since, file)
-  SELECT :export, start, 'missing', :now, NULL FROM unknown
-  WHERE start NOT IN (SELECT value FROM json_each(:waiting))`;
-
-const ABANDON = `
-  UPDATE export_window SET status = 'abandoned', since = :now
-  WHERE export = :export AND status = 'missing' AND since <= :before
-    AND window_start NOT IN (SELECT value FROM json_each(:waiting))`;
-
-const DELETE_NOT_YET_DUE = `
-  DELETE FROM export_window
-  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from`;
-
-const SELECT_LOOK = 'SELECT looked_at FROM window_look WHERE id = 1';
-const UPSERT_LOOK = `
-  INSERT INTO window_look (id, looked_at) VALUES (1, ?)
-  ON CONFLICT (id) DO UPDATE SET looked_at = excluded.looked_at`;
 
 export function findWindow(db: Database, exportName: ExportName, start: number): ExportWindow | undefined {
   const select = db.prepare<unknown[], ExportWindow>(`${SELECT} WHERE export = ? AND window_start = ?`);
@@ -165,10 +143,6 @@ export function readExpectation(db: Database, exportName: ExportName): Expectati
   return expectations(db).find((row) => row.export === exportName) ?? null;
 }
 
-export function setLookedThrough(db: Database, exportName: ExportName, looked_through: number): void {
-  db.prepare(SET_LOOKED_THROUGH).run({ export: exportName, looked_through });
-}
-
 /** How many of an export's windows from one on have a status. */
 export function countWindows(
   db: Database,
@@ -178,41 +152,6 @@ export function countWindows(
 ): number {
   const count = db.prepare<unknown[], { windows: number }>(COUNT_WINDOWS);
   return count.get({ export: exportName, status, from })?.windows ?? 0;
-}
-
-/** A search of an export for windows whose files never came. */
-export interface Search {
-  readonly export: ExportName;
-  readonly now: number;
-  /** Starts of windows whose files wait to be read, as a JSON array. */
-  readonly waiting: string;
-}
-
-/** Adds the windows in `[from, to)` that are not known and whose files do not wait. @returns how many */
-export function addMissing(
-  db: Database,
-  search: Search & { readonly from: number; readonly to: number },
-): number {
-  return db.prepare(INSERT_MISSING).run(search).changes;
-}
-
-/** Abandons windows that have been missing since `before` or longer, and whose files do not wait. @returns how many */
-export function abandonMissing(db: Database, search: Search & { readonly before: number }): number {
-  return db.prepare(ABANDON).run(search).changes;
-}
-
-/** Removes windows that cannot be missing yet: the clock was ahead when they were added. */
-export function forgetNotYetDue(db: Database, exportName: ExportName, from: number): void {
-  db.prepare(DELETE_NOT_YET_DUE).run({ export: exportName, from });
-}
-
-/** When missing windows were last searched for; null: never. */
-export function readLook(db: Database): number | null {
-  return db.prepare<unknown[], { looked_at: number }>(SELECT_LOOK).get()?.looked_at ?? null;
-}
-
-export function setLook(db: Database, nowMs: number): void {
-  db.prepare(UPSERT_LOOK).run(nowMs);
 }
 
 /** How many windows of an export, in a span. */
@@ -231,8 +170,18 @@ export function unknownWindows(db: Database, before: number): UnknownWindows[] {
   return expectations(db).flatMap(({ export: exportName, expected_from, looked_through }) => {
     const from = Math.max(expected_from, looked_through);
     const to = Math.min(before, (newestDone(db, exportName) ?? 0) - WINDOW_MS);
-    const count = db.prepare<unknown[], Omit<UnknownWindows, 'export'>>(COUNT_UNKNOWN);
-    const found = count.get({ export: exportName, from, to });
-    return found === undefined || found.windows === 0 ? [] : [{ export: exportName, ...found }];
+    return unknownIn(db, exportName, from, to) ?? [];
   });
+}
+
+/** The windows in `[from, to)` of which nothing is known; null: there are none. */
+export function unknownIn(
+  db: Database,
+  exportName: ExportName,
+  from: number,
+  to: number,
+): UnknownWindows | null {
+  const count = db.prepare<unknown[], Omit<UnknownWindows, 'export'>>(COUNT_UNKNOWN);
+  const found = count.get({ export: exportName, from, to });
+  return found === undefined || found.windows === 0 ? null : { export: exportName, ...found };
 }

@@ -30,12 +30,12 @@ function open(exports: readonly ExportName[] = EXPORT_NAMES): void {
   const drop = new DropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
   drop.prepare();
   const writer = streamWriterOn(db, folder, { now: () => nowMs });
-  searchMissing = missingWindowsSearch({
+  searchMissing = missingWindowsSearch(
     db,
     exports,
-    write: (work) => writer.write({ kind: 'test' }, work),
-    waitingWindows: (exportName) => waitingWindows(drop, exportName),
-  });
+    (work) => writer.write({ kind: 'test' }, work),
+    (exportName) => waitingWindows(drop, exportName),
+  );
 }
 
 beforeEach(() => {

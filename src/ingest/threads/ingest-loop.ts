@@ -111,12 +111,12 @@ export class Ingester {
     this.#scanner = folderScanner(ingest, settings);
     this.#deleteExpired = retention(ingest, settings.archive_days);
     this.#changed = changedFiles(ingest, settings.rescan_seconds * SECOND_MS);
-    this.#searchMissing = missingWindowsSearch({
+    this.#searchMissing = missingWindowsSearch(
       db,
-      exports: settings.enabled_exports,
-      write: (work) => writer.write({ kind: 'look for missing windows' }, work),
-      waitingWindows: (exportName) => waitingWindows(drop, exportName),
-    });
+      settings.enabled_exports,
+      (work) => writer.write({ kind: 'look for missing windows' }, work),
+      (exportName) => waitingWindows(drop, exportName),
+    );
     this.#removals = removalRetries(ingest);
     this.lostEnd = new LostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });
     // A file without any valid row could be read for minutes.
