@@ -1,5 +1,4 @@
 /** The data folder: the paths in it, whether this user can work in it, and durable writes. */
-import { randomBytes } from 'node:crypto';
 import {
   accessSync,
   closeSync,
@@ -22,8 +21,6 @@ import {
 import { basename, dirname, join, resolve } from 'node:path';
 import { isErrorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
 import { formatCompact } from '../time.ts';
-
-const ROOM_BYTES = 64 * 1024;
 
 export type DataFolder = Readonly<ReturnType<typeof dataFolder>>;
 
@@ -184,17 +181,6 @@ export function appearAs(path: string, draft: string): boolean {
   rmSync(draft, { force: true });
   syncFolder(dirname(path));
   return isOurs;
-}
-
-/** @throws ENOSPC or a similar error if there is no room for a few pages of a database */
-export function requireRoom({ root }: DataFolder): void {
-  const path = join(root, '.room');
-  try {
-    // Random, for file systems that would store zeros in no room at all.
-    writeFileSync(path, randomBytes(ROOM_BYTES), { mode: 0o600 });
-  } finally {
-    rmSync(path, { force: true });
-  }
 }
 
 /** The free space for this user on the disk of a file or folder. */

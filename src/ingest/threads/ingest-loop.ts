@@ -12,7 +12,7 @@ import type { LogWriter } from '../../log/log-writer.ts';
 import type { Recovered } from '../../log/recover.ts';
 import { isErrorCode } from '../../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, closeDetections, walBytes } from '../../store/checkpoint.ts';
-import { dataFolder, requireRoom } from '../../store/folder.ts';
+import { dataFolder } from '../../store/folder.ts';
 import { formatMs, SECOND_MS } from '../../time.ts';
 import { heldBy } from '../../windows/holding.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
@@ -73,7 +73,7 @@ export class Ingester {
   /** The first one is being served. */
   readonly #asked: Asked[] = [];
   readonly #resting: (() => void)[] = [];
-  /** The size of the write-ahead log after the last checkpoint. */
+  /** After the last checkpoint. */
   #walBytes = 0;
 
   constructor(options: IngesterOptions, drop: DropFolder, { db, log: logWriter }: Recovered) {
@@ -164,11 +164,8 @@ export class Ingester {
   }
 
   #begin(): void {
-    const { writer, folder } = this.#ingest;
-    const { settings, decisions } = this.#options;
-    // A start with nothing to write would notice a full disk only with the first file.
-    if (settings.mode === 'serve') requireRoom(folder);
-    decisions.begin(writer);
+    const { writer } = this.#ingest;
+    this.#options.decisions.begin(writer);
     writer.flush();
     removeTemporary(this.#ingest, committedFiles(this.#ingest));
   }
