@@ -3,7 +3,7 @@ import { type Dir, opendirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
 import { compareFiles, type ExportFileName, type NameParser } from '../exports/file-name.ts';
-import type { HeldBy } from '../windows/holding.ts';
+import type { HeldBy } from '../windows/ledger.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
 import { entriesIn, inFolder, isOther, OWN_FOLDERS } from './own-folder.ts';
 

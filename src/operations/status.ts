@@ -24,7 +24,7 @@ import {
   fileDocument,
   filesNotApplied,
 } from '../ingest/files/file-record.ts';
-import { heldReason, knownFiles, releaseCommand } from '../ingest/files/held-files.ts';
+import { heldReason, knownFiles, releaseCommand } from '../ingest/files/folder-scan.ts';
 import { readPause } from '../ingest/pause.ts';
 import { readScrubRecord } from '../log/scrub-findings.ts';
 import { bytesOf, listSegments } from '../log/segment.ts';

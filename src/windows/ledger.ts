@@ -2,7 +2,7 @@
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
-import { isHistory, type ResettableStatus, type WindowStatus } from './window-states.ts';
+import { arrival, isHistory, type ResettableStatus, type WindowStatus } from './window-states.ts';
 
 export interface ExportWindow {
   readonly export: ExportName;
@@ -84,10 +84,30 @@ export function listWindows(
   return db.prepare<unknown[], ExportWindow>(SELECT_WINDOWS).all(wanted);
 }
 
-/** The failed and the abandoned windows of an export, by start. */
-export function resettableWindows(db: Database, exportName: ExportName): Map<number, ResettableStatus> {
-  const select = db.prepare<unknown[], { window_start: number; status: ResettableStatus }>(SELECT_RESETTABLE);
-  return new Map(select.all(exportName).map(({ window_start, status }) => [window_start, status]));
+export interface HoldRules {
+  readonly failed_windows: 'hold' | 'read';
+  /** Files of the other exports are refused, whatever their window. */
+  readonly enabled_exports: readonly ExportName[];
+}
+
+/** The status that has the file of a window, or a backfill, held; null: it is read when it is ready. */
+export type HeldBy = (file: {
+  readonly kind: 'window' | 'backfill';
+  readonly export: ExportName;
+  readonly window_start?: number;
+}) => ResettableStatus | null;
+
+/** For any number of files, as of the first that is asked for. */
+export function heldBy(db: Database, { failed_windows, enabled_exports }: HoldRules): HeldBy {
+  const windows = new Map<ExportName, ReadonlyMap<number, ResettableStatus>>();
+  const select = db.prepare<unknown[], [number, ResettableStatus]>(SELECT_RESETTABLE).raw();
+  return ({ export: exportName, window_start }) => {
+    if (window_start === undefined || !enabled_exports.includes(exportName)) return null;
+    const known = windows.get(exportName) ?? new Map(select.all(exportName));
+    windows.set(exportName, known);
+    const status = known.get(window_start);
+    return status !== undefined && arrival(status, failed_windows) === 'hold' ? status : null;
+  };
 }
 
 /** The end of an export's newest finished window; null when none is finished. */

@@ -34,7 +34,7 @@ import {
 type WaitingBackfill = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'backfill' }> };
 
 const TRANSACTION_ROWS = 20_000;
-/** How often waiting windows are read, and a stop is noticed, while a backfill is checked. */
+/** How often waiting windows are read while a backfill is checked. */
 const TURN_EVERY_MS = 500;
 
 /** For a file that was read to its end before: it must not fail half-way, and the same rows are skipped again. */
@@ -67,7 +67,6 @@ export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): P
   return applyBackfill(files, record);
 }
 
-/** The result of a check. The same thread reads the windows that wait meanwhile. */
 async function finished(checking: Reading, between: Ingest['between']): Promise<ReadingResult> {
   const over = checking.result.then(
     () => true,
@@ -90,7 +89,7 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   if (file === null) throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
   let current = record;
   const source = drop.sourceAt(drop.takenPath(number, name));
-  // It is read as it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
+  // As it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
   const { mapping } = record;
   const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
   const read = (rows_to_skip: number) =>

@@ -24,7 +24,7 @@ import { HOUR_MS } from '../../time.ts';
 import type { Ingest } from '../files/finished-file.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
-/** Rows that one transaction deletes: at most half a second of work. A quarter of it would double the total time. */
+/** Rows that one transaction deletes: at most half a second of work. */
 const ROWS_MAX = 10_000;
 
 export const DELETE_DETECTIONS = `
@@ -90,7 +90,7 @@ export async function serveRemovals(
   return { ok: true, removed, left_in_log };
 }
 
-/** Completes removals that nobody asks for, or that an attempt has left: those are tried again in an hour. */
+/** Completes removals that nobody asks for; what an attempt has left is tried again in an hour. */
 export function removalRetries(ingest: Ingest) {
   const { access, log } = ingest;
   let tried = '';
@@ -145,7 +145,7 @@ export async function compactNow(
   }
 }
 
-/** SQLite overwrites them: see `secure_delete` in store/database.ts. */
+/** SQLite overwrites them (`secure_delete`). */
 async function deleteRows(
   db: Database,
   ordinals: readonly number[],

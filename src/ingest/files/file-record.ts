@@ -40,7 +40,6 @@ export interface FileRecord {
   readonly destination: string | null;
 }
 
-/** The mapping is a member of the report. */
 type Row = Omit<FileRecord, 'report' | 'mapping'> & { readonly report: string };
 
 const COLUMNS = `number, name, export, window_start, label, sha256, bytes, outcome, taken_at, finished_at, rows_applied,
@@ -54,7 +53,7 @@ const UPSERT_FILE = `
   ON CONFLICT (number) DO UPDATE SET outcome = excluded.outcome, finished_at = excluded.finished_at,
     rows_applied = excluded.rows_applied, report = excluded.report, destination = excluded.destination`;
 
-/** Nobody needs more of them, and whoever writes the drop folder could have any number made. */
+/** Whoever writes the drop folder could have any number made. */
 export const REFUSED_RECORDS_MAX = 1000;
 
 const SELECT_REFUSED = `
@@ -103,7 +102,6 @@ export function forgetRefused(db: Database, kept: readonly number[]): void {
     if (!kept.includes(number)) db.prepare('DELETE FROM ingest_file WHERE number = ?').run(number);
 }
 
-/** The file is no longer where the record says. */
 export function clearDestination(db: Database, number: number): void {
   db.prepare('UPDATE ingest_file SET destination = NULL WHERE number = ?').run(number);
 }
@@ -240,7 +238,6 @@ function fromRow(row: Row): FileRecord {
   return { ...row, report, mapping };
 }
 
-/** A file's record in the API's names. */
 export type FileDocument = Readonly<ReturnType<typeof fileDocument>>;
 
 export function fileDocument({ name, window_start, taken_at, finished_at, ...record }: FileRecord) {
@@ -261,7 +258,7 @@ export function fileDocument({ name, window_start, taken_at, finished_at, ...rec
   };
 }
 
-/** The outcome of a file, for metrics. */
+/** For metrics. */
 export interface ProcessedFile {
   readonly export: ExportName | null;
   readonly outcome: FileOutcome;

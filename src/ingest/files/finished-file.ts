@@ -19,7 +19,6 @@ import type { AccessConnection } from '../threads/access-connection.ts';
 import type { StuckFiles } from '../threads/retries.ts';
 import { type FileOutcome, type FileRecord, findFile, lastFileNumber } from './file-record.ts';
 
-/** Where files are recorded and moved. */
 export interface FileStore extends Reporting {
   readonly drop: DropFolder;
   readonly writer: StreamWriter;
@@ -78,7 +77,7 @@ export function recordedIn(db: Database): IsRecorded {
   };
 }
 
-/** Otherwise its file is gone, and one with its number and name is another. */
+/** Otherwise its file is gone. */
 function hasFile({ destination, outcome }: FileRecord): boolean {
   return destination !== null || outcome === 'applying';
 }
@@ -127,7 +126,6 @@ export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: Fi
   syncIn(root, dirname(taken));
 }
 
-/** For a person: why the file was not applied, and what to do. */
 function writeReason(
   { drop, writer }: Pick<FileStore, 'drop' | 'writer'>,
   record: FileRecord,

@@ -40,9 +40,8 @@ export class ExportReader {
   /** Started with the first file: most commands, and a start before any file comes, never need it. */
   #worker: Worker | null = null;
   #thread: ThreadCalls<ReaderCalls> | null = null;
-  /** How to end each reading whose result is still to come. */
+  /** How to end each reading. */
   readonly #readings = new Set<(error: Error) => void>();
-  /** Why nothing is read any more; null: it is. */
   #aborted: Error | null = null;
 
   constructor(options: ExportReaderOptions) {

@@ -1,5 +1,4 @@
 /** Requests about a window: read its file after all, expect windows from it on, and the gap of a lab. */
-
 import { reasonOfFile } from '../../drop/file-errors.ts';
 import { waitingFiles } from '../../drop/waiting-names.ts';
 import { recordedFile, switchedOff } from '../../exports/file-name.ts';

@@ -18,7 +18,6 @@ import type { DataFolder } from '../../store/folder.ts';
 
 const NAME = 'access.db';
 
-/** Which streams there are, and who is licensed. */
 export interface Subscribers {
   readonly streams: readonly StreamName[];
   /** Subscriptions whose account may see the addresses of print articles. */
@@ -49,7 +48,7 @@ export class AccessConnection {
     this.#db = marked(() => openDatabase(folder.access, 'write', ACCESS_SCHEMA));
   }
 
-  /** For reading: one of the two ways to the database, so that no error remains without its mark. */
+  /** For reading. */
   use<Result>(work: (access: Database) => Result): Result {
     return marked(() => work(this.#db));
   }

@@ -1,7 +1,4 @@
-/**
- * The ingest loop: owns the writing connection to detections.db, scans the drop folder, processes one file after the other
- * and serves the requests of operators.
- */
+/** The ingest loop: scans the drop folder, processes one file after the other, and serves the requests of operators. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { aheadMs, monotonicMs, now } from '../../clock.ts';
 import type { DropFolder, Waiting } from '../../drop/drop-folder.ts';
@@ -14,8 +11,7 @@ import { isErrorCode } from '../../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, closeDetections, walBytes } from '../../store/checkpoint.ts';
 import { dataFolder } from '../../store/folder.ts';
 import { formatMs, SECOND_MS } from '../../time.ts';
-import { heldBy } from '../../windows/holding.ts';
-import { newestWindowEnd } from '../../windows/ledger.ts';
+import { heldBy, newestWindowEnd } from '../../windows/ledger.ts';
 import { missingWindowsSearch } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
 import { LostEnd } from '../apply/lost-end.ts';
@@ -123,7 +119,7 @@ export class Ingester {
     stopped.addEventListener('abort', () => exports.abort(new Stopping()));
   }
 
-  /** Serves a request. If the loop ends before, it never resolves. */
+  /** Never resolves if the loop ends before. */
   ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome> {
     return new Promise((resolve) => {
       this.#asked.push({ request, tell: spaced(tell), resolve });
@@ -131,7 +127,6 @@ export class Ingester {
     });
   }
 
-  /** Looks at access.db again. */
   wake(): void {
     this.#options.timer.wake();
   }
@@ -300,7 +295,7 @@ export class Ingester {
     const { number, name, outcome, destination } = record;
     const { errors: _, error_groups: __, ...report } = record.report;
     const isBad = outcome === 'failed' || outcome === 'refused';
-    // A command that does the work itself prints the outcome.
+    // A command prints the outcome itself.
     const level = isBad && settings.mode === 'serve' ? 'warn' : 'info';
     log(level, `file ${outcome}`, { number, file: name, destination, ...report });
     send({ kind: 'processed', file: processedFile(record) });
@@ -334,7 +329,6 @@ export class Ingester {
   }
 }
 
-/** Passes on what is said, but not too often. */
 function spaced(tell: (progress: string) => void): (progress: string) => void {
   let toldAtMs = Number.NEGATIVE_INFINITY;
   return (progress) => {

@@ -12,10 +12,7 @@ import type { Reporting } from '../reporting.ts';
 
 const RETRY_MS = paced(10 * SECOND_MS);
 
-/**
- * `dropped`: by path. `taken` (committed and not in its folder yet) and `backfill` (half applied): by number. `archive`:
- * all files without a record, together.
- */
+/** `dropped`: by path; `taken` (committed, not in its folder yet), `backfill`: by number; `archive`: files without a record. */
 export type StuckKind = 'dropped' | 'taken' | 'backfill' | 'archive';
 
 interface StuckFile {
@@ -26,7 +23,7 @@ interface StuckFile {
 }
 
 export class StuckFiles {
-  /** By kind and key, in the order in which they became stuck. */
+  /** By kind and key, in order. */
   readonly #files = new Map<string, StuckFile>();
   readonly #reporting: Reporting;
 

@@ -16,7 +16,7 @@ import { applyBackfill, endWithoutFile } from '../apply/backfill.ts';
 import { applyingFiles, type FileRecord } from '../files/file-record.ts';
 import { finishFile, type Ingest, recordsInTaken } from '../files/finished-file.ts';
 
-/** Applies what only the log has, and moves committed files to their folders. */
+/** Applies what only the log has, and archives committed files. */
 export async function finishTaken(ingest: Ingest): Promise<void> {
   const { writer, stuck, onProcessed } = ingest;
   writer.applyPending();
