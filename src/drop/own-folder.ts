@@ -186,7 +186,7 @@ function withPlainPaths(error: unknown, opened: readonly OpenFolder[]): unknown 
   return error;
 }
 
-/** Makes one of our own folders, or one below, and makes its name durable. */
+/** Makes one of our own folders, or one below. */
 export function makeOwnFolder(root: string, path: string): void {
   const parent = folderOf(path);
   if (parent !== '') makeOwnFolder(root, parent);
@@ -235,7 +235,7 @@ export function renameIn(root: string, from: string, to: string): void {
   inDrop(root, from, (old) => inDrop(root, to, (fresh) => renameSync(old, fresh)));
 }
 
-/** Unlike rmSync, it fails with the system's own error if a folder is in the file's place. */
+/** Unlike rmSync, it fails if a folder is in the file's place. */
 export function removeIn(root: string, path: string): void {
   try {
     inDrop(root, path, unlinkSync);

@@ -29,7 +29,6 @@ export function dataFolder(root: string) {
     root,
     /** Detections, stream, windows, files: written by the ingest thread alone. */
     detections: join(root, 'detections.db'),
-    /** Accounts, subscriptions, keys, audit trail. */
     access: join(root, 'access.db'),
     /** The copy that takes its place when it is damaged. */
     spare: join(root, 'access.db-spare'),
@@ -40,7 +39,6 @@ export function dataFolder(root: string) {
     /** Counts that may be lost, as JSON; in no backup. */
     usage: join(root, 'usage'),
     secret: join(root, 'secret'),
-    /** Locks: see locks.ts. */
     lock: join(root, 'lock'),
     serveLock: join(root, 'lock-serve'),
     stateLock: join(root, 'lock-state'),
@@ -135,7 +133,6 @@ function statsOf(path: string, stat: typeof statSync | typeof lstatSync): Stats 
   }
 }
 
-/** False if this user has no permission to find out. */
 function isMissing(path: string): boolean {
   try {
     return !isThere(path);
@@ -183,7 +180,7 @@ export function appearAs(path: string, draft: string): boolean {
   return isOurs;
 }
 
-/** The free space for this user on the disk of a file or folder. */
+/** The free space for this user. */
 export function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(path);
   return bavail * bsize;
@@ -242,7 +239,6 @@ export function syncFolder(path: string): void {
   fsyncSync(folder.fd);
 }
 
-/** What is said of a data folder without accounts, to commands that need an installation. */
 export function noInstallation(root: string): Refused {
   return misconfigured(
     `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
@@ -256,7 +252,7 @@ export function removeAtStop(path: string): void {
   } catch {}
 }
 
-/** Notes that detections.db is damaged: the next start rebuilds it from its log. */
+/** The next start rebuilds detections.db from its log. */
 export function noteDamage({ damage }: Pick<DataFolder, 'damage'>, detail: string): void {
   try {
     writeFileSync(damage, `${detail}\n`, { mode: 0o600 });

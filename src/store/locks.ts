@@ -14,7 +14,7 @@ import { openDatabase } from './database.ts';
 import { isForbidden } from './database-errors.ts';
 import { type DataFolder, refuseFile, refuseLinks } from './folder.ts';
 
-/** How long to wait by default: a process that checks a lock holds it for a moment. */
+/** A process that checks a lock holds it for a moment. */
 const CHECK_MS = 500;
 /** How long a command that ingests may take to give way. */
 const GIVE_WAY_MS = 30_000;
@@ -24,7 +24,7 @@ const COMMANDS_MS = 5_000;
 
 export type Release = () => void;
 
-/** Takes an exclusive lock. @returns null if another process has it, or shares it */
+/** @returns null if another process has the lock, or shares it */
 export function takeLock(path: string, waitMs = CHECK_MS): Release | null {
   return hold(path, EXCLUSIVE, waitMs);
 }
@@ -91,7 +91,6 @@ export function takeStateAlone({ root, stateLock }: DataFolder): Release {
   );
 }
 
-/** Whether a process has an exclusive lock. */
 export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
   const release = hold(path, SHARED, 0);

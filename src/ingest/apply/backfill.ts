@@ -107,14 +107,18 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   const isUnfinished = result.kind === 'bad' && sha256 === '';
   const isChanged = sha256 !== record.sha256 && !isUnfinished;
   const outcome = result.kind === 'read' && !isChanged ? 'applied' : 'failed';
-  const ended: FileRecord = {
+  const report = reportAtEnd(current, result, isChanged);
+  return end(files, {
     ...current,
     outcome,
-    finished_at: files.now(),
-    report: reportAtEnd(current, result, isChanged),
+    report,
     destination: chooseDestination(files, outcome, name, number),
-  };
-  writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
+  });
+}
+
+function end(files: FileStore, record: FileRecord): FileRecord {
+  const ended = { ...record, finished_at: files.now() };
+  files.writer.write(fileOperation(ended), () => saveFile(files.writer.db, ended));
   finishFile(files, ended);
   return ended;
 }
@@ -148,17 +152,10 @@ function appliedText(rowsApplied: number, rows: number): string {
 }
 
 /** Ends a backfill whose file is gone, as after a restore: where that was applied since, it is read again by itself. */
-export function endWithoutFile({ writer, now }: FileStore, record: FileRecord): FileRecord {
+export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord {
   const { bounds: _, ...report } = record.report;
   const reason = `the file is gone; ${appliedText(record.rows_applied, report.rows ?? 0)}: drop it again`;
-  const ended: FileRecord = {
-    ...record,
-    outcome: 'failed',
-    finished_at: now(),
-    report: { ...report, reason },
-  };
-  writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
-  return ended;
+  return end(files, { ...record, outcome: 'failed', report: { ...report, reason } });
 }
 
 export interface InParts {

@@ -72,7 +72,7 @@ export async function serveRemovals(
 ): Promise<{ ok: true; removed: RowCounts; left_in_log: string | null }> {
   const { access, writer, folder, log, setCondition, between } = ingest;
   const work = { between, tell };
-  const subscriptions = access.use((db) => openRemovals(db));
+  const subscriptions = access.use(openRemovals);
   const removed = { detections: 0, versions: 0 };
   for (const subscription of subscriptions) {
     const { detections, versions } = await removeSubscription(writer, subscription, work);
@@ -85,8 +85,7 @@ export async function serveRemovals(
       detail: left_in_log,
     });
   setCondition('removal incomplete', left_in_log);
-  if (left_in_log === null && subscriptions.length > 0)
-    access.useLogged((db) => closeRemovals(db, subscriptions));
+  if (left_in_log === null && subscriptions.length > 0) access.use((db) => closeRemovals(db, subscriptions));
   return { ok: true, removed, left_in_log };
 }
 

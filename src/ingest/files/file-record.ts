@@ -56,8 +56,11 @@ const UPSERT_FILE = `
 /** Whoever writes the drop folder could have any number made. */
 export const REFUSED_RECORDS_MAX = 1000;
 
-const SELECT_REFUSED = `
-  SELECT number FROM ingest_file INDEXED BY ingest_file_by_outcome WHERE outcome = 'refused' ORDER BY number DESC`;
+const DELETE_REFUSED = `
+  DELETE FROM ingest_file WHERE number IN (
+    SELECT number FROM ingest_file INDEXED BY ingest_file_by_outcome
+    WHERE outcome = 'refused' ORDER BY number DESC LIMIT -1 OFFSET :records)
+    AND number NOT IN (SELECT value FROM json_each(:kept))`;
 
 const IS_WANTED = `
   (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
@@ -97,9 +100,7 @@ export function saveFile(db: Database, { mapping, report, ...record }: FileRecor
 
 /** Deletes the oldest records of refused files. @param kept numbers of files that are still to be moved */
 export function forgetRefused(db: Database, kept: readonly number[]): void {
-  const numbers = db.prepare<unknown[], { number: number }>(SELECT_REFUSED).all();
-  for (const { number } of numbers.slice(REFUSED_RECORDS_MAX))
-    if (!kept.includes(number)) db.prepare('DELETE FROM ingest_file WHERE number = ?').run(number);
+  db.prepare(DELETE_REFUSED).run({ kept: JSON.stringify(kept), records: REFUSED_RECORDS_MAX });
 }
 
 export function clearDestination(db: Database, number: number): void {
