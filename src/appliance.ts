@@ -40,7 +40,7 @@ import { DatabaseDamage } from './store/database-errors.ts';
 import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder, noteDamage, removeAtStop } from './store/folder.ts';
 import { type InstallationKind, refuseForeignDatabases } from './store/installation.ts';
-import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
+import { takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
@@ -250,7 +250,6 @@ function openStores(config: Config, folder: DataFolder, conditions: Conditions, 
 
 /** Completes a restore that a crash interrupted, before anything is opened. */
 function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
-  makeStateLock(folder);
   if (pendingRestore(folder) === null) return;
   const releaseState = takeStateAlone(folder);
   try {
