@@ -4,7 +4,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AccessReader } from '../auth/access-reader.ts';
 import {
   authenticate,
   type Credential,
@@ -17,46 +16,35 @@ import type { AccessTokens } from '../auth/token.ts';
 import { counted } from '../counted.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import type { DailyAllowance } from '../limits/daily-rows.ts';
-import type { KeyUses } from '../limits/key-uses.ts';
 import { type RequestRate, rateLimited, type UnseenKeyIds } from '../limits/request-rate.ts';
-import { type Logger, logInfo } from '../logger.ts';
-import { cleanText, cutAtSecret } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
-import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
 import type { Connections } from './connections.ts';
 import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
 import type { Exchange, Interventions } from './exchange.ts';
-import type { FaultLog, StrangerLog } from './line-limit.ts';
+import type { FaultLog } from './line-limit.ts';
 import type { PageTurns } from './page-turns.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
-import { isEvents, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
-import { type Limit, NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
+import { isEvents, problemAnswer, sendAnswer } from './reply.ts';
+import { countRefusal, limitOf, type Noted, noteAnswer, type RequestNotes } from './request-log.ts';
+import { NO_ENDPOINT } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
 
-const LOGGED_PATH_CHARACTERS_MAX = 256;
-
-export interface Pipeline {
+export interface Pipeline extends RequestNotes {
   readonly find: (path: string, method: string) => Found;
-  readonly access: AccessReader;
   readonly tokens: AccessTokens;
   readonly unseen: UnseenKeyIds;
   readonly rate: RequestRate;
   readonly allowance: DailyAllowance;
   readonly health: HealthSource;
-  readonly keyUses: Pick<KeyUses, 'note'>;
   readonly clientAddress: ClientAddress;
   readonly baseUrl: () => string;
   readonly isClosing: () => boolean;
-  readonly log: Logger;
-  readonly now: Now;
   readonly connections: Connections;
   readonly turns: Pick<PageTurns, 'take'>;
   readonly faults: FaultLog;
-  readonly strangers: StrangerLog;
-  readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;
   readonly interventions: Interventions | null;
@@ -67,9 +55,6 @@ const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
 const VERSION = /^1\.[01]$/;
 const CHUNKED = /^chunked$/i;
 const CLOSE = ['Connection', 'close'];
-
-/** What is logged and counted of an answer, or of a further page in it. */
-type Counted = Omit<Answer, 'body'>;
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
 export function refuseUnrouted(
@@ -184,7 +169,7 @@ function handleRequest(
     exchange.reader = { credential: again, atMs };
     return again;
   };
-  const countPage = (page: Counted) => {
+  const countPage = (page: Noted) => {
     const rate = pipeline.rate.take(credential.key_id, pipeline.now());
     if (!rate.allowed) throw rateLimited(rate);
     const { reader } = exchange;
@@ -271,20 +256,6 @@ function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   });
 }
 
-/** Notes the use of the key, logs, and counts in the metrics. */
-function noteAnswer(pipeline: Pipeline, exchange: Exchange, answer: Counted): void {
-  // The token endpoint is open and verifies the key itself.
-  const keyId = exchange.key_id ?? answer.key_id ?? null;
-  if (keyId !== null) pipeline.keyUses.note(keyId, pipeline.now(), answer.position);
-  const durationMs = performance.now() - exchange.startedMs;
-  const write = () => logRequest(pipeline, exchange, answer, keyId, durationMs);
-  // What a verified key may ask is limited, except for what exceeds that limit.
-  if (keyId !== null && exchange.limit !== 'requests') write();
-  else pipeline.strangers.note(exchange.address, exchange.limit ?? answer.code ?? `${answer.status}`, write);
-  const workedMs = durationMs - (answer.waited_ms ?? 0);
-  pipeline.metrics?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
-}
-
 function sendProblem(
   pipeline: Pipeline,
   exchange: Exchange,
@@ -309,53 +280,4 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   if (response.headersSent) response.destroy();
   else sendProblem(pipeline, exchange, problem, again);
   countRefusal(pipeline, exchange, problem);
-}
-
-/** Called when the answer is sent: its time does not tell whether the key exists. */
-function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code }: Problem): void {
-  const keyId = exchange.key_id ?? exchange.claimed_key_id;
-  if (metrics === null || keyId === null) return;
-  try {
-    if (exchange.key_id !== null || access.hasKey(keyId)) metrics.keyRefused(keyId, code);
-  } catch {
-    // Keys cannot be read; there is an alert.
-  }
-}
-
-/** The limit that a problem reports. Before a key is verified, requests count by address. */
-function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
-  if (code === 'daily_allowance') return 'daily_rows';
-  if (code !== 'rate_limited') return null;
-  if (rate !== null) return 'requests';
-  return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
-}
-
-function logRequest(
-  { log }: Pipeline,
-  exchange: Exchange,
-  answer: Counted,
-  keyId: string | null,
-  durationMs: number,
-): void {
-  const { request_id, address, method, path, claimed_key_id, limit } = exchange;
-  const { status, rows, code, waited_ms } = answer;
-  logInfo(
-    log,
-    {
-      request_id,
-      address,
-      key_id: keyId ?? undefined,
-      method,
-      // Truncated last: a secret cut short could pass.
-      path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
-      status,
-      rows,
-      code,
-      claimed_key_id: keyId === null ? (claimed_key_id ?? undefined) : undefined,
-      limit: limit ?? undefined,
-      duration_ms: Math.round(durationMs * 1000) / 1000,
-      waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
-    },
-    'request',
-  );
 }

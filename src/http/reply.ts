@@ -78,9 +78,9 @@ export function problemAnswer(
 }
 
 /** Sends each event once the client has read most of those before. Nothing is thrown where the client goes away. */
-async function sendEvents(response: ServerResponse, { events, through }: EventBody): Promise<void> {
+async function sendEvents(response: ServerResponse, { events }: EventBody): Promise<void> {
   try {
-    await (through === undefined ? pipeline(events, response) : pipeline(events, through, response));
+    await pipeline(events, response);
   } catch (error) {
     if (!isClientGone(error)) throw error;
   }

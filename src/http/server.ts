@@ -154,7 +154,7 @@ function createRoutes(
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),
     healthRoute(options.health),
-    tokenRoute({ ...options, ...token, bodyTimeoutMs: times.tokenBodyMs }),
+    tokenRoute({ ...options, ...token }),
     photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
     ...(config.server.discovery
       ? [openApiRoute(options.openApi, baseUrl), authorizationServerRoute(baseUrl)]

@@ -10,10 +10,9 @@
 import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, preparedOnce, reading, type Statement } from '../store/database.ts';
-import type { StoredText } from '../store/row-checksum.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
 import { type FilterSql, filterSql, type SqlValue } from './common-parameters.ts';
-import { type DetectionTexts, detectionOf, detectionsOf, putBaseUrl, withBaseUrl } from './detection-text.ts';
+import { type DetectionTexts, detectionsOf, putBaseUrl } from './detection-text.ts';
 import type { Period } from './period.ts';
 import type { PeriodParameters, PeriodSort } from './period-request.ts';
 import {
@@ -23,12 +22,11 @@ import {
   idAtSql,
   moreSql,
   NEWEST_SQL,
-  type PartSql,
   rowsBeforeSql,
   secondAtSql,
   WITHIN_SQL,
 } from './period-sql.ts';
-import { renderProjected } from './projection.ts';
+import { projected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
 import { type StoredStream, statementFamily, storedStreams, streamValues } from './stored-streams.ts';
 
@@ -104,8 +102,8 @@ export function readPeriodPage(
 }
 
 function newest(query: Query, { start, end }: Span): Part[] {
-  const statements = query.after === null ? FIRST_NEWEST : NEWEST;
-  return [{ statements, values: behind(query, start, end) }];
+  const texts = query.after === null ? FIRST_NEWEST : NEWEST;
+  return [{ texts, values: behind(query, start, end) }];
 }
 
 /** The last raw row that a page may read, or (not exact) its second; null when there are fewer. */
@@ -138,23 +136,25 @@ interface Rows {
 }
 
 interface Part {
-  readonly statements: Statements;
+  readonly texts: Family<TextRow>;
   readonly values: Values;
 }
 
 function readParts(db: Database, query: Query, filter: FilterSql, wanted: readonly Part[]): Rows {
   const data: Buffer[] = [];
+  const withOwnAddresses = query.streams.some(({ content_type: type }) => TYPE_RULES[type].has_own_address);
   let rows = 0;
   let last: PeriodPlace | null = null;
-  for (const { statements, values } of wanted) {
+  for (const { texts, values } of wanted) {
     const all = { ...streamValues(query.streams), ...filter.values, ...values, limit: query.limit - rows };
-    const part = readPart(db, query, { statements, values: all }, filter.sql);
-    if (part.rows > 0) {
-      if (rows > 0) data.push(COMMA);
-      data.push(...part.data);
-      rows += part.rows;
-      last = part.last;
-    }
+    const part = texts(db, query.streams.length, filter.sql).get(all);
+    if (part?.data == null || part.second === null) continue;
+    const stored = detectionsOf(part.data, part);
+    last = { second: part.second, id: lastId(stored) };
+    const shown = withOwnAddresses ? putBaseUrl(stored, query.baseUrl) : stored;
+    if (rows > 0) data.push(COMMA);
+    data.push(projected(shown, query.projection));
+    rows += part.rows;
     if (rows === query.limit) break;
   }
   return { data, rows, last };
@@ -162,36 +162,16 @@ function readParts(db: Database, query: Query, filter: FilterSql, wanted: readon
 
 function parts(sort: PeriodSort, { start, end }: Span, bound: PeriodPlace | null): Part[] {
   const within = ({ second }: PeriodPlace, after: string, upto: string): Part => ({
-    statements: WITHIN,
+    texts: WITHIN,
     values: { second, after, upto },
   });
   if (bound?.second === start.second) return [within(start, start.id, bound.id)];
-  const whole = { statements: BETWEEN[sort], values: between(sort, start.second, bound?.second ?? end) };
+  const whole = { texts: BETWEEN[sort], values: between(sort, start.second, bound?.second ?? end) };
   return [
     ...(start.id === LAST_ID ? [] : [within(start, start.id, LAST_ID)]),
     whole,
     ...(bound === null ? [] : [within(bound, FIRST_ID, bound.id)]),
   ];
-}
-
-function readPart(
-  db: Database,
-  { streams, projection, baseUrl }: Query,
-  { statements, values }: Part,
-  conditions: string,
-): Rows {
-  if (projection !== null) {
-    const rows = statements.rows(db, streams.length, conditions).all(values);
-    const texts = rows.map((row) => renderProjected(withBaseUrl(detectionOf(row), baseUrl), projection));
-    return { data: [Buffer.from(texts.join(','))], rows: rows.length, last: rows.at(-1) ?? null };
-  }
-  const part = statements.text(db, streams.length, conditions).get(values);
-  if (part?.data == null || part.second === null) return { data: [], rows: 0, last: null };
-  const texts = detectionsOf(part.data, part);
-  const id = lastId(texts);
-  const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
-  const data = withOwnAddresses ? putBaseUrl(texts, baseUrl) : texts;
-  return { data: [data], rows: part.rows, last: { second: part.second, id } };
 }
 
 /** Each row begins with its id: nowhere else in the JSON text does an object with one follow another. */
@@ -218,21 +198,12 @@ interface TextRow extends DetectionTexts {
 
 type Family<Row> = (db: Database, streams: number, conditions: string) => Statement<Row>;
 
-interface Statements {
-  readonly text: Family<TextRow>;
-  readonly rows: Family<PeriodPlace & StoredText>;
-}
-
-function statementsOf({ text, rows }: PartSql): Statements {
-  return { text: statementFamily(text), rows: statementFamily(rows) };
-}
-
-const NEWEST = statementsOf(NEWEST_SQL);
-const FIRST_NEWEST = statementsOf(FIRST_NEWEST_SQL);
-const WITHIN = statementsOf(WITHIN_SQL);
-const BETWEEN: Readonly<Record<PeriodSort, Statements>> = {
-  ascending: statementsOf(BETWEEN_SQL.ascending),
-  descending: statementsOf(BETWEEN_SQL.descending),
+const NEWEST = statementFamily<TextRow>(NEWEST_SQL);
+const FIRST_NEWEST = statementFamily<TextRow>(FIRST_NEWEST_SQL);
+const WITHIN = statementFamily<TextRow>(WITHIN_SQL);
+const BETWEEN: Readonly<Record<PeriodSort, Family<TextRow>>> = {
+  ascending: statementFamily(BETWEEN_SQL.ascending),
+  descending: statementFamily(BETWEEN_SQL.descending),
 };
 
 const SECOND_AT: Readonly<Record<PeriodSort, Family<{ second: number }>>> = {

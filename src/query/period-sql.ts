@@ -5,7 +5,7 @@
  * between `@low` and `@high`, both excluded, are read whole; of `@second` the ids from `@after` (excluded) to `@upto`
  * (included).
  */
-import { DETECTION_COLUMNS, DETECTIONS_COLUMNS, detectionTables } from './detection-text.ts';
+import { DETECTIONS_COLUMNS, detectionTables } from './detection-text.ts';
 import type { PeriodSort } from './period-request.ts';
 import { asItComes, streamArms } from './stored-streams.ts';
 
@@ -19,12 +19,6 @@ const LIMIT = `LIMIT ${asItComes('@limit')}`;
 
 type Render = (streams: number, conditions: string) => string;
 
-/** The rows of a part of a page: as one text, for which nothing is parsed, or one by one. */
-export interface PartSql {
-  readonly text: Render;
-  readonly rows: Render;
-}
-
 /** The beginning or the rest of a second. */
 export const WITHIN_SQL = partSql(
   (streams, conditions) => `${union(streams, KEY, WITHIN, conditions)} ORDER BY id ${LIMIT}`,
@@ -32,7 +26,7 @@ export const WITHIN_SQL = partSql(
 );
 
 /** Whole seconds. */
-export const BETWEEN_SQL: Readonly<Record<PeriodSort, PartSql>> = {
+export const BETWEEN_SQL: Readonly<Record<PeriodSort, Render>> = {
   ascending: partSql(between('ASC'), 'max'),
   descending: partSql(between('DESC'), 'min'),
 };
@@ -103,15 +97,12 @@ function union(streams: number, columns: string, where: string, conditions = '')
   ).join(' UNION ALL ');
 }
 
-/** @param part places with their seconds and ids; the detections are taken in its order. @param last gives its last second */
-function partSql(part: Render, last: 'max' | 'min'): PartSql {
-  const from = (streams: number, conditions: string) =>
-    `FROM (${part(streams, conditions)}) AS ${detectionTables('page')}`;
-  return {
-    text: (streams, conditions) =>
-      `SELECT ${DETECTIONS_COLUMNS}, count(*) AS rows, ${last}(page.second) AS second
-      ${from(streams, conditions)}`,
-    rows: (streams, conditions) =>
-      `SELECT page.second AS second, page.id AS id, ${DETECTION_COLUMNS} ${from(streams, conditions)}`,
-  };
+/**
+ * A part of a page as one text, for which nothing is parsed.
+ * @param part places with their seconds and ids; the detections are taken in its order. @param last gives its last second
+ */
+function partSql(part: Render, last: 'max' | 'min'): Render {
+  return (streams, conditions) =>
+    `SELECT ${DETECTIONS_COLUMNS}, count(*) AS rows, ${last}(page.second) AS second
+    FROM (${part(streams, conditions)}) AS ${detectionTables('page')}`;
 }

@@ -20,14 +20,11 @@ export interface TokenSources {
   readonly access: AccessReader;
   readonly tokens: AccessTokens;
   readonly rate: TokenRate;
-  readonly bodyTimeoutMs: number;
   readonly now: Now;
 }
 
 const BASIC = 'Basic realm="svc-data"';
-const CLOSE = ['Connection', 'close'];
 export const GRANT_TYPE = 'client_credentials';
-const TOO_SLOW = 'The request body was not received in time.';
 const TOKEN_SECONDS = TOKEN_LIFETIME_MS / SECOND_MS;
 
 export const TOKEN: OpenEndpoint = {
@@ -89,7 +86,6 @@ export const TOKEN: OpenEndpoint = {
         'WWW-Authenticate': optional(Type.Literal(BASIC), 'Present when the client used HTTP Basic.'),
       },
     },
-    408: errorsAs({ invalid_request: TOO_SLOW }),
   },
   problems: ['content_too_large', 'rate_limited', 'internal', 'unavailable'],
   schemas: {
@@ -122,16 +118,14 @@ export function tokenRoute(sources: TokenSources): OpenRoute {
 /** @throws Refused `content_too_large`, `rate_limited`, `unavailable` */
 async function answerToken(sources: TokenSources, { address, request, claim }: OpenCall): Promise<Answer> {
   const { rate, access: store, tokens } = sources;
-  const body = await readBody(request, TOKEN_BODY_BYTES_MAX, sources.bodyTimeoutMs);
+  const body = await readBody(request, TOKEN_BODY_BYTES_MAX);
   if (body.kind === 'too_large') throw tooLarge();
   // After the body: a slow request must not count in a minute that is over.
   const nowMs = sources.now();
   const byAddress = rate.takeAddress(address, nowMs);
   if (byAddress !== null) throw tooManyTokens(byAddress, 'from this address');
-  if (body.kind === 'too_slow')
-    return { ...oauthError('invalid_request', TOO_SLOW), status: 408, headers: CLOSE };
   if (body.kind === 'broken')
-    return oauthError('invalid_request', 'The request body is incomplete or not well-formed HTTP.');
+    return oauthError('invalid_request', 'The request body is incomplete, too slow or not well-formed HTTP.');
 
   const { authorization, 'content-type': contentType } = request.headers;
   const read = readTokenRequest({ contentType, authorization, body: body.bytes });
