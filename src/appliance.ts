@@ -111,7 +111,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   await ingest.begun;
   const health = new Monitor({
     detections: { path: folder.detections, reader: stores.detections },
-    access: { path: folder.access, check: stores.access.check },
+    access: stores.access,
     conditions,
     enabled: enabledExports(config),
     folders: diskFolders(config),

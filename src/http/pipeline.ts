@@ -13,10 +13,9 @@ import {
   requireScope,
 } from '../auth/authorize.ts';
 import type { AccessTokens } from '../auth/token.ts';
-import { counted } from '../counted.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import type { DailyAllowance } from '../limits/daily-rows.ts';
-import { type RequestRate, rateLimited, type UnseenKeyIds } from '../limits/request-rate.ts';
+import { type RequestRate, rateLimited, tooMany, type UnseenKeyIds } from '../limits/request-rate.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
 import type { ClientAddress } from './client-address.ts';
@@ -192,10 +191,9 @@ function verify(
   const { unseen } = pipeline;
   const secondsToWait = keyId === null ? null : unseen.take(keyId, address, nowMs);
   if (secondsToWait !== null)
-    throw new Refused(
-      'rate_limited',
-      `Too many requests from this address with key ids that it has not used recently. Retry in ${counted(secondsToWait, 'second')}.`,
-      { retryAfterSeconds: secondsToWait },
+    throw tooMany(
+      'Too many requests from this address with key ids that it has not used recently',
+      secondsToWait,
     );
   try {
     const credential = authenticate(pipeline.access, presented(), address, nowMs);

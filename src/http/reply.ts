@@ -63,17 +63,12 @@ export function problemAnswer(
   const { code, detail } = problem;
   if (exchange.path === TOKEN_PATH && code === 'invalid_request')
     return { status: 400, code, body: renderOAuthError(code, detail), headers };
-  const reset = code === 'rate_limited' && exchange.rate !== null ? exchange.rate.reset_seconds : null;
   return {
     status: problem.status ?? PROBLEMS[code].status,
     code,
     contentType: PROBLEM_CONTENT_TYPE,
     body: renderProblem(problem, exchange.request_id, baseUrl),
-    headers: [
-      ...(code === 'unauthorized' ? BEARER : []),
-      ...(reset === null ? [] : ['Retry-After', `${reset}`]),
-      ...headers,
-    ],
+    headers: [...(code === 'unauthorized' ? BEARER : []), ...headers],
   };
 }
 
