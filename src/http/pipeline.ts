@@ -3,7 +3,9 @@
  * rate, scope, parameters, daily allowance, the detection itself. Every error becomes a problem document here.
  */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import {
   authenticate,
   type Credential,
@@ -19,11 +21,12 @@ import { type RequestRate, rateLimited, tooMany, type UnseenKeyIds } from '../li
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
 import type { ClientAddress } from './client-address.ts';
-import type { Connections } from './connections.ts';
+import { type Connections, endSoon } from './connections.ts';
 import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
 import type { Exchange, Interventions } from './exchange.ts';
 import type { FaultLog } from './line-limit.ts';
+import type { Malformed } from './malformed.ts';
 import type { PageTurns } from './page-turns.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
 import { isEvents, problemAnswer, sendAnswer } from './reply.ts';
@@ -53,6 +56,7 @@ export interface Pipeline extends RequestNotes {
 const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
 const VERSION = /^1\.[01]$/;
 const CHUNKED = /^chunked$/i;
+const CONTINUE = /^100-continue$/i;
 const CLOSE = ['Connection', 'close'];
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
@@ -78,6 +82,8 @@ export function refuseUnrouted(
   // Proxies may disagree on where such a body ends (RFC 9112, 6.1): nothing after it is read.
   if (coding !== undefined && (httpVersion !== '1.1' || !CHUNKED.test(coding)))
     return refuse('Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.', CLOSE);
+  if (asked.expect !== undefined && !CONTINUE.test(asked.expect))
+    return refuse('Unsupported Expect header. The only supported value is 100-continue.');
   const found = pipeline.find(splitTarget(request.url ?? '').path, request.method ?? '');
   if (found.kind === 'route') return false;
   const exchange = openExchange(pipeline, request, response);
@@ -91,17 +97,19 @@ export function refuseUnrouted(
   return true;
 }
 
-/** Answers an expectation other than 100-continue. */
-export function refuseExpectation(
+/** Answers on a socket what is no request, and ends the connection. */
+export function refuseMalformed(
   pipeline: Pipeline,
-  request: IncomingMessage,
-  response: ServerResponse,
+  socket: Duplex,
+  { method, target, problem, headers }: Malformed,
 ): void {
-  const detail = 'Unsupported Expect header. The only supported value is 100-continue.';
-  const problem = { code: 'invalid_request', detail } as const;
-  pipeline.connections.inTurn(request, response, () => {
-    sendProblem(pipeline, openExchange(pipeline, request, response), problem);
-  });
+  if (!(socket instanceof Socket) || socket.destroyed) return void socket.destroy();
+  const request = new IncomingMessage(socket);
+  Object.assign(request, { method, url: target });
+  const response = new ServerResponse(request);
+  socket.on('error', () => socket.destroy());
+  response.on('finish', () => endSoon(socket)).assignSocket(socket);
+  sendProblem(pipeline, openExchange(pipeline, request, response), problem, headers);
 }
 
 /** Answers a request that has a route: in this turn, unless its endpoint or its encoding takes longer. Never rejects. */

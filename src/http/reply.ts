@@ -61,7 +61,7 @@ export function problemAnswer(
   headers: readonly string[] = [],
 ): Answer {
   const { code, detail } = problem;
-  if (exchange.path === TOKEN_PATH && code === 'invalid_request')
+  if (exchange.path === TOKEN_PATH && code === 'invalid_request' && problem.status === undefined)
     return { status: 400, code, body: renderOAuthError(code, detail), headers };
   return {
     status: problem.status ?? PROBLEMS[code].status,
