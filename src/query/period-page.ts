@@ -2,10 +2,9 @@
  * A page of the period endpoint (GET /v1/detections): current detections, by `first_detected_at` in either direction,
  * within one second by ascending id.
  *
- * No index has both orders, so a page has up to three parts: the rest of the second in which it begins, whole seconds,
- * and the beginning of the second in which it ends. Within a second the index has the ids in order. The whole seconds
- * never have more rows than a page may read, so sorting them stays cheap, though a backfill may have given a million
- * detections the same second.
+ * The index has the newest second first, and within a second the ids in order. In ascending order SQLite sorts the ids of
+ * each second, though a backfill may have given a million detections the same one. So only seconds that end within the
+ * page are read whole, and of the one in which it ends only the beginning, as the index has it.
  */
 import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
@@ -16,15 +15,13 @@ import { type DetectionTexts, detectionsOf, putBaseUrl } from './detection-text.
 import type { Period } from './period.ts';
 import type { PeriodParameters, PeriodSort } from './period-request.ts';
 import {
-  BETWEEN_SQL,
   begunSql,
-  FIRST_NEWEST_SQL,
   idAtSql,
   moreSql,
-  NEWEST_SQL,
+  type PagePart,
+  pageSql,
   rowsBeforeSql,
   secondAtSql,
-  WITHIN_SQL,
 } from './period-sql.ts';
 import { projected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
@@ -42,15 +39,15 @@ export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' |
 }
 
 export interface PeriodPage {
-  /** JSON texts of the rows, with commas between them, in pieces. */
-  readonly data: readonly Buffer[];
+  /** JSON texts of the rows, with commas between them. */
+  readonly data: Buffer;
   readonly rows: number;
   /** Where the next page begins; null at the end of the period. */
   readonly next: PeriodPlace | null;
   readonly as_of_ms: number | null;
 }
 
-const COMMA = Buffer.from(',');
+const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 /** Sort before and after every id. */
 const FIRST_ID = '';
 const LAST_ID = '~';
@@ -77,8 +74,7 @@ export function readPeriodPage(
     const as_of_ms = asOfMs(readStreamHead(db), asked.content_types);
     const { period } = asked;
     const query: Query = { ...asked, streams: storedStreams(db, asked.streams) };
-    if (query.streams.length === 0 || period.from >= period.to)
-      return { data: [], rows: 0, next: null, as_of_ms };
+    if (query.streams.length === 0 || period.from >= period.to) return { ...NO_ROWS, next: null, as_of_ms };
     const isDescending = query.sort === 'descending';
     const span: Span = {
       start: query.after ?? { second: isDescending ? period.to : period.from - 1, id: LAST_ID },
@@ -91,19 +87,13 @@ export function readPeriodPage(
     // Without filters the limit ends the page, so the bound need not be exact.
     const rowsMax = isExact ? scanRowsMax : query.limit;
     const bound = isNewest ? null : scanBound(db, query, span, { rowsMax, isExact });
-    const wanted = isNewest ? newest(query, span) : parts(query.sort, span, bound);
-    const { data, rows, last } = readParts(db, query, filter, wanted);
+    const { data, rows, last } = readRows(db, query, filter, span, bound);
     const reached = rows === query.limit ? last : bound;
     const isEnd =
       reached === null ||
       more(db, query.streams.length, '').get(behind(query, reached, span.end))?.more !== 1;
     return { data, rows, next: isEnd ? null : reached, as_of_ms };
   });
-}
-
-function newest(query: Query, { start, end }: Span): Part[] {
-  const texts = query.after === null ? FIRST_NEWEST : NEWEST;
-  return [{ texts, values: behind(query, start, end) }];
 }
 
 /** The last raw row that a page may read, or (not exact) its second; null when there are fewer. */
@@ -130,48 +120,38 @@ function scanBound(
 }
 
 interface Rows {
-  readonly data: readonly Buffer[];
+  readonly data: Buffer;
   readonly rows: number;
   readonly last: PeriodPlace | null;
 }
 
-interface Part {
-  readonly texts: Family<TextRow>;
-  readonly values: Values;
-}
-
-function readParts(db: Database, query: Query, filter: FilterSql, wanted: readonly Part[]): Rows {
-  const data: Buffer[] = [];
-  const withOwnAddresses = query.streams.some(({ content_type: type }) => TYPE_RULES[type].has_own_address);
-  let rows = 0;
-  let last: PeriodPlace | null = null;
-  for (const { texts, values } of wanted) {
-    const all = { ...streamValues(query.streams), ...filter.values, ...values, limit: query.limit - rows };
-    const part = texts(db, query.streams.length, filter.sql).get(all);
-    if (part?.data == null || part.second === null) continue;
-    const stored = detectionsOf(part.data, part);
-    last = { second: part.second, id: lastId(stored) };
-    const shown = withOwnAddresses ? putBaseUrl(stored, query.baseUrl) : stored;
-    if (rows > 0) data.push(COMMA);
-    data.push(projected(shown, query.projection));
-    rows += part.rows;
-    if (rows === query.limit) break;
-  }
-  return { data, rows, last };
-}
-
-function parts(sort: PeriodSort, { start, end }: Span, bound: PeriodPlace | null): Part[] {
-  const within = ({ second }: PeriodPlace, after: string, upto: string): Part => ({
-    texts: WITHIN,
-    values: { second, after, upto },
+/** @param bound of {@link scanBound} */
+function readRows(
+  db: Database,
+  query: Query,
+  filter: FilterSql,
+  { start, end }: Span,
+  bound: PeriodPlace | null,
+): Rows {
+  const { streams, sort, limit, baseUrl, projection } = query;
+  const isWithin = bound?.second === start.second;
+  const parts: PagePart[] = start.id === LAST_ID ? [] : ['rest'];
+  if (!isWithin) parts.push('whole');
+  if (bound !== null && !isWithin) parts.push('beginning');
+  const page = pageText(sort, parts)(db, streams.length, filter.sql).get({
+    ...behind(query, start, bound?.second ?? end),
+    ...filter.values,
+    upto: isWithin ? bound.id : LAST_ID,
+    last_second: bound?.second ?? null,
+    last_id: bound?.id ?? null,
+    limit,
   });
-  if (bound?.second === start.second) return [within(start, start.id, bound.id)];
-  const whole = { texts: BETWEEN[sort], values: between(sort, start.second, bound?.second ?? end) };
-  return [
-    ...(start.id === LAST_ID ? [] : [within(start, start.id, LAST_ID)]),
-    whole,
-    ...(bound === null ? [] : [within(bound, FIRST_ID, bound.id)]),
-  ];
+  if (page?.data == null || page.second === null) return { ...NO_ROWS, last: null };
+  const texts = detectionsOf(page.data, page);
+  const last = { second: page.second, id: lastId(texts) };
+  const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
+  const shown = withOwnAddresses ? putBaseUrl(texts, baseUrl) : texts;
+  return { data: projected(shown, projection), rows: page.rows, last };
 }
 
 /** Each row begins with its id: nowhere else in the JSON text does an object with one follow another. */
@@ -198,13 +178,17 @@ interface TextRow extends DetectionTexts {
 
 type Family<Row> = (db: Database, streams: number, conditions: string) => Statement<Row>;
 
-const NEWEST = statementFamily<TextRow>(NEWEST_SQL);
-const FIRST_NEWEST = statementFamily<TextRow>(FIRST_NEWEST_SQL);
-const WITHIN = statementFamily<TextRow>(WITHIN_SQL);
-const BETWEEN: Readonly<Record<PeriodSort, Family<TextRow>>> = {
-  ascending: statementFamily(BETWEEN_SQL.ascending),
-  descending: statementFamily(BETWEEN_SQL.descending),
-};
+/** By the sort and the parts of a page. */
+const pageTexts = new Map<string, Family<TextRow>>();
+
+function pageText(sort: PeriodSort, parts: readonly PagePart[]): Family<TextRow> {
+  const name = `${sort} ${parts.join(' ')}`;
+  const known = pageTexts.get(name);
+  if (known !== undefined) return known;
+  const family = statementFamily<TextRow>((streams, conditions) => pageSql(sort, parts, streams, conditions));
+  pageTexts.set(name, family);
+  return family;
+}
 
 const SECOND_AT: Readonly<Record<PeriodSort, Family<{ second: number }>>> = {
   ascending: statementFamily((streams) => secondAtSql('ascending', streams)),

@@ -56,7 +56,7 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     'Math.[-round-]{+floor+}(filters.score)': 'min_score rounds half up',
   }),
   ...faultsIn('query/period-page.ts', 'period-page', {
-    'limit: query.limit[- - rows-]': 'a page of a period has at most `limit` rows',
+    'upto: [-isWithin ? bound.id : -]LAST_ID': 'a page of a period ends at its bound',
   }),
   ...faultsIn('query/period.ts', 'period-parameters', {
     'const toMs = [-Math.min(askedToMs, nowMs)-]{+askedToMs+};': 'a `to` in the future means now',
