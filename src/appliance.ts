@@ -27,7 +27,7 @@ import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
-import { createUsageKeeper, readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
+import { createUsageKeeper, NO_USAGE, readUsage, type Usage, writeUsageFile } from './limits/usage.ts';
 import { startScrubs } from './log/scrub-schedule.ts';
 import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
@@ -111,7 +111,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   await ingest.begun;
   const health = new Monitor({
     detections: { path: folder.detections, reader: stores.detections },
-    access: { path: folder.access, check: stores.access.check },
+    access: stores.access,
     conditions,
     enabled: enabledExports(config),
     folders: diskFolders(config),
@@ -212,9 +212,9 @@ type Counters = Awaited<ReturnType<typeof createCounters>>;
 
 /** `metrics` null: the administration port is off. */
 async function createCounters({ config, kind, log }: ApplianceOptions, { usage }: DataFolder) {
-  const stored = readUsageAtStart(usage, (reason) =>
-    log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again'),
-  );
+  const onUnusable = (reason: string) =>
+    log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again');
+  const stored = readUsage(usage, onUnusable) ?? NO_USAGE;
   const requests = createRequestCounts(now, stored);
   // A demonstration and a lab have it on, at any free port.
   const isAdminOn = config.admin.port !== 0 || kind !== 'appliance';
