@@ -24,8 +24,6 @@ export interface LogOptions {
   readonly level: string;
   /** `[log] file`: absolute; empty for stderr */
   readonly file: string;
-  /** Called before each line on a terminal, to clear a progress display. */
-  readonly beforeLine: () => void;
 }
 
 export interface Log {
@@ -50,10 +48,10 @@ export function createLogger({ level }: Pick<LogOptions, 'level'>): Logger {
  * The log of the appliance: a file if one is configured, else readable lines on a terminal, else JSON on stderr.
  * @throws Refused `configuration` if the file cannot be opened
  */
-export async function openLog({ level, file, beforeLine }: LogOptions): Promise<Log> {
+export async function openLog({ level, file }: LogOptions): Promise<Log> {
   const reopen = () => {};
   if (file !== '') return openFileLog(level, file);
-  if (process.stderr.isTTY) return { log: await terminalLogger(level, beforeLine), kind: 'terminal', reopen };
+  if (process.stderr.isTTY) return { log: await terminalLogger(level), kind: 'terminal', reopen };
   return { log: createLogger({ level }), kind: 'stderr', reopen };
 }
 
@@ -97,7 +95,7 @@ function writeLines(
 }
 
 /** Loads pino-pretty only for a terminal: it would delay every other start. */
-async function terminalLogger(level: string, beforeLine: () => void): Promise<Logger> {
+async function terminalLogger(level: string): Promise<Logger> {
   const { default: pretty } = await import('pino-pretty');
   const format = pretty.prettyFactory({
     colorize: process.stderr.hasColors(),
@@ -106,7 +104,6 @@ async function terminalLogger(level: string, beforeLine: () => void): Promise<Lo
   });
   return loggerOn(level, {
     write: (line: string) => {
-      beforeLine();
       const shown = JSON.parse(line, (_, value: unknown) =>
         typeof value === 'string' ? printable(value) : value,
       );

@@ -12,10 +12,6 @@ export interface Finding {
 
 export type Outcome = Omit<Finding, 'check'>;
 
-export function finding(check: string, outcome: Outcome): Finding {
-  return { check, ...outcome };
-}
-
 export function ok(detail: string): Outcome {
   return { status: 'ok', detail, what_to_do: null };
 }

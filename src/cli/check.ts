@@ -17,12 +17,9 @@ export const register = defineCommand({
   examples: ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json'],
   async run(_values, self) {
     const folder = commandFolder(self);
-    const findings = await checkInstallation({
-      root: folder.root,
-      configured: configured(self),
-      nowMs: Date.now(),
-      askStatus: () => askIfRunning<Status>(folder, STATUS),
-    });
+    const findings = await checkInstallation(folder.root, configured(self), () =>
+      askIfRunning<Status>(folder, STATUS),
+    );
     return {
       value: findings,
       text: () => findingsText(findings),

@@ -14,10 +14,6 @@ import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { actorOfProcess } from './operate.ts';
-import { createProgress } from './output.ts';
-
-/** Files with fewer rows get no progress line. */
-const PROGRESS_ROWS_MIN = 20_000;
 
 export interface Serving {
   readonly appliance: Appliance;
@@ -38,23 +34,12 @@ export async function serveAppliance(
 ): Promise<Serving> {
   // Before the log is opened: its file can lie in that folder, too.
   requireOwner(dataFolder(config.dataFolder));
-  const progress = createProgress();
-  const opened = await openLog({ ...config.log, beforeLine: progress.clear });
+  const opened = await openLog(config.log);
   const { log } = opened;
   obeyHangups(opened);
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
   const { level } = log;
-  const appliance = await startAppliance({
-    config,
-    kind,
-    log,
-    ...options,
-    onProgress: (file, rows, isDone) => {
-      if (rows < PROGRESS_ROWS_MIN) return;
-      if (isDone) progress.end();
-      else progress.update(file, rows);
-    },
-  }).catch((error) => {
+  const appliance = await startAppliance({ config, kind, log, ...options }).catch((error) => {
     // The caller prints the error on stderr; without this line, a log file would not have it.
     if (opened.kind === 'file') log.fatal({ reason: reasonOf(error) }, 'the appliance cannot start');
     throw error;

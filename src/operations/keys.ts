@@ -201,14 +201,7 @@ export const KEYS = [
       will: 'Requests with this key, and with its access tokens, are refused from now on (401). This cannot be undone.',
       isGrave: true,
     },
-    question({ access }, { id }) {
-      const key = getKey(access(), id);
-      if (key.revoked_at !== null) return null;
-      return {
-        text: `This permanently revokes key ${id} (${key.name}) of account ${key.account_id}.`,
-        word: id,
-      };
-    },
+    confirmedBy: 'id',
     run(context, { id }) {
       const key = getKey(context.access(), id);
       const ending = endNow(context, { kind: 'key', id }, (db) => revokeKey(db, id, context.nowMs));
