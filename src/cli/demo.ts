@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { createKey, parseKey } from '../auth/key.ts';
+import { createKey } from '../auth/key.ts';
 import { subscriptionsText } from '../auth/keys.ts';
 import { now } from '../clock.ts';
 import { paced } from '../pace.ts';
@@ -44,7 +44,7 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
     keys(prefix) {
       const keyOf = (name: string, ids: readonly number[], content_types: ['text'] | null): LabKey => {
         const subscriptions = ids.map((id) => ({ id, content_types }));
-        return { name, key: createKey(prefix).key, expires_at: null, subscriptions };
+        return { ...createKey(prefix), name, subscriptions };
       };
       return [
         keyOf('demo: everything', [FIRST.id, SECOND.id], null),
@@ -129,9 +129,8 @@ interface Page {
 type Introduction = Awaited<ReturnType<typeof introduction>>;
 
 async function introduction(url: string, own: readonly LabKey[], sinceMs: number) {
-  const keys = own.map(({ key, name, subscriptions }) => {
-    const reads = subscriptionsText(subscriptions);
-    return { id: parseKey(key)?.id ?? '', name, reads, key };
+  const keys = own.map(({ id, key, name, subscriptions }) => {
+    return { id, name, reads: subscriptionsText(subscriptions), key };
   });
   const key = keys[0]?.key ?? '';
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;

@@ -11,8 +11,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
 import { isOfLab, type Operation, pathOf } from '../operations/operation.ts';
-import type { OutcomeDocument, ProblemDocument } from '../operations/problem.ts';
-import { failed, isErrorCode, Refused, type RefusedCode } from '../refused.ts';
+import { errorOf, type OutcomeDocument, type ProblemDocument } from '../operations/problem.ts';
+import { failed, isErrorCode, type Refused } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -26,15 +26,6 @@ const ANSWER_MS = 5 * SECOND_MS;
 /** How long one that starts may take until it can be asked. */
 const START_MS = 30 * SECOND_MS;
 const TRY_AGAIN_MS = 50;
-const CODES: readonly string[] = [
-  'invalid_request',
-  'usage',
-  'forbidden',
-  'not_found',
-  'failed',
-  'configuration',
-  'unavailable',
-] satisfies RefusedCode[];
 
 /** @throws Refused */
 export async function operate(
@@ -130,7 +121,7 @@ async function askRunning(
     response.once('close', () => {
       const end: { outcome?: OutcomeDocument; problem?: ProblemDocument } =
         last === '' ? {} : JSON.parse(last);
-      if (end.problem !== undefined) answered.reject(refusedOf(end.problem));
+      if (end.problem !== undefined) answered.reject(errorOf(end.problem));
       else if (end.outcome !== undefined) answered.resolve(end.outcome);
       else answered.reject(ended());
     });
@@ -138,11 +129,6 @@ async function askRunning(
   });
   asking.end(JSON.stringify(given));
   return answered.promise;
-}
-
-function refusedOf({ code, detail }: ProblemDocument): Error {
-  const known = CODES.includes(code);
-  return known ? new Refused(code as RefusedCode, detail) : new Error(detail);
 }
 
 function hangs(

@@ -26,7 +26,7 @@ interface Removable {
   readonly configured: boolean;
 }
 
-function accountOf({ access, config }: Context, id: string): Removable {
+function accountOf({ access, config, kind }: Context, id: string): Removable {
   return {
     noun: 'account',
     id,
@@ -36,11 +36,11 @@ function accountOf({ access, config }: Context, id: string): Removable {
       return listSubscriptions(access()).flatMap((own) => (own.account_id === id ? own.id : []));
     },
     remove: (db) => removeAccount(db, id),
-    configured: config.preseed.accounts.some((account) => account.id === id),
+    configured: kind === 'appliance' && config.preseed.accounts.some((account) => account.id === id),
   };
 }
 
-function subscriptionOf({ access, config }: Context, id: number): Removable {
+function subscriptionOf({ access, config, kind }: Context, id: number): Removable {
   const isThere = findSubscription(access(), id) !== null;
   return {
     noun: 'subscription',
@@ -48,7 +48,7 @@ function subscriptionOf({ access, config }: Context, id: number): Removable {
     open: isThere ? [] : openRemovals(access()).filter((open) => open === id),
     subscriptions: () => [getSubscription(access(), id).id],
     remove: (db) => removeSubscription(db, id),
-    configured: config.preseed.subscriptions.some((subscription) => subscription.id === id),
+    configured: kind === 'appliance' && config.preseed.subscriptions.some((own) => own.id === id),
   };
 }
 

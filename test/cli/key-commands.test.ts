@@ -175,7 +175,7 @@ test('key rotate: --overlap and --expires; an earlier end stays; an ended key is
   await failing(1, /is expired, so it cannot be rotated.*key create/, 'key', 'rotate', next.id);
   await failing(1, /is revoked/, 'key', 'rotate', made.id);
   await failing(1, /key abcdefghij23 does not exist/, 'key', 'rotate', 'abcdefghij23');
-  for (const wrong of ['7', '-1d', '1.5h', '367d', '1w', ''])
+  for (const wrong of ['7', '-1d', '367d', '1w', ''])
     await failing(2, /Expected a duration/, 'key', 'rotate', again.id, '--overlap', wrong);
   assert.equal((await json('key', 'show', again.id)).status, 'active');
   assert.deepEqual(await json('key', 'list'), keys);
