@@ -36,12 +36,11 @@ export interface Log {
 const STDERR = 2;
 
 const DEPTH_MAX = 6;
-const ITEMS_MAX = 100;
 const SECRET_NAME = /(^|_)(authorization|key|secret|token|signature|password)$/;
 
 /** A logger that writes JSON to stderr; all lines are written before the process exits. */
 export function createLogger({ level }: Pick<LogOptions, 'level'>): Logger {
-  return writeLines(level, STDERR, () => {}).log;
+  return writeLines(level, STDERR).log;
 }
 
 /**
@@ -50,25 +49,25 @@ export function createLogger({ level }: Pick<LogOptions, 'level'>): Logger {
  */
 export async function openLog({ level, file }: LogOptions): Promise<Log> {
   const reopen = () => {};
-  if (file !== '') return openFileLog(level, file);
-  if (process.stderr.isTTY) return { log: await terminalLogger(level), kind: 'terminal', reopen };
-  return { log: createLogger({ level }), kind: 'stderr', reopen };
-}
-
-function openFileLog(level: string, file: string): Log {
+  if (file === '' && process.stderr.isTTY)
+    return { log: await terminalLogger(level), kind: 'terminal', reopen };
+  if (file === '') return { log: createLogger({ level }), kind: 'stderr', reopen };
   const { log, output } = writeLines(level, openedFile(file), (error) => {
     process.stderr.write(
       `wirewatch: cannot write to the log file ${file}: ${error.message}. Wirewatch keeps trying.\n`,
     );
   });
-  const reopen = () => {
-    try {
-      output.switchTo(openLogFile(file));
-    } catch (error) {
-      log.warn({ err: error, file }, 'cannot reopen the log file: lines still go to the previous file');
-    }
+  return {
+    log,
+    kind: 'file',
+    reopen() {
+      try {
+        output.switchTo(openLogFile(file));
+      } catch (error) {
+        log.warn({ err: error, file }, 'cannot reopen the log file: lines still go to the previous file');
+      }
+    },
   };
-  return { log, kind: 'file', reopen };
 }
 
 function openedFile(file: string): number {
@@ -83,14 +82,10 @@ function openedFile(file: string): number {
   }
 }
 
-function writeLines(
-  level: string,
-  fd: number,
-  onFailure: (error: Error) => void,
-): { log: Logger; output: LogOutput } {
+function writeLines(level: string, fd: number, onFailure: (error: Error) => void = () => {}) {
   const onLost = (lines: number) => log.warn({ lines }, 'log lines were lost: the log could not be written');
   const output = new LogOutput(fd, { onFailure, onLost });
-  const log = loggerOn(level, output);
+  const log: Logger = loggerOn(level, output);
   return { log, output };
 }
 
@@ -175,11 +170,9 @@ function cleanValue(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Date) return value;
   if (depth >= DEPTH_MAX) return '[too deep]';
   if (value instanceof Error) return plainError(value, depth);
-  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
-  if (value instanceof Map || value instanceof Set) return cleanValue([...value], depth);
-  if (!Array.isArray(value)) return cleanMembers(value, depth + 1);
-  const items = value.slice(0, ITEMS_MAX).map((item) => cleanValue(item, depth + 1));
-  return value.length > ITEMS_MAX ? [...items, `[${value.length - ITEMS_MAX} more]`] : items;
+  return Array.isArray(value)
+    ? value.map((item) => cleanValue(item, depth + 1))
+    : cleanMembers(value, depth + 1);
 }
 
 function plainError(error: Error, depth: number): Record<string, unknown> {
