@@ -22,8 +22,7 @@ import { isLocked } from '../store/locks.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
-import { bad, type Finding, type Outcome, ok, tried, warn } from './finding.ts';
-import { checkSurroundings } from './surroundings.ts';
+import { bad, checkSurroundings, type Finding, type Outcome, ok, tried, warn } from './surroundings.ts';
 
 const OTHERS = 0o077;
 const FIRST_START = 'does not exist yet: the first start creates it';

@@ -7,8 +7,7 @@ import { pasted } from '../setup/shell.ts';
 import { type DataFolder, dataFolder, noInstallation, refuseFile } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { refuseUnreadable } from '../store/owner.ts';
-import { resolveDataFolder } from './data-folder.ts';
-import { commonOptions } from './options.ts';
+import { commonOptions, resolveDataFolder } from './options.ts';
 
 export function configOf(command: Command, kind: InstallationKind = 'appliance'): Config {
   const common = commonOptions(command);

@@ -24,11 +24,10 @@ import type { Feed } from '../tools/lab/feed.ts';
 import { Lab } from '../tools/lab/lab.ts';
 import { playScenario, readScenario } from '../tools/lab/scenario.ts';
 import { defineCommand } from './command.ts';
-import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { configOf } from './installation.ts';
 import { registerExam } from './lab-exam.ts';
 import { operationGroup } from './operation-command.ts';
-import { commonOptions, LISTENING_OPTIONS, readPath } from './options.ts';
+import { commonOptions, LAB_FILE, LAB_KEY_FILE, LISTENING_OPTIONS, readPath } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving, serveAppliance, untilSignal } from './serving.ts';
 

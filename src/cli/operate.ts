@@ -17,9 +17,8 @@ import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
-import { dataFolderPath } from './data-folder.ts';
 import type { Asking } from './operate-stopped.ts';
-import { commonOptions } from './options.ts';
+import { commonOptions, dataFolderPath } from './options.ts';
 
 /** How long a running appliance may take to answer before it is said to hang. */
 const ANSWER_MS = 5 * SECOND_MS;

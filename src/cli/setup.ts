@@ -9,8 +9,13 @@ import { type ValuesOf, value } from '../operations/member.ts';
 import { ownCommand } from '../packed.ts';
 import { type SetupChoices, setUp } from '../setup/setup.ts';
 import { defineCommand } from './command.ts';
-import { resolveDataFolder } from './data-folder.ts';
-import { type CommonOptions, commonOptions, readPath, SETTING_OPTIONS } from './options.ts';
+import {
+  type CommonOptions,
+  commonOptions,
+  readPath,
+  resolveDataFolder,
+  SETTING_OPTIONS,
+} from './options.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const SERVICE_CONFIG = '/etc/wirewatch/wirewatch.toml';
