@@ -7,8 +7,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
-import { type Reading, read, wrong } from '../config/option-values.ts';
+import { isBaseUrl, normalBaseUrl, type Reading, read, wrong } from '../config/option-values.ts';
 import { misconfigured } from '../refused.ts';
 import type { InstallationKind } from '../store/installation.ts';
 

@@ -9,8 +9,7 @@ import { KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key.ts';
 import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
 import { type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
 import { NEW_ACCOUNT, NEW_KEY_MEMBERS, NEW_SUBSCRIPTION } from '../operations/members.ts';
-import { KEY_ID, type Reading, read, readKeyId, wrong } from './option-values.ts';
-import { isTable, plainValue, shown } from './raw-value.ts';
+import { isTable, KEY_ID, plainValue, type Reading, read, readKeyId, shown, wrong } from './option-values.ts';
 
 export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
 export type PreseedTable = (typeof PRESEED_TABLES)[number];

@@ -6,8 +6,15 @@ import { Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
-import { wholeNumber } from '../config/format.ts';
-import { integer, type Reading, read, readName, readSwitch, wrong } from '../config/option-values.ts';
+import {
+  integer,
+  type Reading,
+  read,
+  readName,
+  readSwitch,
+  wholeNumber,
+  wrong,
+} from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { parseInstant } from '../time.ts';
