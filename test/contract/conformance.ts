@@ -89,7 +89,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'StreamCursor: opaque base64url, one spelling, never forged | cursors | any changed character is refused, at every position',
     'StreamCursor: any filter, no expiry, survives a key roll | stream-rules | a cursor is valid with any filter, never expires, and survives a key rotation',
     'StreamCursor: an earlier version gave it | cursors | cursors of an earlier version are valid: their format is stable',
-    'StreamCursor: outlives restarts | stream-over-restarts | a cursor survives restarts, a key rotation and a change of filters',
+    'StreamCursor: outlives restarts | followers | every follower sees every version once and in order, and filters apply to each version',
     'QueryCursor: opaque base64url, never forged | cursors | any changed character is refused, at every position',
     'QueryCursor: refused when period, zone, sort, subscriptions or filters change | period-endpoint | a cursor is refused once period, zone, sort, subscriptions or filters change',
   ]),
