@@ -10,7 +10,7 @@ import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
 import { exportSettings } from './export-settings.ts';
-import { isAddress, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
+import { isAddress, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './option-values.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
 FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));

@@ -16,7 +16,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     'text !== undefined[- && checksum(text) === sum-]': 'a damaged revocation ends no other key',
   }),
   ...faultsIn('copy/restore.ts', 'restore-damaged', {
-    '[-applyEnded(db, [...endedIn(found), ...readEnded(live)]);-]': 'a restore revives no revoked key',
+    '[-applyEnded(db, ended);-]': 'a restore revives no revoked key',
   }),
   ...faultsIn('ingest/apply/remove-rows.ts', 'removal-request', {
     'if ([-isTried-]{+true+}) return;': 'a removal continues without its request',
@@ -33,6 +33,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     'if ([-stored.account.suspended_at !== null-]{+false+}) return': 'a suspended account is refused',
     '[-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}':
       'a key works only from its addresses',
+  }),
+  ...faultsIn('auth/authorize.ts', 'every-credential', {
     '[-if (credential.scopes.includes(scope)) -]return;': 'a missing scope is refused',
   }),
   ...faultsIn('auth/authorize.ts', 'token-grant', {

@@ -66,6 +66,6 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     '[-decisions?.decide(entry, db);-]': 'a transaction that waits for the copy is not shown before',
   }),
   ...faultsIn('log/recover.ts', 'wait', {
-    '[-options.decisions?.decide(tail.last, db);-]': 'a start shows nothing that the copy lacks',
+    '[-decisions?.decide(last, db);-]': 'a start shows nothing that the copy lacks',
   }),
 ];

@@ -7,11 +7,13 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('log/frame.ts', 'log-entries', {
     '||[- length === 0 ||-]': 'zeros after a torn write are not a frame',
+    '[-|| crc32(packed) !== header.checksum-]': 'the checksum of a frame is verified',
+    '[-|| commit.checksum !== this.#checksum-]': 'the checksum of an entry is verified',
+    '[-|| commit.after !== (this.last ?? { id: commit.after }).id-]': 'an entry must follow the previous one',
+    '[-if (this.last === null) requireBeginning(commit);\n    else -]if (commit.entry':
+      'the first segment of a log must exist',
   }),
   ...faultsIn('log/segment.ts', 'log-entries', {
-    '[-|| !isFrameIntact(header, packed)-]': 'the checksum of a frame is verified',
-    '[-|| checksum !== found.checksum-]': 'the checksum of an entry is verified',
-    '[-|| after !== (previous?.id ?? null)-]': 'an entry must follow the previous one',
     'if (header.format > LOG_FORMAT{+ + 1+})': 'a newer format is refused',
   }),
   ...faultsIn('log/segment.ts', 'compact', {
@@ -26,8 +28,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     '[-behind.some((entry) => entry !== next)-]{+false+}': 'damage before complete entries is not truncated',
     "=== mark.id ? 'known' : '[-foreign-]{+known+}'": 'a log of another history is detected',
     'if ([-!reader.isWhole && hasNext(index)-]{+false+})': 'damage in a closed segment is found',
-    "[-part.kind === 'commit' && index === 0 && previous === undefined-]{+false+}) requireBeginning":
-      'the first segment of a log must exist',
   }),
   ...faultsIn('log/log-reader.ts', 'recovery-faults', {
     '[-(isDoubtful && !mayBeDoubtful)-]{+false+}': 'damage is distinguished from a torn end',
