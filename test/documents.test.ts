@@ -124,6 +124,18 @@ describe('all documents', () => {
     }
   });
 
+  test('every source file that they name exists', () => {
+    const files = sourceFiles('src').map((file) => `/${file}`);
+    const texts = `${read('ARCHITECTURE.md')}${manual.get('invariants')}`;
+    const named = [...texts.matchAll(/`(?!test\/)([a-z/-]+\.ts)`/g)].map(([, name]) => `/${name}`);
+    assert.ok(named.length > 50);
+    for (const name of named)
+      assert.ok(
+        files.some((file) => file.endsWith(name)),
+        name,
+      );
+  });
+
   test('ARCHITECTURE names every room, CHANGELOG the version', () => {
     const rooms = tableRows(read('ARCHITECTURE.md'))
       .map(([room]) => room ?? '')
