@@ -281,8 +281,9 @@ function noteAnswer(pipeline: Pipeline, exchange: Exchange, answer: Counted): vo
   // What a verified key may ask is limited, except for what exceeds that limit.
   if (keyId !== null && exchange.limit !== 'requests') write();
   else pipeline.strangers.note(exchange.address, exchange.limit ?? answer.code ?? `${answer.status}`, write);
-  const workedMs = durationMs - (answer.waited_ms ?? 0);
-  pipeline.metrics?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
+  const { status, rows = 0, position, waited_ms = 0 } = answer;
+  const seconds = (durationMs - waited_ms) / 1000;
+  pipeline.metrics?.answered({ endpoint: exchange.endpoint, status, seconds, rows, key_id: keyId, position });
 }
 
 function sendProblem(

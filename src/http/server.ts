@@ -211,7 +211,7 @@ function sendRaw(pipeline: Pipeline, socket: Duplex, reply: RawReply): void {
   pipeline.strangers.note(address, code, () =>
     pipeline.log.info({ request_id, address, status, code }, 'malformed request'),
   );
-  pipeline.metrics?.answered(NO_ENDPOINT, status, 0, 0);
+  pipeline.metrics?.answered({ endpoint: NO_ENDPOINT, status, seconds: 0, rows: 0, key_id: null });
 }
 
 /** The address of the peer itself: the headers could not be read. */

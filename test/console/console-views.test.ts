@@ -269,7 +269,12 @@ describe('the console in a browser', { skip }, () => {
   test('a search runs in steps, and shows how far it got', async () => {
     await open('detections?mode=search', 'Detections');
     await page.locator('.live-note', { hasText: 'Searched back to' }).waitFor();
-    server.responses['/console/detections/search'] = { detections: [], next: null, searched_to: null };
+    server.responses['/console/detections/search'] = {
+      detections: [],
+      next: null,
+      searched_to: null,
+      total: null,
+    };
     await page.locator('button', { hasText: 'Continue the search' }).click();
     await page.locator('.live-note', { hasText: 'searched to its end' }).waitFor();
     assert.equal(await page.locator('tbody tr').count(), 30);
