@@ -108,12 +108,13 @@ function ofCustomers({ customers }: Trends, within: string): Series[] {
 
 function ofKeys({ keys }: KeyTrends, within: string): Series[] {
   return keys.flatMap(({ name, requests, refused, lag_seconds }): Series[] => {
-    const asked = requestsOf(`Requests of ${name}`, requests, refused, within);
-    return lag_seconds === null ? [asked] : [asked, lagOf(`${name} behind the stream`, lag_seconds)];
+    const asked = requestsOf(`Requests, ${name}`, requests, refused, within);
+    return lag_seconds === null ? [asked] : [asked, lagOf(`Lag behind the stream, ${name}`, lag_seconds)];
   });
 }
 
-function ofMachine({ machine, exports }: Trends, within: string, about: About): Series[] {
+function ofMachine(trends: Trends, within: string, about: About): Series[] {
+  const { machine, exports, step_seconds } = trends;
   const { requests, refused, rows_served, rows_ingested, behind_seconds } = machine;
   const rows = (title: string, values: readonly number[]): Series => ({
     title,
@@ -122,8 +123,9 @@ function ofMachine({ machine, exports }: Trends, within: string, about: About): 
     text: (value) => count(value, 'row'),
   });
   const lag =
-    about.role === 'standby' ? 'This standby behind the copy' : 'Copy and standbys behind this machine';
+    about.role === 'standby' ? 'Lag of this standby behind the copy' : 'Lag of the copy, and of standbys';
   const grown = grownBytes(about.database, exports);
+  const days = (grown.length * step_seconds * SECOND_MS) / DAY_MS;
   return [
     requestsOf('Requests', requests, refused, within),
     rows('Rows served to clients', rows_served),
@@ -132,7 +134,7 @@ function ofMachine({ machine, exports }: Trends, within: string, about: About): 
     {
       title: 'Growth of database and log',
       lines: [['Growth', grown]],
-      summary: `${bytes(sum(grown))} in ${within}`,
+      summary: `${bytes(sum(grown))} in ${within}${fullText(sum(grown) / days, about.disks)}`,
       text: bytes,
     },
   ];
@@ -148,6 +150,13 @@ export function grownBytes(
   return (first ?? []).map((value, at) => each * sum([value, ...more.map((values) => values[at] ?? 0)]));
 }
 
+/** `: disk full in 40 weeks`; empty without growth. */
+export function fullText(bytesPerDay: number, disks: About['disks']): string {
+  if (bytesPerDay < 1) return '';
+  const weeks = Math.floor(Math.min(...disks.map(({ free_bytes }) => free_bytes)) / bytesPerDay / 7);
+  return `: disk full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;
+}
+
 function requestsOf(title: string, requests: Values, refused: Values, within: string): Series {
   const total = (values: Values) => sum(values.map((value) => value ?? 0));
   const left = total(refused);
@@ -157,7 +166,7 @@ function requestsOf(title: string, requests: Values, refused: Values, within: st
       ['Requests', requests],
       ['Refused', refused],
     ],
-    summary: `${count(total(requests))} in ${within}, ${left === 0 ? 'none' : count(left)} refused`,
+    summary: `${count(total(requests))} in ${within}, ${left === 0 ? 'none refused' : `${count(left)} refused (red)`}`,
     text: (value) => count(value),
   };
 }
@@ -188,6 +197,7 @@ function Curve({ title, lines, summary, text, steps }: Series & { steps: Steps }
     values.map((value, x) => `${x} ${HEIGHT - ((value ?? 0) / (most || 1)) * (HEIGHT - 4)}`).join('L');
   const [[, main = []] = []] = lines;
   const line = ([, values]: Series['lines'][number], index: number) =>
+    (index === 0 || values.some(Boolean)) &&
     html`<path fill="none" stroke=${`var(--${COLORS[index]})`} stroke-width="1.5" d=${`M${pointsOf(values)}`} vector-effect="non-scaling-stroke" />`;
   const shown = (value: number | null | undefined) => (value == null ? 'none' : text(value));
   const numbers = table(
@@ -204,7 +214,7 @@ function Curve({ title, lines, summary, text, steps }: Series & { steps: Steps }
     <svg class="curve" viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none"
       role="img" aria-label=${`${title}: ${summary}`}>
       <path fill="var(--tint)" d=${`M0 ${HEIGHT}L${pointsOf(main)}L${last} ${HEIGHT}`} />
-      ${lines.map(line)}
+      ${lines.map(line).reverse()}
     </svg>
     <div class="row axis" aria-hidden="true">${labels}<span>now</span></div>
     <details><summary>As a table</summary>${numbers}</details>

@@ -169,8 +169,10 @@ function pictures(detection: DetectionEntry): VNode | null {
     <figure>${own}<figcaption class="soft">The agency’s picture</figcaption></figure>
     ${
       typeof url === 'string' &&
-      html`<figure><div class="photo none large"><p>${outside(url)}</p></div>
-        <figcaption class="soft">The picture in the article. It is a link: shown here, it would be loaded from the publisher, who would learn who looks, and many installations have no way there.</figcaption></figure>`
+      html`<figure><div class="photo away large">
+          <p>${outside(url)}</p>
+          <p>A link, not the picture: to show it, your browser would load it from the publisher, who would learn that you look.</p>
+        </div><figcaption class="soft">The picture in the article</figcaption></figure>`
     }
   </div>`;
 }
