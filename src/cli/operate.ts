@@ -75,10 +75,14 @@ async function asked<Answer>(command: Command, operation: Operation, asking: Ask
   }
 }
 
-/** What a read of a running appliance gives; null if none runs on the folder. @throws Refused */
-export async function askIfRunning<Value>(folder: DataFolder, read: Operation): Promise<Value | null> {
-  const asking = { given: {}, isQuestion: false, onProgress: () => {} };
-  const answer = await askRunning<{ value: Value }>(folder, read, asking, actorOfProcess());
+/** What an operation of a running appliance gives; null if none runs on the folder. @throws Refused */
+export async function askIfRunning<Value>(
+  folder: DataFolder,
+  operation: Operation,
+  given: object = {},
+): Promise<Value | null> {
+  const asking = { given, isQuestion: false, onProgress: () => {} };
+  const answer = await askRunning<{ value: Value }>(folder, operation, asking, actorOfProcess());
   return answer === NOT_RUNNING ? null : answer.value;
 }
 
