@@ -7,6 +7,7 @@ import type {
   FileEntry,
   FilesPage,
   Jobs,
+  KeyTrends,
   OpenWindow,
   Overview,
   Session,
@@ -39,7 +40,12 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
   const map = windowMap(nowMs);
   const files = failedFiles(map);
   const detections = Array.from({ length: 30 }, (_, index) => detection(nowMs, index));
-  const page: DetectionsPage = { detections, next: 'cursor', searched_to: iso(nowMs - 7 * DAY_MS) };
+  const page: DetectionsPage = {
+    detections,
+    next: 'cursor',
+    searched_to: iso(nowMs - 7 * DAY_MS),
+    total: null,
+  };
   const filesPage: FilesPage = { files, next: null };
   return {
     '/console/session': session(nowMs),
@@ -61,6 +67,7 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
     '/console/operations': { operations: operationForms() },
     '/console/jobs': { jobs: jobs(nowMs) } satisfies Jobs,
     '/console/trends': trends(nowMs),
+    '/console/trends/keys': keyTrends(nowMs),
   };
 }
 
@@ -74,6 +81,27 @@ function trends(nowMs: number): Trends {
     exports,
     customers: [{ id: 'nordpresse', name: 'Nordpresse', rows: values(12) }],
     enabled: ['newswire', 'imagewire'],
+    machine: {
+      requests: values(900),
+      refused: values(4),
+      rows_served: values(20_000),
+      rows_ingested: values(60),
+      behind_seconds: values(1).map((value, hour) => (hour < 6 ? null : value)),
+    },
+  };
+}
+
+function keyTrends(nowMs: number): KeyTrends {
+  const { from, step_seconds, machine } = trends(nowMs);
+  const { requests, refused, rows_served, behind_seconds } = machine;
+  const counts = { requests, refused, rows_served };
+  return {
+    from,
+    step_seconds,
+    keys: [
+      { id: 'k1', name: 'Rights desk', ...counts, lag_seconds: behind_seconds },
+      { id: 'k2', name: 'Archive', ...counts, lag_seconds: null },
+    ],
   };
 }
 
@@ -192,10 +220,6 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       not_arrived: 0,
     },
   });
-  const minutes = (scale: number) =>
-    Array.from({ length: 1440 }, (_, at) =>
-      Math.round(scale * (1.2 + Math.sin(at / 170)) * (0.8 + ((at * 7919) % 100) / 250)),
-    );
   return {
     at: iso(nowMs),
     version: '0.1.0',
@@ -236,13 +260,6 @@ function overview(nowMs: number, map: WindowMap, files: readonly FileEntry[]): O
       applying: [{ file: 'newswire.backfill.2025.ndjson.gz', rows: 1_200_000, rows_applied: 431_000 }],
     },
     not_applied: files.slice(0, 20).map((file) => ({ ...file, what_to_do: 'Fix it and drop it again.' })),
-    minutes: {
-      from: iso(nowMs - 1440 * MINUTE_MS),
-      requests: minutes(40),
-      refused: minutes(0.4),
-      rows_served: minutes(900),
-      rows_ingested: minutes(60),
-    },
     disks: [{ of: 'data', folder: 'data', free_bytes: 41_000_000_000, bytes: 500_000_000_000, low: false }],
     database: {
       bytes: 12_400_000_000,
