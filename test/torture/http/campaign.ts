@@ -24,7 +24,10 @@ export interface Campaign {
 }
 
 /** Each must get an error. */
-const AMBIGUOUS = Object.values(ambiguousRequests('GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n'));
+const BROKEN = [
+  ...Object.values(ambiguousRequests('GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n')),
+  `GET /${'x'.repeat(40_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+];
 const PIPELINED_MAX = 5;
 const FAILURES_MAX = 10;
 /** Concurrent connections, to keep the program busy. */
@@ -120,7 +123,7 @@ async function tryMalformed(
   const good = bytesOf(makeRequest(prng, facts), facts.host, true);
   // Changed bytes may still be the start of a good request.
   const mustRespond = prng.chance(0.6);
-  const bytes = mustRespond ? Buffer.from(prng.pick(AMBIGUOUS), 'latin1') : changed(prng, good);
+  const bytes = mustRespond ? Buffer.from(prng.pick(BROKEN), 'latin1') : changed(prng, good);
   const isHead = bytes.toString('latin1', 0, 5) === 'HEAD ';
   const responsesOf = (received: Buffer) => {
     try {
