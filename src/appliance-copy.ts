@@ -100,8 +100,7 @@ export function createApplianceCopy(
           conditions.set('copy behind', holdsUpIngest ? null : detail);
           conditions.set('copy behind', holdsUpIngest ? detail : null, HELD_UP_INGEST);
         },
-        // The ingest thread closes it, once it goes on.
-        onDiskFull: (reason) => conditions.set('disk full', reason),
+        onDiskFull: (detail) => conditions.set('disk full', detail, 'copy'),
         onTakenOver: takenOver,
       });
     },

@@ -36,8 +36,8 @@ export interface KeepOptions {
   readonly log: (level: 'info' | 'warn', msg: string, fields: Record<string, unknown>) => void;
   /** Called with the alert "copy behind", and whether ingest waits for the copy; detail null: no alert. */
   readonly onAlert: (detail: string | null, holdsUpIngest: boolean) => void;
-  /** Called where ingest waits for the copy because the disk of the data folder is full. */
-  readonly onDiskFull: (reason: string) => void;
+  /** Called with the alert "disk full", where ingest waits for the copy because of it; null: no alert. */
+  readonly onDiskFull: (detail: string | null) => void;
   /** Called once, when another machine has become the writer: nothing is written any more. */
   readonly onTakenOver: (by: string) => void;
 }
@@ -149,11 +149,9 @@ export function keepCopy(options: KeepOptions): KeptCopy {
         ? 'It was not written since the start'
         : `It was written last at ${formatMs(contactMs)}`;
     const detail = `${to}: ${failure ?? 'it is being written'}. ${since}`;
-    if (isWaiting && isDiskFullHere) {
-      options.onDiskFull(failure ?? '');
-      options.onAlert(null, false);
-    } else if (isWaiting) options.onAlert(`${detail}. Ingest waits for it`, true);
-    else options.onAlert(isLate ? detail : null, false);
+    options.onDiskFull(isWaiting && isDiskFullHere ? failure : null);
+    if (!isWaiting) options.onAlert(isLate ? detail : null, false);
+    else options.onAlert(isDiskFullHere ? null : `${detail}. Ingest waits for it`, true);
     return failure === null;
   }
 

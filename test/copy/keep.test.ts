@@ -68,8 +68,8 @@ function keep(open: () => Promise<MemoryPlace> = async () => place): KeptCopy {
       [alert, isUrgent] = [detail, holdsUpIngest];
       turns += 1;
     },
-    onDiskFull(reason) {
-      full = reason;
+    onDiskFull(detail) {
+      full = detail;
     },
     onTakenOver: (by) => said.push(`taken over: ${by}`),
   });
@@ -190,12 +190,13 @@ test('where a transaction waits and the disk of this machine is full, that is th
     proposed = readLogMark(history.db());
     copy.wake();
     await until('the alert', () => full !== null);
+    assert.deepEqual([full, alert], [`the disk of ${root} is full`, null]);
   } finally {
     fs.writeFileSync = write;
     syncBuiltinESMExports();
   }
-  assert.deepEqual([full, alert], [`the disk of ${root} is full`, null]);
   await until('the entry to be copied', () => copied.includes(proposed?.entry ?? 0));
+  await until('the end of the alert', () => full === null);
   assert.deepEqual(
     readdirSync(notes).filter((name) => name.startsWith('.')),
     [],
