@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { AskLab } from './admin/thread-messages.ts';
-import { createApplianceCopy, requireRole } from './appliance-copy.ts';
+import { type ApplianceCopy, createApplianceCopy, requireRole } from './appliance-copy.ts';
 import {
   type ApplianceIngest,
   type ApplianceIngestOptions,
@@ -45,7 +45,7 @@ import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
-import { SECOND_MS } from './time.ts';
+import { parseInstant, SECOND_MS } from './time.ts';
 
 export type Appliance = Awaited<ReturnType<typeof start>>;
 
@@ -141,7 +141,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
-  const usage = keepUsage(counters, folder, log);
+  const usage = keepUsage(counters, copy, folder, log);
   undo.defer(usage.close);
   copy.write();
   const scrubs = startScrubs({
@@ -260,14 +260,25 @@ function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'completed an interrupted restore');
 }
 
-function keepUsage({ dailyRows, keyUses, seenKeys, requests }: Counters, { usage }: DataFolder, log: Logger) {
-  const counts = (): Usage => ({
-    format: 'wirewatch usage 1',
-    rows: dailyRows.all(),
-    uses: keyUses.all(),
-    seen: seenKeys.all(now()),
-    ...requests.history(),
-  });
+function keepUsage(
+  { dailyRows, keyUses, seenKeys, requests }: Counters,
+  copy: Pick<ApplianceCopy, 'state'>,
+  { usage }: DataFolder,
+  log: Logger,
+) {
+  const counts = (): Usage => {
+    const state = copy.state();
+    const nowMs = now();
+    const sinceMs = parseInstant(state?.behind_since ?? '') ?? nowMs;
+    if (state !== null) requests.behind(Math.max(0, nowMs - sinceMs) / SECOND_MS);
+    return {
+      format: 'wirewatch usage 1',
+      rows: dailyRows.all(),
+      uses: keyUses.all(),
+      seen: seenKeys.all(nowMs),
+      ...requests.history(),
+    };
+  };
   return createUsageKeeper({
     text: () => JSON.stringify(counts()),
     write: (text) => writeUsageFile(usage, text),

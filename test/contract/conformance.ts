@@ -2,13 +2,25 @@
  * The rules of the contract, each with the test that would fail without it: section, short rule, test file (without
  * `.test.ts`), name of the test (`…` replaces the placeholders of a template).
  * `test/contract/conformance.test.ts` compares the table with the tests.
- *
- * The sections "Open: …" are about points that the contract leaves open, the last ones about the drop folder's format.
  */
-
 import { words } from '../support/words.ts';
-import { OPEN_POINTS } from './open-points.ts';
-import { type Rule, rules } from './rule.ts';
+
+export interface Rule {
+  readonly section: string;
+  readonly rule: string;
+  readonly file: string;
+  readonly test: string;
+}
+
+/** @param lines `rule | test file | name of the test` */
+export function rules(section: string, lines: readonly string[]): Rule[] {
+  return lines.map((line) => {
+    const [rule, file, test, ...rest] = line.split(' | ');
+    if (rule === undefined || file === undefined || test === undefined || rest.length > 0)
+      throw new Error(`${section}: expected "rule | test file | name of the test": ${line}`);
+    return { section, rule, file, test };
+  });
+}
 
 export const CONFORMANCE: readonly Rule[] = [
   ...rules('What the service does', [
@@ -349,6 +361,4 @@ export const CONFORMANCE: readonly Rule[] = [
     'Deprecation and Sunset are proposed only, and absent | every-answer | no response has Deprecation or Sunset',
     'adding members breaks nobody: the document closes no object | openapi | no printed object is closed: a later version may add members',
   ]),
-  // Points that the contract leaves open, as this service decides them.
-  ...OPEN_POINTS,
 ];

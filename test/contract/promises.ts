@@ -3,7 +3,7 @@
  * there, test file, name of the test. `conformance.test.ts` finds the sentences by their words ("never", "at most",
  * "nothing is lost" …) and in README's list; the page on invariants names its tests itself.
  */
-import { type Rule, rules } from './rule.ts';
+import { type Rule, rules } from './conformance.ts';
 
 export const PROMISES: readonly Rule[] = rules('Promises', [
   'README service: starts nothing and overwrites; commands: Starts nothing | service-setup | writes the configuration and the unit; a second run changes nothing, not even an edited unit',
@@ -38,7 +38,7 @@ export const PROMISES: readonly Rule[] = rules('Promises', [
   'change-stream: Exactly these bands | filters | band: exactly these; off and max match no image',
   'change-stream: at most 20 streams | stream-rules | at most 20 streams are read; a key with more must select some',
   'change-stream: needs no key and never expires; operations: never expires | photo-program | the URL in a detection serves the photo once it exists, and never expires',
-  'change-stream: Stopped at any moment | manual-examples | killed in the middle of a page, it continues there',
+  'change-stream: Stopped at any moment | exam-clients | the sample client in Python passes, as printed',
   'periods: reads exactly one | period-parameters | the time zone is the one given, else that of the only subscription, else UTC',
   'tokens: at most 4096 bytes | token-refusal | 413 for more than 4096 bytes, not for 4096',
   'tokens: survives a restart | token-form | a token contains key id, time and scopes, and survives a restart',
@@ -75,9 +75,8 @@ export const PROMISES: readonly Rule[] = rules('Promises', [
   'console security: once, within ten minutes | console-links | a link lasts ten minutes, a session twelve hours',
   'console commands: can change nothing | console-sessions | a read-only session sees everything, is offered no action, and can do none',
   'backup: within a second | kept-copy | a file and a key are in the copy within seconds; status, metrics and console say how it stands',
-  'backup: then nothing is lost | restore | nothing is lost, and every column is equal',
+  'backup: then nothing is lost; backup: Nothing is lost, and clients notice nothing | restore | nothing is lost, and every column is equal',
   'backup: nothing is changed | restore-damaged | one with a changed byte in access.db or the log, with half a secret or another one, or without one of them',
-  'backup: Nothing is lost, and clients notice nothing | restore-followers | if the backup has all of the log, nobody notices anything',
   'backup: clients skip nothing | restore-random | clients keep the newest of everything',
   'backup: stays revoked as long as | restore-damaged | what is revoked or suspended in a data folder stays so, though the backup has more changes',
   'standby: clients notice nothing | wait | a standby that is promoted continues versions and positions; what the old writer proposed is not shown',
