@@ -14,8 +14,8 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     'if ([-!ends.every((end, stream) => end === next[stream])-]{+false+}) throw':
       'missing rows at the end are detected',
   }),
-  ...faultsIn('query/detection-text.ts', 'checked-texts', {
-    '[-requireChecksum(stored);-]': 'the text of one detection is checked',
+  ...faultsIn('log/detection-rows.ts', 'checked-texts', {
+    '[-requireChecksum(found);-]': 'a damaged text is not merged',
   }),
   ...faultsIn('store/row-checksum.ts', 'row-checksum', {
     '|| [-(crc32(COMMA, crc32(data)) | 0) !== crc-]{+false+}) throw': 'the texts of a page are checked',
@@ -40,8 +40,5 @@ export const READ_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('http/page-turns.ts', 'page-turns', {
     '[-queues.delete(keyId);\n    -]if': 'each key has one place in the queue',
-  }),
-  ...faultsIn('query/changes-page.ts', 'changes-page', {
-    '${rowsOf(RANGE)} ORDER BY [-place-]{+position+}': 'a page of one stream needs no sort',
   }),
 ];
