@@ -1,8 +1,7 @@
 /** The documents match the program: settings, commands, endpoints, files and log lines. */
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { createProgram } from '../src/cli/program.ts';
@@ -14,6 +13,7 @@ import { openApiDocument } from '../src/openapi/document.ts';
 import { runToEnd } from './support/command.ts';
 import { tableRows, topic, words } from './support/manual.ts';
 import { testsByName } from './support/test-files.ts';
+import { testFolder } from './support/test-folder.ts';
 
 const wirewatch = (...args: string[]) => runToEnd(args);
 
@@ -86,7 +86,7 @@ describe('all documents', () => {
   });
 
   test('every configuration in them is valid', () => {
-    const folder = temporaryFolder();
+    const folder = testFolder();
     const file = path.join(folder, 'wirewatch.toml');
     let found = 0;
     for (const [name, text] of documents) {
@@ -97,7 +97,6 @@ describe('all documents', () => {
         assert.doesNotThrow(load, `${name}: ${toml}`);
       }
     }
-    rmSync(folder, { recursive: true });
     assert.ok(found > 3, `only ${found} were found`);
   });
 
@@ -241,7 +240,3 @@ describe('the manual', () => {
     assert.match(unknown.stderr, /no topic "cooking"\. To list the topics, run: wirewatch manual/);
   });
 });
-
-function temporaryFolder(): string {
-  return mkdtempSync(path.join(tmpdir(), 'wirewatch-documents-'));
-}
