@@ -114,6 +114,8 @@ export class Follower {
   }
 
   async #turn(place: Place): Promise<void> {
+    // What comes behind the promotion of this machine is of another one, which took over.
+    if (this.isPromoted) return;
     const change = await copiedChange(place);
     // What the log has, and the database does not yet: applying it failed.
     if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
