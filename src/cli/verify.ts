@@ -77,7 +77,7 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   refuseHalfRestored(folder);
   requireComplete(folder);
   using held = new DisposableStack();
-  held.defer(keepInPlace(folder, true));
+  held.defer(keepInPlace(folder));
   const result = await scrub({ folder, between: () => nextTurn(), onProgress });
   // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
   writeScrubRecord(folder, result, Date.now());

@@ -41,7 +41,7 @@ export async function backUp(options: BackUpOptions): Promise<BackedUp> {
   const folder = dataFolder(options.data);
   requireOwner(folder);
   using held = new DisposableStack();
-  held.defer(keepInPlace(folder, false));
+  held.defer(keepInPlace(folder));
   requireInstallation(folder);
   const around = folderAround(to, { data: folder.root, drop: options.drop });
   if (around !== null)

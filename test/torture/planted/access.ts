@@ -33,6 +33,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     'if ([-stored.account.suspended_at !== null-]{+false+}) return': 'a suspended account is refused',
     '[-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}':
       'a key works only from its addresses',
+  }),
+  ...faultsIn('auth/authorize.ts', 'every-credential', {
     '[-if (credential.scopes.includes(scope)) -]return;': 'a missing scope is refused',
   }),
   ...faultsIn('auth/authorize.ts', 'token-grant', {

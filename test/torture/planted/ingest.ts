@@ -66,14 +66,11 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('windows/window-states.ts', 'overdue-search', {
     'ABANDONED_AFTER_MS = [-30-]{+31+} * DAY_MS': 'a window is abandoned after 30 days',
   }),
-  ...faultsIn('windows/ledger.ts', 'overdue-search', {
-    '[-window_start-]{+0+} NOT IN (': 'a missing window whose file waits is not abandoned',
-  }),
   ...faultsIn('windows/overdue-search.ts', 'overdue-search', {
-    'if ([-waiting.has(window_start)-]{+false+})': 'a waiting file counts as arrived',
-    'if (![-isSteady || !-](': 'after a clock jump no window becomes missing',
-    '[-forgetNotYetDue(db, exportName, overdueBefore);-]':
-      'windows that a fast clock declared missing are reverted',
+    'WHERE [-start-]{+0+} NOT IN (': 'a waiting file counts as arrived',
+    'AND [-window_start-]{+0+} NOT IN (': 'a missing window whose file waits is not abandoned',
+    'if (![-isSteady || !-]isWanted': 'after a clock jump no window becomes missing',
+    '[-run(DELETE_NOT_YET_DUE);-]': 'windows that a fast clock declared missing are reverted',
   }),
   ...faultsIn('ingest/steady-clock.ts', 'steady-clock', {
     '[-monotonicMs() - startedMs >= PROVEN_AFTER_MS-]{+true+}':

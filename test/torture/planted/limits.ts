@@ -56,8 +56,10 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('limits/daily-rows.ts', 'limits', {
     '(dayOf(nowMs) + 1) * DAY_MS{+ + 1+}': 'an allowance resets at midnight',
-    'usedByKey <{+=+} ofKey': 'a used-up allowance of a key is refused',
     'const DAYS_MAX = [-3-]{+1+};': "no day's allowance is granted twice",
+  }),
+  ...faultsIn('limits/daily-rows.ts', 'limits-http', {
+    'usedByKey <{+=+} ofKey': 'a used-up allowance of a key is refused',
   }),
   ...faultsIn('appliance.ts', 'usage', {
     'createSeenKeys([-stored.seen-])': 'networks are known after a restart',

@@ -10,15 +10,11 @@ export const READ_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('query/changes-page.ts', 'stream-check', {
     '[-checkPlaces(page.places, from, to);-]': 'a page has every row',
-    '[-requireChecksum(row);\n    return-]{+return+} renderProjected': 'texts with `fields` are checked',
   }),
   ...faultsIn('query/stream-check.ts', 'stream-check', {
     'if (!isOfStream || !isBefore[- || !isBehind-])': 'an index that points too early is detected',
     'if ([-!ends.every((end, stream) => end === next[stream])-]{+false+}) throw':
       'missing rows at the end are detected',
-  }),
-  ...faultsIn('query/detection-text.ts', 'checked-texts', {
-    '[-requireChecksum(stored);-]': 'the text of one detection is checked',
   }),
   ...faultsIn('log/detection-rows.ts', 'checked-texts', {
     '[-requireChecksum(found);-]': 'a damaged text is not merged',
@@ -60,7 +56,7 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     'Math.[-round-]{+floor+}(filters.score)': 'min_score rounds half up',
   }),
   ...faultsIn('query/period-page.ts', 'period-page', {
-    'limit: query.limit[- - rows-]': 'a page of a period has at most `limit` rows',
+    'upto: [-isWithin ? bound.id : -]LAST_ID': 'a page of a period ends at its bound',
   }),
   ...faultsIn('query/period.ts', 'period-parameters', {
     'const toMs = [-Math.min(askedToMs, nowMs)-]{+askedToMs+};': 'a `to` in the future means now',
