@@ -16,6 +16,10 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     '[-!(await hasEntry(place, objects, mark))-]{+false+}':
       'a damaged log is made anew only from a copy with its newest entry',
   }),
+  ...faultsIn('copy/follow.ts', 'promotion', {
+    'took over.\n    if ([-this.isPromoted-]{+false+}) return;':
+      'a machine that was promoted writes nothing behind another that took over',
+  }),
   ...faultsIn('copy/keep.ts', 'keep', {
     '[-shipper.noteDamage();-]': 'a damaged copy is written anew',
   }),
