@@ -12,7 +12,8 @@ const URGENT = {
   'ingest stopped': 'Find the cause in the log, fix it, and restart Wirewatch. Committed data is safe.',
   'another machine took over':
     'Clients must be sent to that machine. To make this one its standby, stop Wirewatch, set [copy] standby, and run: wirewatch restore SRC --replace. To go on here, stop the other machine for good first.',
-  'disk full': 'Free space on the disks of the data folder and the drop folder. Ingest then resumes by itself within ten seconds. No data is lost.',
+  'disk full':
+    'Free space on the disks of the data folder and the drop folder. Ingest then resumes by itself within ten seconds. No data is lost.',
   'database damaged':
     'Check the disk. No data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':

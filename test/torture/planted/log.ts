@@ -102,8 +102,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
       'damage is reported only if it is found twice',
     '[-if (a?.hash === b?.hash && a?.rows === b?.rows) continue-]{+continue+};': 'rows are compared',
     "[-if (line !== 'ok') findings.add('database malformed', line)-]{+void line+};": 'indexes are compared',
-  }),
-  ...faultsIn('log/row-hashes.ts', 'scrub-damage', {
     '[-onBadText(`${table} place ${at}: its text does not match its checksum`)-]{+void at+};':
       'texts are compared with their checksums',
   }),
