@@ -38,6 +38,8 @@ export function pointerContent(pointer: Static<typeof Pointer>): Buffer {
   return encodeFrame('header', `${JSON.stringify(pointer)}\n`);
 }
 
+export type OnProgress = (what: string, done: number, total: number) => void;
+
 export interface CopiedLog {
   /** The newest generation that is in use. */
   readonly generation: string;
@@ -82,18 +84,18 @@ async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
 /**
  * All parts of the entries in some objects of a log, checked.
  * @param last the entry before them; null: there is none; undefined: not known
- * @param onObject called before each object
+ * @param onProgress called before each object
  * @throws Unreachable, LogDamage
  */
 export async function* entriesIn(
   place: Place,
   objects: readonly LogObject[],
   last: Mark | null | undefined,
-  onObject: (done: number) => void = () => {},
+  onProgress: OnProgress = () => {},
 ): AsyncGenerator<EntryPart> {
   const chain = new EntryChain(last, objects[0]?.first ?? 1);
   for (const [done, { name, first }] of objects.entries()) {
-    onObject(done);
+    onProgress('reading the copy', done, objects.length);
     if (chain.next !== first) throw new LogDamage(`the entries before ${name} are missing`);
     for await (const frame of framesIn(place, name)) yield chain.add(frame);
   }

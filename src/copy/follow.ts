@@ -42,8 +42,6 @@ export interface FollowOptions {
   /** The version of this program. */
   readonly program: string;
   readonly now: Now;
-  /** The id of this machine. */
-  readonly machine: string;
   /** Called for rows that became visible. */
   readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
 }
@@ -127,18 +125,16 @@ export class Follower {
 
   /** Also one that a crash left without a note: its entry is the last of the log then. */
   #notePromotion(): void {
-    const { folder, machine } = this.#options;
-    const { kind, machine: promoted, epoch } = this.#newest ?? { kind: '' };
-    if (kind !== PROMOTE || promoted !== machine || this.isPromoted) return;
-    noteRole(folder, {
-      ...readRole(folder),
-      promoted: true,
-      epoch_due: typeof epoch === 'number' ? epoch : null,
-    });
+    const { folder } = this.#options;
+    const note = readRole(folder);
+    const { kind, machine, epoch } = this.#newest ?? { kind: '' };
+    if (kind !== PROMOTE || machine !== note.machine || note.promoted) return;
+    noteRole(folder, { ...note, promoted: true, epoch_due: typeof epoch === 'number' ? epoch : null });
   }
 
   async #promote(place: Place, by: object): Promise<void> {
-    const { folder, machine, now } = this.#options;
+    const { folder, now } = this.#options;
+    const { machine } = readRole(folder);
     for (let tries = 0; tries < PROMOTE_TRIES; tries += 1) {
       await this.#turn(place);
       // An earlier attempt was interrupted once its entry was there.
