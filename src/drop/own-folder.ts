@@ -201,10 +201,6 @@ export function makeOwnFolder(root: string, path: string): void {
   inFolder(root, path, () => {});
 }
 
-export function namesIn(root: string, folder: string): string[] {
-  return inFolder(root, folder, (at) => readdirSync(at));
-}
-
 /** Whether it is a folder, link, pipe, socket or device. Some file systems do not tell. */
 export function isOther(entry: Dirent): boolean {
   const isDevice = entry.isBlockDevice() || entry.isCharacterDevice();
