@@ -51,21 +51,18 @@ export async function openContent({ path, found }: ExportSource, form: Form) {
     throw Object.assign(new Error(`${path} was changed before it was read`), { code: 'ESTALE' });
   }
   const hash = createHash('sha256');
-  let bytes = 0;
   async function* raw(): Source {
     for (;;) {
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, null);
       if (bytesRead === 0) return null;
       const chunk = buffer.subarray(0, bytesRead);
       hash.update(chunk);
-      bytes += bytesRead;
       yield chunk;
     }
   }
   return {
     chunks: unpack(raw(), form),
     sha256: () => hash.digest('hex'),
-    bytes: () => bytes,
     close: () => file.close(),
   };
 }

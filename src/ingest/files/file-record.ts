@@ -12,8 +12,7 @@ export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refu
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 
 /** The outcome of a file's rows, and the reason. */
-export interface FileReport
-  extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256' | 'bytes'> & ReadingErrors> {
+export interface FileReport extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256'> & ReadingErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
   /** The bounds with which a backfill was checked, while it is applied. Records of earlier versions have none. */
