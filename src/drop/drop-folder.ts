@@ -77,11 +77,9 @@ export class DropFolder {
   prepare(mayBeMissing = false): void {
     try {
       // Not its parents: if a share is not mounted, exports would be written below its mount point. It may be a link.
-      try {
+      if (!isThere(this.root)) {
         mkdirSync(this.root);
         syncName(this.root);
-      } catch (error) {
-        if (!isErrorCode(error, 'EEXIST')) throw error;
       }
       inFolder(this.root, '', syncFolder);
     } catch (error) {
