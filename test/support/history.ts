@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filterColumns, renderMatch } from '../../src/detection/match.ts';
-import { compactNow, removeSubscription } from '../../src/ingest/apply/remove-rows.ts';
+import { compactNow, removeRows } from '../../src/ingest/apply/remove-rows.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
 import type { Compacted } from '../../src/log/compact.ts';
@@ -97,7 +97,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     },
     restart,
     async remove(subscription) {
-      await removeSubscription(current().writer, subscription, { between: async () => {}, tell: () => {} });
+      await removeRows(current().writer, [subscription], { between: async () => {}, tell: () => {} });
     },
     async compact(between = async () => {}) {
       const work = { between, tell: () => {} };
