@@ -337,7 +337,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'data gaps: 90 days, 200 windows a type | me | at most the newest 200 gaps of a type are listed, whatever their status',
     'requests a minute and token requests: the defaults | settings | the defaults',
     'cache of /v1/me: a minute | me | is cached by clients only, for a minute, and has the rate-limit headers',
-    'the limits are in the OpenAPI document | openapi | have the limits of the contract',
+    'the limits are in the OpenAPI document | openapi | parameters have the limits of the contract',
   ]),
   ...rules('Versioning', [
     'schema_version v1 on every detection endpoint and the schema | schema | schema_version is the only parameter, and v1 its only value',
