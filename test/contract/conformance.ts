@@ -73,7 +73,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'first_detected_estimated: for a backfilled row | rows | a newswire row with every column becomes a detection with all of them',
     'source.image_url: a signed address that works for anyone who holds it | photo | the link alone serves the photo, with headers for caching',
     'source.image_url: an earlier version gave it | photo | a URL of an earlier version is valid: its format is stable',
-    'source.image_url: permanent | photo-program | the URL in a detection serves the photo once it exists, and never expires',
+    'source.image_url: permanent | fields | source.image_url',
     'strength.score: text 0 to 100, image 0 to 99 | openapi | a detection has the fields of the field table, with types and nullability',
     'strength.score: nothing beyond is taken | row-values | … …: …, not …',
     'strength.band: thresholds | vocabulary | text bands begin at 25, 50, 75 and 95, image bands at 30 and 60',
