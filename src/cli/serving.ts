@@ -56,10 +56,8 @@ export async function serveAppliance(
     log.level = config.log.level;
   };
   showLog();
-  log.info(
-    { url: appliance.url, version: VERSION, data: config.dataFolder, drop: appliance.drop },
-    'listening',
-  );
+  const { dataFolder: data, ingest } = config;
+  log.info({ url: appliance.url, version: VERSION, data, drop: ingest.drop }, 'listening');
   log.level = level;
   if (opened.kind === 'file' && process.stderr.isTTY)
     process.stderr.write(

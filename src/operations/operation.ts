@@ -67,7 +67,6 @@ export interface Context {
   readonly promote: () => Promise<boolean>;
   /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
-  readonly tell: (progress: string) => void;
   /** Has the appliance remember a link into its console. */
   readonly remember: (link: Ticket) => void;
   /** Has the appliance end all sessions and links of its console. */

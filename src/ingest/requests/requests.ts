@@ -54,9 +54,6 @@ export type RequestOutcome =
   | { readonly ok: true; readonly compacted: Compacted }
   | { readonly ok: false; readonly reason: string };
 
-/** Thrown in a command: an appliance was started, and whoever asked can ask that one. */
-export class GaveWay extends Error {}
-
 /**
  * The outcome of a request that the ingest thread did not complete.
  * @param why the first half of a sentence: `Wirewatch stopped`
