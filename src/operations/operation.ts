@@ -32,7 +32,7 @@ export interface Live {
   readonly role: Role;
   /** How the copy stands; null: no place for it is set. */
   readonly copy: CopyState | null;
-  /** The long file that is being read; null: there is none. */
+  /** The file that is being read; null: there is none. */
   readonly reading: { readonly file: string; readonly rows: number } | null;
 }
 

@@ -99,7 +99,7 @@ export async function readStatus(sources: StatusSources) {
       /** Export files in the drop folder that wait for an operator. */
       held: held.length,
       held_files: held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
-      /** The long file that is being read; null: there is none. */
+      /** The file that is being read; null: there is none. */
       reading: live?.reading ?? null,
       applying,
     },
