@@ -31,8 +31,7 @@ import { print } from './output.ts';
 import { operateHere, type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 const SEED_DEFAULT = '1';
-const FAULT =
-  'add, list and remove faults of answers. A client can also ask for one itself, with a header such as Prefer: code=503';
+const FAULT = 'add, list and remove faults of answers';
 const MEMBERS = {
   seed: value(anyText, {
     hint: `seed of the detections, the key and chance: a number or any text (default: ${SEED_DEFAULT})`,

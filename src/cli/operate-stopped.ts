@@ -42,7 +42,7 @@ export async function operateStopped(
   const isNew = !isThere(folder.access);
   if (operation.creates) ensureFolder(folder);
   const isWriter = operation.kind === 'act';
-  opened.defer(keepInPlace(folder, true));
+  opened.defer(keepInPlace(folder));
   if (isWriter) {
     if (isLocked(folder.serveLock)) return STARTING;
     const release = takeLock(folder.lock, OTHER_COMMAND_MS);

@@ -57,10 +57,13 @@ export async function operate(
   }
 }
 
-/** What a read of a running appliance gives; null if none runs on the folder. @throws Refused */
-export async function askIfRunning<Value>(folder: DataFolder, read: Operation): Promise<Value | null> {
-  const asking = { given: {}, onProgress: () => {} };
-  const answer = await askRunning(folder, read, asking, actorOfProcess());
+/** What an operation of a running appliance gives; null if none runs on the folder. @throws Refused */
+export async function askIfRunning<Value>(
+  folder: DataFolder,
+  operation: Operation,
+  given: object = {},
+): Promise<Value | null> {
+  const answer = await askRunning(folder, operation, { given, onProgress: () => {} }, actorOfProcess());
   return answer === NOT_RUNNING ? null : (answer.value as Value);
 }
 

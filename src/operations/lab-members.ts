@@ -115,10 +115,6 @@ const FAULT = {
     BYTES_MAX,
     'send only this many bytes of the body, with a matching Content-Length. Waits for a longer body',
   ),
-  corrupt: toggle('change some bytes in the middle of the body'),
-  close: toggle(
-    'close the connection when the request arrives, without an answer, like a kept-alive connection that timed out',
-  ),
   reset: toggle('reset the connection instead of answering, or at the place where the body is cut'),
   empty_page: toggle(
     'answer with a page without rows and has_more true, whose cursor continues where the request did',
@@ -155,7 +151,6 @@ export const LAB_MEMBERS = {
     id: ID,
     score: required(decimal(100, 'a score: 0 to 100 for text, 0 to 99 for an image', 'the score')),
   },
-  rescore: { id: ID },
   gap: {
     export: required(EXPORT),
     status: required(
@@ -166,7 +161,6 @@ export const LAB_MEMBERS = {
     ),
     window: window('start of the window (default: the newest possible one)'),
   },
-  'remove-subscription': { subscription: required(SUBSCRIPTION) },
   restore: {},
   allowance: {
     account: value(anyText, {

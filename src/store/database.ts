@@ -153,7 +153,6 @@ export function openContent(content: Buffer | ':memory:'): Database {
   return connect(content, { driver: {}, pragmas: ['foreign_keys = ON'] });
 }
 
-/** Nothing of it has to survive. */
 const SCRATCH_OPTIONS: ModeOptions = {
   driver: {},
   pragmas: ['synchronous = OFF', `cache_size = -${SCRATCH_CACHE_KIB}`],
@@ -227,7 +226,7 @@ function makePrivate(path: string): void {
   }
 }
 
-/** Runs a write transaction from beginning to end, with everything that belongs around the work. */
+/** Runs a write transaction, with everything that belongs around the work. */
 export type Transact = <Result>(work: () => Result) => Result;
 
 const transactByDatabase = new WeakMap<Database, Transact>();
@@ -280,7 +279,6 @@ export function integrityError(db: Database): string | null {
   return found === 'ok' ? null : found;
 }
 
-/** Whether a file exists, but has no content. */
 export function isEmpty(path: string): boolean {
   return existsSync(path) && sizeOf(path) === 0;
 }

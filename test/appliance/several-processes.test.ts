@@ -107,7 +107,7 @@ describe('a restore', () => {
   });
 
   test('does not wait for a running command, and none starts during it', async () => {
-    const release = keepInPlace(folderOf(), true);
+    const release = keepInPlace(folderOf());
     await assert.rejects(
       restore(await options(installation.data)),
       /another command, such as a backup, is using .*Nothing was changed/,

@@ -47,6 +47,7 @@ export type Changes = View<'changes'>;
 export type Operations = View<'operations'>;
 export type Overview = View<'overview'>;
 export type Trends = View<'trends'>;
+export type KeyTrends = View<'trends/keys'>;
 export type WindowMap = View<'windows'>;
 export type OpenWindow = WindowMap['open'][number];
 export type WindowDetail = View<'window'>;
