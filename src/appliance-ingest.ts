@@ -62,12 +62,9 @@ export type ApplianceIngest = ReturnType<typeof startApplianceIngest>;
 const RESUMED_AFTER_MS = paced(10 * SECOND_MS);
 const HEALED_AGAIN_AFTER_MS = paced(HOUR_MS);
 
-/** A shorter file is read before anybody could ask. */
-const LONG_FILE_ROWS = 20_000;
-
 /**
  * @returns also `begun`, which resolves when detections.db is open, or is being rebuilt: the port opens meanwhile; it
- *   rejects as `ready` does. `reading`: the long file that is being read; null: there is none
+ *   rejects as `ready` does. `reading`: the file that is being read; null: there is none
  */
 export function startApplianceIngest(
   options: ApplianceIngestOptions,
@@ -82,7 +79,7 @@ export function startApplianceIngest(
     receive(event, surroundings, log);
     if (event.kind === 'progress') {
       const { file, rows, isDone } = event;
-      reading = isDone || rows < LONG_FILE_ROWS ? null : { file, rows };
+      reading = isDone ? null : { file, rows };
     }
     if (event.kind === 'recovering') recovering.resolve();
   };
