@@ -132,8 +132,6 @@ function times(): { at: string; real_at: string } {
 }
 
 function parametersOf(query: string): Readonly<Record<string, string>> {
-  const parameters: Record<string, string> = Object.create(null);
-  for (const [name, value] of new URLSearchParams(query))
-    parameters[name] = Object.hasOwn(parameters, name) ? `${parameters[name]},${value}` : value;
-  return parameters;
+  const parameters = new URLSearchParams(query);
+  return Object.fromEntries([...parameters.keys()].map((name) => [name, parameters.getAll(name).join()]));
 }
