@@ -39,7 +39,6 @@ export interface RequestRecord {
 }
 
 const REQUESTS_MAX = 20_000;
-const FIRED_MAX = 100;
 
 export class Report {
   #requests: RequestRecord[] = [];
@@ -109,16 +108,6 @@ export class Report {
       requests_total: this.#count,
       requests: this.#requests.filter(({ number }) => number > after),
     };
-  }
-
-  /** The newest requests that met a fault, newest first, for the console. */
-  fired() {
-    const fired = [];
-    for (const { number, at, fault, endpoint, status, user_agent } of this.#requests.toReversed()) {
-      if (fault !== null) fired.push({ number, at, fault, endpoint, status, user_agent });
-      if (fired.length === FIRED_MAX) break;
-    }
-    return fired;
   }
 
   /** Numbers continue. */
