@@ -27,7 +27,7 @@ import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
-import { createUsageKeeper, readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
+import { createUsageKeeper, NO_USAGE, readUsage, type Usage, writeUsageFile } from './limits/usage.ts';
 import { startScrubs } from './log/scrub-schedule.ts';
 import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
@@ -40,7 +40,7 @@ import { DatabaseDamage } from './store/database-errors.ts';
 import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder, noteDamage, removeAtStop } from './store/folder.ts';
 import { type InstallationKind, refuseForeignDatabases } from './store/installation.ts';
-import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
+import { takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
@@ -109,7 +109,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   await ingest.begun;
   const health = new Monitor({
     detections: { path: folder.detections, reader: stores.detections },
-    access: { path: folder.access, check: stores.access.check },
+    access: stores.access,
     conditions,
     enabled: enabledExports(config),
     folders: diskFolders(config),
@@ -210,9 +210,9 @@ type Counters = Awaited<ReturnType<typeof createCounters>>;
 
 /** `metrics` null: the administration port is off. */
 async function createCounters({ config, kind, log }: ApplianceOptions, { usage }: DataFolder) {
-  const stored = readUsageAtStart(usage, (reason) =>
-    log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again'),
-  );
+  const onUnusable = (reason: string) =>
+    log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again');
+  const stored = readUsage(usage, onUnusable) ?? NO_USAGE;
   const requests = createRequestCounts(now, stored);
   // A demonstration and a lab have it on, at any free port.
   const isAdminOn = config.admin.port !== 0 || kind !== 'appliance';
@@ -248,7 +248,6 @@ function openStores(config: Config, folder: DataFolder, conditions: Conditions, 
 
 /** Completes a restore that a crash interrupted, before anything is opened. */
 function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
-  makeStateLock(folder);
   if (pendingRestore(folder) === null) return;
   const releaseState = takeStateAlone(folder);
   try {

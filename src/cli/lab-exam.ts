@@ -21,9 +21,8 @@ import { type Finding, gradeClient } from '../tools/lab/exam-grades.ts';
 import { type ClientProcess, EXAMINER } from '../tools/lab/exam-watch.ts';
 import { parseJson } from '../tools/pull/api.ts';
 import { type Result, subcommand } from './command.ts';
-import { dataFolderPath, LAB_KEY_FILE } from './data-folder.ts';
 import { askIfRunning, operate } from './operate.ts';
-import { commonOptions } from './options.ts';
+import { commonOptions, dataFolderPath, LAB_KEY_FILE } from './options.ts';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 60;

@@ -1,9 +1,6 @@
-/**
- * What this machine is to the copy. The configuration says what it begins as; a promotion changes it, and is noted in the
- * data folder.
- */
+/** What this machine is to the copy: what the configuration says, until a promotion, which the data folder notes. */
 import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
@@ -30,7 +27,7 @@ const RoleNote = Type.Object({
 });
 export type RoleNote = Static<typeof RoleNote>;
 
-/** Reads like {@link readRole}, and makes a note that is missing, so that the machine keeps its id. */
+/** Like {@link readRole}, but a note that is missing is made: the machine keeps its id. */
 export function ensureRole(folder: DataFolder): RoleNote {
   if (!existsSync(folder.role)) {
     const draft = `${folder.role}.${randomUUID()}`;
@@ -89,8 +86,13 @@ export function noteKept(
   const kept = { to, ids: marks.flatMap((mark) => mark?.id ?? []) };
   // Another process may note the same copy now.
   const draft = join(folder.copied, `.${randomUUID()}`);
-  writeFileSync(draft, `${JSON.stringify(kept)}\n`, { flag: 'wx', mode: 0o600, flush: true });
-  renameSync(draft, join(folder.copied, `${copy}.json`));
+  try {
+    writeFileSync(draft, `${JSON.stringify(kept)}\n`, { flag: 'wx', mode: 0o600, flush: true });
+    renameSync(draft, join(folder.copied, `${copy}.json`));
+  } finally {
+    // On a full disk each attempt would leave one.
+    rmSync(draft, { force: true });
+  }
   syncFolder(folder.copied);
 }
 

@@ -27,7 +27,7 @@ export async function copies(bench: Bench): Promise<Figure[]> {
   };
   const ingested = async (more: Readonly<Record<string, string>>) => {
     const { appliance } = await begin(more);
-    const seconds = await dropped(join(data, 'drop'), file);
+    const seconds = await applied(data, file);
     await appliance.stop();
     return bench.rows / seconds;
   };
@@ -55,7 +55,7 @@ export async function copies(bench: Bench): Promise<Figure[]> {
   restore(follows);
   const standby = await startAppliance(other, { settings: follows });
   const lag = watchLag(data, other);
-  await dropped(join(data, 'drop'), file);
+  await applied(data, file);
   const behind = await lag.end();
   const alone = await pagesOf([writer], key);
   const together = await pagesOf([writer, standby], key);
@@ -75,6 +75,16 @@ export async function copies(bench: Bench): Promise<Figure[]> {
     cost('from promote to the writer', 's', promoted),
     cost('from there to a file that is archived', 's', first),
   ];
+}
+
+/** @returns seconds until the rows of a file can be seen: it is archived before, and its transaction may wait */
+async function applied(data: string, file: string): Promise<number> {
+  using db = openDatabase(join(data, 'detections.db'), 'read');
+  const before = readLogMark(db)?.entry;
+  return await secondsOf(async () => {
+    await dropped(join(data, 'drop'), file);
+    while (readLogMark(db)?.entry === before) await sleep(2);
+  });
 }
 
 /** Compares what the two databases have applied. */

@@ -6,8 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { assertAccessible, skip, type Watched } from '../support/browser.ts';
-import { HOSTILE } from '../support/console-list-responses.ts';
-import { busyResponses } from '../support/console-responses.ts';
+import { busyResponses, HOSTILE } from '../support/console-responses.ts';
 import type { ConsoleServer } from '../support/console-server.ts';
 import { openView, prepareConsole } from '../support/prepared-console.ts';
 

@@ -1,7 +1,5 @@
 /** A store with the account acme and its keys, as requests read it. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { type AccessReader, createAccessReader } from '../../src/auth/access-reader.ts';
@@ -12,18 +10,18 @@ import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { Refused, type RefusedCode } from '../../src/refused.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openAccess } from './access.ts';
+import { testFolder } from './test-folder.ts';
 
 export const NOW_MS = Date.parse('2026-11-21T10:00:00Z');
 
 export const HERE = '192.0.2.7';
 
 /** The data folder. */
-export let root: string;
+export const root = testFolder();
 export let db: Database;
 export let store: AccessReader;
 
 before(() => {
-  root = mkdtempSync(join(tmpdir(), 'wirewatch-auth-'));
   db = openAccess(root, { create: true });
   addAccount(db, { id: 'acme', name: 'Acme News', daily_rows: 5000 }, NOW_MS);
   addAccount(db, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
@@ -36,7 +34,6 @@ before(() => {
 after(() => {
   store.close();
   db.close();
-  rmSync(root, { recursive: true });
 });
 
 export function makeKey(terms: Partial<KeyTerms> = {}, accountId = 'acme'): { id: string; key: string } {

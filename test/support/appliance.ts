@@ -10,6 +10,7 @@ import { after, afterEach } from 'node:test';
 import type { Match } from '../../src/detection/match.ts';
 import { type EndedCommand, runToEnd } from './command.ts';
 import { type LogLine, type RunningProgram, runProgram } from './program.ts';
+import { testFolder } from './test-folder.ts';
 
 const LOG_LINES_SHOWN = 60;
 
@@ -107,7 +108,7 @@ export function createInstallation(
  * All files of a run share one template if test/run.ts names the folder; otherwise each process creates its own.
  */
 function installationTemplate(): string {
-  template ??= process.env.WIREWATCH_TEST_TEMPLATE ?? join(temporaryFolder(), 'template');
+  template ??= process.env.WIREWATCH_TEST_TEMPLATE ?? join(testFolder(), 'template');
   return existsSync(template) ? template : makeTemplate(template);
 }
 
@@ -129,13 +130,6 @@ function makeTemplate(folder: string): string {
 }
 
 let template: string | undefined;
-
-/** Removed when this process ends. */
-function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 export function createKey(cli: Installation['cli'], account: string, subscriptions: string): string {
   const options = ['--account', account, '--subscriptions', subscriptions];

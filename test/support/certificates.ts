@@ -1,11 +1,11 @@
 /** Certificates for tests, created by openssl when needed, so that the sources contain no private key. */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before } from 'node:test';
+import { before } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
+import { testFolder } from './test-folder.ts';
 
 /** The reason to skip tests that need certificates; false if openssl is installed. */
 export const WITHOUT_OPENSSL =
@@ -68,8 +68,7 @@ export interface TestCertificates {
 }
 
 export function useCertificates(): TestCertificates {
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-tls-'));
-  after(() => rmSync(folder, { recursive: true }));
+  const folder = testFolder();
   before(() => {
     if (WITHOUT_OPENSSL) return;
     makeCertificate(folder, 'first');

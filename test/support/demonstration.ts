@@ -1,8 +1,7 @@
 /** Runs `wirewatch demo` in its own folder until it is ready. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runProgram } from './program.ts';
+import { testFolder } from './test-folder.ts';
 
 export interface Demonstration {
   readonly drop: string;
@@ -18,12 +17,11 @@ export interface Demonstration {
 }
 
 export async function startDemonstration(): Promise<Demonstration> {
-  const data = mkdtempSync(join(tmpdir(), 'wirewatch-demonstration-'));
+  const data = testFolder();
   const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
   const stop = async () => {
     run.kill('SIGINT');
     await run.ended;
-    rmSync(data, { recursive: true, force: true });
   };
   try {
     const text = await run.until('the output of the demonstration', () =>

@@ -1,10 +1,10 @@
 /** Runs `wirewatch lab` in its own folder, and sends it requests. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { inFolder, type RunningProgram, runProgram } from './program.ts';
+import { testFolder } from './test-folder.ts';
 
 export interface Lab {
   readonly url: string;
@@ -65,12 +65,8 @@ export async function startLab(folder: string, args: readonly string[] = []): Pr
 
 /** A lab for all tests of a file, which ends with them. */
 export async function sharedLab(args: readonly string[]): Promise<Lab> {
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-lab-'));
-  const lab = await startLab(folder, args);
-  after(async () => {
-    await lab.stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const lab = await startLab(testFolder(), args);
+  after(lab.stop);
   return lab;
 }
 

@@ -1,10 +1,9 @@
 /** Two machines of one installation, with a place for the copy and a drop folder that both reach. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInstallation, type Installation, putFile, type Serving } from './appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './export-files.ts';
+import { testFolder } from './test-folder.ts';
 
 export interface MachinePair {
   readonly work: string;
@@ -26,7 +25,7 @@ export function createMachinePair(
   more: Readonly<Record<string, string>> = {},
   own: Readonly<Record<string, string>> = {},
 ): MachinePair {
-  const work = mkdtempSync(join(tmpdir(), 'wirewatch-machines-'));
+  const work = testFolder();
   const place = join(work, 'copy');
   const drop = join(work, 'drop');
   const settings = {
@@ -47,7 +46,6 @@ export function createMachinePair(
     remove() {
       one.remove();
       other.remove();
-      rmSync(work, { recursive: true, force: true });
     },
   };
 }

@@ -13,7 +13,6 @@ import type { READERS } from './reads.ts';
 export type { AuditedChange } from '../../auth/audit.ts';
 export type { AlertDocument } from '../../health/alert-texts.ts';
 export type { FileDocument as FileEntry, FileOutcome, FileReport } from '../../ingest/files/file-record.ts';
-export type { Question } from '../../operations/operation.ts';
 export type { DetectionEntry, DetectionsPage } from './detections.ts';
 export type { Action, WindowLetter } from './windows.ts';
 export type { ExportName };

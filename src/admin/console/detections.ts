@@ -174,8 +174,8 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
       },
       SCANNED_MAX,
     );
-    const matching = words === null ? null : containing(found.data.join(''), words);
-    if (found.rows > 0) texts.push(...(matching ?? [found.data.join('')]));
+    const matching = words === null ? null : containing(`${found.data}`, words);
+    if (found.rows > 0) texts.push(...(matching ?? [`${found.data}`]));
     count += matching?.length ?? found.rows;
     at = found.next === null ? nextPlace(at, day.from, groups, from) : { ...at, place: found.next };
   } while (at !== null && count < limit && performance.now() < untilMs);

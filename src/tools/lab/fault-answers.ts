@@ -8,8 +8,8 @@ import { now } from '../../clock.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { isEvents, sendAnswer, writeHead } from '../../http/reply.ts';
 import type { Answer, EventBody } from '../../http/routes.ts';
-import { type FaultSpec, parseDuration } from '../../operations/lab-members.ts';
-import { SECOND_MS } from '../../time.ts';
+import type { FaultSpec } from '../../operations/lab-members.ts';
+import { parseDuration, SECOND_MS } from '../../time.ts';
 import type { Fault } from './faults.ts';
 import type { RequestRecord } from './report.ts';
 

@@ -29,6 +29,7 @@ export async function checkWorld(
   { mayRebuild = false, mayReorder = false } = {},
 ): Promise<void> {
   if (existsSync(join(world.backup, 'installation.json'))) await mustEnd(world, ['verify', 'BACKUP']);
+  if (existsSync(join(world.place, 'installation.json'))) await mustEnd(world, ['verify', 'PLACE']);
   await world.start();
   await world.until('ingest to be idle', () => world.isIdle());
   await world.follow();

@@ -14,7 +14,7 @@ import {
 import { checkWorld } from './check.ts';
 import { Model } from './model.ts';
 import { makeSmallProgram } from './small-program.ts';
-import { type Stage, stagesFrom } from './stages.ts';
+import { machineStagesFrom, type Stage, stagesFrom } from './stages.ts';
 import { type Event, type Snapshot, World } from './world.ts';
 
 export interface RecordedStage {
@@ -59,7 +59,8 @@ export async function record(
   const stages: RecordedStage[] = [];
   const done: Stage[] = [];
   let before: Snapshot | null = null;
-  for (const stage of stagesFrom(Date.now())) {
+  const nowMs = Date.now();
+  for (const stage of [...stagesFrom(nowMs), ...machineStagesFrom(nowMs)]) {
     world.load(before);
     injector.begin(counted, null, true);
     await world.runStage(stage);

@@ -1,7 +1,8 @@
 /**
  * A scenario in stages, each from a start to a stop: windows, a correction, a failed and a held file, a reset, a
  * backfill in several transactions, a pause, a replay, keys created, rotated and revoked, backups, a checkpoint, closed
- * segments, a scrub, a rebuilt database, a restore, a compaction, a removed subscription, and expired archive files.
+ * segments, a scrub, a rebuilt database, a restore, a compaction, a removed subscription, and expired archive files; then
+ * a copy for which transactions wait, a second machine that follows it, and its promotion.
  */
 import type { ExportName } from '../../../src/detection/content-type.ts';
 import type { Form } from '../../../src/exports/file-name.ts';
@@ -39,12 +40,23 @@ interface Expire {
   readonly expect: (model: Model) => void;
 }
 
-export type Step = Drop | Command | Expire;
+/** Waits until the standby has applied what the writer has. */
+interface Follow {
+  readonly kind: 'follow';
+  readonly expect?: undefined;
+}
+
+export type Step = Drop | Command | Expire | Follow;
+
+/** `writer` keeps a copy; `standby` follows it, on a second machine; `successor` is that machine once it is promoted. */
+export type Role = 'alone' | 'writer' | 'standby' | 'successor';
 
 export interface Stage {
   readonly name: string;
   /** Whether the appliance is running; otherwise commands do the work themselves. */
   readonly serves: boolean;
+  /** Of the machine that the stage runs on; `alone` unless given. */
+  readonly role?: Role;
   readonly settings?: Readonly<Record<string, string>>;
   /** Files of the data folder to delete before the stage. */
   readonly without?: readonly string[];
@@ -60,7 +72,7 @@ const OTHER = { subscription_id: REMOVED };
 
 /** @param nowMs the windows are in the eight hours before it; after a day they would count as missing */
 export function stagesFrom(nowMs: number): readonly Stage[] {
-  const exports = new Exports(Math.floor((nowMs - 8 * HOUR_MS) / WINDOW_MS) * WINDOW_MS);
+  const exports = exportsBefore(nowMs);
   return [
     { name: 'install', serves: true, steps: INSTALL },
     ...windowStages(exports),
@@ -68,6 +80,23 @@ export function stagesFrom(nowMs: number): readonly Stage[] {
     ...keyAndBackupStages(exports),
     ...repairStages(exports),
   ];
+}
+
+/** What follows {@link stagesFrom} where there is a second machine. */
+export function machineStagesFrom(nowMs: number): readonly Stage[] {
+  const exports = exportsBefore(nowMs);
+  const window = (number: number) => exports.drop('imagewire', number, 'csv', exports.rows(40, 9, number));
+  return [
+    { name: 'shipping', serves: true, role: 'writer', steps: [window(8), makeKey('shipped', '7001')] },
+    { name: 'second machine', serves: false, role: 'standby', steps: [command('restore', 'PLACE')] },
+    { name: 'shipping again', serves: true, role: 'writer', steps: [window(9), command('compact')] },
+    { name: 'following', serves: true, role: 'standby', steps: [{ kind: 'follow' }] },
+    { name: 'taking over', serves: true, role: 'successor', steps: [command('promote'), window(10)] },
+  ];
+}
+
+function exportsBefore(nowMs: number): Exports {
+  return new Exports(Math.floor((nowMs - 8 * HOUR_MS) / WINDOW_MS) * WINDOW_MS);
 }
 
 /** Creates export files of numbered windows. */

@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readLogMarkOf } from '../../../src/store/log-mark.ts';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
 import { filesWaiting, loggedDestinations } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import type { Injector } from '../io/inject.ts';
 import { dropRecorded, note } from '../io/record.ts';
-import type { Command, Drop, Keys, Stage, Step } from './stages.ts';
+import type { Command, Drop, Keys, Role, Stage, Step } from './stages.ts';
 
 /** Also for starts on an image of a disk: links to photos are the same at every start. */
 export const SETTINGS = {
@@ -22,6 +23,9 @@ export const SETTINGS = {
 /** Folders below that of an installation. */
 export const DATA = 'data';
 export const BACKUP = 'backup';
+/** What the machines of a copy have in common: its place, and the drop folder of whichever writes. */
+const PLACE = 'place';
+const STANDBY_DATA = 'standby';
 /** Much longer than any step takes. */
 const TIMEOUT_MS = 60_000;
 const CHECK_EVERY_MS = 10;
@@ -39,6 +43,8 @@ export interface Snapshot {
   readonly folder: string;
   readonly keys: Keys;
   readonly copy: Copy;
+  /** Of the machine that is used between stages. */
+  readonly role: Role;
 }
 
 /** Keeps a record of an installation's changes, and of what clients and operators are told. */
@@ -63,9 +69,11 @@ export type Event = string;
 
 export class World {
   readonly root: string;
-  readonly data: string;
   readonly drop: string;
   readonly backup: string;
+  readonly place: string;
+  /** Of the machine that runs. */
+  role: Role = 'alone';
   readonly #injector: Injector;
   readonly #main: string;
   readonly #recorder: Recorder | null;
@@ -85,9 +93,25 @@ export class World {
     this.#recorder = recorder;
     this.#injector = injector;
     this.root = folder;
-    this.data = join(folder, DATA);
-    this.drop = join(this.data, 'drop');
+    this.drop = join(folder, DATA, 'drop');
     this.backup = join(folder, BACKUP);
+    this.place = join(folder, PLACE);
+  }
+
+  /** The data folder of the machine that runs. */
+  get data(): string {
+    return join(this.root, this.role === 'standby' || this.role === 'successor' ? STANDBY_DATA : DATA);
+  }
+
+  get #copySettings(): Readonly<Record<string, string>> {
+    if (this.role === 'alone') return {};
+    const isSecond = this.data.endsWith(STANDBY_DATA);
+    return {
+      WIREWATCH_COPY_TO: this.place,
+      WIREWATCH_COPY_WAIT: 'true',
+      WIREWATCH_INGEST_DROP: this.drop,
+      ...(isSecond && { WIREWATCH_COPY_STANDBY: 'true' }),
+    };
   }
 
   get url(): string {
@@ -97,7 +121,7 @@ export class World {
 
   save(folder: string): Snapshot {
     cpSync(this.root, folder, { recursive: true, preserveTimestamps: true });
-    return { folder, keys: { ...this.keys }, copy: this.copy };
+    return { folder, keys: { ...this.keys }, copy: this.copy, role: this.role };
   }
 
   /** @param snapshot null: nothing is installed */
@@ -107,6 +131,7 @@ export class World {
     this.events.length = 0;
     this.logs.length = 0;
     this.keys = { ...snapshot?.keys };
+    this.role = snapshot?.role ?? 'alone';
     this.copy = snapshot?.copy ?? { cursor: null, rows: [] };
     if (snapshot === null) return;
     cpSync(snapshot.folder, this.root, { recursive: true, preserveTimestamps: true });
@@ -115,11 +140,15 @@ export class World {
   /** Runs a stage from start to stop; steps that the fault interrupts are repeated. */
   async runStage(stage: Stage): Promise<void> {
     this.#stageSettings = stage.settings ?? {};
+    const { role } = this;
+    this.role = stage.role ?? 'alone';
     for (const name of stage.without ?? []) rmSync(join(this.data, name));
     if (stage.serves) await this.start();
     for (const step of stage.steps) await this.#runStep(step);
     if (stage.serves) await this.stop();
     this.#stageSettings = {};
+    // A standby is looked at by itself; what is served is compared on the writer.
+    if (this.role === 'standby') this.role = role;
   }
 
   #runStep(step: Step): Promise<void> {
@@ -130,6 +159,8 @@ export class World {
         return this.#command(step);
       case 'expire':
         return this.until('old files are deleted', () => this.#isExpired());
+      case 'follow':
+        return this.until('the standby to have the rows of the writer', () => this.#hasFollowed());
     }
   }
 
@@ -223,6 +254,13 @@ export class World {
     return !loggedDestinations(this.data).some((path) => path.startsWith('archive/'));
   }
 
+  #hasFollowed(): boolean {
+    const [one, other] = [DATA, STANDBY_DATA].map((name) =>
+      readLogMarkOf(join(this.root, name, 'detections.db')),
+    );
+    return one?.entry !== undefined && one.entry === other?.entry;
+  }
+
   /** Waits until the condition holds; restarts the appliance if the fault ended it. */
   async until(what: string, condition: () => boolean): Promise<void> {
     for (const untilMs = performance.now() + TIMEOUT_MS; !condition(); await sleep(CHECK_EVERY_MS)) {
@@ -233,7 +271,7 @@ export class World {
 
   /** Runs a command once. */
   async command(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-    const run = this.#run(args.map((arg) => (arg === 'BACKUP' ? this.backup : arg)));
+    const run = this.#run(args.map((arg) => ({ BACKUP: this.backup, PLACE: this.place })[arg] ?? arg));
     let code: number | null | undefined;
     void run.ended.then((ended) => {
       code = ended;
@@ -326,7 +364,7 @@ export class World {
 
   #run(args: readonly string[], settings: Readonly<Record<string, string>> = {}): RunningProgram {
     const recorded = this.#recorder === null ? {} : { IO_RECORD: this.#recorder.record };
-    const all = { ...SETTINGS, ...settings, ...this.#injector.settings, ...recorded };
+    const all = { ...SETTINGS, ...this.#copySettings, ...settings, ...this.#injector.settings, ...recorded };
     return runProgram([...args, '--data', this.data], all, {
       through: (program, [, ...rest]) => [program, [this.#main, ...rest]],
     });
