@@ -12,26 +12,12 @@ import { LogWriter } from '../../src/log/log-writer.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/log/recover.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
-import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
+import { dataFolder } from '../../src/store/folder.ts';
 import { parseSeconds } from '../../src/time.ts';
 import { type Content, contentOfDetections } from './database-content.ts';
 import { type TestRow, testId, testMatch } from './store.ts';
 
-export interface History {
-  readonly folder: DataFolder;
-  readonly db: () => Database;
-  readonly writer: () => StreamWriter;
-  /** Applies rows in one transaction, in batches. */
-  apply(rows: readonly HistoryRow[], options?: ApplyOptions): void;
-  /** Closes everything and opens it again, as a start does. */
-  restart(options?: Partial<RecoverOptions>): Promise<Recovered>;
-  remove(subscription: number): Promise<void>;
-  /** Rewrites the log. @param between see LongWork. @throws if it was refused */
-  compact(between?: () => Promise<void>): Promise<Compacted>;
-  /** Closes the database and the log, as a stop does. */
-  stop(): void;
-  delete(): void;
-}
+export type History = Awaited<ReturnType<typeof createHistory>>;
 
 export type HistoryRow = Omit<TestRow, 'version'> & { readonly given?: string; readonly withheld?: string };
 
@@ -44,7 +30,7 @@ export interface ApplyOptions {
 /** The segment size of these logs. */
 export const SEGMENT_BYTES = 4 * 1024;
 
-export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<History> {
+export async function createHistory(segmentBytes = SEGMENT_BYTES) {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const folder = dataFolder(root);
   let open: { recovered: Recovered; writer: StreamWriter } | null = null;
@@ -58,6 +44,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     return open;
   };
 
+  /** Closes everything and opens it again, as a start does. */
   async function restart(options: Partial<RecoverOptions> = {}): Promise<Recovered> {
     stop();
     const recovered = await recoverDetections({
@@ -76,6 +63,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     return recovered;
   }
 
+  /** Closes the database and the log, as a stop does. */
   function stop(): void {
     if (open === null) return;
     open.writer.flush();
@@ -88,7 +76,11 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     folder,
     db: () => current().recovered.db,
     writer: () => current().writer,
-    apply(rows, { batchRows = 500, with: inTransaction = () => {} } = {}) {
+    /** Applies rows in one transaction, in batches. */
+    apply(
+      rows: readonly HistoryRow[],
+      { batchRows = 500, with: inTransaction = () => {} }: ApplyOptions = {},
+    ): void {
       const { writer, recovered } = current();
       const applier = writer.begin();
       for (let at = 0; at < rows.length; at += batchRows)
@@ -96,17 +88,18 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
       writer.commit(applier, { kind: 'test' }, () => inTransaction(recovered.db));
     },
     restart,
-    async remove(subscription) {
+    async remove(subscription: number): Promise<void> {
       await removeSubscription(current().writer, subscription, { between: async () => {}, tell: () => {} });
     },
-    async compact(between = async () => {}) {
+    /** Rewrites the log. @param between see LongWork. @throws if it was refused */
+    async compact(between: () => Promise<void> = async () => {}): Promise<Compacted> {
       const work = { between, tell: () => {} };
       const outcome = await compactNow(current().writer, { folder, program: 'test' }, work);
       if (!outcome.ok) throw new Error(outcome.reason);
       return outcome.compacted;
     },
     stop,
-    delete() {
+    delete(): void {
       stop();
       rmSync(root, { recursive: true, force: true });
     },
