@@ -7,16 +7,16 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import type { TSchema } from '@sinclair/typebox';
 import type { Command, Option } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
 import { annotatedConfig } from '../src/config/annotated.ts';
-import { expectation, SETTINGS } from '../src/config/schema.ts';
+import { expectation, HOST_EXPECTED, PATH_EXPECTED, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
 import { PROBLEMS } from '../src/error-codes.ts';
 import { type ColumnName, EXPORT_COLUMNS } from '../src/exports/columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
-import { SAMPLES } from '../src/samples/samples.ts';
 
 import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';
 
@@ -59,27 +59,15 @@ async function madeParts(): Promise<Map<string, string>> {
   const program = await createProgram();
   return new Map([
     ['topics', topicLists()],
-    ['commands', commandsBelow(program, program.name()).join('\n\n')],
-    ['common-options', program.options.map(option).join('\n')],
+    ['commands', commandsText(program)],
+    ['common-options', commonOptions(program)],
     ['settings', settingsTable()],
     ['columns', columnsTable()],
     ['errors', errorsTable()],
-    ['client-core', clientCore()],
     ...(['earlier', 'growth', 'peers'] as const).map(
       (group) => [`measured-${group}`, measured(group)] as const,
     ),
   ]);
-}
-
-/** The functions of the sample client in Python that store a page. */
-function clientCore(): string {
-  const source = SAMPLES.find(({ name }) => name === 'client-py')?.text() ?? '';
-  const functions = ['store', 'read_changes'].map((name) => {
-    const [code] = new RegExp(`^def ${name}\\([\\s\\S]*?(?=\\n\\n\\n)`, 'm').exec(source) ?? [];
-    if (code === undefined) throw new Error(`client-py has no function ${name}`);
-    return code;
-  });
-  return `\`\`\`python\n${functions.join('\n\n\n')}\n\`\`\``;
 }
 
 function topicLists(): string {
@@ -87,31 +75,92 @@ function topicLists(): string {
   return PARTS.map(({ title, topics }) => `## ${title}\n\n${topics.map(topic).join('\n')}`).join('\n\n');
 }
 
+interface Described {
+  readonly name: string;
+  readonly command: Command;
+}
+
 /** Every command that does something by itself. */
-function commandsBelow(group: Command, name: string): string[] {
+function commandsBelow(group: Command, name: string): Described[] {
   return group.commands.flatMap((command) => {
-    const full = `${name} ${command.name()}`;
+    const full = name === '' ? command.name() : `${name} ${command.name()}`;
     const below = commandsBelow(command, full);
     // A group with options of its own does something by itself, too.
-    return below.length > 0 && command.options.length === 0 ? below : [commandText(command, full), ...below];
+    return below.length > 0 && command.options.length === 0 ? below : [{ name: full, command }, ...below];
   });
 }
 
-function commandText(command: Command, name: string): string {
-  const values = command.registeredArguments
-    .map((one) => ({ name: one.name() + (one.variadic ? '...' : ''), required: one.required }))
-    .map(({ name, required }) => (required ? `<${name}>` : `[${name}]`));
-  const options = command.options.map(option).join('\n');
-  const parts = [
-    `## ${name}`,
-    sentence(command.description()),
-    `\`${[name, ...values].join(' ')}\``,
-    options,
-  ];
-  return parts.filter((part) => part !== '').join('\n\n');
+/** The commands that take each option, by its description. */
+function takersOf(program: Command): Map<string, string[]> {
+  const takers = new Map<string, string[]>();
+  for (const { name, command } of commandsBelow(program, ''))
+    for (const one of command.options)
+      takers.set(optionText(one), [...(takers.get(optionText(one)) ?? []), name]);
+  return takers;
 }
 
-function option({
+/** An option of this many commands is described once, above all of them. */
+const SHARED_BY = 4;
+
+function commonOptions(program: Command): string {
+  const texts = [...takersOf(program)].filter(([, names]) => names.length >= SHARED_BY).map(([text]) => text);
+  const shared = [...Map.groupBy(texts, (text) => text.split(':', 1)[0])].map(([flags, same]) =>
+    [flags, same.map((text) => text.slice(text.indexOf(': ') + 2)).join('; for a command beside it: ')].join(
+      ': ',
+    ),
+  );
+  const list = (lines: readonly string[]) => lines.map((line) => `- ${line}`).join('\n');
+  const common = list(program.options.map(optionText));
+  return `${common}\n\nSeveral commands take these, and are listed with their names alone:\n\n${list(shared)}`;
+}
+
+/** An option is described where it comes first, and named where it comes again. */
+function commandsText(program: Command): string {
+  const takers = takersOf(program);
+  /** What the options of a command that adds something say; one that sets its members requires none. */
+  const described = (one: Option, name: string) => {
+    const text = optionText(one);
+    if (!name.endsWith(' set')) return text;
+    return (
+      [`${text} (required)`, text.replace(/\)$/, '; required)')].find((added) => takers.has(added)) ?? text
+    );
+  };
+  return commandsBelow(program, '')
+    .map(({ name, command }) => {
+      const values = command.registeredArguments
+        .map((one) => ({ name: one.name() + (one.variadic ? '...' : ''), required: one.required }))
+        .map((one) => (one.required ? `<${one.name}>` : `[${one.name}]`));
+      const lines = command.options.map((one) => {
+        const names = takers.get(described(one, name)) ?? [];
+        if (names.length >= SHARED_BY) return `\`${one.long}\``;
+        const first = names.find((other) => !other.endsWith(' set')) ?? name;
+        return first === name ? optionText(one) : `\`${one.long}\`: as for \`${first}\``;
+      });
+      const parts = [
+        `## \`${[name, ...values].join(' ')}\``,
+        sentence(command.description()),
+        together(lines),
+      ];
+      return parts.filter((part) => part !== '').join('\n\n');
+    })
+    .join('\n\n');
+}
+
+/** One list item for names without a description, and one for those that are as for one other command. */
+function together(lines: readonly string[]): string {
+  const groups = Map.groupBy(
+    lines,
+    (line) => /^`--[a-z-]+`(?:: (as for .*))?$/.exec(line)?.[1] ?? (line.includes(': ') ? line : ''),
+  );
+  return [...groups]
+    .map(([end, group]) => {
+      const names = group.map((line) => line.replace(/: as for .*/, '')).join(', ');
+      return `- ${end.startsWith('as for ') ? `${names}: ${end}` : names}`;
+    })
+    .join('\n');
+}
+
+function optionText({
   flags,
   description,
   argChoices,
@@ -125,7 +174,9 @@ function option({
     ...(given === undefined ? [] : [`default: ${given}`]),
     ...(mandatory ? ['required'] : []),
   ];
-  return `- \`${flags}\`: ${description}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`;
+  // Of a long list of names, help has all.
+  const short = description.replace(/: (\w+)(?:, [a-z]\w+){7,}/i, ', such as $1');
+  return `\`${flags}\`: ${short}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`;
 }
 
 function errorsTable(): string {
@@ -137,12 +188,40 @@ function errorsTable(): string {
   return table(['Status', 'Code', 'What a client does'], rows);
 }
 
+/** What the rules above the table say of all settings, or the description of one. */
+const SAID_ABOVE = ['true or false', 'text', PATH_EXPECTED, HOST_EXPECTED];
+
+/** What a value must be, where the description does not say it, in fewer words than an error message. */
+function expectedText(schema: TSchema, description: string): string[] {
+  const expected = expectation(schema).replace(/^a list in which each item is (?:an? )?/, 'Each: ');
+  const choices = [...expected.matchAll(/"[^"]+"/g)].map(([choice]) => choice);
+  const isSaid = expected.startsWith('one of ') && choices.every((choice) => description.includes(choice));
+  if (SAID_ABOVE.includes(expected) || isSaid) return [];
+  const short = expected
+    .replace(/^Each: text$/, '')
+    .replace(/^(?:a whole number|a number) (?=from|above)/, '')
+    .replace(/^empty, (?:or )?(?:an? |the )?/, '')
+    .replace(/^an? (?=table|time|name)/, '')
+    .replace(/, or nothing$/, '');
+  return short === '' ? [] : [`${short.charAt(0).toUpperCase()}${short.slice(1)}.`];
+}
+
+/** The two exports have the same settings. */
+const [ONE_EXPORT, ...OTHER_EXPORTS] = EXPORT_NAMES;
+
 function settingsTable(): string {
-  const rows = SETTINGS.map(({ path, description, schema, flag }) => [
-    `\`${path}\``,
-    `\`${JSON.stringify(schema.default)}\``,
-    coded(`${description} Expected: ${expectation(schema)}.${flag === null ? '' : ` Flag: \`${flag}\`.`}`),
-  ]);
+  const isOther = (path: string) => OTHER_EXPORTS.some((name) => path.startsWith(`exports.${name}.`));
+  const rows = SETTINGS.filter((setting) => !isOther(setting.path)).map((setting) => {
+    const { path, description, schema, flag } = setting;
+    const facts = [
+      description.replace(`the ${ONE_EXPORT} export`, 'the export'),
+      // Your own exports has their forms.
+      ...(path.startsWith('exports.') ? [] : expectedText(schema, description)),
+      ...(flag === null ? [] : [`Flag: \`${flag}\`.`]),
+    ];
+    const name = path.replace(`exports.${ONE_EXPORT}.`, 'exports.EXPORT.');
+    return [`\`${name}\``, `\`${JSON.stringify(schema.default)}\``, coded(facts.join(' '))];
+  });
   return table(['Setting', 'Default', 'Meaning'], rows);
 }
 
@@ -165,7 +244,7 @@ function columnsTable(): string {
 function kindText(kind: ColumnKind): string {
   switch (kind.type) {
     case 'integer':
-      return `Integer, ${kind.least.toLocaleString('en-US')} to ${kind.most.toLocaleString('en-US')}`;
+      return kind.least === 0 ? 'Integer' : `Integer from ${kind.least}`;
     case 'score':
       return 'Number, 0 to 100 in newswire, 0 to 99 in imagewire';
     case 'boolean':
@@ -183,12 +262,20 @@ function kindText(kind: ColumnKind): string {
   }
 }
 
+/** A table for each history that the figures name, as in `6 million rows: page of one stream`. */
 function measured(name: keyof typeof MEASURED): string {
   const { how, commit, day, machine, figures } = MEASURED[name];
   const hasOther = figures.some(({ before }) => before !== null);
-  const rows = figures.map((figure) => measuredRow(figure, hasOther));
-  const head = hasOther ? ['What', 'Measured', 'Beside', 'Ratio'] : ['What', 'Measured'];
-  return `\`${how}\`, ${day}, commit ${commit}, ${machine}:\n\n${table(head, rows)}`;
+  const [, ...columns] = hasOther ? ['What', 'Measured', 'Beside', 'Ratio'] : ['What', 'Measured'];
+  const tables = [...Map.groupBy(figures, ({ what }) => /^([^:]+): /.exec(what)?.[1] ?? 'What')].map(
+    ([head, group]) => {
+      const rows = group.map((figure) =>
+        measuredRow({ ...figure, what: figure.what.replace(`${head}: `, '') }, hasOther),
+      );
+      return table([head, ...columns], rows);
+    },
+  );
+  return `\`${how}\`, ${day}, commit ${commit}, ${machine}:\n\n${tables.join('\n\n')}`;
 }
 
 function measuredRow({ what, unit, now, before, ratio }: MeasuredFigure, hasOther: boolean): string[] {

@@ -35,8 +35,6 @@ export interface ApplianceIngestOptions {
   readonly log: Logger;
   /** From bootIngestThread; terminated when the start fails. */
   readonly ingestThread: Worker;
-  /** Shows the progress of a long file on a terminal. */
-  readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
 /** What the thread's messages change. */
@@ -83,7 +81,7 @@ export function startApplianceIngest(
   const recovering = Promise.withResolvers<void>();
   let reading: Live['reading'] = null;
   const onEvent = (event: ReportedEvent) => {
-    receive(event, surroundings, options);
+    receive(event, surroundings, log);
     if (event.kind === 'progress') {
       const { file, rows, isDone } = event;
       reading = isDone || rows < LONG_FILE_ROWS ? null : { file, rows };
@@ -118,7 +116,7 @@ export function startApplianceIngest(
 function receive(
   event: ReportedEvent,
   { conditions, metrics, reader, recentDeliveries, copy, waiting }: IngestSurroundings,
-  { log, onProgress }: ApplianceIngestOptions,
+  log: Logger,
 ): void {
   switch (event.kind) {
     case 'log':
@@ -149,9 +147,6 @@ function receive(
       break;
     case 'processed':
       metrics?.processed(event.file);
-      break;
-    case 'progress':
-      onProgress(event.file, event.rows, event.isDone);
   }
 }
 

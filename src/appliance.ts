@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { AskLab } from './admin/thread-messages.ts';
-import { createApplianceCopy, requireRole } from './appliance-copy.ts';
+import { type ApplianceCopy, createApplianceCopy, requireRole } from './appliance-copy.ts';
 import {
   type ApplianceIngest,
   type ApplianceIngestOptions,
@@ -27,7 +27,7 @@ import type { IngestClient } from './ingest/threads/ingest-client.ts';
 import { createDailyRows, type DailyRows } from './limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from './limits/key-uses.ts';
 import { createRequestCounts } from './limits/request-counts.ts';
-import { createUsageKeeper, readUsageAtStart, type Usage, writeUsageFile } from './limits/usage.ts';
+import { createUsageKeeper, NO_USAGE, readUsage, type Usage, writeUsageFile } from './limits/usage.ts';
 import { startScrubs } from './log/scrub-schedule.ts';
 import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
@@ -40,12 +40,12 @@ import { DatabaseDamage } from './store/database-errors.ts';
 import { createDetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, dataFolder, ensureFolder, noteDamage, removeAtStop } from './store/folder.ts';
 import { type InstallationKind, refuseForeignDatabases } from './store/installation.ts';
-import { makeStateLock, takeServeLocks, takeStateAlone } from './store/locks.ts';
+import { takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
-import { SECOND_MS } from './time.ts';
+import { parseInstant, SECOND_MS } from './time.ts';
 
 export type Appliance = Awaited<ReturnType<typeof start>>;
 
@@ -111,7 +111,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   await ingest.begun;
   const health = new Monitor({
     detections: { path: folder.detections, reader: stores.detections },
-    access: { path: folder.access, check: stores.access.check },
+    access: stores.access,
     conditions,
     enabled: enabledExports(config),
     folders: diskFolders(config),
@@ -141,7 +141,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
-  const usage = keepUsage(counters, folder, log);
+  const usage = keepUsage(counters, copy, folder, log);
   undo.defer(usage.close);
   copy.write();
   const scrubs = startScrubs({
@@ -212,9 +212,9 @@ type Counters = Awaited<ReturnType<typeof createCounters>>;
 
 /** `metrics` null: the administration port is off. */
 async function createCounters({ config, kind, log }: ApplianceOptions, { usage }: DataFolder) {
-  const stored = readUsageAtStart(usage, (reason) =>
-    log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again'),
-  );
+  const onUnusable = (reason: string) =>
+    log.warn({ reason }, 'usage cannot be used: the rows read today are counted from zero again');
+  const stored = readUsage(usage, onUnusable) ?? NO_USAGE;
   const requests = createRequestCounts(now, stored);
   // A demonstration and a lab have it on, at any free port.
   const isAdminOn = config.admin.port !== 0 || kind !== 'appliance';
@@ -250,7 +250,6 @@ function openStores(config: Config, folder: DataFolder, conditions: Conditions, 
 
 /** Completes a restore that a crash interrupted, before anything is opened. */
 function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
-  makeStateLock(folder);
   if (pendingRestore(folder) === null) return;
   const releaseState = takeStateAlone(folder);
   try {
@@ -261,14 +260,25 @@ function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'completed an interrupted restore');
 }
 
-function keepUsage({ dailyRows, keyUses, seenKeys, requests }: Counters, { usage }: DataFolder, log: Logger) {
-  const counts = (): Usage => ({
-    format: 'wirewatch usage 1',
-    rows: dailyRows.all(),
-    uses: keyUses.all(),
-    seen: seenKeys.all(now()),
-    ...requests.history(),
-  });
+function keepUsage(
+  { dailyRows, keyUses, seenKeys, requests }: Counters,
+  copy: Pick<ApplianceCopy, 'state'>,
+  { usage }: DataFolder,
+  log: Logger,
+) {
+  const counts = (): Usage => {
+    const state = copy.state();
+    const nowMs = now();
+    const sinceMs = parseInstant(state?.behind_since ?? '') ?? nowMs;
+    if (state !== null) requests.behind(Math.max(0, nowMs - sinceMs) / SECOND_MS);
+    return {
+      format: 'wirewatch usage 1',
+      rows: dailyRows.all(),
+      uses: keyUses.all(),
+      seen: seenKeys.all(nowMs),
+      ...requests.history(),
+    };
+  };
   return createUsageKeeper({
     text: () => JSON.stringify(counts()),
     write: (text) => writeUsageFile(usage, text),

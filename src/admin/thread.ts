@@ -119,8 +119,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
     const { given, id } = ask;
     const tell = (text: string) => main.post('progress', { id, text });
-    if (ask.isQuestion === true)
-      return JSON.stringify(operation.question(contextFor(ask, operation, tell), given));
     const subject = operation.job?.(given) ?? null;
     if (subject === null)
       return JSON.stringify(outcomeDocument(await operation.run(contextFor(ask, operation, tell), given)));

@@ -13,7 +13,7 @@ import { statSync } from 'node:fs';
 import { BoundedMap } from '../bounded-map.ts';
 import type { ContentType } from '../detection/content-type.ts';
 import { Refused } from '../refused.ts';
-import { openDatabase } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import type { Account } from './accounts.ts';
 import type { Scope } from './scopes.ts';
 import { readAccessState } from './spare-copy.ts';
@@ -120,6 +120,8 @@ export function createAccessReader(path: string) {
     hasKey: (keyId: string) => reading((from) => readProof(from, keyId) !== null),
     /** @throws Refused `unavailable` if keys cannot be read now */
     check: () => void reading((from) => readProof(from, '')),
+    /** Reads something else from the store. */
+    read: <T>(use: (db: Database) => T) => reading(({ db }) => use(db)),
     /** The number of the last change of accounts, subscriptions and keys. */
     change: () => reading(({ db }) => readAccessState(db)?.change ?? 0),
     close,

@@ -9,22 +9,53 @@ import { ForeignFolder, inFolder, OWN_FOLDERS } from '../drop/own-folder.ts';
 import { checkTlsPair, readTlsFiles, validityError } from '../http/tls-pair.ts';
 import { reasonOf } from '../refused.ts';
 import { formatMs } from '../time.ts';
-import { bad, type Finding, finding, type Outcome, ok, tried, warn } from './finding.ts';
+
+export interface Finding {
+  /** What was checked, in a word or two. */
+  readonly check: string;
+  readonly status: 'ok' | 'warn' | 'bad';
+  readonly detail: string;
+  /** Null if there is nothing to do. */
+  readonly what_to_do: string | null;
+}
+
+export type Outcome = Omit<Finding, 'check'>;
+
+export function ok(detail: string): Outcome {
+  return { status: 'ok', detail, what_to_do: null };
+}
+
+export function warn(detail: string, what_to_do: string): Outcome {
+  return { status: 'warn', detail, what_to_do };
+}
+
+export function bad(detail: string, what_to_do: string): Outcome {
+  return { status: 'bad', detail, what_to_do };
+}
+
+/** What `work` finds; what it throws is bad. @param path that is checked, for the reason */
+export function tried(path: string, todo: string, work: () => Outcome): Outcome {
+  try {
+    return work();
+  } catch (error) {
+    return bad(`${path}: ${reasonOf(error, path)}`, todo);
+  }
+}
 
 /** @param isUsed whether the appliance that runs on the data folder listens on the port of a section already */
 export async function checkSurroundings(
   config: Config,
   isUsed: (section: 'server' | 'admin') => boolean,
   nowMs: number,
-): Promise<Finding[]> {
+): Promise<(readonly [check: string, Outcome])[]> {
   const { ingest, log, alerts } = config;
   return [
-    finding('drop folder', checkDropFolder(ingest.drop)),
-    finding('listening address', await checkAddress('server', config, isUsed('server'))),
-    finding('TLS', await checkTls(config, nowMs)),
-    finding('administration', await checkAddress('admin', config, isUsed('admin'))),
-    ...(log.file === '' ? [] : [finding('log file', checkLogFile(log.file))]),
-    ...(alerts.command.length === 0 ? [] : [finding('alert command', checkAlertCommand(alerts.command))]),
+    ['drop folder', checkDropFolder(ingest.drop)],
+    ['listening address', await checkAddress('server', config, isUsed('server'))],
+    ['TLS', await checkTls(config, nowMs)],
+    ['administration', await checkAddress('admin', config, isUsed('admin'))],
+    ...(log.file === '' ? [] : [['log file', checkLogFile(log.file)] as const]),
+    ...(alerts.command.length === 0 ? [] : [['alert command', checkAlertCommand(alerts.command)] as const]),
   ];
 }
 

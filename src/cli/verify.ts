@@ -28,7 +28,7 @@ import { SECRET_BYTES } from '../store/secret.ts';
 import { joined } from '../text-layout.ts';
 import { lowerPriority } from './backup.ts';
 import { defineCommand, type Result } from './command.ts';
-import { configOf, folderOf } from './installation.ts';
+import { configOf, folderOf, requireInstallation } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress, type Progress } from './output.ts';
 
@@ -45,7 +45,10 @@ export const register = defineCommand({
     lowerPriority();
     using progress = createProgress();
     const config = configOf(self);
-    if (src === undefined) return await verifyData(folderOf(config), progress.update);
+    if (src === undefined) {
+      requireInstallation(config);
+      return await verifyData(folderOf(config), progress.update);
+    }
     const source = await openCopy(src, config.copy);
     const verified = await verifyCopy(source, progress.update);
     const ok = verified.findings.length === 0;
@@ -74,7 +77,7 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   refuseHalfRestored(folder);
   requireComplete(folder);
   using held = new DisposableStack();
-  held.defer(keepInPlace(folder, true));
+  held.defer(keepInPlace(folder));
   const result = await scrub({ folder, between: () => nextTurn(), onProgress });
   // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
   writeScrubRecord(folder, result, Date.now());
@@ -97,11 +100,7 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   };
 }
 
-function requireComplete({ root, access, detections, secret, damage, serveLock }: DataFolder): void {
-  if (!existsSync(access))
-    throw misconfigured(
-      `there is no installation in ${root}. Name its data folder with --data, or verify a backup with: wirewatch verify SRC`,
-    );
+function requireComplete({ root, detections, secret, damage, serveLock }: DataFolder): void {
   if ((!existsSync(detections) || existsSync(damage)) && isLocked(serveLock))
     throw failed(
       `${detections} is damaged or missing, and Wirewatch is running: it may be rebuilding the file. See the log output of Wirewatch, and try again when the rebuild is done.`,

@@ -12,7 +12,7 @@ import type { Mapping, Mappings } from '../exports/mapping.ts';
 import { nameFormat, timeFormat } from '../exports/time-format.ts';
 import { nearest } from '../nearest.ts';
 import { zoneName } from '../time-zone.ts';
-import { shown } from './raw-value.ts';
+import { shown } from './option-values.ts';
 
 const FIXED_OFFSET = /^[+-]([01]\d|2[0-3]):[0-5]\d$/;
 
@@ -80,7 +80,7 @@ export function exportSettings(exportName: ExportName) {
           },
           { additionalProperties: false },
         ),
-        'How CSV files are written: delimiter (a comma), quote (a double quotation mark; empty for none), encoding ("utf-8", or another label of the Encoding Standard), and header: the names of the columns, if the files have no header line.',
+        'How CSV files are written: delimiter, quote (empty for none), encoding (a label of the Encoding Standard), and header: the names of the columns, if the files have no header line.',
         'a table of delimiter, quote, encoding and header, such as { delimiter = ";", encoding = "windows-1252" }',
         csvProblems,
       ),

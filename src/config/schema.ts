@@ -10,7 +10,7 @@ import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
 import { exportSettings } from './export-settings.ts';
-import { isAddress, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './format.ts';
+import { isAddress, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './option-values.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
 FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));
@@ -27,16 +27,18 @@ const RATE_MAX = 1_000_000_000;
 const PORT_MAX = 65_535;
 const CONNECTIONS_MAX = 1_000_000;
 
+export const HOST_EXPECTED = 'an address or host name to listen on, such as 127.0.0.1, :: or localhost';
+export const PATH_EXPECTED = 'a path; a relative one starts at the folder of this file';
+
 /** A file or a folder; the description says what empty means. */
-function pathSetting(what: string) {
-  const description = `${what} A relative path starts at the folder of this file.`;
-  return Type.String({ maxLength: 4096, default: '', description });
+function pathSetting(description: string) {
+  return Type.String({ maxLength: 4096, expected: PATH_EXPECTED, default: '', description });
 }
 
 function hostSetting(description: string) {
   return Type.String({
     format: 'setting-address',
-    expected: 'an address or host name to listen on, such as 127.0.0.1, :: or localhost',
+    expected: HOST_EXPECTED,
     default: '127.0.0.1',
     description,
   });
@@ -71,7 +73,7 @@ const Server = section({
       maxItems: 100,
       default: [],
       description:
-        'Addresses and networks (CIDR) of the proxies whose X-Forwarded-For header is trusted. If empty, proxies on this machine are trusted when host is a loopback address, and no proxy otherwise. "none" trusts no proxy.',
+        'Proxies whose X-Forwarded-For header is trusted. If empty, those on this machine when host is a loopback address, and no proxy otherwise; "none": no proxy.',
     },
   ),
   tls_certificate: pathSetting(
@@ -84,7 +86,7 @@ const Server = section({
   ),
   discovery: either(
     true,
-    'Whether GET /v1/openapi.json and GET /.well-known/oauth-authorization-server are answered, to anyone. Neither contains data of a customer.',
+    'Whether GET /v1/openapi.json and GET /.well-known/oauth-authorization-server are answered, to anyone.',
   ),
   cors_origins: Type.Array(
     Type.String({
@@ -100,7 +102,7 @@ const Server = section({
   ),
   max_connections: whole(
     [1, CONNECTIONS_MAX, 1000],
-    'Maximum number of open connections, on each port. To accept a further one, the one that has waited longest for a complete request is closed; if there is none, the new one is closed.',
+    'Maximum number of open connections, on each port. A further one closes the one that has waited longest for a complete request.',
   ),
   max_connections_per_address: whole(
     [1, CONNECTIONS_MAX, 100],
@@ -134,12 +136,12 @@ const Ingest = section({
   bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
     default: 'fail',
     description:
-      'What one bad row does. "fail": it rejects the whole file. "skip": it is skipped and written to a file beside the archived one; if more than 100 rows and more than a tenth of all rows are bad, the whole file is still rejected.',
+      'What one bad row does. "fail": it rejects the whole file. "skip": it is written to a file beside the archived one; more than 100 bad rows and a tenth of all still reject the file.',
   }),
   failed_windows: Type.Union([Type.Literal('hold'), Type.Literal('read')], {
     default: 'hold',
     description:
-      'What happens to a file that arrives for a failed window. "hold": it is held until you reset the window. "read": it is read at once.',
+      'A file that arrives for a failed window. "hold": it is held until you reset the window. "read": it is read at once.',
   }),
   archive_days: whole(
     [0, 36_500, 0],
@@ -156,7 +158,7 @@ const Ingest = section({
 
 const Photos = section({
   folder: pathSetting(
-    'Folder of the photos that Wirewatch serves. A photo is named ID.jpg, .jpeg, .png, .webp, .gif or .tif, where ID is its source_internal_id. Empty means photos in the data folder.',
+    'Folder of the photos that Wirewatch serves, each named by its source_internal_id, such as 9002.jpg. Empty means photos in the data folder.',
   ),
 });
 
@@ -193,11 +195,11 @@ const Copy = section({
     maxLength: 4096,
     default: '',
     description:
-      'Where a copy of the installation is kept up to date: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',
+      'Where a copy is kept: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',
   }),
   wait: either(
     false,
-    'Whether a change is shown only once the copy has it: then nothing that a client saw is lost with the machine, and ingest waits where the copy cannot be written.',
+    'Whether a change is shown only once the copy has it. Then ingest waits while the copy cannot be written.',
   ),
   standby: either(
     false,
@@ -223,7 +225,7 @@ const Copy = section({
 const Verify = section({
   every_hours: whole(
     [0, 8760, 24],
-    'Hours between background checks of detections.db against its log; 0 turns them off. Each check reads both completely.',
+    'Hours between checks of detections.db against its log; 0 turns them off.',
   ),
 });
 
@@ -233,7 +235,7 @@ const Alerts = section({
     default: [],
     secret: true,
     description:
-      'Program to run when an alert opens or closes, followed by its arguments; empty runs nothing. It gets the alert as a JSON object on stdin, and is killed after 30 seconds. No shell is involved.',
+      'Program to run when an alert opens or closes, followed by its arguments; empty runs nothing. It gets the alert as JSON on stdin, and is killed after 30 seconds.',
   }),
 });
 
@@ -258,7 +260,7 @@ const Admin = section({
     'Port for the console and metrics; 0 turns them off. "wirewatch console" prints a link into the console.',
   ),
   tls_certificate: pathSetting(
-    'PEM file with the certificate for this port, followed by any intermediate certificates. If empty and host is not a loopback address, the certificate of [server] is used.',
+    'PEM file with the certificate for this port. If empty and host is not a loopback address, the certificate of [server] is used.',
   ),
   tls_key: pathSetting('PEM file with the private key of that certificate, without a passphrase.'),
 });

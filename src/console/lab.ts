@@ -45,8 +45,8 @@ function labOf({ now, real_now, seed, faults, fired }: LabState): VNode[] {
     ['Client', ({ user_agent }) => foreign(user_agent), 'wide'],
   );
   return [
-    panel('Clock', [clock, actions(MOVES)], HELP),
-    panel('Faults', [faultRows, actions(ADDS)], HELP),
+    panel('Clock', clock, { ...HELP, aside: actions(MOVES) }),
+    panel('Faults', faultRows, { ...HELP, aside: actions(ADDS) }),
     panel('What fired', firedRows),
   ];
 }

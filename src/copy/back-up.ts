@@ -5,7 +5,7 @@ import type { Mark } from '../log/format.ts';
 import { findTail, placeOf } from '../log/log-reader.ts';
 import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder, noInstallation } from '../store/folder.ts';
 import { keepInPlace } from '../store/locks.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
@@ -41,7 +41,7 @@ export async function backUp(options: BackUpOptions): Promise<BackedUp> {
   const folder = dataFolder(options.data);
   requireOwner(folder);
   using held = new DisposableStack();
-  held.defer(keepInPlace(folder, false));
+  held.defer(keepInPlace(folder));
   requireInstallation(folder);
   const around = folderAround(to, { data: folder.root, drop: options.drop });
   if (around !== null)
@@ -69,8 +69,7 @@ function endOf({ log, detections }: DataFolder): Mark | null {
 function requireInstallation(folder: DataFolder): void {
   refuseHalfRestored(folder);
   const { root, access, spare, secret } = folder;
-  if (!existsSync(access) && !existsSync(spare))
-    throw misconfigured(`there is no installation in ${root}. Name its data folder with --data.`);
+  if (!existsSync(access) && !existsSync(spare)) throw noInstallation(root);
   if (!existsSync(secret))
     throw misconfigured(
       `${root} cannot be backed up: ${secret} is missing. The first start makes it: wirewatch serve`,

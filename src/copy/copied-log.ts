@@ -6,17 +6,16 @@
  */
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type Commit, type Mark, parse, parseCommit } from '../log/format.ts';
+import { type Commit, type Mark, parse } from '../log/format.ts';
 import {
-  chainChecksum,
-  decodeFrameHeader,
+  commitIn,
   decodeLines,
+  EntryChain,
+  type EntryPart,
   encodeFrame,
-  FRAME_HEADER_BYTES,
-  isFrameIntact,
+  type Frame,
+  framesOf,
 } from '../log/frame.ts';
-import { requireBeginning } from '../log/log-reader.ts';
-import { checkCommit, type Frame } from '../log/segment.ts';
 import { failed } from '../refused.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { FIRST_GENERATION, GENERATION, generationFolder, inOrder, LOG, type LogObject } from './names.ts';
@@ -48,10 +47,10 @@ export interface CopiedLog {
   readonly objects: readonly LogObject[];
 }
 
-/** @throws Unreachable, LogDamage */
-export async function findLog(place: Place): Promise<CopiedLog> {
+/** @param from a generation that is, or was, in use. @throws Unreachable, LogDamage */
+export async function findLog(place: Place, from = FIRST_GENERATION): Promise<CopiedLog> {
   const changes: string[] = [];
-  for (let generation = FIRST_GENERATION, tries = 1; ; ) {
+  for (let generation = from, tries = 1; ; ) {
     const objects = inOrder(await place.list(generationFolder(LOG, generation), ''));
     const last = objects.at(-1);
     if (last === undefined || last.last !== null) return { generation, changes, objects };
@@ -87,62 +86,8 @@ async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
     for (const piece of pointer.large) yield* framesOf(await contentOf(place, piece), piece);
 }
 
-/** The frames in the content of an object: whole ones, one after the other. @throws LogDamage */
-export function* framesOf(content: Buffer, name: string): Generator<Frame, undefined> {
-  for (let at = 0; at < content.length; ) {
-    const header = decodeFrameHeader(content.subarray(at));
-    const end = at + FRAME_HEADER_BYTES + (header?.length ?? 0);
-    const packed = content.subarray(at + FRAME_HEADER_BYTES, end);
-    if (header === null || end > content.length || !isFrameIntact(header, packed))
-      throw new LogDamage(`${name} has a damaged frame at byte ${at}`);
-    yield { kind: header.kind, bytes: content.subarray(at, end), packed, checksum: header.checksum, end };
-    at = end;
-  }
-}
-
-/** Checks that frames make whole entries, of which each follows the one before. */
-export class EntryChain {
-  /** The last whole entry; null: none; undefined: not known, so that any may follow. */
-  last: Mark | null | undefined;
-  #frames = 0;
-  #checksum = 0;
-
-  constructor(last: Mark | null | undefined) {
-    this.last = last;
-  }
-
-  /**
-   * @returns the commit line of the entry that the frame ends; null: it ends none
-   * @throws LogDamage if the entry is not whole, or does not follow the last one
-   */
-  add({ kind, packed, checksum }: Frame): Commit | null {
-    if (kind === 'header') throw new LogDamage('a header stands between entries');
-    if (kind === 'lines') {
-      this.#frames += 1;
-      this.#checksum = chainChecksum(this.#checksum, checksum);
-      return null;
-    }
-    const commit = parseCommit(decodeLines(packed).at(-1) ?? '');
-    // A log may also begin with a snapshot.
-    checkCommit(commit, this.last ?? undefined, { frames: this.#frames, checksum: this.#checksum });
-    if (this.last === null) requireBeginning(commit);
-    this.#frames = 0;
-    this.#checksum = 0;
-    this.last = commit;
-    return commit;
-  }
-}
-
-export interface CopiedFrame {
-  readonly frame: Frame;
-  /** The number of its entry. */
-  readonly entry: number;
-  /** The commit line of the entry that it ends; null: it ends none. */
-  readonly commit: Commit | null;
-}
-
 /**
- * All frames of some objects of a log, checked.
+ * All parts of the entries in some objects of a log, checked.
  * @param last the entry before them; null: there is none; undefined: not known
  * @param onObject called before each object
  * @throws Unreachable, LogDamage
@@ -152,24 +97,19 @@ export async function* entriesIn(
   objects: readonly LogObject[],
   last: Mark | null | undefined,
   onObject: (done: number) => void = () => {},
-): AsyncGenerator<CopiedFrame> {
-  const chain = new EntryChain(last);
+): AsyncGenerator<EntryPart> {
+  const chain = new EntryChain(last, objects[0]?.first ?? 1);
   for (const [done, { name, first }] of objects.entries()) {
     onObject(done);
-    if ((chain.last?.entry ?? first - 1) !== first - 1)
-      throw new LogDamage(`the entries before ${name} are missing`);
-    for await (const frame of framesIn(place, name)) {
-      const entry = (chain.last?.entry ?? first - 1) + 1;
-      yield { frame, entry, commit: chain.add(frame) };
-    }
+    if (chain.next !== first) throw new LogDamage(`the entries before ${name} are missing`);
+    for await (const frame of framesIn(place, name)) yield chain.add(frame);
   }
 }
 
 /** The commit lines of an object, in order. @throws Unreachable, LogDamage */
 export async function commitsIn(place: Place, name: string): Promise<Commit[]> {
   const commits: Commit[] = [];
-  for await (const { kind, packed } of framesIn(place, name))
-    if (kind === 'commit') commits.push(parseCommit(decodeLines(packed).at(-1) ?? ''));
+  for await (const frame of framesIn(place, name)) if (frame.kind === 'commit') commits.push(commitIn(frame));
   return commits;
 }
 
@@ -193,7 +133,7 @@ function pointerIn(name: string, content: Buffer) {
   const frame = framesOf(content, name).next().value;
   if (frame === undefined) throw new LogDamage(`${name} is empty`);
   if (frame.kind !== 'header') return null;
-  const value = parse(decodeLines(frame.packed)[0] ?? '');
+  const value = parse(decodeLines(frame)[0] ?? '');
   if (Value.Check(Pointer, value)) return value;
   throw failed(`its ${name} is from a newer version of Wirewatch. Use that version`);
 }

@@ -4,7 +4,7 @@
  */
 import { rmSync, truncateSync } from 'node:fs';
 import { isObject, type Mark, parse } from '../log/format.ts';
-import { entriesAfter, newestCommits } from '../log/log-reader.ts';
+import { commitsBackwards, entriesAfter } from '../log/log-reader.ts';
 import { listSegments } from '../log/segment.ts';
 import { failed } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -55,7 +55,7 @@ function givenAfter(log: string, after: Mark | null): Given {
   try {
     for (const { part } of entriesAfter(log, after)) {
       for (const line of part.lines) given.add(line);
-      if (part.kind !== 'commit') continue;
+      if (part.commit === null) continue;
       given.entries += 1;
       given.last = part.commit;
     }
@@ -70,8 +70,8 @@ function givenAfter(log: string, after: Mark | null): Given {
 export function cutLog(log: string, untilMs: number): Given {
   let kept: { readonly path: string; readonly end: number; readonly mark: Mark } | null = null;
   for (const { segment, part } of entriesAfter(log, null)) {
-    if (part.kind !== 'commit' || (parseInstant(part.commit.at) ?? 0) > untilMs) continue;
-    kept = { path: segment.path, end: part.end, mark: part.commit };
+    if (part.commit === null || (parseInstant(part.commit.at) ?? 0) > untilMs) continue;
+    kept = { path: segment.path, end: part.frame.end, mark: part.commit };
   }
   if (kept === null) throw failed(`it contains nothing from before ${formatMs(untilMs)}`);
   const given = givenAfter(log, kept.mark);
@@ -110,13 +110,9 @@ export function replacedHistory(live: DataFolder, stage: Pick<DataFolder, 'log'>
 }
 
 function lastInBoth(log: string, other: string): Mark | null {
-  const all = { before: Number.POSITIVE_INFINITY, segmentsMax: Number.POSITIVE_INFINITY };
-  const limit = Number.POSITIVE_INFINITY;
   try {
-    const { commits } = newestCommits(other, { ...all, limit }, () => true);
-    const ids = new Map(commits.map(({ entry, id }) => [entry, id]));
-    const isCommon = ({ entry, id }: Mark) => ids.get(entry) === id;
-    return newestCommits(log, { ...all, limit: 1 }, isCommon).commits[0] ?? null;
+    const ids = new Map(commitsBackwards(other).map(({ entry, id }) => [entry, id]));
+    return commitsBackwards(log).find(({ entry, id }) => ids.get(entry) === id) ?? null;
   } catch (error) {
     if (!isLogError(error)) throw error;
     return null;

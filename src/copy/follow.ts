@@ -6,12 +6,12 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
 import { LogApplier } from '../log/apply-log.ts';
-import type { Commit } from '../log/format.ts';
-import { decodeLines, encodeFrame } from '../log/frame.ts';
-import { findTail, newestCommits } from '../log/log-reader.ts';
+import type { Commit, Operation } from '../log/format.ts';
+import { encodeFrame } from '../log/frame.ts';
+import { commitsBackwards, findTail } from '../log/log-reader.ts';
 import { LogWriter } from '../log/log-writer.ts';
 import { applyPending, type Recovered } from '../log/recover.ts';
-import { linesPart, listSegments, replaceLog } from '../log/segment.ts';
+import { listSegments, replaceLog } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
@@ -22,18 +22,10 @@ import { DatabaseDamage } from '../store/database-errors.ts';
 import { type DataFolder, writeWhole } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
-import { noteKept, PROMOTE } from '../store/role.ts';
+import { noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import { formatMs, type Now } from '../time.ts';
-import { entriesIn, findLog, generationIn } from './copied-log.ts';
-import {
-  beforeEntry,
-  FIRST_GENERATION,
-  generationFolder,
-  inOrder,
-  LOG,
-  type LogObject,
-  partName,
-} from './names.ts';
+import { entriesIn, findLog } from './copied-log.ts';
+import { beforeEntry, FIRST_GENERATION, generationFolder, LOG, type LogObject, partName } from './names.ts';
 import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
 import { draftSegment, hasEntry } from './source.ts';
@@ -45,7 +37,8 @@ const SELECT_UNSTAMPED = 'SELECT first_position FROM delivery WHERE delivered_at
 const PROMOTE_TRIES = 5;
 
 export interface FollowOptions {
-  readonly place: Place;
+  /** Opens the copy: once, and again after each failure, since a place may come back as another one. */
+  readonly open: () => Promise<Place>;
   readonly folder: DataFolder;
   /** The version of this program. */
   readonly program: string;
@@ -60,17 +53,22 @@ export class Follower {
   readonly #options: FollowOptions;
   readonly #db: Recovered['db'];
   #log: LogWriter;
+  #opened: Place | null = null;
   /** Null: it must be found. */
   #generation: string | null = null;
   /** The change of access.db that was read last. */
   #change = 0;
-  /** Whether the last promotion that was applied is that of this machine. */
-  isPromoted = false;
+  /** What the last entry of the log did. */
+  #newest: Operation | undefined;
+  /** A promotion, and what is being read, wait for each other. */
+  #turns: Promise<void> = Promise.resolve();
 
   constructor(options: FollowOptions, { db, log }: Pick<Recovered, 'db' | 'log'>) {
     this.#options = options;
     this.#db = db;
     this.#log = log;
+    this.#newest = commitsBackwards(options.folder.log).next().value?.operation;
+    this.#notePromotion();
   }
 
   /** The log of this machine; another one after a new generation. */
@@ -78,20 +76,18 @@ export class Follower {
     return this.#log;
   }
 
+  /** Whether this machine was promoted: that is in its data folder, too. */
+  get isPromoted(): boolean {
+    return readRole(this.#options.folder).promoted;
+  }
+
   /**
    * Applies what is new.
    * @throws Unreachable; Refused `failed` if the copy is of another installation, or lacks what this machine has; LogDamage
    *   if it is damaged; DatabaseDamage if detections.db must be made anew from the log, which is complete then
    */
-  async turn(): Promise<void> {
-    const { place } = this.#options;
-    const change = await copiedChange(place);
-    // What the log has, and the database does not yet: applying it failed.
-    if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
-      applyPending(this.#db, this.#options.folder.log);
-    await this.#readEntries();
-    if (change > this.#change) await this.#readAccess();
-    if (walBytes(this.#db) > CHECKPOINT_BYTES) checkpoint(this.#db);
+  turn(): Promise<void> {
+    return this.#alone((place) => this.#turn(place));
   }
 
   /**
@@ -99,13 +95,53 @@ export class Follower {
    * @param by who asked for it
    * @throws as {@link turn}; Refused `failed` if another machine writes all the time
    */
-  async promote(by: object): Promise<void> {
-    const { place, folder, machine, now } = this.#options;
+  promote(by: object): Promise<void> {
+    return this.#alone((place) => this.#promote(place, by));
+  }
+
+  #alone(work: (place: Place) => Promise<void>): Promise<void> {
+    const next = this.#turns.then(async () => {
+      try {
+        this.#opened ??= await this.#options.open();
+        await work(this.#opened);
+      } catch (error) {
+        [this.#opened, this.#generation, this.#change] = [null, null, 0];
+        throw error;
+      }
+    });
+    this.#turns = next.catch(() => {});
+    return next;
+  }
+
+  async #turn(place: Place): Promise<void> {
+    const change = await copiedChange(place);
+    // What the log has, and the database does not yet: applying it failed.
+    if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
+      applyPending(this.#db, this.#options.folder.log);
+    await this.#readEntries(place);
+    if (change > this.#change) await this.#readAccess(place);
+    if (walBytes(this.#db) > CHECKPOINT_BYTES) checkpoint(this.#db);
+    this.#notePromotion();
+  }
+
+  /** Also one that a crash left without a note: its entry is the last of the log then. */
+  #notePromotion(): void {
+    const { folder, machine } = this.#options;
+    const { kind, machine: promoted, epoch } = this.#newest ?? { kind: '' };
+    if (kind !== PROMOTE || promoted !== machine || this.isPromoted) return;
+    noteRole(folder, {
+      ...readRole(folder),
+      promoted: true,
+      epoch_due: typeof epoch === 'number' ? epoch : null,
+    });
+  }
+
+  async #promote(place: Place, by: object): Promise<void> {
+    const { folder, machine, now } = this.#options;
     for (let tries = 0; tries < PROMOTE_TRIES; tries += 1) {
-      await this.turn();
+      await this.#turn(place);
       // An earlier attempt was interrupted once its entry was there.
       if (this.isPromoted) return;
-      const generation = this.#generation ?? FIRST_GENERATION;
       const entry = (this.#log.last?.entry ?? 0) + 1;
       const commit: Commit = {
         entry,
@@ -116,12 +152,11 @@ export class Follower {
         frames: 0,
         checksum: 0,
       };
-      const name = partName(generation, entry);
       const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
       const { copy = '' } = (await ownerOf(place)) ?? {};
       noteKept(folder, { copy, to: place.text }, [this.#log.last, commit]);
-      if (!(await place.create(name, content))) continue;
-      await this.turn();
+      if (!(await place.create(partName(this.#generation ?? FIRST_GENERATION, entry), content))) continue;
+      await this.#turn(place);
       if (this.#log.last?.id === commit.id) return;
     }
     throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
@@ -133,12 +168,13 @@ export class Follower {
    */
   #nextEpoch(): number | null {
     if (waitsForCopy(this.#db)) return null;
-    const given = newestPromotion(this.#options.folder)?.epoch ?? 0;
-    return Math.max(given, epochTimes(this.#db).length) + 1;
+    const commits = commitsBackwards(this.#options.folder.log);
+    const given = commits.find(({ operation }) => operation.kind === PROMOTE)?.operation.epoch;
+    return Math.max(Number(given ?? 0), epochTimes(this.#db).length) + 1;
   }
 
-  async #readAccess(): Promise<void> {
-    const { place, folder } = this.#options;
+  async #readAccess(place: Place): Promise<void> {
+    const { folder } = this.#options;
     const { state, content } = await readCopiedAccess(place);
     const found = findAccess(folder);
     if (found.kind === 'sound') await requireOwn(place, folder, found.state);
@@ -146,83 +182,76 @@ export class Follower {
     this.#change = state.change;
   }
 
-  async #readEntries(): Promise<void> {
-    const { place } = this.#options;
-    if (this.#generation === null) await this.#takeGeneration();
-    for (;;) {
-      const generation = this.#generation ?? FIRST_GENERATION;
-      const next = (this.#log.last?.entry ?? 0) + 1;
-      const names = await place.list(generationFolder(LOG, generation), beforeEntry(generation, next));
-      const objects = inOrder(names);
-      const newest = objects.at(-1);
-      if (newest === undefined) return;
-      // First: what stands before it may be of a machine that did not see it.
-      if (newest.last === null && (await generationIn(place, newest.name)) !== null) {
-        await this.#takeGeneration();
-        continue;
-      }
-      for (const object of objects) await this.#apply(object);
-      return;
+  async #readEntries(place: Place): Promise<void> {
+    const known = this.#generation;
+    const own = this.#log.last?.entry ?? 0;
+    if (known !== null) {
+      const beyond = await place.list(generationFolder(LOG, known), beforeEntry(known, own + 1));
+      if (beyond.length === 0) return;
     }
+    const { generation, objects } = await findLog(place, known ?? FIRST_GENERATION);
+    const first = objects[0]?.first ?? 1;
+    const isBehind = first > 1 && own < first;
+    const isNew = isBehind || (known !== null && known !== generation);
+    if (isNew) await this.#takeSnapshot(place, objects, first, isBehind);
+    this.#generation = generation;
+    if (isNew) return this.#readEntries(place);
+    // The next entry may be within an object that begins before it.
+    const begin = objects.findLastIndex((object) => object.first <= own + 1);
+    for (const object of objects.slice(Math.max(0, begin))) await this.#apply(place, object);
   }
 
-  /** Goes on in the newest generation; where a snapshot begins it, that takes the place of the log's entries. */
-  async #takeGeneration(): Promise<void> {
-    const { place, folder, program } = this.#options;
-    const { generation, objects } = await findLog(place);
-    const isNew = this.#generation !== null && this.#generation !== generation;
-    const first = objects[0]?.first ?? 1;
+  /**
+   * Puts the snapshot that a generation begins with in place of the log's entries up to it.
+   * @param isBehind whether the log ends before it
+   */
+  async #takeSnapshot(
+    place: Place,
+    objects: readonly LogObject[],
+    first: number,
+    isBehind: boolean,
+  ): Promise<void> {
+    const { folder, program } = this.#options;
     const own = this.#log.last;
-    const isBehind = first > 1 && (own?.entry ?? 0) < first;
-    if (!isNew && !isBehind) {
-      this.#generation = generation;
-      // The next entry may be within a part that begins before it: from here on, parts are read as a whole.
-      const begin = objects.findLastIndex((object) => object.first <= (own?.entry ?? 0) + 1);
-      for (const object of objects.slice(Math.max(0, begin))) await this.#apply(object);
-      return;
-    }
     // Segments that begin after it stay: they follow what takes the place of those before them.
     const kept = listSegments(folder.log).find(({ firstEntry }) => !isBehind && firstEntry > first);
     const last = (kept?.firstEntry ?? Number.POSITIVE_INFINITY) - 1;
-    if (own !== null && !isBehind && !(await hasEntry(place, objects, own))) throw this.#lacksOwn();
+    if (own !== null && !isBehind && !(await hasEntry(place, objects, own))) throw lacksOwn(place);
     await draftSegment(place, objects, folder.log, { first, last });
     this.#log.closeSegment();
     replaceLog(folder.log, first);
-    this.#log = new LogWriter({ folder: folder.log, program }, findTail(folder.log));
-    this.#generation = generation;
-    const mark = readLogMark(this.#db);
-    if ((mark?.entry ?? 0) < first)
+    const tail = findTail(folder.log);
+    this.#log = new LogWriter({ folder: folder.log, program }, tail);
+    this.#newest = tail.last?.operation;
+    if ((readLogMark(this.#db)?.entry ?? 0) < first)
       throw new DatabaseDamage('it is older than the log of the copy, which was compacted');
     applyPending(this.#db, folder.log);
     this.#tell();
   }
 
-  async #apply(object: LogObject): Promise<void> {
-    const { place, machine } = this.#options;
+  async #apply(place: Place, object: LogObject): Promise<void> {
     const own = this.#log.last;
     const isOverlap = own !== null && object.first <= own.entry;
     const applier = new LogApplier(this.#db);
     try {
-      for await (const { frame, entry, commit } of entriesIn(place, [object], isOverlap ? undefined : own)) {
+      for await (const part of entriesIn(place, [object], isOverlap ? undefined : own)) {
+        const { entry, commit } = part;
         if (own !== null && entry <= own.entry) {
-          if (commit?.entry === own.entry && commit.id !== own.id) throw this.#lacksOwn();
+          if (commit?.entry === own.entry && commit.id !== own.id) throw lacksOwn(place);
           continue;
         }
         // Durable in the log before the database has it.
-        this.#log.adopt(frame.bytes, commit);
-        if (commit === null) {
-          applier.apply(linesPart(frame));
-          continue;
+        this.#log.adopt(part);
+        if (commit !== null) {
+          this.#log.sync();
+          this.#newest = commit.operation;
         }
-        this.#log.sync();
-        const lines = decodeLines(frame.packed).slice(0, -1);
-        applier.apply({ kind: 'commit', lines, commit, end: frame.end, frame: frame.bytes });
-        if (commit.operation.kind === PROMOTE) this.isPromoted = commit.operation.machine === machine;
+        applier.apply(part);
       }
       applier.commit();
     } catch (error) {
       if (error instanceof LogDamage && !isOverlap && /does not follow/.test(error.message))
-        throw this.#lacksOwn();
+        throw lacksOwn(place);
       throw error;
     } finally {
       applier.rollback();
@@ -237,34 +266,12 @@ export class Follower {
     const row = this.#db.prepare<[], { first_position: number }>(SELECT_UNSTAMPED).get();
     if (row !== undefined) onDelivered(row.first_position, now());
   }
-
-  #lacksOwn() {
-    return failed(
-      `${this.#options.place.text} lacks what this machine has: another machine was the writer meanwhile. Make this one a standby of it: stop Wirewatch, and run wirewatch restore ${this.#options.place.text} --replace`,
-    );
-  }
 }
 
-/**
- * The last promotion in a log; null: there is none, or a snapshot has taken its place, whose epochs have its number.
- * @param segmentsMax how far to search
- */
-export function newestPromotion(
-  { log }: Pick<DataFolder, 'log'>,
-  segmentsMax = Number.POSITIVE_INFINITY,
-): { readonly machine: unknown; readonly epoch: number | null } | null {
-  const search = { before: Number.POSITIVE_INFINITY, limit: 1, segmentsMax };
-  const { commits } = newestCommits(log, search, ({ operation }) => operation.kind === PROMOTE);
-  const operation = commits[0]?.operation;
-  if (operation === undefined) return null;
-  const { machine, epoch } = operation;
-  return { machine, epoch: typeof epoch === 'number' ? epoch : null };
-}
-
-/** The version epoch that must begin after the last promotion in a log; null: none. */
-export function epochDue(folder: Pick<DataFolder, 'log'>): number | null {
-  const promotion = newestPromotion(folder);
-  return promotion === null ? 1 : promotion.epoch;
+function lacksOwn({ text }: Place) {
+  return failed(
+    `${text} lacks what this machine has: another machine was the writer meanwhile. Make this one a standby of it: stop Wirewatch, and run wirewatch restore ${text} --replace`,
+  );
 }
 
 /**

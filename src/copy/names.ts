@@ -7,7 +7,7 @@
  * | `access/CHANGE.db.zst` | `access.db` after its change of that number |
  * | `log/GENERATION/FIRST.zst` | a part: whole entries of the log, from the entry FIRST on; its name is the claim to that number |
  * | `log/GENERATION/LAST-FIRST.zst` | all of the parts from FIRST to LAST in one: by then they may be deleted |
- * | `large/GENERATION/RANDOM-NUMBER.zst` | a piece of an entry that is too large for one part |
+ * | `large/GENERATION/FIRST-RANDOM.zst` | a piece of the entries from FIRST on, which are too large for one part |
  *
  * A generation is a number, and for later ones than the first the random id of whoever wrote it: two machines that begin one at
  * once do not mix. Numbers have a fixed width, so that names are in the order of their entries, and an object that covers an entry has a
@@ -63,6 +63,11 @@ export function partName(generation: string, first: number): string {
 
 export function mergedName(generation: string, first: number, last: number): string {
   return `${beforeEntry(generation, last)}-${padded(first)}.zst`;
+}
+
+/** @param random '' for what the names of all pieces come after that have the entry or a later one */
+export function pieceName(generation: string, first: number, random = ''): string {
+  return `${generationFolder(LARGE, generation)}${padded(first)}${random && `-${random}.zst`}`;
 }
 
 /** What all names come after that have an entry or a later one. */

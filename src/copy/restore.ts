@@ -76,7 +76,6 @@ export interface Restored {
   /** When the last entry of the log of detections was written; null: it has none. */
   readonly state_of: string | null;
   readonly detections: number;
-  readonly stream_rows: number;
   readonly accounts: number;
   readonly keys: number;
   /** The newest change of accounts, subscriptions and keys; null: there is none. */
@@ -211,7 +210,7 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
   const copy = await loadCopy(source, stage, onProgress);
   const copied = untilMs !== null ? null : { copy, last: findTail(stage.log).last };
   const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
-  const access = options.standby === true ? accessOfSource(stage, live) : makeAccess(stage, live);
+  const access = makeAccess(stage, live, options.standby === true);
   onProgress('comparing the logs', 0, 0);
   const replaced = replacedHistory(live, stage);
   const raised = options.standby !== true && (untilMs !== null || !replaced.isSame);
@@ -225,46 +224,45 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
 
 /**
  * Puts the later of both states of `access.db` in place, so that no restore revives a revoked key: that of the data
- * folder, if it is of the same installation and sound, and what was revoked there while it could not be written.
+ * folder, if it is of the same installation and sound, and what was revoked there while it could not be written. A standby
+ * takes that of its source: the writer decides.
  */
 function makeAccess(
   stage: DataFolder,
   live: DataFolder,
+  isStandby: boolean,
 ): Pick<Restored, 'access' | 'access_state_of' | 'accounts' | 'ended_here' | 'keys'> {
   const found = findAccess(live);
   const own = findCopy(stage.access);
+  const ended = [...endedIn(found), ...readEnded(live)];
   const isContinued =
+    !isStandby &&
     found.kind === 'sound' &&
     own.kind === 'sound' &&
     found.state.installation === own.state.installation &&
     found.state.change >= own.state.change;
   if (isContinued) writeWhole(stage.access, found.content);
-  using db = openAccess(stage.root, { operation: { kind: 'restore' } });
-  applyEnded(db, [...endedIn(found), ...readEnded(live)]);
-  const counts = countsOf(db);
-  db.pragma('wal_checkpoint(TRUNCATE)');
-  syncFile(stage.access);
-  return { ...counts, access: isContinued ? 'continued' : 'from the backup', ended_here: [] };
-}
-
-function countsOf(db: Database): Pick<NewState, 'access_state_of' | 'accounts' | 'keys'> {
+  using db = isStandby
+    ? openDatabase(stage.access, 'inspect')
+    : openAccess(stage.root, { operation: { kind: 'restore' } });
+  if (!isStandby) {
+    applyEnded(db, ended);
+    db.pragma('wal_checkpoint(TRUNCATE)');
+    syncFile(stage.access);
+  }
+  const known = new Set(endedIn(own).map(nameOf));
   const counts = db.prepare<[], { accounts: number; keys: number; state_ms: number | null }>(ACCESS_COUNTS);
   const { accounts = 0, keys = 0, state_ms = null } = counts.get() ?? {};
-  return { access_state_of: state_ms === null ? null : formatMs(state_ms), accounts, keys };
-}
-
-/** Takes access.db as the source has it: the writer decides. */
-function accessOfSource(stage: DataFolder, live: DataFolder): ReturnType<typeof makeAccess> {
-  const own = findCopy(stage.access);
-  const known = new Set(endedIn(own).map(({ kind, id }) => `${kind} ${id}`));
-  const only = [...endedIn(findAccess(live)), ...readEnded(live)].map(({ kind, id }) => `${kind} ${id}`);
-  using db = openDatabase(stage.access, 'inspect');
   return {
-    ...countsOf(db),
-    access: 'from the backup',
-    ended_here: [...new Set(only)].filter((id) => !known.has(id)),
+    access: isContinued ? 'continued' : 'from the backup',
+    access_state_of: state_ms === null ? null : formatMs(state_ms),
+    accounts,
+    ended_here: isStandby ? [...new Set(ended.map(nameOf))].filter((name) => !known.has(name)) : [],
+    keys,
   };
 }
+
+const nameOf = ({ kind, id }: Ended) => `${kind} ${id}`;
 
 /** What was revoked and suspended in a data folder, where that can be read: it stays so, also from an older state. */
 function endedIn(found: FoundCopy): Ended[] {
@@ -279,7 +277,7 @@ async function makeDetections(
   stage: DataFolder,
   raised: boolean,
   { cut, replaced, isLater }: { cut: Given; replaced: Replaced; isLater: boolean },
-): Promise<Pick<NewState, 'state_of' | 'detections' | 'stream_rows' | 'orphans' | 'gone'>> {
+): Promise<Pick<NewState, 'state_of' | 'detections' | 'orphans' | 'gone'>> {
   const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({
     folder: stage,
@@ -289,8 +287,6 @@ async function makeDetections(
   });
   const undone = cut.undone.union(replaced.given.undone);
   try {
-    const countOf = (table: string) =>
-      db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
     if (raised) {
       const writer = new StreamWriter({ db, log, folder: stage.log, now, onDelivered: () => {} });
       const reason =
@@ -322,7 +318,8 @@ async function makeDetections(
     const orphans = raised || standby === true ? orphanedFiles(db, { root: drop, parse }) : [];
     const exists = db.prepare('SELECT 1 FROM detection WHERE id = ?');
     const gone = [...undone].filter((id) => exists.get(id) === undefined).sort();
-    return { state_of, detections: countOf('detection'), stream_rows: countOf('stream_row'), orphans, gone };
+    const detections = db.prepare<[], number>('SELECT count(*) FROM detection').pluck().get() ?? 0;
+    return { state_of, detections, orphans, gone };
   } finally {
     log.close();
     closeDetections(db);

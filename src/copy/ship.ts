@@ -6,15 +6,16 @@
  * again, by a machine that did not see it. Whatever is found there is read, and must be in the log of this machine.
  */
 import { randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FoundCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
-import { placeOf } from '../log/log-reader.ts';
-import { listSegments } from '../log/segment.ts';
+import { entriesAfter, placeOf } from '../log/log-reader.ts';
+import { listSegments, type Segment, SegmentReader } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
+import { LogDamage } from '../store/log-errors.ts';
 import { ensureRole, keptCopies, noteKept, PROMOTE, readRole } from '../store/role.ts';
 import { commitsIn, findLog, generationIn, lastIn, pointerContent } from './copied-log.ts';
-import { type Batch, batchesAfter, contentOf } from './local-log.ts';
 import {
   beforeEntry,
   generationAfter,
@@ -25,6 +26,7 @@ import {
   mergedName,
   parseLogName,
   partName,
+  pieceName,
 } from './names.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
@@ -33,12 +35,12 @@ import { verifyCopy } from './source.ts';
 const PART_BYTES = 8 * 1024 * 1024;
 /** A closed segment with more parts than this becomes one object. */
 const PARTS_MAX = 8;
+/** Frames between two turns of the event loop. */
+const FRAMES_A_TURN = 8;
 
-/** Where a copy ends. */
+/** Where a generation of a copy ends. */
 interface CopyEnd {
   readonly generation: string;
-  /** The parts that lead from each earlier generation to the next. */
-  readonly changes: readonly string[];
   /** Its first entry; null: it has none. */
   readonly first: number | null;
   readonly last: Mark | null;
@@ -67,8 +69,6 @@ export class Shipper {
   #change: number | null = null;
   readonly #partBytes: number;
   readonly #onWritten: (bytes: number) => void;
-  /** Whether a generation is being written that is not in use yet. */
-  #isDraft = false;
   /** Whether objects of the copy are damaged. */
   #isDamaged = false;
   /** The id of the copy. */
@@ -131,8 +131,7 @@ export class Shipper {
         ensureRole(this.#folder);
         this.#copy = await requireOwn(this.place, this.#folder, access.state);
       }
-      await this.#look();
-      if (end !== null) while (!(await this.#shipLog(end)));
+      if (end !== null) await this.#shipLog(end);
       if (access === null || this.#change === access.state.change) return;
       this.#count(await writeAccess(this.place, access.state, access.content));
       this.#change = access.state.change;
@@ -143,45 +142,45 @@ export class Shipper {
     }
   }
 
-  /** Whether another machine took the next number meanwhile, also where there is nothing to write. */
-  async #look(): Promise<void> {
-    if (this.#end?.last == null) return;
-    const { generation, last } = this.#end;
-    const beyond = await this.place.list(
-      generationFolder(LOG, generation),
-      beforeEntry(generation, last.entry + 1),
-    );
-    if (beyond.length > 0) this.#end = null;
-  }
-
-  /** @returns false where another process wrote meanwhile: the end of the copy must be read again */
-  async #shipLog(end: Mark): Promise<boolean> {
-    const { log } = this.#folder;
-    if (this.#end === null) {
-      this.#end = await this.#findEnd();
-      const { last } = this.#end;
-      // Where a snapshot has taken the place of that entry, only the note tells whose it is.
-      const noted = keptCopies(this.#folder).get(this.#copy)?.ids ?? [];
-      const found = last === null ? 'known' : placeOf(log, last);
-      if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? '')))
-        throw await this.#otherWriter();
+  async #shipLog(to: Mark): Promise<void> {
+    const { place } = this;
+    // Another machine may have taken the next number meanwhile, also where there is nothing to write.
+    if (this.#end !== null && this.#end.last !== null) {
+      const { generation, last } = this.#end;
+      const next = beforeEntry(generation, last.entry + 1);
+      if ((await place.list(generationFolder(LOG, generation), next)).length > 0) this.#end = null;
     }
-    const { first, last } = this.#end;
-    const own = listSegments(log)[0]?.firstEntry ?? 1;
-    // The log was compacted.
-    if (first !== null && (own > first || this.#isDamaged)) return this.#beginGeneration(this.#end, end);
-    if (last !== null && last.entry >= end.entry) return true;
-    return this.#shipAfter(last, end);
+    // Where another process writes meanwhile, the end of the copy is read again.
+    for (let end: CopyEnd | null = this.#end; ; ) {
+      end ??= await this.#findEnd();
+      const { first, last } = end;
+      const own = listSegments(this.#folder.log)[0]?.firstEntry ?? 1;
+      // The log was compacted.
+      if (first !== null && (own > first || this.#isDamaged)) end = await this.#beginGeneration(end, to);
+      else if ((last?.entry ?? 0) < to.entry) end = await this.#shipAfter(end, to);
+      this.#end = end;
+      if (end !== null) return;
+    }
   }
 
-  /** Why the copy has entries that the log of this machine lacks. */
-  async #otherWriter(): Promise<Refused> {
-    const by = await this.#newestWriter();
-    if (by !== null) return new TakenOver(this.place, by);
-    return left(
-      this.place,
-      'it is the copy of a later state of this installation, or of one that was discarded by a restore',
-    );
+  /** @throws Refused `failed` if the copy has entries that the log of this machine lacks */
+  async #findEnd(): Promise<CopyEnd> {
+    const { generation, changes, objects } = await findLog(this.place);
+    if (changes.length > 0) await this.#deleteBefore(generation, changes);
+    const newest = objects.at(-1);
+    const last = newest === undefined ? null : await lastIn(this.place, newest.name);
+    // Where a snapshot has taken the place of that entry, only the note tells whose it is.
+    const noted = keptCopies(this.#folder).get(this.#copy)?.ids ?? [];
+    const found = last === null ? 'known' : placeOf(this.#folder.log, last);
+    if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))) {
+      const by = await this.#newestWriter();
+      if (by !== null) throw new TakenOver(this.place, by);
+      throw left(
+        this.place,
+        'it is the copy of a later state of this installation, or of one that was discarded by a restore',
+      );
+    }
+    return { generation, first: objects[0]?.first ?? null, last };
   }
 
   /** The other machine that took over last, and wrote what is not in the log of this one, in words; null: there is none. */
@@ -199,102 +198,111 @@ export class Shipper {
     return begun === null || begun.machine === machine ? null : `machine ${begun.machine} took over`;
   }
 
-  async #findEnd(): Promise<CopyEnd> {
-    const { generation, changes, objects } = await findLog(this.place);
-    if (changes.length > 0) await this.#deleteBefore(generation, changes);
-    const newest = objects.at(-1);
-    const last = newest === undefined ? null : await lastIn(this.place, newest.name);
-    return { generation, changes, first: objects[0]?.first ?? null, last };
-  }
-
-  async #shipAfter(after: Mark | null, end: Mark): Promise<boolean> {
+  /**
+   * Writes the entries after the end of a generation, up to one: in parts, and in pieces what is too large for one.
+   * @param isDraft whether the generation is not in use yet
+   * @returns where it ends then; null: another process wrote meanwhile
+   */
+  async #shipAfter(begin: CopyEnd, to: Mark, isDraft = false): Promise<CopyEnd | null> {
+    const { generation } = begin;
+    let end = begin;
+    const { log } = this.#folder;
+    /** The last whole entry, and where it ends in the frames that are not written yet. */
+    let last = begin.last;
+    let whole = 0;
+    const frames: Buffer[] = [];
+    let bytes = 0;
     let pieces: string[] = [];
-    let isPlain = true;
-    for await (const batch of batchesAfter(this.#folder.log, after, end, this.#partBytes))
-      switch (batch.kind) {
-        case 'piece':
-          pieces.push(await this.#createPiece(batch.content));
-          break;
-        case 'large':
-          isPlain = false;
-          if (!(await this.#claim(batch.entry, batch.entry, pointerContent({ large: pieces })))) return false;
-          pieces = [];
-          break;
-        case 'entries':
-          if (!(await this.#claim(batch.first, batch.last, batch.content))) return false;
-          break;
-        case 'closed':
-          if (isPlain) await this.#merge(batch);
-          isPlain = true;
+    let first: number | null = null;
+    let within = '';
+    const writePiece = async (from: number, count: number) => {
+      const name = pieceName(generation, from, randomBytes(8).toString('hex'));
+      await this.#create(name, take(count));
+      pieces.push(name);
+    };
+    const take = (count: number): Buffer => {
+      const content = Buffer.concat(frames.splice(0, count));
+      bytes -= content.length;
+      return content;
+    };
+    const writePart = async (): Promise<boolean> => {
+      if (first === null || last === null) return true;
+      if (pieces.length > 0) await writePiece(first, whole);
+      const content = pieces.length > 0 ? pointerContent({ large: pieces }) : take(whole);
+      if (!isDraft) this.#note([end.last, last]);
+      if (!(await this.#claim(generation, first, content))) return false;
+      end = { generation, first: end.first ?? first, last };
+      first = frames.length > 0 ? last.entry + 1 : null;
+      pieces = [];
+      whole = 0;
+      return true;
+    };
+    for (const { segment, part } of entriesAfter(log, last)) {
+      if (segment.path !== within && part.entry === segment.firstEntry) {
+        if (!(await writePart())) return null;
+        if (last !== null) await this.#mergeBefore(generation, segment, last);
       }
-    return true;
+      within = segment.path;
+      first ??= part.entry;
+      frames.push(part.frame.bytes);
+      bytes += part.frame.bytes.length;
+      if (part.commit !== null) {
+        last = part.commit;
+        whole = frames.length;
+      }
+      const isEnd = (part.commit?.entry ?? 0) >= to.entry;
+      const isFull = bytes >= this.#partBytes;
+      if (isFull && whole === 0) await writePiece(first, frames.length);
+      else if ((isFull || isEnd || pieces.length > 0) && whole > 0 && !(await writePart())) return null;
+      if (isEnd) return end;
+      if (frames.length % FRAMES_A_TURN === 0) await nextTurn();
+    }
+    throw new LogDamage(`the log ends before entry ${to.entry}`);
   }
 
   /** Creates the next part. @returns false if it, or something beyond it, was there already */
-  async #claim({ entry }: Mark, last: Mark, content: Buffer): Promise<boolean> {
-    const { generation, first, last: before } = this.#known();
-    if (!this.#isDraft) this.#note([before, last]);
-    if (!(await this.#isNext(partName(generation, entry), content))) return false;
-    this.#end = { ...this.#known(), first: first ?? entry, last };
-    return true;
+  async #claim(generation: string, first: number, content: Buffer): Promise<boolean> {
+    const name = partName(generation, first);
+    if (!(await this.#create(name, content))) return false;
+    const beyond = await this.place.list(generationFolder(LOG, generation), beforeEntry(generation, first));
+    return beyond.every((other) => other === name);
   }
 
-  async #isNext(name: string, content: Buffer): Promise<boolean> {
+  async #create(name: string, content: Buffer): Promise<boolean> {
     const isCreated = await this.place.create(name, content);
     if (isCreated) this.#count(content.length);
-    const { generation } = this.#known();
-    const before = name.replace('.zst', '');
-    const beyond = isCreated ? await this.place.list(generationFolder(LOG, generation), before) : [];
-    if (isCreated && beyond.every((other) => other === name)) return true;
-    this.#end = null;
-    return false;
+    return isCreated;
   }
 
-  async #createPiece(content: Buffer): Promise<string> {
-    const folder = generationFolder(LARGE, this.#known().generation);
-    const name = `${folder}${randomBytes(8).toString('hex')}.zst`;
-    await this.place.create(name, content);
-    this.#count(content.length);
-    return name;
-  }
-
-  /** Makes one object of the parts of a closed segment; then the parts go. */
-  async #merge({ segment, last }: Batch & { readonly kind: 'closed' }): Promise<void> {
-    const { generation } = this.#known();
-    const from = beforeEntry(generation, segment.firstEntry);
-    const names = await this.place.list(generationFolder(LOG, generation), from);
+  /** Makes one object of the parts of the closed segment before one; then the parts go. @param last its last entry */
+  async #mergeBefore(generation: string, { firstEntry }: Segment, last: Mark): Promise<void> {
+    const segment = listSegments(this.#folder.log).findLast((other) => other.firstEntry < firstEntry);
+    if (segment === undefined) return;
+    const first = segment.firstEntry;
+    const names = await this.place.list(generationFolder(LOG, generation), beforeEntry(generation, first));
     const parts = names
       .flatMap((name) => parseLogName(name) ?? [])
       .filter((object) => object.last === null && object.first <= last.entry);
     const newest = parts.at(-1);
-    if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== segment.firstEntry) return;
+    if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== first) return;
+    // Entries in pieces stay so: as one object they could be larger than memory.
+    const pieces = await this.place.list(generationFolder(LARGE, generation), pieceName(generation, first));
+    if (pieces.some((name) => name < pieceName(generation, firstEntry))) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
     if ((await lastIn(this.place, newest.name)).id !== last.id) return;
-    const content = await contentOf(segment, last);
-    if (await this.place.create(mergedName(generation, segment.firstEntry, last.entry), content))
-      this.#count(content.length);
+    await this.#create(mergedName(generation, first, last.entry), await contentOf(segment, last));
     for (const { name } of parts) await this.place.delete(name);
   }
 
-  /** Writes the compacted log beside the old objects, and then the part that leads to it. */
-  async #beginGeneration(old: CopyEnd, end: Mark): Promise<boolean> {
+  /** Writes the compacted log beside the old objects, and then the part that leads to it. @returns null: the end must be read */
+  async #beginGeneration(old: CopyEnd, to: Mark): Promise<null> {
     const generation = generationAfter(await this.place.list(LOG, ''), randomBytes(4).toString('hex'));
-    this.#end = { ...old, generation, first: null, last: null };
-    this.#isDraft = true;
-    const isMade = await this.#shipAfter(null, end).finally(() => {
-      this.#isDraft = false;
-    });
-    if (!isMade) return false;
-    const made = this.#known();
+    const made = await this.#shipAfter({ generation, first: null, last: null }, to, true);
+    if (made === null) return null;
     this.#note([old.last, made.last]);
-    const change = partName(old.generation, (old.last?.entry ?? 0) + 1);
-    this.#end = old;
     const content = pointerContent({ generation, machine: readRole(this.#folder).machine });
-    if (!(await this.#isNext(change, content))) return false;
-    this.#end = { ...made, changes: [...old.changes, change] };
-    this.#isDamaged = false;
-    await this.#deleteBefore(generation, this.#end.changes);
-    return true;
+    if (await this.#claim(old.generation, (old.last?.entry ?? 0) + 1, content)) this.#isDamaged = false;
+    return null;
   }
 
   /** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
@@ -314,9 +322,16 @@ export class Shipper {
     this.written += bytes;
     this.#onWritten(this.written);
   }
+}
 
-  #known(): CopyEnd {
-    if (this.#end === null) throw new Error('the end of the copy is not known');
-    return this.#end;
+/** The entries of a closed segment up to its last one, as one content. @throws LogDamage, LogFailure */
+async function contentOf(segment: Segment, last: Mark): Promise<Buffer> {
+  using reader = new SegmentReader(segment);
+  const frames: Buffer[] = [];
+  for (let part = reader.next(); part !== null; part = reader.next()) {
+    frames.push(part.frame.bytes);
+    await nextTurn();
   }
+  if (reader.last?.id !== last.id) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
+  return Buffer.concat(frames);
 }

@@ -5,14 +5,14 @@
 import { mkdirSync, renameSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { grouped } from '../counted.ts';
-import type { Commit } from '../log/format.ts';
-import { isBeginning, newestCommits } from '../log/log-reader.ts';
+import type { Mark } from '../log/format.ts';
+import { commitsBackwards } from '../log/log-reader.ts';
 import { LogWriter } from '../log/log-writer.ts';
-import { draftOf, EntryReader, listSegments, type Segment, segmentPath, tidyLog } from '../log/segment.ts';
+import { draftOf, listSegments, type Segment, SegmentReader, segmentPath, tidyLog } from '../log/segment.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
-import { type LogMark, readLogMarkOf } from '../store/log-mark.ts';
+import { readLogMarkOf } from '../store/log-mark.ts';
 import { VERSION } from '../version.ts';
 import { commitsIn, entriesIn, findLog } from './copied-log.ts';
 import type { LogObject } from './names.ts';
@@ -93,47 +93,45 @@ interface Range {
   readonly last: number;
 }
 
-/** The ends of a part of a log; null: it has no entry. */
-interface Ends {
-  readonly first: Commit | null;
-  readonly last: Commit | null;
-}
-
-/** Writes entries of a copy into a folder for segments, durably. @throws Unreachable, LogDamage, LogFailure */
+/**
+ * Writes entries of a copy into a folder for segments, durably.
+ * @returns the number of the last one; 0: the copy has none of them
+ * @throws Unreachable, LogDamage, LogFailure
+ */
 async function writeEntries(
   place: Place,
   objects: readonly LogObject[],
   options: { readonly folder: string; readonly segmentBytes?: number },
   { first, last }: Range,
   onObject?: (done: number) => void,
-): Promise<Ends> {
+): Promise<number> {
   const before = { entry: first - 1, id: '' };
   const log = new LogWriter({ ...options, program: VERSION }, { last: before, segment: null });
   const begin = objects.findLastIndex((object) => object.first <= first);
-  const ends: Commit[] = [];
+  let written = 0;
   try {
     const read = entriesIn(place, objects.slice(Math.max(0, begin)), begin > 0 ? undefined : null, onObject);
-    for await (const { frame, entry, commit } of read) {
-      if (entry > last) break;
-      if (entry < first) continue;
-      log.adopt(frame.bytes, commit);
-      if (commit !== null) ends.splice(1, 1, commit);
+    for await (const part of read) {
+      if (part.entry > last) break;
+      if (part.entry < first) continue;
+      log.adopt(part);
+      written = part.commit?.entry ?? written;
     }
     log.closeDurably();
   } catch (error) {
     log.close();
     throw error;
   }
-  return { first: ends[0] ?? null, last: ends.at(-1) ?? null };
+  return written;
 }
 
-/** Writes a segment into the folder for drafts, durably. @throws Unreachable, LogDamage, LogFailure */
+/** Writes a segment into the folder for drafts, durably. @returns its last entry, or 0. @throws Unreachable, LogDamage, LogFailure */
 export function draftSegment(
   place: Place,
   objects: readonly LogObject[],
   log: string,
   range: Range,
-): Promise<Ends> {
+): Promise<number> {
   tidyLog(log);
   const options = { folder: draftOf(log), segmentBytes: Number.POSITIVE_INFINITY };
   return writeEntries(place, objects, options, range);
@@ -147,73 +145,64 @@ export function draftSegment(
 export async function healLog(place: Place, folder: DataFolder): Promise<string[]> {
   const { log } = folder;
   const { objects, newest } = await requireNewest(place, folder);
-  const segments = new Map(listSegments(log).map((segment) => [segment.firstEntry, segment]));
-  const starts = [...segments.keys()];
+  const paths = new Map(listSegments(log).map(({ firstEntry, path }) => [firstEntry, path]));
   const begin = objects[0]?.first ?? 1;
-  if (begin < (starts[0] ?? Number.POSITIVE_INFINITY)) starts.unshift(begin);
+  const starts = [...new Set([Math.min(begin, ...paths.keys()), ...paths.keys()])];
   const healed: string[] = [];
-  let before: Commit | null = null;
   for (const [index, first] of starts.entries()) {
     const last = (starts[index + 1] ?? Number.POSITIVE_INFINITY) - 1;
-    const needed = Number.isFinite(last) ? last : Math.max(0, ...newest.map(({ entry }) => entry));
-    const isComplete = (ends: Ends) =>
-      ends.first === null || ends.last === null
-        ? needed < first
-        : ends.last.entry >= needed &&
-          (before === null ? isBeginning(ends.first) : ends.first.after === before.id);
-    const segment = segments.get(first);
-    let ends = segment === undefined ? null : endsOf(segment);
-    if (ends === null || !isComplete(ends)) {
-      ends = await draftSegment(place, objects, log, { first, last });
-      if (ends.first === null || !isComplete(ends))
-        throw failed(`the copy lacks entries of ${segment?.path ?? log} that are damaged or missing.`);
-      const made = segmentPath(log, first);
-      const path = segment?.path ?? (first > 1 ? made.replace('.zst', '-snapshot.zst') : made);
-      renameSync(segmentPath(draftOf(log), first), path);
-      syncFolder(log);
-      healed.push(path);
-    }
-    before = ends.last ?? before;
+    const needed = Math.min(last, newest);
+    const path = paths.get(first);
+    if (path !== undefined && soundEnd({ path, firstEntry: first }) >= needed) continue;
+    const made = segmentPath(log, first);
+    if ((await draftSegment(place, objects, log, { first, last })) < Math.max(first, needed))
+      throw failed(`the copy lacks entries of ${path ?? log} that are damaged or missing.`);
+    const healedPath = path ?? (first > 1 ? made.replace('.zst', '-snapshot.zst') : made);
+    renameSync(segmentPath(draftOf(log), first), healedPath);
+    syncFolder(log);
+    healed.push(healedPath);
   }
   tidyLog(log);
   return healed;
 }
 
-/** @throws Refused `failed` if the copy lacks the newest entry that is known here; Unreachable, LogDamage */
+/**
+ * @returns the objects with the log, and the number of that entry
+ * @throws Refused `failed` if the copy lacks the newest entry that is known here; Unreachable, LogDamage
+ */
 export async function requireNewest(
   place: Place,
   { log, detections }: DataFolder,
-): Promise<{ readonly objects: readonly LogObject[]; readonly newest: readonly LogMark[] }> {
+): Promise<{ readonly objects: readonly LogObject[]; readonly newest: number }> {
   const { objects } = await findLog(place);
-  const search = { before: Number.POSITIVE_INFINITY, limit: 1, segmentsMax: 2 };
-  const newest: LogMark[] = newestCommits(log, search, () => true).commits;
-  newest.push(...[readLogMarkOf(detections)].filter((mark) => mark !== null));
+  const newest = [...commitsBackwards(log).take(1), readLogMarkOf(detections)].filter(
+    (mark) => mark !== null,
+  );
   for (const mark of newest)
     if (!(await hasEntry(place, objects, mark)))
       throw failed(`the copy lacks entry ${grouped(mark.entry)}, which this machine has.`);
-  return { objects, newest };
+  return { objects, newest: Math.max(0, ...newest.map(({ entry }) => entry)) };
 }
 
 /** Whether a copy has an entry. @throws Unreachable, LogDamage */
 export async function hasEntry(
   place: Place,
   objects: readonly LogObject[],
-  { entry, id }: LogMark,
+  { entry, id }: Mark,
 ): Promise<boolean> {
   const object = objects.findLast(({ first }) => first <= entry);
   return object !== undefined && (await commitsIn(place, object.name)).some((commit) => commit.id === id);
 }
 
-/** @returns null if something in it is damaged; a torn end is no damage */
-function endsOf(segment: Segment): Ends | null {
-  let first: Commit | null = null;
+/** The number of the last entry of a segment; -1: something in it is damaged. A torn end is no damage. */
+function soundEnd(segment: Segment): number {
   try {
-    using reader = new EntryReader(segment);
-    while (reader.next(reader.last ?? undefined) !== null) first ??= reader.last;
-    const isTorn = reader.isWhole || reader.commitsBehind().next().done === true;
-    return isTorn ? { first, last: reader.last } : null;
+    using reader = new SegmentReader(segment);
+    while (reader.next() !== null);
+    const isSound = reader.isWhole || reader.commitsBehind().next().done === true;
+    return isSound ? (reader.last?.entry ?? segment.firstEntry - 1) : -1;
   } catch (error) {
     if (!isLogError(error)) throw error;
-    return null;
+    return -1;
   }
 }

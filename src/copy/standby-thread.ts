@@ -6,33 +6,40 @@ import type { Recovered } from '../log/recover.ts';
 import { monthBeforeEnd } from '../log/version-epoch.ts';
 import { failed, reasonOf } from '../refused.ts';
 import { closeDetections, openDetections } from '../store/checkpoint.ts';
-import type { CopyState } from '../store/copy-state.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
 import { noteRole, readRole } from '../store/role.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
-import { epochDue, Follower, newestPromotion } from './follow.ts';
+import { Follower } from './follow.ts';
 import { openPlace } from './open-place.ts';
 import { healLog } from './source.ts';
 
 const RETRY_MS_MAX = MINUTE_MS;
-/** Where a promotion may be, that a crash left without a note. */
-const SEGMENTS_SEARCHED = 2;
 
 /** @returns what `runIngester` needs to follow and to be promoted */
 export function createStandby(): Standby {
-  let following: Following | null = null;
+  let follower: Follower | null = null;
+  let wake = () => {};
   return {
     async prepare(parts) {
-      const { settings } = parts;
+      const { settings, send, timer } = parts;
+      const { copy, program } = settings;
       const folder = dataFolder(settings.data);
-      if (settings.copy === null || settings.mode === 'alone') return parts.recovered;
+      if (copy === null || settings.mode === 'alone') return parts.recovered;
       let { recovered } = parts;
-      if (settings.copy.standby && !readRole(folder).promoted) {
-        following = new Following(parts, folder);
-        recovered = await following.run();
-        following = null;
+      if (copy.standby && !readRole(folder).promoted) {
+        const open = () => openPlace(copy.to, copy);
+        const onDelivered = (first_position: number, delivered_at: number) =>
+          send({ kind: 'delivered', first_position, delivered_at });
+        wake = () => timer.wake();
+        follower = new Follower(
+          { open, folder, program, now, machine: copy.machine, onDelivered },
+          recovered,
+        );
+        await follow(follower, copy.to, parts);
+        recovered = { ...recovered, log: follower.log };
+        follower = null;
       }
       return beginEpoch(recovered, folder);
     },
@@ -40,10 +47,44 @@ export function createStandby(): Standby {
       return healLog(await openPlace(copy.to, copy), dataFolder(data));
     },
     async promote(by) {
-      if (following === null) throw failed('this machine is the writer already.');
-      await following.promote(by);
+      if (follower === null) throw failed('this machine is the writer already.');
+      await follower.promote(by);
+      wake();
     },
   };
+}
+
+/** @returns once this machine was promoted. @throws Stopping */
+async function follow(
+  follower: Follower,
+  to: string,
+  { send, timer, check }: Omit<StandbyParts, 'recovered'>,
+): Promise<void> {
+  let contact_at: string | null = null;
+  for (let waitMs = SECOND_MS; !follower.isPromoted; ) {
+    check();
+    timer.begin();
+    try {
+      await follower.turn();
+      contact_at = formatMs(now());
+      waitMs = SECOND_MS;
+      send({
+        kind: 'following',
+        state: { to, entries_behind: 0, behind_since: null, contact_at, failure: null },
+      });
+    } catch (error) {
+      // It is damage of this machine: the thread begins again, and recovers.
+      if (isDamage(error)) throw error;
+      waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
+      const said = isLogError(error) ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
+      const failure = said.replace(/\.$/, '');
+      send({
+        kind: 'following',
+        state: { to, entries_behind: null, behind_since: contact_at, contact_at, failure },
+      });
+    }
+    if (!follower.isPromoted) await timer.sleep(waitMs);
+  }
 }
 
 /** What the old writer gave out behind the end of the copy is not known: versions and positions go beyond it. */
@@ -62,112 +103,4 @@ export function beginEpoch(recovered: Recovered, folder: DataFolder): Recovered 
   // A connection notes what one writer changes.
   closeDetections(db);
   return { ...recovered, db: openDetections(folder.detections) };
-}
-
-class Following {
-  readonly #parts: StandbyParts;
-  readonly #folder: DataFolder;
-  #follower: Follower | null = null;
-  #recovered: Recovered;
-  #contactMs: number | null = null;
-  /** A promotion, and what is being read, wait for each other. */
-  #turns: Promise<unknown> = Promise.resolve();
-
-  constructor(parts: StandbyParts, folder: DataFolder) {
-    this.#parts = parts;
-    this.#folder = folder;
-    this.#recovered = parts.recovered;
-  }
-
-  /** @returns once this machine was promoted. @throws Stopping */
-  async run(): Promise<Recovered> {
-    const { check, send } = this.#parts;
-    if (isPromotedIn(this.#folder)) this.#notePromotion();
-    for (let waitMs = SECOND_MS; !readRole(this.#folder).promoted; ) {
-      check();
-      try {
-        await this.#alone((follower) => follower.turn());
-        this.#contactMs = now();
-        waitMs = SECOND_MS;
-        send({ kind: 'following', state: this.#state(null) });
-      } catch (error) {
-        // It is damage of this machine: the thread begins again, and recovers.
-        if (isDamage(error)) throw error;
-        // A place may come back as another one.
-        this.#follower = null;
-        waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
-        const said = isLogError(error) ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
-        send({ kind: 'following', state: this.#state(said.replace(/\.$/, '')) });
-      }
-      await this.#sleep(waitMs);
-    }
-    return this.#recovered;
-  }
-
-  async promote(by: object): Promise<void> {
-    await this.#alone((follower) => follower.promote(by));
-    this.#parts.timer.wake();
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    const { timer } = this.#parts;
-    timer.begin();
-    if (!readRole(this.#folder).promoted) await timer.sleep(ms);
-  }
-
-  #alone(work: (follower: Follower) => Promise<void>): Promise<void> {
-    const next = this.#turns.then(async () => {
-      const follower = await this.#open();
-      try {
-        await work(follower);
-      } finally {
-        this.#recovered = { ...this.#recovered, log: follower.log };
-        if (follower.isPromoted) this.#notePromotion();
-      }
-    });
-    this.#turns = next.catch(() => {});
-    return next;
-  }
-
-  async #open(): Promise<Follower> {
-    const { settings, send } = this.#parts;
-    const { copy, program } = settings;
-    if (copy === null) throw new Error('there is no copy to follow');
-    this.#follower ??= new Follower(
-      {
-        place: await openPlace(copy.to, copy),
-        folder: this.#folder,
-        program,
-        now,
-        machine: copy.machine,
-        onDelivered: (first_position, delivered_at) =>
-          send({ kind: 'delivered', first_position, delivered_at }),
-      },
-      this.#recovered,
-    );
-    return this.#follower;
-  }
-
-  #notePromotion(): void {
-    const note = readRole(this.#folder);
-    if (note.promoted) return;
-    noteRole(this.#folder, { ...note, promoted: true, epoch_due: epochDue(this.#folder) });
-  }
-
-  #state(failure: string | null): CopyState {
-    const to = this.#parts.settings.copy?.to ?? '';
-    const at = this.#contactMs === null ? null : formatMs(this.#contactMs);
-    return {
-      to,
-      entries_behind: failure === null ? 0 : null,
-      behind_since: failure === null ? null : at,
-      contact_at: at,
-      failure,
-    };
-  }
-}
-
-/** Whether a crash came between the promotion of this machine and its note. */
-function isPromotedIn(folder: DataFolder): boolean {
-  return newestPromotion(folder, SEGMENTS_SEARCHED)?.machine === readRole(folder).machine;
 }

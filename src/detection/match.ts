@@ -102,15 +102,6 @@ export function renderStreamRow(id: string, version: number, rendered: string): 
   return `{"id":"${id}","version":${version},"event":"${version === 1 ? 'created' : 'updated'}",${rendered}`;
 }
 
-const EVENT_CHARACTERS = '"event":"created",'.length;
-
-/** What {@link renderDetection} would give, from what {@link renderStreamRow} gave. */
-export function withoutEvent(streamRow: string): string {
-  // A quotation mark within a value is escaped: this is the member.
-  const at = streamRow.indexOf('"event":"');
-  return at < 0 ? streamRow : streamRow.slice(0, at) + streamRow.slice(at + EVENT_CHARACTERS);
-}
-
 /** The rendered match within what {@link renderDetection} or {@link renderStreamRow} gave. */
 export function renderedMatchOf(body: string): string {
   return body.slice(body.indexOf('"content_type":'));

@@ -1,8 +1,6 @@
 /**
- * The drop folder: which files wait in it, which are ready (readiness.ts), and how a file is taken. Paths are relative to
- * it, as in own-folder.ts.
- *
- * The scan counts. Events of the file system only make it happen sooner: a network share gives none.
+ * The drop folder: which files wait in it, which are ready, and how a file is taken. Paths are relative to it. Events of the
+ * file system only make a scan happen sooner: a network share gives none.
  */
 import { fstatSync, fsyncSync, lstatSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,10 +27,10 @@ import {
   syncIn,
 } from './own-folder.ts';
 import { type DropSettings, type Readiness, readiness } from './readiness.ts';
-import { type HeldFile, type KnownFiles, TAKEN_NAME, waitingNames } from './waiting-names.ts';
+import { type HeldFile, type KnownFiles, TAKEN_NAME, waitingFiles } from './waiting-names.ts';
 
 export type Waiting = {
-  /** The name it was dropped under. */
+  /** It was dropped under. */
   readonly name: string;
   /** Where it is now. */
   readonly path: string;
@@ -60,6 +58,8 @@ interface Remembered {
   isTruncated: boolean;
 }
 
+/** So many export files, and as many others, are looked at in one scan: those that are read first. */
+const SCANNED_FILES_MAX = 20_000;
 const NAME_BYTES_MAX = 180;
 
 export class DropFolder {
@@ -123,7 +123,7 @@ export class DropFolder {
     );
   }
 
-  /** Calls back when something in the folder changes. Without events, only the periodic scan finds files. */
+  /** Calls back when something in the folder changes. */
   async watch(onChange: () => void, onError: (error: unknown) => void): Promise<void> {
     // Loaded here: a start need not wait for it.
     const { watch } = await import('chokidar');
@@ -140,14 +140,13 @@ export class DropFolder {
     await this.#watcher?.close();
   }
 
-  /**
-   * @param check called now and then; it throws to end the scan
-   * @throws the file system's error when the folder cannot be read
-   */
-  async scan(nowMs: number, known: KnownFiles, check: () => void = () => {}): Promise<Scan> {
+  /** @throws the file system's error when the folder cannot be read */
+  scan(nowMs: number, known: KnownFiles): Scan {
     // Without any of its folders, this may be the mount point of a share that is not mounted.
     if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
-    const { files, held, others: ignored } = await waitingNames(this, known, check);
+    inFolder(this.root, '.taken', () => {});
+    const { exports, refused, held, others: ignored } = waitingFiles(this, known, SCANNED_FILES_MAX);
+    const files = [...exports.map(({ file: { name }, path }) => ({ name, path })), ...refused];
     const nowMonotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];
@@ -197,7 +196,6 @@ export class DropFolder {
     return is.kind === 'wait' ? null : { name, path, snapshot, ...is };
   }
 
-  /** Gives a file whose compressed data is cut off time to grow. */
   noteTruncated({ path, snapshot }: Waiting): void {
     const memory = this.#memoryOf(path, snapshot);
     if (memory !== undefined) memory.isTruncated = true;
@@ -271,7 +269,6 @@ export class DropFolder {
     return typeof now !== 'string' && isSameSnapshot(now, snapshot);
   }
 
-  /** For a reading of a file: the one that was seen, whatever has its name by then. */
   source({ path, snapshot }: Pick<Waiting, 'path' | 'snapshot'>): ExportSource {
     return { path: join(this.root, path), found: snapshot };
   }
@@ -294,7 +291,7 @@ export class DropFolder {
   }
 }
 
-/** Leaves room for the prefixes and suffixes that we add, within the file system's limit. */
+/** With room for the prefixes and suffixes that we add. */
 export function shortName(name: string): string {
   if (Buffer.byteLength(name) <= NAME_BYTES_MAX) return name;
   return Buffer.from(name)

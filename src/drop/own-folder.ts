@@ -186,7 +186,7 @@ function withPlainPaths(error: unknown, opened: readonly OpenFolder[]): unknown 
   return error;
 }
 
-/** Makes one of our own folders, or one below, and makes its name durable. */
+/** Makes one of our own folders, or one below. */
 export function makeOwnFolder(root: string, path: string): void {
   const parent = folderOf(path);
   if (parent !== '') makeOwnFolder(root, parent);
@@ -205,13 +205,7 @@ export function namesIn(root: string, folder: string): string[] {
   return inFolder(root, folder, (at) => readdirSync(at));
 }
 
-/** The names of what may be a file: no folders, links, pipes, sockets and devices. Some file systems do not tell. */
-export function fileNamesIn(root: string, folder: string): string[] {
-  return inFolder(root, folder, (at) => readdirSync(at, { withFileTypes: true }))
-    .filter((entry) => !isOther(entry))
-    .map(({ name }) => name);
-}
-
+/** Whether it is a folder, link, pipe, socket or device. Some file systems do not tell. */
 export function isOther(entry: Dirent): boolean {
   const isDevice = entry.isBlockDevice() || entry.isCharacterDevice();
   return isDevice || entry.isDirectory() || entry.isSymbolicLink() || entry.isFIFO() || entry.isSocket();
@@ -241,7 +235,7 @@ export function renameIn(root: string, from: string, to: string): void {
   inDrop(root, from, (old) => inDrop(root, to, (fresh) => renameSync(old, fresh)));
 }
 
-/** Unlike rmSync, it fails with the system's own error if a folder is in the file's place. */
+/** Unlike rmSync, it fails if a folder is in the file's place. */
 export function removeIn(root: string, path: string): void {
   try {
     inDrop(root, path, unlinkSync);

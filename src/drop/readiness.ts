@@ -18,8 +18,7 @@ export interface DropSettings {
   readonly file_names?: OwnNames;
 }
 
-/** What the scans so far know of a file. */
-export interface SeenFile {
+interface SeenFile {
   readonly name: string;
   readonly size: bigint;
   readonly unchangedMs: number;

@@ -1,17 +1,15 @@
-/** The names in the drop folder. A million of them fill no memory, and a stop does not wait for them. */
-import { opendir } from 'node:fs/promises';
+/** The names in the drop folder. A million of them fill no memory. */
+import { type Dir, opendirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
 import { compareFiles, type ExportFileName, type NameParser } from '../exports/file-name.ts';
-import type { HeldBy } from '../windows/holding.ts';
+import type { HeldBy } from '../windows/ledger.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
-import { entriesIn, fileNamesIn, isOther, namesIn, OWN_FOLDERS } from './own-folder.ts';
+import { entriesIn, inFolder, isOther, OWN_FOLDERS } from './own-folder.ts';
 
-/** So many export files, and as many others, are looked at in one scan: those that are read first. */
-const SCANNED_FILES_MAX = 20_000;
 /** So many names of other things are kept. */
 const OTHERS_MAX = 1000;
-/** How many names are read at once. Between two of these reads, a stop is noticed. */
+/** How many names are read at once. */
 const NAMES_AT_ONCE = 1000;
 
 /** Whether a file in `.taken` has a record: it only waits to be moved on, or is being applied. */
@@ -26,15 +24,11 @@ export interface DropNames {
   readonly parse: NameParser;
 }
 
-interface Dropped {
-  readonly name: string;
+/** An export file that waits. */
+interface DroppedExport {
+  readonly file: ExportFileName;
   /** In the drop folder. */
   readonly path: string;
-}
-
-/** An export file that waits. */
-interface DroppedExport extends Pick<Dropped, 'path'> {
-  readonly file: ExportFileName;
 }
 
 export interface HeldFile extends DroppedExport {
@@ -43,106 +37,77 @@ export interface HeldFile extends DroppedExport {
   readonly status: ResettableStatus;
 }
 
-/** What a scan must know of the files that it finds. */
+/** What must be known of the files in the folder. */
 export interface KnownFiles {
   readonly isRecorded: IsRecorded;
   readonly heldBy: HeldBy;
 }
 
+const NOTHING_KNOWN: KnownFiles = { isRecorded: () => false, heldBy: () => null };
+
 /**
- * @param check called now and then; it throws to end the search
- * @returns the files that are read first, all that are held (a window has as many names as there are forms of files),
- *   and the names of what is no file, as far as the folder tells
- * @throws the file system's error
+ * The files in the drop folder, and those that were taken and have no record.
+ * @param filesMax of how many export files, and as many others, those that are read first are returned
+ * @returns `exports` in the order in which they are read; `refused`: names of other files; `held`, in the order of their
+ *   windows; `others`: the names of what is no file, as far as the folder tells
+ * @throws the file system's error if the folder cannot be read
  */
-export async function waitingNames(
+export function waitingFiles(
   { root, parse }: DropNames,
-  { isRecorded, heldBy }: KnownFiles,
-  check: () => void,
+  { isRecorded, heldBy }: KnownFiles = NOTHING_KNOWN,
+  filesMax = Number.POSITIVE_INFINITY,
 ) {
+  const exports = firstOf(compareExports, filesMax);
+  const refused = firstOf<{ readonly name: string; readonly path: string }>(
+    (a, b) => (a.name < b.name ? -1 : 1),
+    filesMax,
+  );
   const held: HeldFile[] = [];
-  const exports = firstOf<ExportFileName>(compareFiles);
-  const refused = firstOf<string>((a, b) => (a < b ? -1 : 1));
   const others: string[] = [];
-  let seen = 0;
-  for await (const entry of await opendir(root, { bufferSize: NAMES_AT_ONCE })) {
-    seen += 1;
-    if (seen % NAMES_AT_ONCE === 0) check();
-    const { name } = entry;
-    if ((OWN_FOLDERS as readonly string[]).includes(name)) continue;
+  const add = (name: string, path: string) => {
     const parsed = parse(name);
-    if (parsed.kind === 'unfinished') continue;
-    if (isOther(entry)) {
-      if (others.length < OTHERS_MAX) others.push(name);
-    } else if (parsed.kind === 'export') {
-      const [heldFile] = heldOf([{ file: parsed.file, path: name }], heldBy);
-      if (heldFile === undefined) exports.add(parsed.file);
-      else held.push(heldFile);
-    } else refused.add(name);
-  }
-  const names = [...exports.all().map((file) => file.name), ...refused.all()];
-  const taken = takenFiles(namesIn(root, '.taken'), isRecorded);
-  const heldTaken = heldOf(exportFilesOf(taken, parse), heldBy);
-  const heldPaths = new Set(heldTaken.map(({ path }) => path));
-  const files = [...droppedFiles(names), ...taken.filter(({ path }) => !heldPaths.has(path))];
-  return { files, held: [...held, ...heldTaken], others };
-}
-
-/**
- * Export files in the drop folder, and those that were taken and have no record, in the order in which they are read.
- * @throws when the folder cannot be read
- */
-export function exportFilesIn(
-  { root, parse }: DropNames,
-  isRecorded: IsRecorded = () => false,
-): DroppedExport[] {
-  const taken = entriesIn(root, '.taken').map(({ name }) => name);
-  const files = [...droppedFiles(fileNamesIn(root, '')), ...takenFiles(taken, isRecorded)];
-  return exportFilesOf(files, parse).sort((a, b) => compareFiles(a.file, b.file));
-}
-
-/** Those of the files that are held. */
-export function heldOf(files: readonly DroppedExport[], heldBy: HeldBy): HeldFile[] {
-  return files.flatMap(({ file, path }) => {
+    if (parsed.kind === 'refused') refused.add({ name, path });
+    if (parsed.kind !== 'export') return;
+    const { file } = parsed;
     const status = heldBy(file);
-    return file.kind === 'window' && status !== null ? [{ file, path, status }] : [];
+    if (file.kind === 'window' && status !== null) held.push({ file, path, status });
+    else exports.add({ file, path });
+  };
+  inFolder(root, '', (at) => {
+    using folder: Dir & Disposable = opendirSync(at, { bufferSize: NAMES_AT_ONCE });
+    for (let entry = folder.readSync(); entry !== null; entry = folder.readSync()) {
+      const { name } = entry;
+      if ((OWN_FOLDERS as readonly string[]).includes(name)) continue;
+      if (!isOther(entry)) add(name, name);
+      else if (others.length < OTHERS_MAX && parse(name).kind !== 'unfinished') others.push(name);
+    }
   });
-}
-
-function droppedFiles(names: readonly string[]): Dropped[] {
-  return names.map((name) => ({ name, path: name }));
-}
-
-function takenFiles(names: readonly string[], isRecorded: IsRecorded): Dropped[] {
-  return names.flatMap((taken) => {
+  for (const { name: taken } of entriesIn(root, '.taken')) {
     const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
-    if (name === undefined || isRecorded(Number(number), name)) return [];
-    return { name, path: join('.taken', taken) };
-  });
-}
-
-function exportFilesOf(files: readonly Dropped[], parse: NameParser): DroppedExport[] {
-  return files.flatMap(({ name, path }) => {
-    const parsed = parse(name);
-    return parsed.kind === 'export' ? [{ file: parsed.file, path }] : [];
-  });
+    if (name !== undefined && !isRecorded(Number(number), name)) add(name, join('.taken', taken));
+  }
+  return { exports: exports.all(), refused: refused.all(), held: held.sort(compareExports), others };
 }
 
 /** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
 export function waitingWindows(drop: DropNames, exportName: ExportName): ReadonlySet<number> {
   return new Set(
-    exportFilesIn(drop).flatMap(({ file }) =>
+    waitingFiles(drop).exports.flatMap(({ file }) =>
       file.kind === 'window' && file.export === exportName ? file.window_start : [],
     ),
   );
 }
 
-/** The first {@link SCANNED_FILES_MAX} of any number of elements. */
-function firstOf<T>(compare: (a: T, b: T) => number) {
+function compareExports(a: DroppedExport, b: DroppedExport): number {
+  return compareFiles(a.file, b.file);
+}
+
+/** The first `max` of any number of elements. */
+function firstOf<T>(compare: (a: T, b: T) => number, max: number) {
   let elements: T[] = [];
-  const all = () => elements.sort(compare).slice(0, SCANNED_FILES_MAX);
+  const all = () => elements.sort(compare).slice(0, max);
   const add = (element: T) => {
-    if (elements.push(element) === 2 * SCANNED_FILES_MAX) elements = all();
+    if (elements.push(element) === 2 * max) elements = all();
   };
   return { add, all };
 }

@@ -73,35 +73,28 @@ function compiled(parts: readonly Part[]): TimeFormat | null {
   const fields = new Set<Field>(named);
   const isOf12 = parts.some(({ letters }) => letters === 'hh' || letters === 'h');
   if (fields.size < named.length || isOf12 !== fields.has('half')) return null;
-  const source = parts
-    .map(({ letters, text }) => (letters === null ? literal(text) : `(${FIELDS[letters].form})`))
-    .join('');
-  const pattern = new RegExp(`^${source}$`, 's');
-  const groupOf = (field: Field) => named.indexOf(field) + 1;
-  const [year, month, day] = [groupOf('year'), groupOf('month'), groupOf('day')];
-  const [hour, minute, second] = [groupOf('hour'), groupOf('minute'), groupOf('second')];
-  const [half, offset] = [groupOf('half'), groupOf('offset')];
+  const source = parts.map(({ letters, text }) =>
+    letters === null ? literal(text) : `(?<${FIELDS[letters].field}>${FIELDS[letters].form})`,
+  );
+  const pattern = new RegExp(`^${source.join('')}$`, 's');
   return {
     fields,
     parse(text) {
       const match = pattern.exec(text);
       if (match === null) return null;
-      const part = (group: number) => (group === 0 ? '00' : (match[group] ?? '').padStart(2, '0'));
-      const years = part(year);
-      const time = `${half === 0 ? part(hour) : of24(part(hour), part(half))}:${part(minute)}:${part(second)}`;
-      const zone =
-        offset === 0
-          ? 'Z'
-          : part(offset)
-              .replace(/^0(?=z)/i, '')
-              .replace(/(?<=^.\d\d)(?=\d)/, ':');
-      const ms = parseInstant(
-        `${years.length === 2 ? `20${years}` : years}-${part(month)}-${part(day)}T${time}${zone}`,
+      const { half, offset = 'Z', ...given } = match.groups ?? {};
+      const [year = '', month, day, hour = '', minute, second] = CLOCK_FIELDS.map((field) =>
+        (given[field] ?? '').padStart(2, '0'),
       );
-      return ms === null ? null : { ms, isLocal: offset === 0 };
+      const date = `${year.length === 2 ? '20' : ''}${year}-${month}-${day}`;
+      const time = `${half === undefined ? hour : of24(hour, half)}:${minute}:${second}`;
+      const ms = parseInstant(`${date}T${time}${offset.replace(/(?<=^.\d\d)(?=\d)/, ':')}`);
+      return ms === null ? null : { ms, isLocal: !fields.has('offset') };
     },
   };
 }
+
+const CLOCK_FIELDS: readonly Field[] = ['year', 'month', 'day', 'hour', 'minute', 'second'];
 
 /** The hour of 24; no hour if it is not one of 12. */
 function of24(hour: string, half: string): string {

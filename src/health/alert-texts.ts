@@ -8,31 +8,32 @@ import { formatMs } from '../time.ts';
 /** What to do about each alert that needs someone now: health is 503 while it is open. */
 const URGENT = {
   'ingest stalled':
-    'Check that the writer of the export still drops files. A window without detections needs an empty file. To see what is waiting or failed, run: wirewatch ingest status',
+    'Check that the writer of the export still drops files, an empty one if there are no detections. To see what is waiting or failed, run: wirewatch ingest status',
   'ingest stopped': 'Find the cause in the log, fix it, and restart Wirewatch. Committed data is safe.',
   'another machine took over':
     'Clients must be sent to that machine. To make this one its standby, stop Wirewatch, set [copy] standby, and run: wirewatch restore SRC --replace. To go on here, stop the other machine for good first.',
-  'disk full': 'Free space on the disks of the data folder and the drop folder. No data is lost.',
+  'disk full':
+    'Free space on the disks of the data folder and the drop folder. Ingest then resumes by itself within ten seconds. No data is lost.',
   'database damaged':
-    'Check the disk. The database is made anew without a restart, and no data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
+    'Check the disk. No data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
-    'Where a copy is kept that has the newest entry, the log is made anew from it by itself. Otherwise write it anew from the database (wirewatch compact): that checks the database first, and loses nothing that it has. If it refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost, and archived files are read again. Check the disk.',
+    'Check the disk. If a copy has the newest entry, the log is made anew from it. Otherwise run "wirewatch compact", which writes it anew from the database and loses nothing. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost.',
   'database not readable':
     'Check the disk and the permissions of the data folder. The detail states the cause.',
   'drop folder not readable':
-    'Check that the drop folder and its subfolders exist, are mounted, and can be read by the user that Wirewatch runs as. To create a new drop folder, restart Wirewatch.',
+    'Check that the folder exists, is mounted, and can be read by the user of Wirewatch. To create a new one, restart Wirewatch.',
   'drop folder not writable':
-    'Run the command that the detail names. If it names none, give the user that Wirewatch runs as write permission on the drop folder and its subfolders.',
+    'Run the command that the detail names. If it names none, give the user of Wirewatch write permission on the drop folder and its subfolders.',
   'data folder not writable':
-    'Find the cause in the log of the system, make the disk writable, and restart Wirewatch. Until then, a key that you revoke is refused as long as this process runs, so revoke it again afterwards.',
+    'Find the cause in the log of the system, make the disk writable, and restart Wirewatch. Then revoke again each key that you revoked meanwhile: only this process refuses it.',
   'keys cannot be checked':
     'Check the permissions and the disk of the data folder. If access.db is missing or damaged, restart Wirewatch: its spare copy takes its place, and no key is lost.',
 };
 const LATER = {
   'access.db replaced':
-    'Check the disk. Look whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',
+    'Check the disk, and whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',
   'failed windows':
-    'Read the reason next to the file in failed/. Fix the file, drop it again, and reset the window. If it was dropped by mistake, or nobody can fix it, accept the window without it. With [ingest] failed_windows = "read", the window is reset automatically.',
+    'Read the reason next to the file in failed/. Fix the file, drop it again, and reset the window. If nobody can fix it, or it was dropped by mistake, accept the window without it.',
   'late windows':
     'Ask the writer of the export for the files. They are read when they arrive. To list the files waiting in the drop folder, run: wirewatch ingest status',
   'missing windows': 'Ask the writer of the export for the files. They are read when they arrive.',
@@ -45,27 +46,27 @@ const LATER = {
   'refused files':
     'Read the reason next to the file in refused/. Drop the file again under a valid name, or delete it if it was dropped by mistake.',
   'file stuck':
-    'Give the user that Wirewatch runs as permission to read and move the file. If an export is switched off, switch it on and restart: the rest of its backfill is then applied.',
+    'Give the user of Wirewatch permission to read and move the file. If an export is switched off, switch it on and restart: the rest of its backfill is then applied.',
   'file changed after reading':
     'Have the writer of the file write under a name that begins with a dot or ends in .tmp, .part or .partial, and rename the file once it is complete.',
   'rows skipped':
-    'To see which rows, run "wirewatch ingest explain NAME". For a missing subscription, add it, then run "wirewatch ingest replay". Bad rows are in NAME.skipped.ndjson next to the archived file.',
+    'To see which rows, run "wirewatch ingest explain NAME". Add a missing subscription, then run "wirewatch ingest replay". Bad rows are in NAME.skipped.ndjson next to the archived file.',
   'disk getting full':
     'Free space on the disk, or set [ingest] archive_days to delete old files from archive/.',
   'certificate expires':
-    'Renew the certificate, and overwrite the configured certificate and key files. No restart is needed. If you already did so, the log says why the new certificate is not used.',
+    'Renew the certificate, and overwrite its files. No restart is needed. If you already did so, the log says why the new one is not used.',
   'certificate not usable':
-    'The detail says which file, and why. Install a valid pair that the user that Wirewatch runs as can read. Until then the certificate is not renewed, and a restart would fail.',
+    'The detail says which file, and why. Install a valid pair that the user of Wirewatch can read. Until then the previous pair stays in use, and a restart would fail.',
   'proxy not trusted':
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   'copy behind':
-    'The detail states the cause. If the place cannot be reached, check its disk, its mount, or the service: Wirewatch tries again by itself. Unless [copy] wait is set, nothing else stops. If it has another copy, set [copy] to to another place, or move that copy away.',
+    'The detail states the cause. Check the disk, the mount, or the service: Wirewatch tries again at least every minute. If the place has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
   'end of log lost':
-    'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue automatically.',
+    'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue.',
   'removal incomplete':
-    'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the database differs, restart Wirewatch. Then wait for an hour, or restart Wirewatch.',
+    'The detail states the cause. Free space on the disk of the data folder, or correct the permissions of log/ in it. If the database differs from the log, restart Wirewatch.',
   'clock wrong':
-    'Set the clock, and keep it synchronized with NTP. If the clock is right, check the clock of the writer of the exports, and check that it names windows in UTC.',
+    'Set the clock, and keep it synchronized with NTP. If it is right, check that of the writer of the exports, and that it names windows in UTC.',
 };
 
 export type AlertName = keyof typeof URGENT | keyof typeof LATER;

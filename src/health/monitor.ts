@@ -6,6 +6,7 @@
  */
 import { statSync } from 'node:fs';
 import { utimes } from 'node:fs/promises';
+import type { AccessReader } from '../auth/access-reader.ts';
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { readPause } from '../ingest/pause.ts';
 import type { Logger } from '../logger.ts';
@@ -13,7 +14,6 @@ import { paced } from '../pace.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { type Database, openDatabase, type Statement } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
-import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import type { Role } from '../store/role.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import { newestDone } from '../windows/ledger.ts';
@@ -35,8 +35,7 @@ export type HealthSource = Pick<Monitor, 'health' | 'noteFault'>;
 
 export interface MonitorOptions {
   readonly detections: { readonly path: string; readonly reader: () => Database };
-  /** access.db. `check` throws if keys cannot be checked. */
-  readonly access: { readonly path: string; readonly check: () => void };
+  readonly access: Pick<AccessReader, 'read' | 'check'>;
   readonly conditions: Conditions;
   readonly enabled: ReadonlySet<ExportName>;
   readonly folders: DiskFolders;
@@ -71,7 +70,6 @@ interface Ledger {
 /** Checks at once, then every second until it is closed. */
 export class Monitor {
   readonly #options: MonitorOptions;
-  readonly #access: FileReader;
   #reader: Database | null = null;
   #version: Statement<number> | null = null;
   #fileId: string | null = null;
@@ -89,7 +87,6 @@ export class Monitor {
 
   constructor(options: MonitorOptions) {
     this.#options = options;
-    this.#access = createFileReader(options.access.path);
     // Not before the second check: statfs would delay the start.
     this.#disksCheckedAt = options.now() - DISK_EVERY_MS + CHECK_EVERY_MS;
     this.#report();
@@ -98,7 +95,6 @@ export class Monitor {
 
   close(): void {
     clearInterval(this.#timer);
-    this.#access.close();
     this.#options.alertCommand.close();
   }
 
@@ -177,14 +173,10 @@ export class Monitor {
   #checkAccess(): void {
     const { conditions, access } = this.#options;
     try {
-      const db = this.#access.db();
-      // Throws the error of the system, which the alert shows.
-      if (db === null) statSync(access.path);
-      this.#isPaused = db !== null && readPause(db) !== null;
+      this.#isPaused = access.read(readPause) !== null;
       access.check();
       conditions.set('keys cannot be checked', null);
     } catch (error) {
-      this.#access.close();
       const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
       conditions.set('keys cannot be checked', reasonOf(cause));
     }

@@ -1,14 +1,12 @@
-/** Reads a request's body, with a limit on its size and its time. */
+/** Reads a request's body, with a limit on its size; the listener limits its time. */
 import type { IncomingMessage } from 'node:http';
 import { Refused, reasonOf } from '../refused.ts';
-import { SECOND_MS } from '../time.ts';
 
 export type Body =
   | { readonly kind: 'whole'; readonly bytes: Buffer }
   /** Known before the end; the rest is read and discarded, so that the client can read the answer. */
   | { readonly kind: 'too_large' }
-  | { readonly kind: 'too_slow' }
-  /** Malformed, or the client went away before its end. */
+  /** Malformed or too slow, or the client went away before its end. */
   | { readonly kind: 'broken' };
 
 const brokenBodies = new WeakSet<IncomingMessage>();
@@ -20,8 +18,7 @@ export function breakBody(request: IncomingMessage): void {
   request.emit(BROKEN);
 }
 
-/** @param timeoutMs from now to the body's end */
-export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: number): Promise<Body> {
+export function readBody(request: IncomingMessage, bytesMax: number): Promise<Body> {
   // A client that sends `Expect: 100-continue` waits for the answer before it sends a body.
   if (Number(request.headers['content-length'] ?? 0) > bytesMax)
     return Promise.resolve({ kind: 'too_large' });
@@ -31,7 +28,6 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
     const pieces: Buffer[] = [];
     let bytes = 0;
     const finish = (body: Body) => {
-      clearTimeout(timer);
       request.off('data', onData);
       request.resume();
       resolve(body);
@@ -41,7 +37,6 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
       bytes += piece.length;
       if (bytes > bytesMax) finish({ kind: 'too_large' });
     };
-    const timer = setTimeout(() => finish({ kind: 'too_slow' }), timeoutMs);
     request.on('data', onData);
     request.once('end', () => finish({ kind: 'whole', bytes: Buffer.concat(pieces) }));
     // Only the first outcome counts.
@@ -49,11 +44,9 @@ export function readBody(request: IncomingMessage, bytesMax: number, timeoutMs: 
   });
 }
 
-const JSON_BODY_MS = 10 * SECOND_MS;
-
 /** Reads a JSON body; an empty object for none. @throws Refused `content_too_large`, `invalid_request` */
 export async function readJson(request: IncomingMessage, bytesMax: number): Promise<unknown> {
-  const body = await readBody(request, bytesMax, JSON_BODY_MS);
+  const body = await readBody(request, bytesMax);
   if (body.kind === 'too_large')
     throw new Refused('content_too_large', `the body must not exceed ${bytesMax} bytes`);
   if (body.kind !== 'whole') throw new Refused('invalid_request', 'the body is incomplete');

@@ -1,7 +1,7 @@
 /** Compresses answers (RFC 9110, 12.5.3) on Node's thread pool, so that light requests do not wait. */
 import { availableParallelism } from 'node:os';
 import { promisify } from 'node:util';
-import { constants, createGzip, gzip, zstdCompress } from 'node:zlib';
+import { constants, gzip, zstdCompress } from 'node:zlib';
 import { byteLength, isEvents } from './reply.ts';
 import type { Answer } from './routes.ts';
 
@@ -12,9 +12,6 @@ const AT_ONCE = Math.max(1, availableParallelism() - 1);
 
 export const ENCODINGS = ['zstd', 'gzip'] as const;
 export type Encoding = (typeof ENCODINGS)[number];
-
-/** An event stream is compressed as long as it lasts: this keeps 48 KiB, not 256, and flushes each event. */
-const EVENTS_GZIP = { level: 1, windowBits: 13, memLevel: 5, flush: constants.Z_SYNC_FLUSH };
 
 const compressGzip = promisify(gzip);
 const compressZstd = promisify(zstdCompress);
@@ -30,11 +27,8 @@ export function createEncoder(): Encoder {
   const inTurn = createTurns(AT_ONCE);
   return (answer, acceptEncoding) => {
     const { body } = answer;
-    if (answer.status === 304 || (typeof body === 'object' && 'handle' in body)) return answer;
-    if (isEvents(body)) {
-      if (encodingFor(acceptEncoding, ['gzip']) === null) return encodedAs(answer, null);
-      return encodedAs({ ...answer, body: { ...body, through: createGzip(EVENTS_GZIP) } }, 'gzip');
-    }
+    if (answer.status === 304 || isEvents(body) || (typeof body === 'object' && 'handle' in body))
+      return answer;
     const bytes = byteLength(body);
     // A strong entity tag identifies one sequence of bytes (RFC 9110, 8.8.1).
     if (bytes < BYTES_MIN || answer.headers?.includes('ETag') === true) return answer;
@@ -54,10 +48,7 @@ function encodedAs(answer: Answer, encoding: Encoding | null): Answer {
 }
 
 /** @param header Accept-Encoding; @returns what is accepted with the highest weight; null: none of ours */
-export function encodingFor(
-  header: string | undefined,
-  encodings: readonly Encoding[] = ENCODINGS,
-): Encoding | null {
+export function encodingFor(header: string | undefined): Encoding | null {
   if (header === undefined) return null;
   const weights = new Map<string, number>();
   for (const member of header.split(',')) {
@@ -66,7 +57,7 @@ export function encodingFor(
     if (name !== undefined) weights.set(name.toLowerCase(), Number(q));
   }
   const weightOf = (encoding: Encoding) => weights.get(encoding) ?? 0;
-  const [best] = encodings.toSorted((a, b) => weightOf(b) - weightOf(a));
+  const [best] = ENCODINGS.toSorted((a, b) => weightOf(b) - weightOf(a));
   return best === undefined || weightOf(best) === 0 || weightOf(best) < (weights.get('identity') ?? 0)
     ? null
     : best;

@@ -37,8 +37,8 @@ export interface ConnectionTimes {
   readonly handshakeMs: number;
   /** A request's head, from its first byte or the connection's start. */
   readonly headMs: number;
+  /** A whole request, with its body. */
   readonly requestMs: number;
-  readonly tokenBodyMs: number;
   readonly keepAliveMs: number;
   /** Without any traffic, as with a client that never reads its answer. */
   readonly idleMs: number;
@@ -51,7 +51,6 @@ export const CONNECTION_TIMES: ConnectionTimes = {
   handshakeMs: 15 * SECOND_MS,
   headMs: 15 * SECOND_MS,
   requestMs: 30 * SECOND_MS,
-  tokenBodyMs: 10 * SECOND_MS,
   // Longer than the usual timeouts of proxies: a connection must not be closed while a proxy sends a request on it.
   keepAliveMs: 75 * SECOND_MS,
   idleMs: MINUTE_MS,

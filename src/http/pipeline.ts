@@ -3,8 +3,9 @@
  * rate, scope, parameters, daily allowance, the detection itself. Every error becomes a problem document here.
  */
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AccessReader } from '../auth/access-reader.ts';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import {
   authenticate,
   type Credential,
@@ -14,49 +15,38 @@ import {
   requireScope,
 } from '../auth/authorize.ts';
 import type { AccessTokens } from '../auth/token.ts';
-import { counted } from '../counted.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import type { DailyAllowance } from '../limits/daily-rows.ts';
-import type { KeyUses } from '../limits/key-uses.ts';
-import { type RequestRate, rateLimited, type UnseenKeyIds } from '../limits/request-rate.ts';
-import { type Logger, logInfo } from '../logger.ts';
-import { cleanText, cutAtSecret } from '../printable.ts';
+import { type RequestRate, rateLimited, tooMany, type UnseenKeyIds } from '../limits/request-rate.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
-import type { Now } from '../time.ts';
 import type { ClientAddress } from './client-address.ts';
-import type { Connections } from './connections.ts';
+import { type Connections, endSoon } from './connections.ts';
 import type { Cors } from './cors.ts';
 import type { Encoder } from './encoding.ts';
 import type { Exchange, Interventions } from './exchange.ts';
-import type { FaultLog, StrangerLog } from './line-limit.ts';
+import type { FaultLog } from './line-limit.ts';
+import type { Malformed } from './malformed.ts';
 import type { PageTurns } from './page-turns.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
-import { isEvents, problemAnswer, sendAnswer, TOKEN_PATH } from './reply.ts';
-import { type Limit, NO_ENDPOINT, type RequestMetrics } from './request-metrics.ts';
+import { isEvents, problemAnswer, sendAnswer } from './reply.ts';
+import { countRefusal, limitOf, type Noted, noteAnswer, type RequestNotes } from './request-log.ts';
+import { NO_ENDPOINT } from './request-metrics.ts';
 import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
 
-const LOGGED_PATH_CHARACTERS_MAX = 256;
-
-export interface Pipeline {
+export interface Pipeline extends RequestNotes {
   readonly find: (path: string, method: string) => Found;
-  readonly access: AccessReader;
   readonly tokens: AccessTokens;
   readonly unseen: UnseenKeyIds;
   readonly rate: RequestRate;
   readonly allowance: DailyAllowance;
   readonly health: HealthSource;
-  readonly keyUses: Pick<KeyUses, 'note'>;
   readonly clientAddress: ClientAddress;
   readonly baseUrl: () => string;
   readonly isClosing: () => boolean;
-  readonly log: Logger;
-  readonly now: Now;
   readonly connections: Connections;
   readonly turns: Pick<PageTurns, 'take'>;
   readonly faults: FaultLog;
-  readonly strangers: StrangerLog;
-  readonly metrics: RequestMetrics | null;
   readonly encode: Encoder;
   readonly cors: Cors;
   readonly interventions: Interventions | null;
@@ -66,10 +56,8 @@ export interface Pipeline {
 const HOST = /^[\w.~!$&'()*+;=%:[\]-]*$/;
 const VERSION = /^1\.[01]$/;
 const CHUNKED = /^chunked$/i;
+const CONTINUE = /^100-continue$/i;
 const CLOSE = ['Connection', 'close'];
-
-/** What is logged and counted of an answer, or of a further page in it. */
-type Counted = Omit<Answer, 'body'>;
 
 /** Answers a request without a route. @returns false, with nothing done, for one that has a route */
 export function refuseUnrouted(
@@ -94,6 +82,8 @@ export function refuseUnrouted(
   // Proxies may disagree on where such a body ends (RFC 9112, 6.1): nothing after it is read.
   if (coding !== undefined && (httpVersion !== '1.1' || !CHUNKED.test(coding)))
     return refuse('Unsupported Transfer-Encoding. Use chunked with HTTP/1.1, or send Content-Length.', CLOSE);
+  if (asked.expect !== undefined && !CONTINUE.test(asked.expect))
+    return refuse('Unsupported Expect header. The only supported value is 100-continue.');
   const found = pipeline.find(splitTarget(request.url ?? '').path, request.method ?? '');
   if (found.kind === 'route') return false;
   const exchange = openExchange(pipeline, request, response);
@@ -107,17 +97,19 @@ export function refuseUnrouted(
   return true;
 }
 
-/** Answers an expectation other than 100-continue. */
-export function refuseExpectation(
+/** Answers on a socket what is no request, and ends the connection. */
+export function refuseMalformed(
   pipeline: Pipeline,
-  request: IncomingMessage,
-  response: ServerResponse,
+  socket: Duplex,
+  { method, target, problem, headers }: Malformed,
 ): void {
-  const detail = 'Unsupported Expect header. The only supported value is 100-continue.';
-  const problem = { code: 'invalid_request', detail } as const;
-  pipeline.connections.inTurn(request, response, () => {
-    sendProblem(pipeline, openExchange(pipeline, request, response), problem);
-  });
+  if (!(socket instanceof Socket) || socket.destroyed) return void socket.destroy();
+  const request = new IncomingMessage(socket);
+  Object.assign(request, { method, url: target });
+  const response = new ServerResponse(request);
+  socket.on('error', () => socket.destroy());
+  response.on('finish', () => endSoon(socket)).assignSocket(socket);
+  sendProblem(pipeline, openExchange(pipeline, request, response), problem, headers);
 }
 
 /** Answers a request that has a route: in this turn, unless its endpoint or its encoding takes longer. Never rejects. */
@@ -184,7 +176,7 @@ function handleRequest(
     exchange.reader = { credential: again, atMs };
     return again;
   };
-  const countPage = (page: Counted) => {
+  const countPage = (page: Noted) => {
     const rate = pipeline.rate.take(credential.key_id, pipeline.now());
     if (!rate.allowed) throw rateLimited(rate);
     const { reader } = exchange;
@@ -207,10 +199,9 @@ function verify(
   const { unseen } = pipeline;
   const secondsToWait = keyId === null ? null : unseen.take(keyId, address, nowMs);
   if (secondsToWait !== null)
-    throw new Refused(
-      'rate_limited',
-      `Too many requests from this address with key ids that it has not used recently. Retry in ${counted(secondsToWait, 'second')}.`,
-      { retryAfterSeconds: secondsToWait },
+    throw tooMany(
+      'Too many requests from this address with key ids that it has not used recently',
+      secondsToWait,
     );
   try {
     const credential = authenticate(pipeline.access, presented(), address, nowMs);
@@ -271,20 +262,6 @@ function send(pipeline: Pipeline, exchange: Exchange, answer: Answer): void {
   });
 }
 
-/** Notes the use of the key, logs, and counts in the metrics. */
-function noteAnswer(pipeline: Pipeline, exchange: Exchange, answer: Counted): void {
-  // The token endpoint is open and verifies the key itself.
-  const keyId = exchange.key_id ?? answer.key_id ?? null;
-  if (keyId !== null) pipeline.keyUses.note(keyId, pipeline.now(), answer.position);
-  const durationMs = performance.now() - exchange.startedMs;
-  const write = () => logRequest(pipeline, exchange, answer, keyId, durationMs);
-  // What a verified key may ask is limited, except for what exceeds that limit.
-  if (keyId !== null && exchange.limit !== 'requests') write();
-  else pipeline.strangers.note(exchange.address, exchange.limit ?? answer.code ?? `${answer.status}`, write);
-  const workedMs = durationMs - (answer.waited_ms ?? 0);
-  pipeline.metrics?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
-}
-
 function sendProblem(
   pipeline: Pipeline,
   exchange: Exchange,
@@ -309,53 +286,4 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   if (response.headersSent) response.destroy();
   else sendProblem(pipeline, exchange, problem, again);
   countRefusal(pipeline, exchange, problem);
-}
-
-/** Called when the answer is sent: its time does not tell whether the key exists. */
-function countRefusal({ metrics, access }: Pipeline, exchange: Exchange, { code }: Problem): void {
-  const keyId = exchange.key_id ?? exchange.claimed_key_id;
-  if (metrics === null || keyId === null) return;
-  try {
-    if (exchange.key_id !== null || access.hasKey(keyId)) metrics.keyRefused(keyId, code);
-  } catch {
-    // Keys cannot be read; there is an alert.
-  }
-}
-
-/** The limit that a problem reports. Before a key is verified, requests count by address. */
-function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
-  if (code === 'daily_allowance') return 'daily_rows';
-  if (code !== 'rate_limited') return null;
-  if (rate !== null) return 'requests';
-  return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
-}
-
-function logRequest(
-  { log }: Pipeline,
-  exchange: Exchange,
-  answer: Counted,
-  keyId: string | null,
-  durationMs: number,
-): void {
-  const { request_id, address, method, path, claimed_key_id, limit } = exchange;
-  const { status, rows, code, waited_ms } = answer;
-  logInfo(
-    log,
-    {
-      request_id,
-      address,
-      key_id: keyId ?? undefined,
-      method,
-      // Truncated last: a secret cut short could pass.
-      path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
-      status,
-      rows,
-      code,
-      claimed_key_id: keyId === null ? (claimed_key_id ?? undefined) : undefined,
-      limit: limit ?? undefined,
-      duration_ms: Math.round(durationMs * 1000) / 1000,
-      waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
-    },
-    'request',
-  );
 }

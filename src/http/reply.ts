@@ -61,26 +61,21 @@ export function problemAnswer(
   headers: readonly string[] = [],
 ): Answer {
   const { code, detail } = problem;
-  if (exchange.path === TOKEN_PATH && code === 'invalid_request')
+  if (exchange.path === TOKEN_PATH && code === 'invalid_request' && problem.status === undefined)
     return { status: 400, code, body: renderOAuthError(code, detail), headers };
-  const reset = code === 'rate_limited' && exchange.rate !== null ? exchange.rate.reset_seconds : null;
   return {
     status: problem.status ?? PROBLEMS[code].status,
     code,
     contentType: PROBLEM_CONTENT_TYPE,
     body: renderProblem(problem, exchange.request_id, baseUrl),
-    headers: [
-      ...(code === 'unauthorized' ? BEARER : []),
-      ...(reset === null ? [] : ['Retry-After', `${reset}`]),
-      ...headers,
-    ],
+    headers: [...(code === 'unauthorized' ? BEARER : []), ...headers],
   };
 }
 
 /** Sends each event once the client has read most of those before. Nothing is thrown where the client goes away. */
-async function sendEvents(response: ServerResponse, { events, through }: EventBody): Promise<void> {
+async function sendEvents(response: ServerResponse, { events }: EventBody): Promise<void> {
   try {
-    await (through === undefined ? pipeline(events, response) : pipeline(events, through, response));
+    await pipeline(events, response);
   } catch (error) {
     if (!isClientGone(error)) throw error;
   }

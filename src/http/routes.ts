@@ -5,7 +5,6 @@
  * the router only sees what the table accepts.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Transform } from 'node:stream';
 import type { Credential } from '../auth/authorize.ts';
 import type { OAuthErrorCode, ProblemCode } from '../error-codes.ts';
 import type { Now } from '../time.ts';
@@ -42,11 +41,9 @@ export interface Answer {
   readonly code?: ProblemCode | OAuthErrorCode;
 }
 
-/** A body without an end that is known: server-sent events. */
+/** A body without an end that is known: server-sent events, never compressed. */
 export interface EventBody {
   readonly events: AsyncIterable<Buffer | string>;
-  /** Compresses them. */
-  readonly through?: Transform;
 }
 
 export interface KeyedCall extends Call {

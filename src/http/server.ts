@@ -33,17 +33,9 @@ import { type TokenSources, tokenRoute } from './endpoints/token.ts';
 import type { Interventions } from './exchange.ts';
 import { createFaultLog, createStrangerLog } from './line-limit.ts';
 import { CONNECTION_TIMES, type ConnectionTimes, openListener } from './listener.ts';
-import {
-  CONNECT_REPLY,
-  isTlsFailure,
-  malformedReply,
-  PLAIN_HTTP_REPLY,
-  type RawReply,
-  replyRaw,
-} from './malformed.ts';
+import { CONNECT, isTlsFailure, type Malformed, malformedBy, PLAIN_HTTP } from './malformed.ts';
 import { createPageTurns } from './page-turns.ts';
-import { answerRequest, type Pipeline, refuseExpectation, refuseUnrouted } from './pipeline.ts';
-import { NO_ENDPOINT } from './request-metrics.ts';
+import { answerRequest, type Pipeline, refuseMalformed, refuseUnrouted } from './pipeline.ts';
 import { createRouteTable, type Route, splitTarget } from './routes.ts';
 import type { Waiting } from './waiting.ts';
 
@@ -115,7 +107,8 @@ export async function startServer(options: ServerOptions) {
     interventions: options.interventions ?? null,
   };
   answerMalformed(server, pipeline);
-  server.on('checkExpectation', (request, response) => refuseExpectation(pipeline, request, response));
+  // The pipeline checks it: Node's own reply lacks our headers.
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
   const router = createRouter(server, routes, pipeline);
   const url = await listener.listen((port, host) => router.listen(port, host));
   if (state.baseUrl === '') state.baseUrl = url;
@@ -154,7 +147,7 @@ function createRoutes(
     meRoute({ detections, enabledContentTypes, allowance, limits: config.limits }),
     schemaRoute(),
     healthRoute(options.health),
-    tokenRoute({ ...options, ...token, bodyTimeoutMs: times.tokenBodyMs }),
+    tokenRoute({ ...options, ...token }),
     photoRoute({ folder: config.photos.folder, key: deriveKey(secret, 'photo') }),
     ...(config.server.discovery
       ? [openApiRoute(options.openApi, baseUrl), authorizationServerRoute(baseUrl)]
@@ -185,36 +178,25 @@ function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeli
 }
 
 function answerMalformed(server: Server, pipeline: Pipeline): void {
-  const breakOff = (socket: Duplex, reply: RawReply) =>
-    pipeline.connections.breakOff(socket, () => sendRaw(pipeline, socket, reply));
+  const breakOff = (socket: Duplex, malformed: Malformed) =>
+    pipeline.connections.breakOff(socket, () => refuseMalformed(pipeline, socket, malformed));
   server.on('clientError', (error: Error, socket: Duplex) => {
     const bare = pipeline.connections.endHandshake(socket);
     if (bare !== null && isErrorCode(error, 'ERR_SSL_HTTP_REQUEST'))
-      sendRaw(pipeline, bare, PLAIN_HTTP_REPLY);
+      refuseMalformed(pipeline, bare, PLAIN_HTTP);
     else if (isTlsFailure(error)) {
-      const address = peerAddress(pipeline, bare ?? socket);
+      const peer = bare ?? socket;
+      const address = pipeline.clientAddress(
+        peer instanceof Socket ? peer.remoteAddress : undefined,
+        undefined,
+      );
       pipeline.strangers.note(address, 'handshake', () =>
         pipeline.log.info({ address, reason: error.code }, 'TLS handshake failed'),
       );
       socket.destroy();
       bare?.destroy();
     } else if (isErrorCode(error, 'ECONNRESET')) socket.destroy();
-    else breakOff(socket, malformedReply(error, pipeline.find));
+    else breakOff(socket, malformedBy(error, pipeline.find));
   });
-  server.on('connect', (_request, socket) => breakOff(socket, CONNECT_REPLY));
-}
-
-function sendRaw(pipeline: Pipeline, socket: Duplex, reply: RawReply): void {
-  const request_id = replyRaw(socket, reply, pipeline.baseUrl());
-  const { status, code } = reply.problem;
-  const address = peerAddress(pipeline, socket);
-  pipeline.strangers.note(address, code, () =>
-    pipeline.log.info({ request_id, address, status, code }, 'malformed request'),
-  );
-  pipeline.metrics?.answered(NO_ENDPOINT, status, 0, 0);
-}
-
-/** The address of the peer itself: the headers could not be read. */
-function peerAddress(pipeline: Pipeline, socket: Duplex): string {
-  return pipeline.clientAddress(socket instanceof Socket ? socket.remoteAddress : undefined, undefined);
+  server.on('connect', (_request, socket) => breakOff(socket, CONNECT));
 }

@@ -2,7 +2,7 @@
 import { type Database, writing } from '../store/database.ts';
 
 const INSERT_PAUSE = 'INSERT INTO ingest_pause (id, paused_at) VALUES (1, :paused_at) ON CONFLICT DO NOTHING';
-const DELETE_PAUSE = 'DELETE FROM ingest_pause';
+const DELETE_PAUSE = 'DELETE FROM ingest_pause RETURNING paused_at';
 const SELECT_PAUSE = 'SELECT paused_at FROM ingest_pause WHERE id = 1';
 
 /** Since when ingest is paused, epoch milliseconds; null while it is not. */
@@ -20,9 +20,5 @@ export function pauseIngest(access: Database, nowMs: number): number {
 
 /** Ends a pause; @returns since when it was, null when there was none */
 export function resumeIngest(access: Database): number | null {
-  return writing(access, () => {
-    const pausedAt = readPause(access);
-    access.prepare(DELETE_PAUSE).run();
-    return pausedAt;
-  });
+  return writing(access, () => access.prepare<[], number>(DELETE_PAUSE).pluck().get() ?? null);
 }

@@ -1,8 +1,6 @@
-/** How ingest reports: lines of the log, and the conditions of alerts. */
-
 /**
- * Alert conditions of ingest. The main thread keeps them in memory: neither a full disk nor a damaged database can store
- * them.
+ * How ingest reports: lines of the log, and the conditions of alerts. The main thread keeps those in memory: neither a full
+ * disk nor a damaged database can store them.
  */
 export const INGEST_CONDITIONS = [
   'disk full',

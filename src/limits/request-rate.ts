@@ -22,12 +22,14 @@ export interface Rate {
   readonly reset_seconds: number;
 }
 
-/** Its Retry-After is made of the rate. */
 export function rateLimited({ limit, reset_seconds }: Rate): Refused {
-  return new Refused(
-    'rate_limited',
-    `This key is limited to ${counted(limit, 'request')} per minute. Retry in ${counted(reset_seconds, 'second')}.`,
-  );
+  return tooMany(`This key is limited to ${counted(limit, 'request')} per minute`, reset_seconds);
+}
+
+/** @param what as a sentence without its end; @param seconds to wait, at least 1 */
+export function tooMany(what: string, seconds: number): Refused {
+  const detail = `${what}. Retry in ${counted(seconds, 'second')}.`;
+  return new Refused('rate_limited', detail, { retryAfterSeconds: seconds });
 }
 
 interface Window {

@@ -2,9 +2,9 @@
  * The file `usage`: counts of the running appliance that may be lost. Rows read by day, when each key was last used,
  * from which networks, and how far it has read; requests over time. A start reads it, and so does whoever shows it.
  *
- * It is in no log and no backup. If it cannot be used, the start renames it and counts from zero.
+ * It is in no log and no backup. If it cannot be used, the start counts from zero.
  */
-import { readFileSync, renameSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
@@ -14,7 +14,7 @@ import { isErrorCode, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { dayOf, type RowHolder, UsedRows } from './daily-rows.ts';
 import { KeyUse, SeenKey } from './key-uses.ts';
-import { MinuteCounts, Refusals } from './request-counts.ts';
+import { type HourCounts, Refusals } from './request-counts.ts';
 
 const UsageSchema = Type.Object({
   format: Type.Literal('wirewatch usage 1'),
@@ -22,7 +22,8 @@ const UsageSchema = Type.Object({
   uses: Type.Array(KeyUse),
   /** Oldest first. */
   seen: Type.Array(SeenKey),
-  minutes: Type.Array(MinuteCounts),
+  /** Members unchecked: there may be 10,000, and every view of the console would wait for that. */
+  hours: Type.Array(Type.Unsafe<HourCounts>(Type.Object({}))),
   refusals: Type.Array(Refusals),
 });
 
@@ -34,47 +35,26 @@ export const NO_USAGE: Usage = {
   rows: [],
   uses: [],
   seen: [],
-  minutes: [],
+  hours: [],
   refusals: [],
 };
 
-/** The usage of earlier runs. @param onUnusable called with the reason if the file is not used; it is renamed then */
-export function readUsageAtStart(path: string, onUnusable: (reason: string) => void): Usage {
+/**
+ * What the appliance wrote last; {@link NO_USAGE} if there is no file.
+ * @returns null for a file that cannot be used, which the next write replaces; `onUnusable` is called with the reason
+ */
+export function readUsage(path: string, onUnusable: (reason: string) => void = () => {}): Usage | null {
   try {
-    return read(path);
-  } catch (error) {
-    onUnusable(reasonOf(error, path));
-    try {
-      rmSync(`${path}.damaged`, { recursive: true, force: true });
-      renameSync(path, `${path}.damaged`);
-    } catch {
-      // The next write replaces it, or says why it cannot.
-    }
-    return NO_USAGE;
-  }
-}
-
-/** What the appliance wrote last. @returns null if the file cannot be used; {@link NO_USAGE} if there is none */
-export function readUsage(path: string): Usage | null {
-  try {
-    return read(path);
-  } catch {
-    return null;
-  }
-}
-
-/** @throws if it cannot be read, or is not such a file */
-function read(path: string): Usage {
-  let json: unknown;
-  try {
-    json = JSON.parse(readFileSync(path, 'utf8'));
+    const json: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (Value.Check(UsageSchema, json)) return json;
+    onUnusable('it belongs to another program, or another version');
   } catch (error) {
     if (isErrorCode(error, 'ENOENT')) return NO_USAGE;
     // Without the words of JSON.parse, which quote the file.
-    throw error instanceof SyntaxError ? new Error('it is not JSON: empty, cut off or damaged') : error;
+    const isCut = error instanceof SyntaxError;
+    onUnusable(isCut ? 'it is not JSON: empty, cut off or damaged' : reasonOf(error, path));
   }
-  if (!Value.Check(UsageSchema, json)) throw new Error('it belongs to another program, or another version');
-  return json;
+  return null;
 }
 
 /** Replaces the file once the new one is on the disk, so that it is always complete. Blocks nothing meanwhile. */

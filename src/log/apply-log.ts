@@ -9,8 +9,8 @@ import { placesOf } from '../store/stream-place.ts';
 import { DetectionRows, endedStreams } from './detection-rows.ts';
 import { effectApplier } from './effects.ts';
 import type { Mark } from './format.ts';
+import type { EntryPart } from './frame.ts';
 import { type RowLine, readRowLine, type StoredState } from './row-lines.ts';
-import type { EntryPart } from './segment.ts';
 import { epochTimes } from './version-epoch.ts';
 
 /** The tables that are logged by effects.ts; detections have lines of their own (row-lines.ts). */
@@ -62,9 +62,8 @@ export class LogApplier {
   apply(part: EntryPart): void {
     if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
     this.#isWithinEntry = true;
-    if (part.kind === 'lines') this.#applyBytes(part.bytes);
-    else for (const line of part.lines) this.#applyLine(readRowLine(line));
-    if (part.kind === 'commit') this.#finish(part.commit);
+    this.#applyBytes(part.bytes);
+    if (part.commit !== null) this.#finish(part.commit);
   }
 
   /** Commits the entries so far. @throws LogDamage within an entry, of which parts are applied: then roll back */

@@ -18,12 +18,20 @@ import type { DataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import type { Mark } from './format.ts';
-import { newestCommits } from './log-reader.ts';
+import { commitsBackwards } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
 import { type Decisions, recoverDetections } from './recover.ts';
 import { scrub } from './scrub.ts';
 import { describeFindings, findingsOf, type ScrubResult, writeScrubRecord } from './scrub-findings.ts';
-import { bytesOf, draftOf, EntryReader, listSegments, replaceLog, type Segment, tidyLog } from './segment.ts';
+import {
+  bytesOf,
+  draftOf,
+  listSegments,
+  replaceLog,
+  type Segment,
+  SegmentReader,
+  tidyLog,
+} from './segment.ts';
 import { writeSnapshot } from './snapshot.ts';
 
 export interface CompactOptions {
@@ -55,8 +63,7 @@ const TURN_MS = 20;
 
 /** Whether a log may still have rows that an entry in it removes: a snapshot has neither. */
 export function hasRemovedRows(log: string): boolean {
-  const search = { before: Number.POSITIVE_INFINITY, limit: 1, segmentsMax: Number.POSITIVE_INFINITY };
-  return newestCommits(log, search, ({ operation }) => operation.kind === REMOVE).commits.length > 0;
+  return commitsBackwards(log).some(({ operation }) => operation.kind === REMOVE);
 }
 
 /**
@@ -190,7 +197,7 @@ function newestEntry(segments: readonly Segment[]): number {
   let newest = 0;
   for (const segment of segments.toReversed()) {
     try {
-      using reader = new EntryReader(segment);
+      using reader = new SegmentReader(segment);
       for (const { entry } of reader.commitsBehind()) newest = Math.max(newest, entry);
     } catch (error) {
       if (!(error instanceof LogDamage)) throw error;

@@ -1,20 +1,26 @@
 /**
- * Frames of the log: the unit that is compressed, checked and written at once.
+ * Frames of the log, the unit that is compressed, checked and written at once; and the entries that they make.
  *
  * A frame is a skippable zstd frame (magic, size, then length, CRC-32 and kind of what follows) and an ordinary zstd
  * frame with lines of JSON (RFC 8878, sections 3.1.1 and 3.1.2). So `zstdcat` prints a segment, and the log can be
  * checked without decompressing it.
  */
 import { constants, crc32, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { grouped } from '../counted.ts';
+import { LogDamage } from '../store/log-errors.ts';
+import { type Commit, type Mark, parseCommit, SNAPSHOT } from './format.ts';
 
 export type FrameKind = 'header' | 'lines' | 'commit';
 
-export interface FrameHeader {
+export interface Frame {
   readonly kind: FrameKind;
-  /** Bytes of the zstd frame that follows. */
-  readonly length: number;
-  /** CRC-32 of those bytes. */
+  /** All of it, and the zstd frame in it. */
+  readonly bytes: Buffer;
+  readonly packed: Buffer;
+  /** CRC-32 of the zstd frame. */
   readonly checksum: number;
+  /** Where the next frame begins. */
+  readonly end: number;
 }
 
 /** The first skippable magic number; others may mean something else to other programs. */
@@ -50,7 +56,9 @@ export function frameOf(kind: FrameKind, packed: Buffer): Buffer<ArrayBuffer> {
 }
 
 /** @param bytes at least {@link FRAME_HEADER_BYTES}; @returns null if no frame begins there */
-export function decodeFrameHeader(bytes: Buffer): FrameHeader | null {
+export function decodeFrameHeader(
+  bytes: Buffer,
+): (Pick<Frame, 'kind' | 'checksum'> & { length: number }) | null {
   if (bytes.length < FRAME_HEADER_BYTES) return null;
   if (bytes.readUInt32LE(0) !== SKIPPABLE_MAGIC || bytes.readUInt32LE(4) !== CONTENT_BYTES) return null;
   const kind = KINDS[bytes.readUInt32LE(16)];
@@ -60,21 +68,40 @@ export function decodeFrameHeader(bytes: Buffer): FrameHeader | null {
   return { kind, length, checksum: bytes.readUInt32LE(12) };
 }
 
-export function isFrameIntact({ checksum }: FrameHeader, packed: Buffer): boolean {
-  return crc32(packed) === checksum;
+/** @param read up to so many bytes from an offset on; @returns null if no intact frame begins there */
+export function frameAt(read: (offset: number, length: number) => Buffer, offset: number): Frame | null {
+  const header = decodeFrameHeader(read(offset, FRAME_HEADER_BYTES));
+  if (header === null) return null;
+  const bytes = read(offset, FRAME_HEADER_BYTES + header.length);
+  const packed = bytes.subarray(FRAME_HEADER_BYTES);
+  if (packed.length < header.length || crc32(packed) !== header.checksum) return null;
+  return { kind: header.kind, bytes, packed, checksum: header.checksum, end: offset + bytes.length };
 }
 
-/** The lines of an intact frame, each with a newline at its end. */
-export function unpackLines(packed: Buffer): Buffer {
-  return zstdDecompressSync(packed);
+/** The frames of a content: whole ones, one after the other. @throws LogDamage, with the name of the content */
+export function* framesOf(content: Buffer, name: string): Generator<Frame, undefined> {
+  const read = (offset: number, length: number) => content.subarray(offset, offset + length);
+  for (let at = 0; at < content.length; ) {
+    const frame = frameAt(read, at);
+    if (frame === null) throw new LogDamage(`${name} has a damaged frame at byte ${at}`);
+    yield frame;
+    at = frame.end;
+  }
 }
 
 /** The lines of an intact frame, without their newlines. */
-export function decodeLines(packed: Buffer): string[] {
-  const lines = unpackLines(packed).toString('utf8').split('\n');
-  // Each line has a newline at its end, so the last part is empty.
-  lines.pop();
-  return lines;
+export function decodeLines({ packed }: Pick<Frame, 'packed'>): string[] {
+  return linesIn(zstdDecompressSync(packed));
+}
+
+/** @param text lines, each with a newline at its end */
+function linesIn(text: Buffer): string[] {
+  return text.toString('utf8').split('\n').slice(0, -1);
+}
+
+/** The commit line at the end of a frame of that kind. @throws LogDamage */
+export function commitIn(frame: Frame): Commit {
+  return parseCommit(decodeLines(frame).at(-1) ?? '');
 }
 
 /** Adds a frame's checksum to that of the frames before it. */
@@ -82,4 +109,86 @@ export function chainChecksum(before: number, checksum: number): number {
   const bytes = Buffer.allocUnsafe(4);
   bytes.writeUInt32LE(checksum, 0);
   return crc32(bytes, before);
+}
+
+/** A frame of an entry. */
+export interface EntryPart {
+  /** The number of its entry. */
+  readonly entry: number;
+  readonly frame: Frame;
+  /** The commit line of the entry that it ends; null: it ends none. */
+  readonly commit: Commit | null;
+  /** Its other lines, without their newlines; unpacked only here, since checksums are enough to check a log. */
+  readonly lines: readonly string[];
+  /** The same, each with a newline at its end. */
+  readonly bytes: Buffer;
+}
+
+/** Makes entries of frames, and checks that each is whole, and follows the one before. */
+export class EntryChain {
+  /** The last whole entry. */
+  last: Mark | null | undefined;
+  readonly #first: number;
+  readonly #where: string;
+  #frames = 0;
+  #checksum = 0;
+
+  /**
+   * @param last the entry before; null: there is none, so that a log must be able to begin here; undefined: any may be
+   * @param first the number of the first entry, unless `last` tells it
+   * @param where the beginning of an error
+   */
+  constructor(last: Mark | null | undefined, first: number, where = '') {
+    this.last = last;
+    this.#first = first;
+    this.#where = where;
+  }
+
+  /** The number of the entry that the next frame is of. */
+  get next(): number {
+    return (this.last?.entry ?? this.#first - 1) + 1;
+  }
+
+  /** @throws LogDamage if the entry that the frame ends is not whole, or does not follow the one before */
+  add(frame: Frame): EntryPart {
+    if (frame.kind === 'header') throw new LogDamage(`${this.#where}a header stands between entries`);
+    const entry = this.next;
+    if (frame.kind === 'lines') {
+      this.#frames += 1;
+      this.#checksum = chainChecksum(this.#checksum, frame.checksum);
+      return partOf(entry, frame, null, () => zstdDecompressSync(frame.packed));
+    }
+    const bytes = zstdDecompressSync(frame.packed);
+    const at = bytes.lastIndexOf('\n', -2) + 1;
+    const commit = parseCommit(bytes.toString('utf8', at));
+    if (commit.frames !== this.#frames || commit.checksum !== this.#checksum)
+      throw new LogDamage(`${this.#where}frames of entry ${commit.entry} are missing`);
+    if (this.last === null) requireBeginning(commit);
+    else if (commit.entry !== entry || commit.after !== (this.last ?? { id: commit.after }).id)
+      throw new LogDamage(`${this.#where}entry ${commit.entry} does not follow entry ${entry - 1}`);
+    this.#frames = 0;
+    this.#checksum = 0;
+    this.last = commit;
+    return partOf(commit.entry, frame, commit, () => bytes.subarray(0, at));
+  }
+}
+
+function partOf(entry: number, frame: Frame, commit: Commit | null, unpack: () => Buffer): EntryPart {
+  return {
+    entry,
+    frame,
+    commit,
+    get lines() {
+      return linesIn(unpack());
+    },
+    get bytes() {
+      return unpack();
+    },
+  };
+}
+
+/** @throws LogDamage unless a log can start with this entry: 1, or a snapshot (compact.ts) */
+function requireBeginning({ entry, after, operation }: Commit): void {
+  if ((entry === 1 && after === null) || operation.kind === SNAPSHOT) return;
+  throw new LogDamage(`it begins with entry ${grouped(entry)}; earlier entries are missing`);
 }

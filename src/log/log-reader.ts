@@ -3,16 +3,9 @@ import { fsyncSync, readSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { openFile, syncFolder, writeAt } from '../store/folder.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
-import { type Commit, type Mark, parseCommit, SNAPSHOT } from './format.ts';
-import { decodeFrameHeader, decodeLines, FRAME_HEADER_BYTES } from './frame.ts';
-import {
-  type EntryPart,
-  EntryReader,
-  FrameReader,
-  findEntry,
-  listSegments,
-  type Segment,
-} from './segment.ts';
+import type { Commit, Mark } from './format.ts';
+import type { EntryPart } from './frame.ts';
+import { commitsIn, listSegments, type Segment, SegmentReader } from './segment.ts';
 
 const PIECE_BYTES = 4 * 1024 * 1024;
 
@@ -44,8 +37,8 @@ export function findTail(folder: string, mayBeDoubtful = false): Tail {
   let isTorn = false;
   let isDoubtful = false;
   for (const segment of segments.toReversed()) {
-    using reader = new EntryReader(segment);
-    reader.skipToEnd();
+    using reader = new SegmentReader(segment);
+    reader.skipTo(Number.POSITIVE_INFINITY);
     if (!reader.isWhole) {
       const behind = Array.from(reader.commitsBehind(), ({ entry }) => entry);
       const next = reader.last === null ? segment.firstEntry : reader.last.entry + 1;
@@ -110,9 +103,10 @@ export function placeOf(folder: string, mark: Mark): Place {
   const index = segments.findLastIndex(({ firstEntry }) => firstEntry <= mark.entry);
   const segment = segments[index];
   if (segment === undefined) return segments.length === 0 ? 'beyond' : 'before';
-  const { commit, end } = findEntry(segment, mark.entry);
-  if (commit !== null) return commit.id === mark.id ? 'known' : 'foreign';
-  if (index < segments.length - 1) throw new LogDamage(`${segment.path} is damaged at byte ${end}`);
+  using reader = new SegmentReader(segment);
+  reader.skipTo(mark.entry);
+  if (reader.last?.entry === mark.entry) return reader.last.id === mark.id ? 'known' : 'foreign';
+  if (index < segments.length - 1) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
   return 'beyond';
 }
 
@@ -140,77 +134,26 @@ export function* entriesAfter(folder: string, after: Mark | null): Generator<Loc
     if (index === segments.length - 1) segments = listSegments(folder);
     return index < segments.length - 1;
   };
-  let previous: Commit | null | undefined;
+  let previous: Mark | null = null;
   let bytesBefore = 0;
   for (let index = first; index < segments.length; index += 1) {
     const segment = segments[index];
     if (segment === undefined) return;
-    using reader = new EntryReader(segment);
-    let isYielded = false;
-    const next = () => {
-      const part = reader.next(previous);
-      // Once there is a next segment, this one is closed: read what was added since.
-      return part ?? (hasNext(index) ? reader.next(previous) : null);
-    };
-    for (let part = next(); part !== null; part = next()) {
-      const entry =
-        part.kind === 'commit' ? part.commit.entry : (previous?.entry ?? segment.firstEntry - 1) + 1;
-      if (part.kind === 'commit' && index === 0 && previous === undefined) requireBeginning(part.commit);
-      isYielded ||= entry > from;
-      if (isYielded) yield { segment, part, bytes: bytesBefore + reader.end };
-      if (part.kind === 'commit') previous = part.commit;
-    }
+    const isBegun = segment.firstEntry <= from;
+    using reader: SegmentReader = new SegmentReader(segment, isBegun ? undefined : previous);
+    if (isBegun) reader.skipTo(from);
+    // Once there is a next segment, this one is closed: read what was added since.
+    const next = () => reader.next() ?? (hasNext(index) ? reader.next() : null);
+    for (let part = next(); part !== null; part = next())
+      yield { segment, part, bytes: bytesBefore + reader.end };
     if (!reader.isWhole && hasNext(index))
       throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-    if (isYielded) bytesBefore += reader.end;
+    previous = reader.last ?? previous;
+    if ((reader.last?.entry ?? 0) > from) bytesBefore += reader.end;
   }
 }
 
-/** @throws LogDamage unless a log can start with this entry: 1, or a snapshot (compact.ts) */
-export function requireBeginning(commit: Commit): void {
-  if (isBeginning(commit)) return;
-  throw new LogDamage(`it begins with entry ${grouped(commit.entry)}; earlier entries are missing`);
-}
-
-export function isBeginning({ entry, after, operation }: Commit): boolean {
-  return (entry === 1 && after === null) || operation.kind === SNAPSHOT;
-}
-
-/**
- * The commit lines of a log, newest first, without reading other frames.
- * @param before only entries with smaller numbers; @param limit the most to return
- * @param segmentsMax the most segments to search, so that a call is short however long the log is
- * @returns `next`: the `before` of the next call; null at the log's beginning
- */
-export function newestCommits(
-  folder: string,
-  { before, limit, segmentsMax }: { before: number; limit: number; segmentsMax: number },
-  isWanted: (commit: Commit) => boolean,
-): { readonly commits: Commit[]; readonly next: number | null } {
-  const segments = listSegments(folder).filter(({ firstEntry }) => firstEntry < before);
-  const commits: Commit[] = [];
-  for (const [index, segment] of segments.toReversed().entries()) {
-    const own = commitsIn(segment).filter((commit) => commit.entry < before && isWanted(commit));
-    commits.push(...own.toReversed().slice(0, limit - commits.length));
-    const last = commits.at(-1);
-    if (commits.length === limit && last !== undefined)
-      return { commits, next: last.entry === segments[0]?.firstEntry ? null : last.entry };
-    if (index + 1 === segmentsMax && index + 1 < segments.length)
-      return { commits, next: segment.firstEntry };
-  }
-  return { commits, next: null };
-}
-
-/** Oldest first, up to the first frame that is not intact. */
-function commitsIn({ path }: Segment): Commit[] {
-  using reader = new FrameReader(path);
-  const commits: Commit[] = [];
-  for (let at = 0; ; ) {
-    const header = decodeFrameHeader(reader.read(at, FRAME_HEADER_BYTES));
-    if (header === null) return commits;
-    const frame = header.kind === 'commit' ? reader.frameAt(at) : null;
-    if (header.kind === 'commit' && frame === null) return commits;
-    if (frame !== null) commits.push(parseCommit(decodeLines(frame.packed).at(-1) ?? ''));
-    at += FRAME_HEADER_BYTES + header.length;
-  }
+/** The commit lines of a log, newest first, without reading other frames. @throws LogDamage, LogFailure */
+export function* commitsBackwards(folder: string): Generator<Commit, undefined> {
+  for (const segment of listSegments(folder).toReversed()) yield* commitsIn(segment).toReversed();
 }

@@ -6,7 +6,7 @@ import { syncFolder, writeAt } from '../store/folder.ts';
 import { LogFailure } from '../store/log-errors.ts';
 import { formatMs } from '../time.ts';
 import { type Commit, LOG_FORMAT, type Mark, type Operation, type SegmentHeader } from './format.ts';
-import { chainChecksum, encodeFrame } from './frame.ts';
+import { chainChecksum, type EntryPart, encodeFrame } from './frame.ts';
 import type { Tail } from './log-reader.ts';
 import { segmentPath } from './segment.ts';
 
@@ -87,16 +87,13 @@ export class LogWriter {
     return commit;
   }
 
-  /**
-   * Appends a frame of an entry that was checked. The entry is durable once the segment is closed: {@link closeDurably}.
-   * @param commit the commit line of the entry that the frame ends; null: it ends none
-   */
-  adopt(frame: Uint8Array, commit: Commit | null): void {
+  /** Appends a part of an entry that was checked. The entry is durable once the segment is closed: {@link closeDurably}. */
+  adopt({ frame, commit }: Pick<EntryPart, 'frame' | 'commit'>): void {
     if (commit === null) {
-      this.appendFrame(frame);
+      this.appendFrame(frame.bytes);
       return;
     }
-    this.#write(frame);
+    this.#write(frame.bytes);
     if (this.#decided(commit)) this.closeDurably();
   }
 

@@ -146,7 +146,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
 export function applyPending(db: Database, folder: string): number {
   let applied = 0;
   for (const { part } of applyEntries(db, folder, Number.POSITIVE_INFINITY))
-    if (part.kind === 'commit') applied += 1;
+    if (part.commit !== null) applied += 1;
   return applied;
 }
 
@@ -157,7 +157,7 @@ function* applyEntries(db: Database, folder: string, end: number): Generator<Loc
     for (const located of entriesAfter(folder, readLogMark(db))) {
       applier.apply(located.part);
       yield located;
-      if (located.part.kind === 'commit' && located.part.commit.entry >= end) break;
+      if ((located.part.commit?.entry ?? 0) >= end) break;
     }
     applier.commit();
   } finally {
@@ -224,27 +224,21 @@ function refuseHopeless({ log }: DataFolder, { last, isDoubtful }: Tail, reason:
   if (last === null) throw new LogDamage(`the log is missing, and the database cannot be used: ${reason}`);
 }
 
-async function applyRest(db: Database, tail: Tail, options: RecoverOptions): Promise<number> {
+async function applyRest(db: Database, { last }: Tail, options: RecoverOptions): Promise<number> {
+  const { folder, decisions, onBegin, onReadable } = options;
   const mark = readLogMark(db);
-  if ((tail.last?.entry ?? 0) === (mark?.entry ?? 0)) return 0;
-  if (bytesFrom(options.folder.log, mark) > LONG_BYTES)
-    options.onBegin?.(
-      `it lacks entries ${grouped((mark?.entry ?? 0) + 1)} to ${grouped(tail.last?.entry ?? 0)} of the log`,
-    );
-  const applied = await applyDecided(db, tail, options);
-  if (tail.last !== null && readLogMark(db)?.entry !== tail.last.entry) {
-    options.onReadable?.();
-    options.decisions?.decide(tail.last, db);
-  }
+  if (last === null || last.entry === mark?.entry) return 0;
+  if (bytesFrom(folder.log, mark) > LONG_BYTES)
+    onBegin?.(`it lacks entries ${grouped((mark?.entry ?? 0) + 1)} to ${grouped(last.entry)} of the log`);
+  const applied = await apply(db, options, decidedEnd(options, last));
+  if (decisions?.areAwaited(db) === true) onReadable?.();
+  decisions?.decide(last, db);
   return applied + (await apply(db, options));
 }
 
-/** Leaves out the last entry, if it may be undecided. */
-async function applyDecided(db: Database, { last }: Tail, options: RecoverOptions): Promise<number> {
-  const { decisions } = options;
-  if (decisions === undefined) return apply(db, options);
-  const applied = await apply(db, options, (last?.entry ?? 0) - 1);
-  return decisions.areAwaited(db) ? applied : applied + (await apply(db, options));
+/** The last entry may be undecided. */
+function decidedEnd({ decisions }: RecoverOptions, last: Mark | null): number {
+  return decisions === undefined ? Number.POSITIVE_INFINITY : (last?.entry ?? 0) - 1;
 }
 
 /** Builds the database beside its place, and puts it there when it is complete. */
@@ -260,12 +254,12 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
     // of the time for small entries.
     db.pragma('journal_mode = PERSIST');
     db.pragma('synchronous = OFF');
-    applied = await applyDecided(db, tail, options).catch(async (error) => {
+    applied = await apply(db, options, decidedEnd(options, tail.last)).catch(async (error) => {
       if (!isDiskFull(error) || !existsSync(path)) throw error;
       await requireWhole(tail, options);
       // No room for both files: the log is complete, so the old one is not needed.
       removeReplaced(folder, () => rmSync(path));
-      return applyDecided(db, tail, options);
+      return apply(db, options, decidedEnd(options, tail.last));
     });
     // Before the rename: the change goes through a rollback journal. If a kill left that beside the final database, nobody
     // without write permission could open it.
@@ -307,12 +301,12 @@ async function apply(
   let frames = 0;
   for (const { part, bytes } of applyEntries(db, folder.log, end)) {
     frames += 1;
-    if (part.kind === 'commit') {
+    if (part.commit !== null) {
       applied += 1;
       onProgress(bytes, total);
     }
     if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
-    if (part.kind === 'commit' || frames % FRAMES_A_TURN === 0) await between();
+    if (part.commit !== null || frames % FRAMES_A_TURN === 0) await between();
   }
   return applied;
 }
@@ -321,7 +315,7 @@ async function apply(
 async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Promise<void> {
   let last: Commit | null = null;
   for (const { part } of entriesAfter(folder.log, null)) {
-    if (part.kind === 'commit') last = part.commit;
+    if (part.commit !== null) last = part.commit;
     await between();
   }
   if (last?.id !== tail.last?.id) throw new LogDamage('the log ends before its last entry');

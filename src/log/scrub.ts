@@ -139,7 +139,7 @@ async function readLog(
   for (const { part, bytes } of end > 0 ? entriesAfter(log, null) : []) {
     applier?.apply(part);
     await between();
-    if (part.kind !== 'commit') continue;
+    if (part.commit === null) continue;
     onProgress('the log', bytes, total);
     last = part.commit;
     if (last.entry >= end) break;

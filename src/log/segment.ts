@@ -2,28 +2,22 @@
  * Segments: the files of a log. Each is named by its first entry and only appended to; all but the newest are closed,
  * and never change. A snapshot (compact.ts) takes the place of every segment that begins before it or with it.
  */
-import { closeSync, fstatSync, openSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
+import { fstatSync, readdirSync, readSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isErrorCode } from '../refused.ts';
-import { syncFolder } from '../store/folder.ts';
+import { openFile, syncFolder } from '../store/folder.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
+import { type Commit, LOG_FORMAT, type Mark, parseHeader, type SegmentHeader } from './format.ts';
 import {
-  type Commit,
-  LOG_FORMAT,
-  type Mark,
-  parseCommit,
-  parseHeader,
-  type SegmentHeader,
-} from './format.ts';
-import {
-  chainChecksum,
+  commitIn,
   decodeFrameHeader,
   decodeLines,
+  EntryChain,
+  type EntryPart,
   FRAME_HEADER_BYTES,
   FRAME_MAGIC,
-  type FrameKind,
-  isFrameIntact,
-  unpackLines,
+  type Frame,
+  frameAt,
 } from './frame.ts';
 
 /** Bytes to search at once for a frame. Two pieces overlap by the header of one. */
@@ -33,16 +27,6 @@ const NAME = /^(\d{12})(-snapshot)?\.zst$/;
 export interface Segment {
   readonly path: string;
   readonly firstEntry: number;
-}
-
-export interface Frame {
-  readonly kind: FrameKind;
-  /** All of it, and the zstd frame in it. */
-  readonly bytes: Buffer;
-  readonly packed: Buffer;
-  readonly checksum: number;
-  /** Where the next frame begins in its file. */
-  readonly end: number;
 }
 
 export function segmentPath(folder: string, firstEntry: number): string {
@@ -97,207 +81,111 @@ function allSegments(folder: string): (Segment & { readonly isSnapshot: boolean 
   }
 }
 
-/**
- * Finds an entry in its segment.
- * @returns `commit` null: it is not there; `end`: where it ends, or where the intact part of the segment ends
- */
-export function findEntry(
-  segment: Segment,
-  entry: number,
-): { readonly commit: Commit | null; readonly end: number } {
-  using reader = new EntryReader(segment);
-  while (reader.next(reader.last ?? undefined) !== null)
-    if (reader.last?.entry === entry) return { commit: reader.last, end: reader.end };
-  return { commit: null, end: reader.end };
-}
-
 export function bytesOf(segments: readonly Segment[]): number {
   return segments.reduce((sum, { path }) => sum + statSync(path).size, 0);
 }
 
-/** Reads a segment frame by frame. After the end, it can be asked again for frames that were added meanwhile. */
-export class FrameReader {
+/** Reads a segment frame by frame, and checks its entries. After the end, it can be asked again for what was added meanwhile. */
+export class SegmentReader {
   readonly #path: string;
-  readonly #file: number;
-  #size: number;
+  readonly #file: ReturnType<typeof openFile>;
+  #chain: EntryChain;
   /** Where the last intact frame ends. */
-  offset = 0;
-  #isOpen = true;
-
-  /** @throws LogFailure if the file cannot be opened */
-  constructor(path: string) {
-    this.#path = path;
-    try {
-      this.#file = openSync(path, 'r');
-      this.#size = fstatSync(this.#file).size;
-    } catch (error) {
-      throw new LogFailure('read', path, error);
-    }
-  }
-
-  get isAtEnd(): boolean {
-    return this.offset === this.#size;
-  }
-
-  /** @returns null at the end, and if the next frame is not intact */
-  next(): Frame | null {
-    // A rollback makes the newest segment shorter.
-    this.#size = fstatSync(this.#file).size;
-    const frame = this.frameAt(this.offset);
-    this.offset = frame?.end ?? this.offset;
-    return frame;
-  }
-
-  /** @param offset where a frame begins; @returns null if it is not intact */
-  frameAt(offset: number): Frame | null {
-    const header = decodeFrameHeader(this.read(offset, FRAME_HEADER_BYTES));
-    if (header === null) return null;
-    const bytes = this.read(offset, FRAME_HEADER_BYTES + header.length);
-    const packed = bytes.subarray(FRAME_HEADER_BYTES);
-    if (packed.length < header.length || !isFrameIntact(header, packed)) return null;
-    return { kind: header.kind, bytes, packed, checksum: header.checksum, end: offset + bytes.length };
-  }
-
-  [Symbol.dispose](): void {
-    if (this.#isOpen) closeSync(this.#file);
-    this.#isOpen = false;
-  }
-
-  /** @returns fewer bytes at the end of the file */
-  read(offset: number, length: number): Buffer {
-    const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, this.#size - offset)));
-    try {
-      const read = bytes.length === 0 ? 0 : readSync(this.#file, bytes, 0, bytes.length, offset);
-      return bytes.subarray(0, read);
-    } catch (error) {
-      throw new LogFailure('read', this.#path, error);
-    }
-  }
-}
-
-/** One frame of an entry; the last one has kind `commit`. */
-export type EntryPart = (
-  | {
-      readonly kind: 'lines';
-      readonly lines: readonly string[];
-      /** The same, each with a newline at its end. */
-      readonly bytes: Buffer;
-    }
-  | {
-      readonly kind: 'commit';
-      /** Those before the commit line. */
-      readonly lines: readonly string[];
-      readonly commit: Commit;
-      /** Where the entry ends in its segment. */
-      readonly end: number;
-    }
-) & {
-  /** The bytes of the frame, as they are in the segment. */
-  readonly frame: Buffer;
-};
-
-/** Assembles the frames of a segment to entries, and checks each against its commit line. */
-export class EntryReader {
-  readonly #reader: FrameReader;
-  readonly #path: string;
-  #frames = 0;
-  #checksum = 0;
+  #offset = 0;
+  /** Its last whole entry. */
   last: Commit | null = null;
   /** Where that entry ends; before the first, where the header ends. */
   end = 0;
   /** Null if it is not complete: a crash may leave the newest segment so. */
   readonly header: SegmentHeader | null;
 
-  /** @throws LogDamage if the segment belongs to another log, or has a newer format */
-  constructor(segment: Segment) {
+  /**
+   * @param previous the entry before its first one; null: there is none; undefined: not known
+   * @throws LogDamage if the segment belongs to another log, or has a newer format; LogFailure
+   */
+  constructor(segment: Segment, previous?: Mark | null) {
     this.#path = segment.path;
-    this.#reader = new FrameReader(segment.path);
+    this.#chain = new EntryChain(previous, segment.firstEntry, `${segment.path}: `);
+    this.#file = openSegment(segment.path);
     try {
-      const frame = this.#reader.next();
+      const frame = this.#nextFrame();
       this.header = frame === null ? null : this.#checkHeader(frame, segment);
     } catch (error) {
       this[Symbol.dispose]();
       throw error;
     }
-    this.end = this.#reader.offset;
+    this.end = this.#offset;
   }
 
   /** Whether nothing follows that entry. */
   get isWhole(): boolean {
-    return this.header !== null && this.#reader.isAtEnd && this.end === this.#reader.offset;
+    return this.header !== null && this.end === this.#offset && this.end === fstatSync(this.#file.fd).size;
   }
 
   /**
-   * @param previous the entry before the next one; undefined: not known
    * @returns null if no intact frame follows
-   * @throws LogDamage if an entry differs from its commit line, or does not follow the previous one
+   * @throws LogDamage if an entry differs from its commit line, or does not follow the one before
    */
-  next(previous: Commit | null | undefined): EntryPart | null {
-    if (this.header === null) return null;
-    const frame = this.#reader.next();
+  next(): EntryPart | null {
+    const frame = this.header === null ? null : this.#nextFrame();
     if (frame === null) return null;
-    const { packed } = frame;
-    if (frame.kind === 'lines') {
-      this.#frames += 1;
-      this.#checksum = chainChecksum(this.#checksum, frame.checksum);
-      return linesPart(frame);
+    const part = this.#chain.add(frame);
+    if (part.commit !== null) {
+      this.last = part.commit;
+      this.end = frame.end;
     }
-    if (frame.kind === 'header') throw new LogDamage(`${this.#path}: a second header`);
-    const lines = decodeLines(packed);
-    const commit = parseCommit(lines.pop() ?? '');
-    checkCommit(commit, previous, { frames: this.#frames, checksum: this.#checksum }, `${this.#path}: `);
-    this.#frames = 0;
-    this.#checksum = 0;
-    this.last = commit;
-    this.end = frame.end;
-    return { kind: 'commit', lines, commit, end: frame.end, frame: frame.bytes };
+    return part;
   }
 
   /**
-   * Reads to the end by checksums alone, and checks only the last entry: decompressing all takes many times as long.
+   * Reads up to the end of an entry, or to that of the segment, by checksums alone, and checks only the last entry there:
+   * unpacking all takes many times as long.
    * @throws LogDamage if that entry differs from its commit line
    */
-  skipToEnd(): void {
-    if (this.header === null) return;
-    let last: { frame: Frame; frames: number; checksum: number } | null = null;
-    for (let frame = this.#reader.next(); frame !== null; frame = this.#reader.next()) {
-      if (frame.kind === 'header') throw new LogDamage(`${this.#path}: a second header`);
-      if (frame.kind === 'lines') {
-        this.#frames += 1;
-        this.#checksum = chainChecksum(this.#checksum, frame.checksum);
-        continue;
+  skipTo(entry: number): void {
+    let newest: { readonly frame: Frame; readonly chain: EntryChain } | null = null;
+    while (this.header !== null && this.#chain.next <= entry) {
+      const frame = this.#nextFrame();
+      if (frame === null) break;
+      if (frame.kind !== 'commit') this.#chain.add(frame);
+      else {
+        newest = { frame, chain: this.#chain };
+        this.#chain = new EntryChain(undefined, this.#chain.next + 1, `${this.#path}: `);
       }
-      last = { frame, frames: this.#frames, checksum: this.#checksum };
-      this.#frames = 0;
-      this.#checksum = 0;
     }
-    if (last === null) return;
-    const commit = parseCommit(decodeLines(last.frame.packed).at(-1) ?? '');
-    checkCommit(commit, undefined, last, `${this.#path}: `);
-    this.last = commit;
-    this.end = last.frame.end;
+    if (newest === null) return;
+    this.last = newest.chain.add(newest.frame).commit;
+    this.end = newest.frame.end;
+    this.#chain.last = this.last;
   }
 
   /** The intact commit lines after {@link end}: none if the end is only torn. */
   *commitsBehind(): Generator<Commit, undefined> {
     for (let from = this.end + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
-      const bytes = this.#reader.read(from, SEARCH_BYTES);
+      const bytes = this.#read(from, SEARCH_BYTES);
       for (let at = bytes.indexOf(FRAME_MAGIC); at >= 0; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
         const header = decodeFrameHeader(bytes.subarray(at, at + FRAME_HEADER_BYTES));
-        const frame = header?.kind === 'commit' ? this.#reader.frameAt(from + at) : null;
-        if (frame === null) continue;
-        yield parseCommit(decodeLines(frame.packed).at(-1) ?? '');
+        const frame = header?.kind === 'commit' ? frameAt(this.#read, from + at) : null;
+        if (frame !== null) yield commitIn(frame);
       }
       if (bytes.length < SEARCH_BYTES) return;
     }
   }
 
   [Symbol.dispose](): void {
-    this.#reader[Symbol.dispose]();
+    this.#file[Symbol.dispose]();
   }
 
+  #nextFrame(): Frame | null {
+    const frame = frameAt(this.#read, this.#offset);
+    this.#offset = frame?.end ?? this.#offset;
+    return frame;
+  }
+
+  readonly #read = (offset: number, length: number) => readAt(this.#file.fd, this.#path, offset, length);
+
   #checkHeader(frame: Frame, { path, firstEntry }: Segment): SegmentHeader {
-    const header = parseHeader(decodeLines(frame.packed)[0] ?? '');
+    const header = parseHeader(decodeLines(frame)[0] ?? '');
     if (header.format > LOG_FORMAT)
       throw new LogDamage(
         `${path} has log format ${header.format}, but this version of Wirewatch supports format ${LOG_FORMAT}. Version ${header.program} wrote the file: use that version. Nothing was changed`,
@@ -309,36 +197,36 @@ export class EntryReader {
 }
 
 /**
- * Checks an entry against its commit line, and that it follows the one before.
- * @param previous null: it must be the first; undefined: any may come before it
- * @param found the number of its frames, and their chained checksum
- * @param where the beginning of an error
- * @throws LogDamage
+ * The commit lines of a segment, oldest first, up to the first frame that is not intact. Other frames are not read.
+ * @throws LogDamage, LogFailure
  */
-export function checkCommit(
-  { entry, after, frames, checksum }: Commit,
-  previous: Mark | null | undefined,
-  found: { readonly frames: number; readonly checksum: number },
-  where = '',
-): void {
-  if (frames !== found.frames || checksum !== found.checksum)
-    throw new LogDamage(`${where}frames of entry ${entry} are missing`);
-  if (previous === undefined) return;
-  if (entry !== (previous?.entry ?? 0) + 1 || after !== (previous?.id ?? null))
-    throw new LogDamage(`${where}entry ${entry} does not follow entry ${previous?.entry ?? 0}`);
+export function commitsIn({ path }: Segment): Commit[] {
+  using file = openSegment(path);
+  const read = (offset: number, length: number) => readAt(file.fd, path, offset, length);
+  const commits: Commit[] = [];
+  for (let at = 0; ; ) {
+    const header = decodeFrameHeader(read(at, FRAME_HEADER_BYTES));
+    const frame = header?.kind === 'commit' ? frameAt(read, at) : null;
+    if (header === null || (header.kind === 'commit' && frame === null)) return commits;
+    if (frame !== null) commits.push(commitIn(frame));
+    at += FRAME_HEADER_BYTES + header.length;
+  }
 }
 
-/** A frame of lines as a part of an entry: unpacked only when it is needed. */
-export function linesPart({ packed, bytes }: Pick<Frame, 'bytes' | 'packed'>): EntryPart {
-  return {
-    kind: 'lines',
-    frame: bytes,
-    // To find the end of a log, checksums are enough.
-    get lines() {
-      return decodeLines(packed);
-    },
-    get bytes() {
-      return unpackLines(packed);
-    },
-  };
+function openSegment(path: string): ReturnType<typeof openFile> {
+  try {
+    return openFile(path, 'r');
+  } catch (error) {
+    throw new LogFailure('read', path, error);
+  }
+}
+
+/** @returns fewer bytes at the end of the file; a rollback makes the newest segment shorter */
+function readAt(file: number, path: string, offset: number, length: number): Buffer {
+  try {
+    const bytes = Buffer.allocUnsafe(Math.max(0, Math.min(length, fstatSync(file).size - offset)));
+    return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, offset));
+  } catch (error) {
+    throw new LogFailure('read', path, error);
+  }
 }

@@ -76,12 +76,6 @@ export interface Context {
   readonly deny: (denied: Denied) => boolean;
 }
 
-/** Asked before something that cannot be taken back. */
-export interface Question {
-  readonly text: string;
-  readonly word: string;
-}
-
 export interface Description<Own extends Members, Value> {
   /** In lower case, without a full stop, as a line of a list. */
   readonly summary: string;
@@ -99,8 +93,8 @@ export interface Description<Own extends Members, Value> {
   readonly readsDrop?: boolean;
   /** For what may take longer than a request: of its kind, one at a time runs for each subject. */
   readonly job?: (values: ValuesOf<Own>) => string;
-  /** Null: nothing has to be confirmed. */
-  readonly question?: (context: Context, values: ValuesOf<Own>) => Question | null;
+  /** For what cannot be taken back: a person types the value of this member to confirm it. */
+  readonly confirmedBy?: keyof Own & string;
   readonly run: (context: Context, values: ValuesOf<Own>) => Outcome<Value> | Promise<Outcome<Value>>;
   readonly result?: TSchema;
   /** The value as a command prints it, between `done` and `next`; null: nothing. */
@@ -132,13 +126,10 @@ export interface Operation
   readonly name: string;
   readonly kind: 'act' | 'read';
   readonly help: string | null;
-  /** Whether a person is asked before it: {@link question}. */
-  readonly asks: boolean;
+  readonly confirmedBy: string | null;
   readonly form: Form | null;
   /** The subject of its job; null if it takes no longer than a request. */
   readonly job: ((given: unknown) => string) | null;
-  /** @param given its members, as JSON @throws Refused */
-  readonly question: (context: Context, given: unknown) => Question | null;
   /** @param given its members, as JSON @throws Refused */
   readonly run: (context: Context, given: unknown) => Promise<Outcome>;
   readonly text: ((value: unknown) => string | null) | null;
@@ -151,6 +142,7 @@ export const reading = describing('read');
 
 const DEFAULTS = {
   help: null,
+  confirmedBy: null,
   operands: [],
   creates: false,
   hasCommand: true,
@@ -164,7 +156,7 @@ function describing(kind: Operation['kind']) {
     name: string,
     description: Description<Own, Value>,
   ): Operation => {
-    const { members = {} as Own, job, question, text } = description;
+    const { members = {} as Own, job, text } = description;
     const values = (given: unknown) => readMembers(members, given);
     return {
       ...DEFAULTS,
@@ -172,9 +164,7 @@ function describing(kind: Operation['kind']) {
       name,
       kind,
       members,
-      asks: question !== undefined,
       job: job === undefined ? null : (given) => job(values(given)),
-      question: (context, given) => question?.(context, values(given)) ?? null,
       run: async (context, given) => description.run(context, values(given)),
       // What an operation prints is what it returned, also after a way through JSON.
       text: text === undefined ? null : (value) => text(value as Value),

@@ -12,7 +12,7 @@ import { type Config, dropNames, enabledExports, holdRules, loadConfig } from '.
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
-import { exportFilesIn, type HeldFile, heldOf } from '../drop/waiting-names.ts';
+import { type HeldFile, waitingFiles } from '../drop/waiting-names.ts';
 import { type ExportFileName, endText, windowReadiness } from '../exports/file-name.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
 import { diskFolders, disksOf } from '../health/disk.ts';
@@ -24,8 +24,7 @@ import {
   fileDocument,
   filesNotApplied,
 } from '../ingest/files/file-record.ts';
-import { recordedIn } from '../ingest/files/finished-file.ts';
-import { heldReason, releaseCommand } from '../ingest/files/held-files.ts';
+import { heldReason, knownFiles, releaseCommand } from '../ingest/files/folder-scan.ts';
 import { readPause } from '../ingest/pause.ts';
 import { readScrubRecord } from '../log/scrub-findings.ts';
 import { bytesOf, listSegments } from '../log/segment.ts';
@@ -36,7 +35,6 @@ import { isLocked } from '../store/locks.ts';
 import { readRole, roleOf } from '../store/role.ts';
 import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
-import { heldBy } from '../windows/holding.ts';
 import { findWindow } from '../windows/ledger.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
 import { readKeysStatus } from './followers.ts';
@@ -167,10 +165,9 @@ function droppedFiles(
   config: Config,
   db: Database | null,
 ): { waiting: string[]; waiting_windows: WaitingWindow[]; held: HeldFile[] } {
-  const dropped = exportFilesIn(dropNames(config), db === null ? undefined : recordedIn(db));
-  const held = db === null ? [] : heldOf(dropped, heldBy(db, holdRules(config)));
-  const heldPaths = new Set(held.map(({ path }) => path));
-  const waiting = dropped.filter(({ path }) => !heldPaths.has(path)).map(({ file }) => file);
+  const known = db === null ? undefined : knownFiles(db, holdRules(config));
+  const { exports, held } = waitingFiles(dropNames(config), known);
+  const waiting = exports.map(({ file }) => file);
   const waiting_windows = waiting.flatMap((file) => (file.kind === 'window' ? file : []));
   return { waiting: waiting.map(({ name }) => name), waiting_windows, held };
 }

@@ -11,10 +11,10 @@ import { type Reading, read, readName } from '../config/option-values.ts';
 import { endedStreams } from '../log/detection-rows.ts';
 import { type Column, entryText, listText } from '../text-layout.ts';
 import { hinted, required, value } from './member.ts';
-import { SUBSCRIPTION, SUBSCRIPTION_MEMBERS, TYPES_HINT, ZONE_HINT } from './members.ts';
+import { NEW_SUBSCRIPTION, SUBSCRIPTION, SUBSCRIPTION_MEMBERS, TYPES_HINT, ZONE_HINT } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
 
-const { account, name, time_zone, content_types } = SUBSCRIPTION_MEMBERS;
+const { account, time_zone, content_types } = SUBSCRIPTION_MEMBERS;
 const ID = required(SUBSCRIPTION_MEMBERS.id);
 
 const COLUMNS: readonly Column<ReturnType<typeof subscriptionDocument>>[] = [
@@ -30,7 +30,7 @@ const text = entryText(COLUMNS);
 export const SUBSCRIPTIONS = [
   act('subscription add', {
     summary: 'add a subscription to an account',
-    members: { id: ID, account: required(account), name, time_zone, content_types },
+    members: NEW_SUBSCRIPTION,
     operands: ['id'],
     result: SUBSCRIPTION,
     examples: [

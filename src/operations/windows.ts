@@ -6,7 +6,7 @@ import { integer, type Reading, read, readWindowStart } from '../config/option-v
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { HeldFile } from '../drop/waiting-names.ts';
-import { heldFiles } from '../ingest/files/held-files.ts';
+import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, Refused } from '../refused.ts';
 import { type Column, table } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';

@@ -9,20 +9,14 @@ import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { epochAt, partingOf, type StreamPosition } from '../log/version-epoch.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
-import {
-  numbersOf,
-  requireChecksum,
-  requireChecksums,
-  type StoredText,
-  sealsSql,
-} from '../store/row-checksum.ts';
+import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts';
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
 import type { StreamStart } from './changes-parameters.ts';
 import { type DetectionFilters, type FilterSql, filterSql } from './common-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
-import { putBaseUrl, withBaseUrl } from './detection-text.ts';
-import { type Projection, renderProjected } from './projection.ts';
+import { putBaseUrl } from './detection-text.ts';
+import { type Projection, projected } from './projection.ts';
 import {
   asItComes,
   type StoredStream,
@@ -196,28 +190,15 @@ interface Page {
 function readRange(db: Database, query: Query, stream: StoredStream, from: number): Page {
   const low = placeOf(stream.ordinal, from);
   const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
-  const values = { low, high };
-  return query.projection === null
-    ? withText(rangeText(db).get(values), query, ({ rows }) => placesAfter(low, rows))
-    : projectRows(rangeRows(db).all(values), query.projection, query);
+  return pageFrom(rangeText(db).get({ low, high }), query, ({ rows }) => placesAfter(low, rows));
 }
 
 function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span): Page {
-  const count = query.streams.length;
   const values = { ...streamValues(query.streams), ...filter.values, start, bound, limit: query.limit };
-  if (query.projection !== null) {
-    const rows = pageRows(db, count, filter.sql).all(values);
-    requirePositions(rows.some(({ moved }) => moved > 0));
-    return projectRows(rows, query.projection, query);
-  }
-  const page = pageText(db, count, filter.sql).get(values);
-  requirePositions(page !== undefined && page.moved > 0);
-  return withText(page, query, ({ places }) => numbersOf(places));
-}
-
-function requirePositions(areMoved: boolean): void {
-  if (areMoved)
+  const page = pageText(db, query.streams.length, filter.sql).get(values);
+  if (page !== undefined && page.moved > 0)
     throw new DatabaseDamage('rows of the change stream have other positions than their index says');
+  return pageFrom(page, query, ({ places }) => numbersOf(places));
 }
 
 /** The places that the rows of a range must have: its texts match their checksums at no others. */
@@ -227,27 +208,17 @@ function placesAfter(low: number, rows: number): number[] {
   return places;
 }
 
-function withText<Row extends PageText>(
+function pageFrom<Row extends PageText>(
   page: Row | undefined,
-  { streams, baseUrl }: Query,
+  { streams, projection, baseUrl }: Query,
   placesOf: (page: Row) => number[],
 ): Page {
   if (page?.data == null) return { ...NO_ROWS, places: [], last: null };
   const places = placesOf(page);
   requireChecksums(page.data, places, page.seals);
   const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
-  const data = withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data;
-  return { data, rows: page.rows, places, last: page.last };
-}
-
-function projectRows(rows: readonly PageRow[], projection: Projection, { baseUrl }: Query): Page {
-  const texts = rows.map((row) => {
-    requireChecksum(row);
-    return renderProjected(withBaseUrl(row.body.toString(), baseUrl), projection);
-  });
-  const last = rows.at(-1)?.position ?? null;
-  const places = rows.map(({ place }) => place);
-  return { data: Buffer.from(texts.join(',')), rows: rows.length, places, last };
+  const texts = withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data;
+  return { data: projected(texts, projection), rows: page.rows, places, last: page.last };
 }
 
 /**
@@ -268,7 +239,6 @@ function pageOf(streams: number, conditions: string): string {
   return `FROM (${rows} LIMIT ${asItComes('@limit')}) AS page CROSS JOIN stream_row AS row ON row.place = page.place`;
 }
 
-const RANGE = 'FROM stream_row AS page WHERE place > @low AND place <= @high';
 /** Whether a row has another position than the index, by which rows of several streams are in order. */
 const MOVED = 'row.position <> page.position';
 
@@ -279,10 +249,6 @@ function textOf(page: string, further = ''): string {
     ${page}`;
 }
 
-function rowsOf(page: string, further = ''): string {
-  return `SELECT page.place, page.position, CAST(body AS BLOB) AS body, checksum${further} ${page}`;
-}
-
 export function pageTextSql(streams: number, conditions: string): string {
   return textOf(
     pageOf(streams, conditions),
@@ -290,12 +256,7 @@ export function pageTextSql(streams: number, conditions: string): string {
   );
 }
 
-export function pageRowsSql(streams: number, conditions: string): string {
-  return rowsOf(pageOf(streams, conditions), `, ${MOVED} AS moved`);
-}
-
-export const RANGE_TEXT = textOf(RANGE);
-export const RANGE_ROWS = `${rowsOf(RANGE)} ORDER BY place`;
+export const RANGE_TEXT = textOf('FROM stream_row AS page WHERE place > @low AND place <= @high');
 
 /** The last raw row that a page may read; no row when there are fewer. */
 export function scanBoundSql(streams: number): string {
@@ -312,11 +273,6 @@ export function rawRowsSql(streams: number): string {
   return `SELECT sum(rows) AS rows FROM (${counts.join(' UNION ALL ')})`;
 }
 
-interface PageRow extends StoredText {
-  readonly position: number;
-  readonly body: Buffer;
-}
-
 interface PageText {
   readonly data: Buffer | null;
   readonly last: number | null;
@@ -325,8 +281,6 @@ interface PageText {
 }
 
 const pageText = statementFamily<PageText & { readonly places: string; readonly moved: number }>(pageTextSql);
-const pageRows = statementFamily<PageRow & { readonly moved: number }>(pageRowsSql);
 const rangeText = preparedOnce<PageText>(RANGE_TEXT);
-const rangeRows = preparedOnce<PageRow>(RANGE_ROWS);
 const scanBound = statementFamily<{ position: number }>(scanBoundSql);
 const rawRows = statementFamily<{ rows: number }>(rawRowsSql);

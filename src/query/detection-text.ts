@@ -5,18 +5,12 @@
  */
 import type { StreamName } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
-import { BASE_URL_MARK, withoutEvent } from '../detection/match.ts';
+import { BASE_URL_MARK } from '../detection/match.ts';
 import { releaseMemory } from '../release-memory.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
-import {
-  numbersOf,
-  requireChecksum,
-  requireChecksums,
-  type StoredText,
-  sealsSql,
-} from '../store/row-checksum.ts';
-import { type Projection, renderProjected } from './projection.ts';
+import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts';
+import { type Projection, projected } from './projection.ts';
 
 /** Columns of {@link detectionTables}. */
 const BODY = 'coalesce(rescored.body, row.body)';
@@ -28,9 +22,6 @@ export function detectionTables(table: string): string {
     LEFT JOIN rescored ON rescored.place = ${table}.place`;
 }
 
-/** Columns of {@link StoredText}. */
-export const DETECTION_COLUMNS = `row.place AS place, CAST(${BODY} AS BLOB) AS body, ${CHECKSUM} AS checksum`;
-
 /** Aggregates for {@link detectionsOf}. */
 export const DETECTIONS_COLUMNS = `CAST(group_concat(${BODY}, ',') AS BLOB) AS data,
   group_concat(row.place) AS places, ${sealsSql(BODY, CHECKSUM)}`;
@@ -40,12 +31,6 @@ export interface DetectionTexts {
   readonly data: Buffer | null;
   readonly places: string;
   readonly seals: string;
-}
-
-/** @returns one detection as JSON text; @throws DatabaseDamage */
-export function detectionOf(stored: StoredText): string {
-  requireChecksum(stored);
-  return withoutEvent(stored.body.toString());
 }
 
 /**
@@ -126,9 +111,9 @@ export function putBaseUrl(json: Buffer, baseUrl: Buffer): Buffer {
   return result;
 }
 
-export const ONE_DETECTION = `SELECT ${DETECTION_COLUMNS} FROM ${detectionTables('detection')} WHERE detection.id = @id`;
+export const ONE_DETECTION = `SELECT ${DETECTIONS_COLUMNS} FROM ${detectionTables('detection')} WHERE detection.id = @id`;
 
-const oneDetection = preparedOnce<StoredText>(ONE_DETECTION);
+const oneDetection = preparedOnce<DetectionTexts>(ONE_DETECTION);
 
 interface OneQuery {
   readonly id: string;
@@ -145,10 +130,9 @@ export function readOneDetection(
 ): string | null {
   if (!streams.includes(streamOfId(id))) return null;
   const found = oneDetection(db).get({ id });
-  if (found === undefined) return null;
-  const text = detectionOf(found);
-  if (!text.startsWith(`{"id":"${id}",`))
+  if (found?.data == null) return null;
+  const text = detectionsOf(found.data, found);
+  if (!text.toString().startsWith(`{"id":"${id}",`))
     throw new DatabaseDamage(`the place of ${id} has another detection`);
-  const body = withBaseUrl(text, baseUrl);
-  return projection === null ? body : renderProjected(body, projection);
+  return projected(putBaseUrl(text, baseUrl), projection).toString();
 }

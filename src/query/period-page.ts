@@ -2,33 +2,28 @@
  * A page of the period endpoint (GET /v1/detections): current detections, by `first_detected_at` in either direction,
  * within one second by ascending id.
  *
- * No index has both orders, so a page has up to three parts: the rest of the second in which it begins, whole seconds,
- * and the beginning of the second in which it ends. Within a second the index has the ids in order. The whole seconds
- * never have more rows than a page may read, so sorting them stays cheap, though a backfill may have given a million
- * detections the same second.
+ * The index has the newest second first, and within a second the ids in order. In ascending order SQLite sorts the ids of
+ * each second, though a backfill may have given a million detections the same one. So only seconds that end within the
+ * page are read whole, and of the one in which it ends only the beginning, as the index has it.
  */
 import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
 import { type Database, preparedOnce, reading, type Statement } from '../store/database.ts';
-import type { StoredText } from '../store/row-checksum.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
 import { type FilterSql, filterSql, type SqlValue } from './common-parameters.ts';
-import { type DetectionTexts, detectionOf, detectionsOf, putBaseUrl, withBaseUrl } from './detection-text.ts';
+import { type DetectionTexts, detectionsOf, putBaseUrl } from './detection-text.ts';
 import type { Period } from './period.ts';
 import type { PeriodParameters, PeriodSort } from './period-request.ts';
 import {
-  BETWEEN_SQL,
   begunSql,
-  FIRST_NEWEST_SQL,
   idAtSql,
   moreSql,
-  NEWEST_SQL,
-  type PartSql,
+  type PagePart,
+  pageSql,
   rowsBeforeSql,
   secondAtSql,
-  WITHIN_SQL,
 } from './period-sql.ts';
-import { renderProjected } from './projection.ts';
+import { projected } from './projection.ts';
 import type { PeriodPlace } from './query-cursor.ts';
 import { type StoredStream, statementFamily, storedStreams, streamValues } from './stored-streams.ts';
 
@@ -44,15 +39,15 @@ export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' |
 }
 
 export interface PeriodPage {
-  /** JSON texts of the rows, with commas between them, in pieces. */
-  readonly data: readonly Buffer[];
+  /** JSON texts of the rows, with commas between them. */
+  readonly data: Buffer;
   readonly rows: number;
   /** Where the next page begins; null at the end of the period. */
   readonly next: PeriodPlace | null;
   readonly as_of_ms: number | null;
 }
 
-const COMMA = Buffer.from(',');
+const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 /** Sort before and after every id. */
 const FIRST_ID = '';
 const LAST_ID = '~';
@@ -79,8 +74,7 @@ export function readPeriodPage(
     const as_of_ms = asOfMs(readStreamHead(db), asked.content_types);
     const { period } = asked;
     const query: Query = { ...asked, streams: storedStreams(db, asked.streams) };
-    if (query.streams.length === 0 || period.from >= period.to)
-      return { data: [], rows: 0, next: null, as_of_ms };
+    if (query.streams.length === 0 || period.from >= period.to) return { ...NO_ROWS, next: null, as_of_ms };
     const isDescending = query.sort === 'descending';
     const span: Span = {
       start: query.after ?? { second: isDescending ? period.to : period.from - 1, id: LAST_ID },
@@ -93,19 +87,13 @@ export function readPeriodPage(
     // Without filters the limit ends the page, so the bound need not be exact.
     const rowsMax = isExact ? scanRowsMax : query.limit;
     const bound = isNewest ? null : scanBound(db, query, span, { rowsMax, isExact });
-    const wanted = isNewest ? newest(query, span) : parts(query.sort, span, bound);
-    const { data, rows, last } = readParts(db, query, filter, wanted);
+    const { data, rows, last } = readRows(db, query, filter, span, bound);
     const reached = rows === query.limit ? last : bound;
     const isEnd =
       reached === null ||
       more(db, query.streams.length, '').get(behind(query, reached, span.end))?.more !== 1;
     return { data, rows, next: isEnd ? null : reached, as_of_ms };
   });
-}
-
-function newest(query: Query, { start, end }: Span): Part[] {
-  const statements = query.after === null ? FIRST_NEWEST : NEWEST;
-  return [{ statements, values: behind(query, start, end) }];
 }
 
 /** The last raw row that a page may read, or (not exact) its second; null when there are fewer. */
@@ -132,66 +120,38 @@ function scanBound(
 }
 
 interface Rows {
-  readonly data: readonly Buffer[];
+  readonly data: Buffer;
   readonly rows: number;
   readonly last: PeriodPlace | null;
 }
 
-interface Part {
-  readonly statements: Statements;
-  readonly values: Values;
-}
-
-function readParts(db: Database, query: Query, filter: FilterSql, wanted: readonly Part[]): Rows {
-  const data: Buffer[] = [];
-  let rows = 0;
-  let last: PeriodPlace | null = null;
-  for (const { statements, values } of wanted) {
-    const all = { ...streamValues(query.streams), ...filter.values, ...values, limit: query.limit - rows };
-    const part = readPart(db, query, { statements, values: all }, filter.sql);
-    if (part.rows > 0) {
-      if (rows > 0) data.push(COMMA);
-      data.push(...part.data);
-      rows += part.rows;
-      last = part.last;
-    }
-    if (rows === query.limit) break;
-  }
-  return { data, rows, last };
-}
-
-function parts(sort: PeriodSort, { start, end }: Span, bound: PeriodPlace | null): Part[] {
-  const within = ({ second }: PeriodPlace, after: string, upto: string): Part => ({
-    statements: WITHIN,
-    values: { second, after, upto },
-  });
-  if (bound?.second === start.second) return [within(start, start.id, bound.id)];
-  const whole = { statements: BETWEEN[sort], values: between(sort, start.second, bound?.second ?? end) };
-  return [
-    ...(start.id === LAST_ID ? [] : [within(start, start.id, LAST_ID)]),
-    whole,
-    ...(bound === null ? [] : [within(bound, FIRST_ID, bound.id)]),
-  ];
-}
-
-function readPart(
+/** @param bound of {@link scanBound} */
+function readRows(
   db: Database,
-  { streams, projection, baseUrl }: Query,
-  { statements, values }: Part,
-  conditions: string,
+  query: Query,
+  filter: FilterSql,
+  { start, end }: Span,
+  bound: PeriodPlace | null,
 ): Rows {
-  if (projection !== null) {
-    const rows = statements.rows(db, streams.length, conditions).all(values);
-    const texts = rows.map((row) => renderProjected(withBaseUrl(detectionOf(row), baseUrl), projection));
-    return { data: [Buffer.from(texts.join(','))], rows: rows.length, last: rows.at(-1) ?? null };
-  }
-  const part = statements.text(db, streams.length, conditions).get(values);
-  if (part?.data == null || part.second === null) return { data: [], rows: 0, last: null };
-  const texts = detectionsOf(part.data, part);
-  const id = lastId(texts);
+  const { streams, sort, limit, baseUrl, projection } = query;
+  const isWithin = bound?.second === start.second;
+  const parts: PagePart[] = start.id === LAST_ID ? [] : ['rest'];
+  if (!isWithin) parts.push('whole');
+  if (bound !== null && !isWithin) parts.push('beginning');
+  const page = pageText(sort, parts)(db, streams.length, filter.sql).get({
+    ...behind(query, start, bound?.second ?? end),
+    ...filter.values,
+    upto: isWithin ? bound.id : LAST_ID,
+    last_second: bound?.second ?? null,
+    last_id: bound?.id ?? null,
+    limit,
+  });
+  if (page?.data == null || page.second === null) return { ...NO_ROWS, last: null };
+  const texts = detectionsOf(page.data, page);
+  const last = { second: page.second, id: lastId(texts) };
   const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
-  const data = withOwnAddresses ? putBaseUrl(texts, baseUrl) : texts;
-  return { data: [data], rows: part.rows, last: { second: part.second, id } };
+  const shown = withOwnAddresses ? putBaseUrl(texts, baseUrl) : texts;
+  return { data: projected(shown, projection), rows: page.rows, last };
 }
 
 /** Each row begins with its id: nowhere else in the JSON text does an object with one follow another. */
@@ -218,22 +178,17 @@ interface TextRow extends DetectionTexts {
 
 type Family<Row> = (db: Database, streams: number, conditions: string) => Statement<Row>;
 
-interface Statements {
-  readonly text: Family<TextRow>;
-  readonly rows: Family<PeriodPlace & StoredText>;
-}
+/** By the sort and the parts of a page. */
+const pageTexts = new Map<string, Family<TextRow>>();
 
-function statementsOf({ text, rows }: PartSql): Statements {
-  return { text: statementFamily(text), rows: statementFamily(rows) };
+function pageText(sort: PeriodSort, parts: readonly PagePart[]): Family<TextRow> {
+  const name = `${sort} ${parts.join(' ')}`;
+  const known = pageTexts.get(name);
+  if (known !== undefined) return known;
+  const family = statementFamily<TextRow>((streams, conditions) => pageSql(sort, parts, streams, conditions));
+  pageTexts.set(name, family);
+  return family;
 }
-
-const NEWEST = statementsOf(NEWEST_SQL);
-const FIRST_NEWEST = statementsOf(FIRST_NEWEST_SQL);
-const WITHIN = statementsOf(WITHIN_SQL);
-const BETWEEN: Readonly<Record<PeriodSort, Statements>> = {
-  ascending: statementsOf(BETWEEN_SQL.ascending),
-  descending: statementsOf(BETWEEN_SQL.descending),
-};
 
 const SECOND_AT: Readonly<Record<PeriodSort, Family<{ second: number }>>> = {
   ascending: statementFamily((streams) => secondAtSql('ascending', streams)),

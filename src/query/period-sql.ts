@@ -1,47 +1,36 @@
 /**
  * The statements of the period endpoint, by the number of streams and the conditions of the filters.
  *
- * Each stream is an arm of its own; SQLite merges their index entries and reads no further than the limit. Seconds
- * between `@low` and `@high`, both excluded, are read whole; of `@second` the ids from `@after` (excluded) to `@upto`
- * (included).
+ * Each stream is an arm of its own; SQLite merges their index entries and reads no further than the limit. The index has
+ * the newest second first, and the ids of a second in order. Seconds between `@low` and `@high`, both excluded, are read
+ * whole; of `@second` the ids from `@after` (excluded) to `@upto` (included).
  */
-import { DETECTION_COLUMNS, DETECTIONS_COLUMNS, detectionTables } from './detection-text.ts';
+import { DETECTIONS_COLUMNS, detectionTables } from './detection-text.ts';
 import type { PeriodSort } from './period-request.ts';
 import { asItComes, streamArms } from './stored-streams.ts';
 
 const DIRECTION: Readonly<Record<PeriodSort, string>> = { ascending: 'ASC', descending: 'DESC' };
 
-const KEY = 'detection.place AS place, first_detected_at AS second, id';
 const AFTER = `first_detected_at = ${asItComes('@second')} AND id > @after`;
 const WITHIN = `${AFTER} AND id <= @upto`;
 const BETWEEN = 'first_detected_at > @low AND first_detected_at < @high';
-const LIMIT = `LIMIT ${asItComes('@limit')}`;
 
-type Render = (streams: number, conditions: string) => string;
-
-/** The rows of a part of a page: as one text, for which nothing is parsed, or one by one. */
-export interface PartSql {
-  readonly text: Render;
-  readonly rows: Render;
-}
-
-/** The beginning or the rest of a second. */
-export const WITHIN_SQL = partSql(
-  (streams, conditions) => `${union(streams, KEY, WITHIN, conditions)} ORDER BY id ${LIMIT}`,
-  'max',
-);
-
-/** Whole seconds. */
-export const BETWEEN_SQL: Readonly<Record<PeriodSort, PartSql>> = {
-  ascending: partSql(between('ASC'), 'max'),
-  descending: partSql(between('DESC'), 'min'),
+/** What a page is made of: the rest of the second in which it begins, whole seconds, the beginning of the last one. */
+const PARTS = {
+  rest: WITHIN,
+  whole: BETWEEN,
+  beginning: `first_detected_at = ${asItComes('@last_second')} AND id <= @last_id`,
 };
+export type PagePart = keyof typeof PARTS;
 
-/** A page newest first: the index has that order, so one statement merges the rest of a second and whole seconds. */
-export const NEWEST_SQL = partSql(newest([AFTER, BETWEEN]), 'min');
-
-/** The first such page begins with a whole second. */
-export const FIRST_NEWEST_SQL = partSql(newest([BETWEEN]), 'min');
+/** The detections of a page as one text, for which nothing is parsed. */
+export function pageSql(sort: PeriodSort, parts: readonly PagePart[], streams: number, conditions: string) {
+  const columns = 'detection.place AS place, first_detected_at AS second, id';
+  const arms = parts.map((part) => union(streams, columns, PARTS[part], conditions));
+  const order = `ORDER BY second ${DIRECTION[sort]}, id LIMIT ${asItComes('@limit')}`;
+  return `SELECT ${DETECTIONS_COLUMNS}, count(*) AS rows, ${sort === 'ascending' ? 'max' : 'min'}(page.second) AS second
+    FROM (${arms.join(' UNION ALL ')} ${order}) AS ${detectionTables('page')}`;
+}
 
 /** The second of the row after `@skipped` others; the order within a second does not matter. */
 export function secondAtSql(sort: PeriodSort, streams: number): string {
@@ -81,18 +70,6 @@ export function begunSql(streams: number): string {
   return `SELECT ${exists.join(' OR ')} AS begun`;
 }
 
-function between(direction: string): Render {
-  return (streams, conditions) =>
-    `${union(streams, KEY, BETWEEN, conditions)} ORDER BY second ${direction}, id ${LIMIT}`;
-}
-
-function newest(parts: readonly string[]): Render {
-  return (streams) => {
-    const arms = parts.map((where) => union(streams, KEY, where));
-    return `${arms.join(' UNION ALL ')} ORDER BY second DESC, id ${LIMIT}`;
-  };
-}
-
 /** The columns of filters are in the newest stream row. */
 function union(streams: number, columns: string, where: string, conditions = ''): string {
   const newestRow = conditions === '' ? '' : ' CROSS JOIN stream_row AS row ON row.place = detection.place';
@@ -101,17 +78,4 @@ function union(streams: number, columns: string, where: string, conditions = '')
     (ordinal) =>
       `SELECT ${columns} FROM detection${newestRow} WHERE detection.place >> 34 = ${ordinal} AND ${where}${conditions}`,
   ).join(' UNION ALL ');
-}
-
-/** @param part places with their seconds and ids; the detections are taken in its order. @param last gives its last second */
-function partSql(part: Render, last: 'max' | 'min'): PartSql {
-  const from = (streams: number, conditions: string) =>
-    `FROM (${part(streams, conditions)}) AS ${detectionTables('page')}`;
-  return {
-    text: (streams, conditions) =>
-      `SELECT ${DETECTIONS_COLUMNS}, count(*) AS rows, ${last}(page.second) AS second
-      ${from(streams, conditions)}`,
-    rows: (streams, conditions) =>
-      `SELECT page.second AS second, page.id AS id, ${DETECTION_COLUMNS} ${from(streams, conditions)}`,
-  };
 }

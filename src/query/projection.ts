@@ -1,7 +1,7 @@
 /** The parameter `fields`: a part of a detection, in its order, always with `id` and `version`. */
 import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
 import { isObject } from '../log/format.ts';
-import { DatabaseDamage } from '../store/database-errors.ts';
+import { releaseMemory } from '../release-memory.ts';
 import { invalid, shown } from './parameters.ts';
 
 /** The requested members: complete, or some members of an object. */
@@ -25,16 +25,15 @@ export function parseFields(text: string): Projection {
   return projection;
 }
 
-/** @param detection text of a JSON object; @returns the wanted part of it as JSON text */
-export function renderProjected(detection: string, projection: Projection): string {
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(detection);
-  } catch (error) {
-    throw new DatabaseDamage('a stored detection is not valid JSON', { cause: error });
-  }
-  if (!isObject(parsed)) throw new DatabaseDamage('a stored detection is not a JSON object');
-  return JSON.stringify(project(parsed, projection));
+/**
+ * The wanted part of each detection; null: all of it.
+ * @param detections JSON texts with commas between them, not to be used afterwards
+ */
+export function projected(detections: Buffer, projection: Projection | null): Buffer {
+  if (projection === null) return detections;
+  const whole: JsonObject[] = JSON.parse(`[${detections}]`);
+  releaseMemory(detections);
+  return Buffer.from(whole.map((one) => JSON.stringify(project(one, projection))).join(','));
 }
 
 function project(object: JsonObject, projection: Projection): JsonObject {

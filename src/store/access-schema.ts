@@ -1,7 +1,4 @@
-/**
- * The schema of `access.db`: accounts, subscriptions, keys, and the audit trail. It is a separate database so that creating or
- * revoking a key never waits for an ingest.
- */
+/** The schema of `access.db`, which is a database of its own so that revoking a key never waits for an ingest. */
 import type { Schema } from './schema.ts';
 
 const SQL = `

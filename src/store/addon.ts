@@ -58,7 +58,7 @@ export function withNativeBinding(options: Options = {}): Options {
   return binding === undefined ? options : Object.assign({}, options, { nativeBinding: binding });
 }
 
-/** Loads the addon from the first folder that works. Exported for its tests. */
+/** Loads the addon from the first folder that works. */
 export function loadAddon(bytes: Uint8Array, folders: readonly string[]): { addon: object; file: string } {
   const hash = sha256(bytes);
   const failures: string[] = [];
@@ -100,7 +100,7 @@ export function addonFolders(environment: NodeJS.ProcessEnv): string[] {
   return [...new Set(folders)];
 }
 
-/** In a container, a user may have no entry in the password file, and so no home. */
+/** A user without an entry in the password file has none. */
 function home(): string | undefined {
   try {
     return homedir();
@@ -129,7 +129,7 @@ function prepareFolder(folder: string): string {
 
 /** In a user namespace, every user without a number there; often the owner of the root folder. */
 const OVERFLOW_UID = 65534;
-/** Also by the group, whose members are not known. */
+/** By the group, too. */
 const OTHERS_WRITE = 0o022;
 const STICKY = 0o1000;
 

@@ -21,7 +21,7 @@ import { type Database, openDatabase, removeDatabase, sizeOf } from './database.
 import { DETECTIONS_SCHEMA } from './detections-schema.ts';
 import { openFile, syncFolder, writeWhole } from './folder.ts';
 
-/** A write-ahead log of this size is copied between two transactions: one in the middle of a large one costs more than it saves. */
+/** A write-ahead log of this size is copied between two transactions. */
 export const CHECKPOINT_BYTES = 32 * 1024 * 1024;
 const WAIT_MS = 250;
 /** https://sqlite.org/fileformat.html#the_write_ahead_log */
@@ -101,7 +101,7 @@ export function walBytes({ name }: Database): number {
   return sizeOf(walPath(name));
 }
 
-/** Writes the marker, unless that of a checkpoint that was not completed is still there. */
+/** Writes the marker, unless that of an incomplete checkpoint is there. */
 function mark(db: Database): void {
   const path = db.name;
   if (readMarker(path)[0] === saltsOf(path)) return;

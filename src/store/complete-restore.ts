@@ -16,7 +16,7 @@ const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 export const RESTORED_NAMES: readonly string[] = ['detections.db', 'access.db', 'secret', 'log'];
 const STATE = /^((detections|access)\.db([.-].*)?|secret|log|(alerts|verified|role)\.json)$/;
 
-/** Names of the files in a data folder that belong to the installation, including those of SQLite. */
+/** Names of the files of the installation in a data folder. */
 export function stateFiles(folder: DataFolder): string[] {
   return existsSync(folder.root) ? readdirSync(folder.root).filter((name) => STATE.test(name)) : [];
 }

@@ -146,13 +146,6 @@ function openForWriting(path: string, { synchronous }: Schema): Database {
   });
 }
 
-/** Opens a copy in memory, to try something on; the caller closes it. @param db null: a new database */
-export function openCopyInMemory(db: Database | null, schema: Schema): Database {
-  const copy = openContent(db?.serialize() ?? ':memory:');
-  if (db === null) makeSchema(copy, schema);
-  return copy;
-}
-
 /** Opens the content of a database file in memory; the caller closes it. @param content is changed */
 export function openContent(content: Buffer | ':memory:'): Database {
   // Clears the marks of a write-ahead log, which memory cannot have: https://sqlite.org/c3ref/deserialize.html
@@ -160,7 +153,6 @@ export function openContent(content: Buffer | ':memory:'): Database {
   return connect(content, { driver: {}, pragmas: ['foreign_keys = ON'] });
 }
 
-/** Nothing of it has to survive. */
 const SCRATCH_OPTIONS: ModeOptions = {
   driver: {},
   pragmas: ['synchronous = OFF', `cache_size = -${SCRATCH_CACHE_KIB}`],
@@ -234,7 +226,7 @@ function makePrivate(path: string): void {
   }
 }
 
-/** Runs a write transaction from beginning to end, with everything that belongs around the work. */
+/** Runs a write transaction, with everything that belongs around the work. */
 export type Transact = <Result>(work: () => Result) => Result;
 
 const transactByDatabase = new WeakMap<Database, Transact>();
@@ -287,7 +279,6 @@ export function integrityError(db: Database): string | null {
   return found === 'ok' ? null : found;
 }
 
-/** Whether a file exists, but has no content. */
 export function isEmpty(path: string): boolean {
   return existsSync(path) && sizeOf(path) === 0;
 }

@@ -22,7 +22,6 @@ export function createDetectionsReader(path: string) {
     open(): void {
       db ??= openDatabase(path, 'read');
     },
-    /** Sets why it cannot be read yet. */
     await(why: string): void {
       reason = why;
     },

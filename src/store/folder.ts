@@ -1,5 +1,4 @@
 /** The data folder: the paths in it, whether this user can work in it, and durable writes. */
-import { randomBytes } from 'node:crypto';
 import {
   accessSync,
   closeSync,
@@ -23,8 +22,6 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isErrorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
 import { formatCompact } from '../time.ts';
 
-const ROOM_BYTES = 64 * 1024;
-
 export type DataFolder = Readonly<ReturnType<typeof dataFolder>>;
 
 export function dataFolder(root: string) {
@@ -32,7 +29,6 @@ export function dataFolder(root: string) {
     root,
     /** Detections, stream, windows, files: written by the ingest thread alone. */
     detections: join(root, 'detections.db'),
-    /** Accounts, subscriptions, keys, audit trail. */
     access: join(root, 'access.db'),
     /** The copy that takes its place when it is damaged. */
     spare: join(root, 'access.db-spare'),
@@ -43,7 +39,6 @@ export function dataFolder(root: string) {
     /** Counts that may be lost, as JSON; in no backup. */
     usage: join(root, 'usage'),
     secret: join(root, 'secret'),
-    /** Locks: see locks.ts. */
     lock: join(root, 'lock'),
     serveLock: join(root, 'lock-serve'),
     stateLock: join(root, 'lock-state'),
@@ -138,7 +133,6 @@ function statsOf(path: string, stat: typeof statSync | typeof lstatSync): Stats 
   }
 }
 
-/** False if this user has no permission to find out. */
 function isMissing(path: string): boolean {
   try {
     return !isThere(path);
@@ -186,18 +180,7 @@ export function appearAs(path: string, draft: string): boolean {
   return isOurs;
 }
 
-/** @throws ENOSPC or a similar error if there is no room for a few pages of a database */
-export function requireRoom({ root }: DataFolder): void {
-  const path = join(root, '.room');
-  try {
-    // Random, for file systems that would store zeros in no room at all.
-    writeFileSync(path, randomBytes(ROOM_BYTES), { mode: 0o600 });
-  } finally {
-    rmSync(path, { force: true });
-  }
-}
-
-/** The free space for this user on the disk of a file or folder. */
+/** The free space for this user. */
 export function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(path);
   return bavail * bsize;
@@ -256,7 +239,6 @@ export function syncFolder(path: string): void {
   fsyncSync(folder.fd);
 }
 
-/** What is said of a data folder without accounts, to commands that need an installation. */
 export function noInstallation(root: string): Refused {
   return misconfigured(
     `there is no installation in ${root}. Name its data folder with --data, or start a new installation with: wirewatch account add ID --name NAME`,
@@ -270,7 +252,7 @@ export function removeAtStop(path: string): void {
   } catch {}
 }
 
-/** Notes that detections.db is damaged: the next start rebuilds it from its log. */
+/** The next start rebuilds detections.db from its log. */
 export function noteDamage({ damage }: Pick<DataFolder, 'damage'>, detail: string): void {
   try {
     writeFileSync(damage, `${detail}\n`, { mode: 0o600 });

@@ -7,14 +7,14 @@
  * | `lock-serve` | an appliance, which takes it first: a command that ingests gives way to it |
  * | `lock-state` | commands, shared, while they use the files; a restore, alone, because it replaces them |
  */
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { failed, isErrorCode } from '../refused.ts';
 import { openDatabase } from './database.ts';
 import { isForbidden } from './database-errors.ts';
 import { type DataFolder, refuseFile, refuseLinks } from './folder.ts';
 
-/** How long to wait by default: a process that checks a lock holds it for a moment. */
+/** A process that checks a lock holds it for a moment. */
 const CHECK_MS = 500;
 /** How long a command that ingests may take to give way. */
 const GIVE_WAY_MS = 30_000;
@@ -24,7 +24,7 @@ const COMMANDS_MS = 5_000;
 
 export type Release = () => void;
 
-/** Takes an exclusive lock. @returns null if another process has it, or shares it */
+/** @returns null if another process has the lock, or shares it */
 export function takeLock(path: string, waitMs = CHECK_MS): Release | null {
   return hold(path, EXCLUSIVE, waitMs);
 }
@@ -91,32 +91,25 @@ export function takeStateAlone({ root, stateLock }: DataFolder): Release {
   );
 }
 
-/** Whether a process has an exclusive lock. */
 export function isLocked(path: string): boolean {
   if (!existsSync(path)) return false;
-  const release = hold(path, SHARED, 0, false);
+  const release = hold(path, SHARED, 0);
   release?.();
   return release === null;
 }
 
-/** Creates the file for {@link keepInPlace}, for users who may not create it themselves. */
-export function makeStateLock({ stateLock }: DataFolder): void {
-  closeSync(openSync(stateLock, 'a', 0o600));
-}
-
 /**
  * Prevents a restore from replacing the files of the data folder.
- * @param create whether the caller may create the lock's file: it must belong to the folder's owner
  * @throws Refused `failed` while a restore is running; `configuration` if a link is in the folder
  */
-export function keepInPlace(folder: DataFolder, create: boolean): Release {
+export function keepInPlace(folder: DataFolder): Release {
   const { root, stateLock } = folder;
   refuseFile(root);
   refuseLinks(folder);
-  if (!existsSync(create ? root : stateLock)) return () => {};
+  if (!existsSync(root)) return () => {};
   let release: Release | null;
   try {
-    release = hold(stateLock, SHARED, RESTORE_MS, create);
+    release = hold(stateLock, SHARED, RESTORE_MS);
   } catch (error) {
     // What the caller does next reports the missing permission.
     if (isForbidden(error)) return () => {};
@@ -131,13 +124,8 @@ const EXCLUSIVE = 'PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE';
 const SHARED = 'BEGIN; SELECT 1 FROM sqlite_schema';
 
 /** @returns null if another process has the lock, or shares one that is wanted alone, for all of the wait */
-function hold(
-  path: string,
-  lock: typeof EXCLUSIVE | typeof SHARED,
-  waitMs: number,
-  canWrite = true,
-): Release | null {
-  const db = openDatabase(path, canWrite ? 'plain' : 'plain, read-only');
+function hold(path: string, lock: typeof EXCLUSIVE | typeof SHARED, waitMs: number): Release | null {
+  const db = openDatabase(path, 'plain');
   try {
     db.exec(`PRAGMA busy_timeout = ${waitMs}; ${lock}`);
   } catch (error) {

@@ -21,7 +21,7 @@ export function noteAddress({ address }: DataFolder, url: string, onFailure: (re
   }
 }
 
-/** The process that noted the address of the appliance; null if none is noted. */
+/** Of the process that noted its address; null if none did. */
 export function readProcessId(folder: DataFolder): number | null {
   return Number(noted(folder)[1]) || null;
 }

@@ -1,7 +1,4 @@
-/**
- * What this machine is to the copy. The configuration says what it begins as; a promotion changes it, and is noted in the
- * data folder.
- */
+/** What this machine is to the copy: what the configuration says, until a promotion, which the data folder notes. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -30,7 +27,7 @@ const RoleNote = Type.Object({
 });
 export type RoleNote = Static<typeof RoleNote>;
 
-/** Reads like {@link readRole}, and makes a note that is missing, so that the machine keeps its id. */
+/** Like {@link readRole}, but a note that is missing is made: the machine keeps its id. */
 export function ensureRole(folder: DataFolder): RoleNote {
   if (!existsSync(folder.role)) {
     const draft = `${folder.role}.${randomUUID()}`;

@@ -14,7 +14,6 @@ export interface Schema {
   readonly synchronous: 'FULL' | 'NORMAL';
 }
 
-/** A database of this program, with other tables. */
 export class UnknownSchema extends Refused {}
 
 /** The `user_version` of a schema: any change to its text gives another one. */

@@ -7,7 +7,7 @@ import { appearAs, type DataFolder } from './folder.ts';
 
 export const SECRET_BYTES = 32;
 
-/** Reads the secret, or creates it on first use: durable before it has its name, and never in the place of another. */
+/** Creates the secret on first use. */
 export function readSecret(folder: DataFolder): Buffer {
   if (!existsSync(folder.secret)) {
     refuseLost(folder);

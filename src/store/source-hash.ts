@@ -1,6 +1,6 @@
 /**
- * Where the filter `source_id` searches: stream rows have a hash of `source.id` instead of its 50 characters and more,
- * which stand in their text anyway.
+ * The filter `source_id` searches a hash of `source.id` in the rows of a stream: the id itself, often over 50
+ * characters, is stored once, in the text of the detection.
  */
 import { crc32 } from 'node:zlib';
 

@@ -2,7 +2,7 @@
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { WINDOW_MS } from '../time.ts';
-import { isHistory, type ResettableStatus, type WindowStatus } from './window-states.ts';
+import { arrival, isHistory, type ResettableStatus, type WindowStatus } from './window-states.ts';
 
 export interface ExportWindow {
   readonly export: ExportName;
@@ -48,9 +48,6 @@ const SET_EXPECTATION = `${EXPECT}
   DO UPDATE SET expected_from = excluded.expected_from, looked_through = excluded.looked_through`;
 const SELECT_EXPECTATIONS =
   'SELECT export, expected_from, looked_through FROM export_expectation ORDER BY export';
-const SET_LOOKED_THROUGH = `
-  UPDATE export_expectation SET looked_through = :looked_through
-  WHERE export = :export AND looked_through <> :looked_through`;
 
 const DELETE_NOT_EXPECTED = `
   DELETE FROM export_window
@@ -62,38 +59,17 @@ export const COUNT_WINDOWS = `
 
 const DELETE_WINDOW = 'DELETE FROM export_window WHERE export = :export AND window_start = :window_start';
 
-const IN_SPAN = 'export = :export AND window_start >= :from AND window_start < :to';
-export const COUNT_KNOWN = `SELECT count(*) AS windows FROM export_window WHERE ${IN_SPAN}`;
+/** Every start of a window in `[from, to)` of which the ledger knows nothing. It reads an entry of an index for each. */
+export const UNKNOWN_STARTS = `
+  WITH RECURSIVE span (start) AS (
+    SELECT :from WHERE :from < :to
+    UNION ALL SELECT start + ${WINDOW_MS} FROM span WHERE start + ${WINDOW_MS} < :to
+  ), unknown AS (
+    SELECT start FROM span
+    WHERE NOT EXISTS (SELECT 1 FROM export_window WHERE export = :export AND window_start = start))`;
 
-/** The first known window with nothing known of the next one, or the last one with nothing known of the one before. */
-export const FIRST_BEFORE_GAP = besideGap('ASC', WINDOW_MS);
-export const LAST_BEHIND_GAP = besideGap('DESC', -WINDOW_MS);
-
-function besideGap(order: 'ASC' | 'DESC', step: number): string {
-  return `
-  SELECT window_start FROM export_window AS known
-  WHERE ${IN_SPAN} AND NOT EXISTS (
-    SELECT 1 FROM export_window AS other
-    WHERE other.export = :export AND other.window_start = known.window_start + ${step})
-  ORDER BY window_start ${order} LIMIT 1`;
-}
-
-const ABANDON = `
-  UPDATE export_window SET status = 'abandoned', since = :now
-  WHERE export = :export AND window_start IN (
-    SELECT window_start FROM export_window
-    WHERE export = :export AND status = 'missing' AND since <= :before
-      AND window_start NOT IN (SELECT value FROM json_each(:waiting))
-    LIMIT :limit)`;
-
-const DELETE_NOT_YET_DUE = `
-  DELETE FROM export_window
-  WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start >= :from`;
-
-const SELECT_LOOK = 'SELECT looked_at FROM window_look WHERE id = 1';
-const UPSERT_LOOK = `
-  INSERT INTO window_look (id, looked_at) VALUES (1, ?)
-  ON CONFLICT (id) DO UPDATE SET looked_at = excluded.looked_at`;
+export const COUNT_UNKNOWN = `
+  ${UNKNOWN_STARTS} SELECT count(*) AS windows, min(start) AS first, max(start) AS last FROM unknown`;
 
 export function findWindow(db: Database, exportName: ExportName, start: number): ExportWindow | undefined {
   const select = db.prepare<unknown[], ExportWindow>(`${SELECT} WHERE export = ? AND window_start = ?`);
@@ -108,10 +84,30 @@ export function listWindows(
   return db.prepare<unknown[], ExportWindow>(SELECT_WINDOWS).all(wanted);
 }
 
-/** The failed and the abandoned windows of an export, by start. */
-export function resettableWindows(db: Database, exportName: ExportName): Map<number, ResettableStatus> {
-  const select = db.prepare<unknown[], { window_start: number; status: ResettableStatus }>(SELECT_RESETTABLE);
-  return new Map(select.all(exportName).map(({ window_start, status }) => [window_start, status]));
+export interface HoldRules {
+  readonly failed_windows: 'hold' | 'read';
+  /** Files of the other exports are refused, whatever their window. */
+  readonly enabled_exports: readonly ExportName[];
+}
+
+/** The status that has the file of a window, or a backfill, held; null: it is read when it is ready. */
+export type HeldBy = (file: {
+  readonly kind: 'window' | 'backfill';
+  readonly export: ExportName;
+  readonly window_start?: number;
+}) => ResettableStatus | null;
+
+/** For any number of files, as of the first that is asked for. */
+export function heldBy(db: Database, { failed_windows, enabled_exports }: HoldRules): HeldBy {
+  const windows = new Map<ExportName, ReadonlyMap<number, ResettableStatus>>();
+  const select = db.prepare<unknown[], [number, ResettableStatus]>(SELECT_RESETTABLE).raw();
+  return ({ export: exportName, window_start }) => {
+    if (window_start === undefined || !enabled_exports.includes(exportName)) return null;
+    const known = windows.get(exportName) ?? new Map(select.all(exportName));
+    windows.set(exportName, known);
+    const status = known.get(window_start);
+    return status !== undefined && arrival(status, failed_windows) === 'hold' ? status : null;
+  };
 }
 
 /** The end of an export's newest finished window; null when none is finished. */
@@ -167,10 +163,6 @@ export function readExpectation(db: Database, exportName: ExportName): Expectati
   return expectations(db).find((row) => row.export === exportName) ?? null;
 }
 
-export function setLookedThrough(db: Database, exportName: ExportName, looked_through: number): void {
-  db.prepare(SET_LOOKED_THROUGH).run({ export: exportName, looked_through });
-}
-
 /** How many of an export's windows from one on have a status. */
 export function countWindows(
   db: Database,
@@ -180,41 +172,6 @@ export function countWindows(
 ): number {
   const count = db.prepare<unknown[], { windows: number }>(COUNT_WINDOWS);
   return count.get({ export: exportName, status, from })?.windows ?? 0;
-}
-
-/** The starts of the known windows of an export in `[from, to)`. */
-export function knownStarts(
-  db: Database,
-  exportName: ExportName,
-  from: number,
-  to: number,
-): ReadonlySet<number> {
-  const select = db.prepare<unknown[], ExportWindow>(`${SELECT} WHERE ${IN_SPAN}`);
-  return new Set(select.all({ export: exportName, from, to }).map(({ window_start }) => window_start));
-}
-
-/** Abandons windows that have been missing since `before` or longer, but for those in `waiting`; @returns how many */
-export function abandonMissing(
-  db: Database,
-  exportName: ExportName,
-  wanted: { now: number; before: number; waiting: ReadonlySet<number>; limit: number },
-): number {
-  const waiting = JSON.stringify([...wanted.waiting]);
-  return db.prepare(ABANDON).run({ ...wanted, export: exportName, waiting }).changes;
-}
-
-/** Removes windows that cannot be missing yet: the clock was ahead when they were added. */
-export function forgetNotYetDue(db: Database, exportName: ExportName, from: number): void {
-  db.prepare(DELETE_NOT_YET_DUE).run({ export: exportName, from });
-}
-
-/** When missing windows were last searched for; null: never. */
-export function readLook(db: Database): number | null {
-  return db.prepare<unknown[], { looked_at: number }>(SELECT_LOOK).get()?.looked_at ?? null;
-}
-
-export function setLook(db: Database, nowMs: number): void {
-  db.prepare(UPSERT_LOOK).run(nowMs);
 }
 
 /** How many windows of an export, in a span. */
@@ -227,23 +184,24 @@ export interface UnknownWindows {
 
 /**
  * Windows, by export, that start before `before` and of which nothing is known though a later one was read. A search
- * for missing windows leaves none before `looked_through` but those whose files wait. Only known windows are read:
- * there may be far more of the others.
+ * for missing windows leaves none before `looked_through` but those whose files wait.
  */
 export function unknownWindows(db: Database, before: number): UnknownWindows[] {
   return expectations(db).flatMap(({ export: exportName, expected_from, looked_through }) => {
     const from = Math.max(expected_from, looked_through);
     const to = Math.min(before, (newestDone(db, exportName) ?? 0) - WINDOW_MS);
-    if (from >= to) return [];
-    const span = { export: exportName, from, to };
-    const known = db.prepare<unknown[], { windows: number }>(COUNT_KNOWN).get(span)?.windows ?? 0;
-    const windows = (to - from) / WINDOW_MS - known;
-    if (windows === 0) return [];
-    const beside = (sql: string) =>
-      db.prepare<unknown[], { window_start: number }>(sql).get(span)?.window_start;
-    const isKnown = (start: number) => findWindow(db, exportName, start) !== undefined;
-    const first = isKnown(from) ? (beside(FIRST_BEFORE_GAP) ?? from) + WINDOW_MS : from;
-    const last = isKnown(to - WINDOW_MS) ? (beside(LAST_BEHIND_GAP) ?? to) - WINDOW_MS : to - WINDOW_MS;
-    return [{ export: exportName, windows, first, last }];
+    return unknownIn(db, exportName, from, to) ?? [];
   });
+}
+
+/** The windows in `[from, to)` of which nothing is known; null: there are none. */
+export function unknownIn(
+  db: Database,
+  exportName: ExportName,
+  from: number,
+  to: number,
+): UnknownWindows | null {
+  const count = db.prepare<unknown[], Omit<UnknownWindows, 'export'>>(COUNT_UNKNOWN);
+  const found = count.get({ export: exportName, from, to });
+  return found === undefined || found.windows === 0 ? null : { export: exportName, ...found };
 }

@@ -1,8 +1,11 @@
-/** The rows of customers over time, as the overview's curves show them. */
+/** Rows of customers and lag of keys over time, as the overview's curves show them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { customerRows } from '../../src/admin/console/customer-rows.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
+import { streamName } from '../../src/detection/content-type.ts';
+import { lagsAt } from '../../src/operations/followers.ts';
+import { readStreamHead } from '../../src/query/as-of.ts';
 import { db, NOW_MS } from '../support/access-store.ts';
 import { createTestStore } from '../support/store.ts';
 
@@ -38,6 +41,38 @@ test('each customer has the rows that were delivered between two times, most fir
         ['acme', [4, 0, 1, 0]],
       ],
     );
+  } finally {
+    store.close();
+  }
+});
+
+test('a key is behind by the age of the oldest change of its streams that it has not been given', () => {
+  const store = createTestStore();
+  try {
+    const row = (subscription_id: number, article_id: number) =>
+      ({ content_type: 'text', version: 1, row: { subscription_id, article_id } }) as const;
+    const at = (seconds: number) => seconds * 1000;
+    const positions = [100, 200, 300].map((seconds, index) => {
+      store.deliver([row(7001, index + 1), row(7002, index + 1)], at(seconds));
+      return readStreamHead(store.reader).position;
+    });
+    store.deliver([row(7002, 9)], at(400));
+    const [first = 0, , third = 0] = positions;
+    const marks = [
+      { atMs: at(50), position: null },
+      { atMs: at(150), position: first },
+      { atMs: at(250), position: first },
+      { atMs: at(310), position: third },
+      { atMs: at(500), position: third },
+    ];
+    const lags = (ids: readonly number[]) =>
+      lagsAt(
+        store.reader,
+        ids.map((id) => streamName(id, 'text')),
+        marks,
+      );
+    assert.deepEqual(lags([7001]), [null, 0, 50, 0, 0]);
+    assert.deepEqual(lags([7001, 7002, 7999]), [null, 0, 50, 0, 100]);
   } finally {
     store.close();
   }

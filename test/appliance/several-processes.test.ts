@@ -111,24 +111,6 @@ test('files removed before they are read are no error', { skip: process.platform
   await serving.stop();
 });
 
-test('concurrent commands lose no write, in the database or the log', async () => {
-  const names = Array.from({ length: 6 }, (_, at) => `account-${at}`);
-  const runs = names.map((name) => run('account', 'add', name, '--name', name));
-  for (const one of runs) assert.equal(await one.ended, 0, one.stderr());
-  const trail: { id: string }[] = JSON.parse(installation.cli(['audit', '--json']).stdout);
-  const added = trail.map(({ id }) => id);
-  for (const name of names) assert.ok(added.includes(name), name);
-  // A start compares access.db with its log.
-  const serving = await installation.serve();
-  assert.deepEqual(
-    serving.log.filter(({ msg }) => msg.startsWith('access.db')),
-    [],
-  );
-  const accounts: { id: string }[] = JSON.parse(installation.cli(['account', 'list', '--json']).stdout);
-  assert.deepEqual(accounts.map(({ id }) => id).sort(), [...names, 'agency'].sort());
-  await serving.stop();
-});
-
 describe('a restore', () => {
   let copy: string;
   beforeEach(async () => {
@@ -147,7 +129,7 @@ describe('a restore', () => {
   });
 
   test('does not wait for a running command, and none starts during it', async () => {
-    const release = keepInPlace(folderOf(), true);
+    const release = keepInPlace(folderOf());
     await assert.rejects(
       restore(await options(installation.data)),
       /another command, such as a backup, is using .*Nothing was changed/,

@@ -1,10 +1,7 @@
 /** Finished waits leave no timer or listener: thousands per minute would add up. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, request } from 'node:http';
-import { type AddressInfo, Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { mock, test } from 'node:test';
-import { readBody } from '../../src/http/body.ts';
 import { createWaiting } from '../../src/http/waiting.ts';
 import { createUsageKeeper } from '../../src/limits/usage.ts';
 import { WakeableTimer } from '../../src/wakeable-timer.ts';
@@ -49,23 +46,6 @@ test('requests that wait when the server closes', async () => {
   waiting.close();
   assert.deepEqual([waiting.count(), timers()], [0, before]);
   assert.deepEqual(await Promise.all(waits), [false, false]);
-});
-
-test('a body that was read', async () => {
-  const before = timers();
-  const server = createServer((incoming, response) => {
-    void readBody(incoming, 100, LONG_MS).then(({ kind }) => response.end(kind));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port }: Pick<AddressInfo, 'port'> = Object(server.address());
-  const client = request({ port, host: '127.0.0.1', method: 'POST', agent: false });
-  client.end('a body');
-  const [answer] = await once(client, 'response');
-  assert.equal(String(await answer.toArray()), 'whole');
-  server.close();
-  await once(server, 'close');
-  assert.equal(timers(), before);
 });
 
 test('a closed usage keeper', async () => {

@@ -63,5 +63,6 @@ test('the claimed key id is parsed without a lookup', () => {
   const { id, key } = createKey('abc');
   assert.equal(claimedKeyId(`bearer ${key}`), id);
   assert.equal(claimedKeyId(`Bearer ${key.slice(0, -1)}`), id);
+  assert.equal(claimedKeyId(`Bearer abc_token_${id}_AaHuVl4A`), id);
   for (const header of [undefined, '', key, 'Bearer x']) assert.equal(claimedKeyId(header), null);
 });

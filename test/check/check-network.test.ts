@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
-import type { Finding } from '../../src/check/finding.ts';
+import type { Finding } from '../../src/check/surroundings.ts';
 import { check } from '../support/check.ts';
 import { runBeside } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';

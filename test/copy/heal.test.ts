@@ -42,7 +42,7 @@ function entries(): string[] {
   for (const { part } of entriesAfter(history.folder.log, null)) {
     // Unpacked, so that all of it is read.
     void part.lines;
-    if (part.kind === 'commit') ids.push(part.commit.id);
+    if (part.commit !== null) ids.push(part.commit.id);
   }
   return ids;
 }

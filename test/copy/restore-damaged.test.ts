@@ -91,7 +91,7 @@ describe('a data folder with damage, or of another history', () => {
   /** Where the entries that the copy has end in the log of a data folder. */
   const endIn = (data: string): number => {
     for (const { part } of entriesAfter(join(data, 'log'), null))
-      if (part.kind === 'commit' && part.commit.entry === backedUp) return part.end;
+      if (part.commit?.entry === backedUp) return part.frame.end;
     throw new Error('the log lacks the last entry of the copy');
   };
   const keysOf = (data: string): { id: string; revoked_at: string | null }[] =>

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { newestCommits } from '../../src/log/log-reader.ts';
+import { commitsBackwards } from '../../src/log/log-reader.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -32,8 +32,7 @@ const rowsOf = (machine: Serving) => changedRows<Body>(machine, one.key);
 
 /** The newest entries of its log: what they did. */
 function operationsIn({ data }: Installation) {
-  const all = { before: Number.POSITIVE_INFINITY, limit: 99, segmentsMax: 9 };
-  return newestCommits(dataFolder(data).log, all, () => true).commits.map(({ operation }) => operation);
+  return Array.from(commitsBackwards(dataFolder(data).log), ({ operation }) => operation);
 }
 
 /** What its log says of waiting, the newest first. */

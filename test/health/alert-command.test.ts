@@ -100,31 +100,6 @@ test('a command that the system cannot start is logged, and the next one runs', 
   tooLong.run('opened', ALERT);
   tooLong.run('closed', ALERT);
   assert.equal(logged('cannot run the alert command').length, 2);
-
-  // In a process of its own, which uses up its file descriptors, and releases them before the second alert.
-  const script = join(folder, 'descriptors.mjs');
-  writeFileSync(
-    script,
-    `import fs from 'node:fs';
-    import { createAlertCommand } from ${JSON.stringify(import.meta.resolve('../../src/health/alert-command.ts'))};
-    const opened = [];
-    const log = { warn({ err }, msg) {
-      for (const fd of opened.splice(0)) fs.closeSync(fd);
-      console.log(msg, err.code);
-    } };
-    const tell = createAlertCommand([process.execPath, '-e', ${JSON.stringify(COPY)}, process.argv[2]], log);
-    try {
-      for (;;) opened.push(fs.openSync(process.execPath));
-    } catch {}
-    tell.run('opened', ${JSON.stringify(ALERT)});
-    tell.run('closed', ${JSON.stringify(ALERT)});
-    setInterval(() => fs.existsSync(process.argv[2]) && process.exit(), 20);`,
-  );
-  const limited = ['-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath, script, received];
-  const { stdout, stderr } = spawnSync('sh', limited, { encoding: 'utf8', timeout: 60_000 });
-  assert.equal(stdout, 'cannot run the alert command EMFILE\n', stderr);
-  await until('the second notification', () => notifications().length > 0);
-  assert.deepEqual(notifications(), [{ event: 'closed', ...ALERT }]);
 });
 
 test('at most a hundred wait, and none runs after close', async () => {

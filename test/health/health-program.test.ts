@@ -91,27 +91,6 @@ describe('a new installation', () => {
     assert.deepEqual([head.status, await head.text()], [200, '']);
   });
 
-  test('a failed window and its held file are reported with the command; they are not urgent', async () => {
-    const window = currentWindowMs() - 3 * WINDOW_MS;
-    const name = fileName('newswire', window);
-    assert.equal((await appliance.dropped(name, 'no json\n')).msg, 'file failed');
-    const open = await eventually('the alert', alerts, hasAlert('failed windows'));
-    const failed = open.find((alert) => alert.name === 'failed windows');
-    assert.equal(failed?.page_worthy, false);
-    assert.match(failed?.since ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
-    assert.ok(failed?.detail.includes(formatMs(window)));
-    assert.ok(failed?.what_to_do.includes(`wirewatch window reset newswire ${formatMs(window)}`));
-    const row = newRow();
-    assert.equal((await appliance.dropped(name, ndjson([row]))).msg, 'file held');
-    await eventually('the alert', alerts, hasAlert('held windows'));
-    const found = await health();
-    assert.equal(found.http, 200);
-    assert.ok(found.alerts.open >= 2);
-    appliance.cli(['window', 'reset', 'newswire', formatMs(window)]);
-    await eventually('the end of both', alerts, isClear);
-    assert.ok(await appliance.detection(idOf(row)));
-  });
-
   test('a missing drop folder is urgent, until it is back', async () => {
     const { drop } = appliance;
     renameSync(drop, `${drop}.away`);

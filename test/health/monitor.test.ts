@@ -39,7 +39,7 @@ describe('the monitor', () => {
   function start(enabled = both): void {
     monitor = new Monitor({
       detections: { path: store.path, reader: () => reader() },
-      access: { path: join(store.folder, 'access.db'), check: () => accessReader.check() },
+      access: { read: (use) => accessReader.read(use), check: () => accessReader.check() },
       conditions,
       enabled,
       folders: {},

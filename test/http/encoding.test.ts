@@ -84,15 +84,11 @@ describe('an answer', () => {
     }
   });
 
-  test('under 1 KiB is plain', async () => {
-    const { headers } = await ask('/v1/health', { 'accept-encoding': 'gzip' });
-    assert.deepEqual([headers['content-encoding'], headers.vary], [undefined, undefined]);
-  });
-
-  test('with a strong entity tag is plain', async () => {
-    const { headers } = await ask('/v1/schema/detection', { 'accept-encoding': 'gzip' });
-    assert.match(`${headers.etag}`, /^"/);
-    assert.equal(headers['content-encoding'], undefined);
+  test('under 1 KiB, or with a strong entity tag, is plain', async () => {
+    for (const path of ['/v1/health', '/v1/schema/detection']) {
+      const { headers } = await ask(path, { 'accept-encoding': 'gzip' });
+      assert.deepEqual([headers['content-encoding'], headers.vary], [undefined, undefined], path);
+    }
   });
 
   test('with a next page links to it', async () => {

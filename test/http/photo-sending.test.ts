@@ -113,24 +113,6 @@ test('a large photo arrives completely, and so does a large range', async () => 
   assert.ok(content.subarray(1000, LARGE_BYTES - 6).equals(Buffer.from(await part.arrayBuffer())));
 });
 
-test('two responses follow each other on one connection', async () => {
-  writeFileSync(join(folder, '3.png'), 'photo three');
-  const socket = connect(server.port, '127.0.0.1');
-  let reply = '';
-  socket.on('data', (chunk) => {
-    reply += chunk.toString('latin1');
-  });
-  socket.write(
-    requestText(photoPath(KEY, 3), 'Range: bytes=0-4\r\n') +
-      requestText(photoPath(KEY, 3)) +
-      requestText('/photos/3', 'Connection: close\r\n'),
-  );
-  await new Promise((resolve) => socket.on('close', resolve));
-  const statuses = [...reply.matchAll(/HTTP\/1\.1 (\d+) /g)].map(([, status]) => status);
-  assert.deepEqual(statuses, ['206', '200', '404']);
-  assert.match(reply, /\r\n\r\nphotoHTTP\/1\.1 200[\s\S]*\r\n\r\nphoto threeHTTP\/1\.1 404/);
-});
-
 test('when the client disconnects, the file is closed without an error', async () => {
   putLarge('4.jpg');
   const { socket } = await beginReading(photoPath(KEY, 4));

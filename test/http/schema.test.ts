@@ -1,8 +1,8 @@
 /** GET and HEAD /v1/schema/detection (contract: Schema, and the endpoint of that name). */
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
 import { test } from 'node:test';
 import { namesEntityTag } from '../../src/http/entity-tag.ts';
+import { exchangeBytes } from '../support/raw-http.ts';
 import { sharedServer } from '../support/server.ts';
 
 const PATH = '/v1/schema/detection';
@@ -235,18 +235,6 @@ function comparable(head: string): string {
 
 function exchange(method: string, headers: string, query = '', authorization?: string): Promise<string> {
   const credential = authorization ?? `Authorization: Bearer ${key}\r\n`;
-  return new Promise((resolve, reject) => {
-    let reply = '';
-    const socket = connect(server.port, '127.0.0.1', () =>
-      socket.write(
-        `${method} ${PATH}${query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${credential}${headers}\r\n`,
-      ),
-    );
-    socket.setEncoding('utf8');
-    socket.on('data', (text) => {
-      reply += text;
-    });
-    socket.on('error', reject);
-    socket.on('close', () => resolve(reply));
-  });
+  const head = `${method} ${PATH}${query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`;
+  return exchangeBytes(server.port, `${head}${credential}${headers}\r\n`);
 }

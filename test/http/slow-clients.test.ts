@@ -69,15 +69,15 @@ test('a slow head and a silent connection are 408 and closed', async () => {
   }
 });
 
-test('a slow body for a token is 408 in the form of that endpoint', async () => {
-  const slow = await startWith({ tokenBodyMs: SHORT_MS });
+test('a slow body for a token is 400 in the form of that endpoint', async () => {
+  const slow = await startWith({ headMs: SHORT_MS, requestMs: SHORT_MS });
   const head = 'POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n';
   const client = open(slow.port, `${head}grant_type=`);
   const trickle = setInterval(() => client.socket.write('x'), 20);
   await until('the client is disconnected', client.ended);
   clearInterval(trickle);
   const [answer] = checkedResponses(client.received(), ['POST /oauth/token']);
-  assert.deepEqual([answer?.status, answer?.headers.get('pragma')], [408, 'no-cache']);
+  assert.deepEqual([answer?.status, answer?.headers.get('pragma')], [400, 'no-cache']);
   await untilNoneIsOpen(slow);
 });
 

@@ -105,15 +105,6 @@ describe('a server with a certificate', { skip }, () => {
     assert.match(reply, /"detail":"This port accepts HTTPS only\."/);
   });
 
-  test('bytes that are neither TLS nor HTTP end the connection and are logged', async () => {
-    // The server may send a TLS alert, but never a response.
-    const reply = await exchange(server.port, Buffer.alloc(64, 0x99));
-    assert.doesNotMatch(reply, /HTTP/);
-    assert.ok(
-      server.lines.some(({ msg, reason }) => msg === 'TLS handshake failed' && /^ERR_SSL_/.test(`${reason}`)),
-    );
-  });
-
   test('max_connections counts connections in their handshake, and the oldest makes room', async () => {
     const silent = [1, 2, 3].map(() => connectTcp(server.port, '127.0.0.1'));
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
@@ -211,24 +202,6 @@ describe('the program', { skip }, () => {
       await run.until('the end of a handshake that never began', () => hasEnded || undefined);
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
-    });
-  });
-
-  test('only one of the two settings, or a pair that does not match, is exit code 78', async () => {
-    await inFolder(async (root) => {
-      const serve = async (settings: Record<string, string>) => {
-        const run = runProgram(['serve', '--data', join(root, 'data'), '--port', '0'], settings);
-        return [await run.ended, run.stderr()] as const;
-      };
-      const [alone, toldAlone] = await serve({ WIREWATCH_SERVER_TLS_KEY: first.key });
-      assert.equal(alone, 78);
-      assert.match(toldAlone, /WIREWATCH_SERVER_TLS_KEY: TLS also needs \[server\] tls_certificate/);
-      const [mixed, toldMixed] = await serve({
-        WIREWATCH_SERVER_TLS_CERTIFICATE: first.certificate,
-        WIREWATCH_SERVER_TLS_KEY: second.key,
-      });
-      assert.equal(mixed, 78);
-      assert.match(toldMixed, /does not match the certificate/);
     });
   });
 });

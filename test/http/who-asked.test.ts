@@ -1,7 +1,6 @@
 /** Requests in the log: the client's address, and for refused ones the reason, key id and limit. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -24,7 +23,7 @@ let server: TestServer;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'wirewatch-who-'));
   logFile = join(folder, 'wirewatch.log');
-  const { log } = await openLog({ level: 'info', file: logFile, beforeLine() {} });
+  const { log } = await openLog({ level: 'info', file: logFile });
   server = await startTestServer({
     log,
     trusted_proxies: ['127.0.0.1'],
@@ -112,13 +111,21 @@ test('the token endpoint logs them, too', async () => {
   }
 });
 
-test("malformed requests log the peer's address", async () => {
-  const socket = connect(server.port, '127.0.0.1');
-  socket.end(`GET / HTTP/1.1\r\nX-Forwarded-For: 1.2.3.4\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`);
-  socket.resume();
-  await until('its line', () => lines().some((line) => line.includes('malformed request')));
-  const { address, status, code } = JSON.parse(lines().find((line) => line.includes('malformed')) ?? '');
-  assert.deepEqual([address, status, code], ['127.0.0.1', 431, 'invalid_request']);
+test("malformed requests log the peer's address, and what could be read", async () => {
+  const large = `X-Forwarded-For: 1.2.3.4\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`;
+  await exchangeBytes(server.port, `GET /large?x HTTP/1.1\r\n${large}`);
+  await exchangeBytes(server.port, 'nonsense\r\n\r\n');
+  await until('their lines', () => lines().filter((line) => line.includes('"invalid_request"')).length > 2);
+  const last = lines()
+    .slice(-2)
+    .map((line) => JSON.parse(line));
+  assert.deepEqual(
+    last.map(({ address, method, path, status, code }) => [address, method, path, status, code]),
+    [
+      ['127.0.0.1', 'GET', '/large', 431, 'invalid_request'],
+      ['127.0.0.1', '', '/', 400, 'invalid_request'],
+    ],
+  );
 });
 
 /** The address that the manual's fail2ban filter finds in a line, or null (jail.conf(5)). */

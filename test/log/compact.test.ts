@@ -16,7 +16,7 @@ import { after, before, describe, test } from 'node:test';
 import { type Compacted, compactStopped } from '../../src/log/compact.ts';
 import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
 import { scrub } from '../../src/log/scrub.ts';
-import { findEntry, listSegments } from '../../src/log/segment.ts';
+import { listSegments, SegmentReader } from '../../src/log/segment.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
@@ -180,7 +180,9 @@ describe('on a stopped installation', () => {
     const segment =
       listSegments(history.folder.log).findLast(({ firstEntry }) => firstEntry <= mark.entry + 1) ??
       assert.fail();
-    const { end } = findEntry(segment, mark.entry);
+    using reader = new SegmentReader(segment);
+    reader.skipTo(mark.entry);
+    const { end } = reader;
     const bytes = readFileSync(segment.path);
     bytes[end + 40] = (bytes[end + 40] ?? 0) ^ 1;
     writeFileSync(segment.path, bytes);
@@ -290,7 +292,7 @@ function withoutMark({ log_mark: _, ...others }: Content): Content {
 }
 
 function* entriesOf(log: string) {
-  for (const { part } of entriesAfter(log, null)) if (part.kind === 'commit') yield part.commit;
+  for (const { part } of entriesAfter(log, null)) if (part.commit !== null) yield part.commit;
 }
 
 function flip(path: string): void {

@@ -53,7 +53,7 @@ function entriesOf(folder: string, after: Mark | null = null): Record<number, st
   let lines: string[] = [];
   for (const { part } of entriesAfter(folder, after)) {
     lines.push(...part.lines.map((line) => JSON.parse(line).line));
-    if (part.kind !== 'commit') continue;
+    if (part.commit === null) continue;
     entries[part.commit.entry] = lines;
     lines = [];
   }
@@ -120,7 +120,7 @@ test('a reader follows a segment that closes shorter than it was', () =>
     for (const line of ['c', 'd', 'e']) append(writer, randomBytes(100).toString('hex'), line);
     writer.close();
     assert.ok(listSegments(folder).length > 1);
-    assert.equal([...parts].filter(({ part }) => part.kind === 'commit').length, 4);
+    assert.equal([...parts].filter(({ part }) => part.commit !== null).length, 4);
   }));
 
 test('another version of the program starts a segment', () =>

@@ -15,7 +15,7 @@ import { ENDED_TABLE, LOGGED_TABLES } from '../../src/log/apply-log.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
-import { openCopyInMemory } from '../../src/store/database.ts';
+import { makeSchema, openContent } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { createHistory, type History, type HistoryRow } from '../support/history.ts';
@@ -62,7 +62,8 @@ describe('the manual', () => {
       table.replaceAll('`', ''),
       [...columns.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort(),
     ]);
-    const db = openCopyInMemory(null, DETECTIONS_SCHEMA);
+    const db = openContent(':memory:');
+    makeSchema(db, DETECTIONS_SCHEMA);
     const columnsOf = (table: string) =>
       db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
     assert.deepEqual(

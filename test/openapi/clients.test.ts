@@ -35,40 +35,6 @@ describe('oauth4webapi', () => {
   const server = () => ({ issuer: url, token_endpoint: `${url}/oauth/token` });
   const options = { [oauth.allowInsecureRequests]: true };
 
-  for (const [name, prove] of [
-    ['client_secret_basic', oauth.ClientSecretBasic],
-    ['client_secret_post', oauth.ClientSecretPost],
-  ] as const) {
-    test(`gets a token by ${name}, and reads with it`, async () => {
-      const response = await oauth.clientCredentialsGrantRequest(
-        server(),
-        { client_id: client.id },
-        prove(client.secret),
-        { scope: 'detections:read' },
-        options,
-      );
-      const token = await oauth.processClientCredentialsResponse(
-        server(),
-        { client_id: client.id },
-        response,
-      );
-      assert.deepEqual(
-        [token.token_type, token.expires_in, token.scope],
-        ['bearer', 3600, 'detections:read'],
-      );
-      const read = await oauth.protectedResourceRequest(
-        token.access_token,
-        'GET',
-        new URL(`${url}/v1/detections/${textId}`),
-        undefined,
-        null,
-        options,
-      );
-      assert.equal(read.status, 200);
-      assert.match(await read.text(), new RegExp(`^{"id":"${textId}"`));
-    });
-  }
-
   test('parses the errors of both endpoints', async () => {
     const wrong = { client_id: client.id };
     const response = await oauth.clientCredentialsGrantRequest(

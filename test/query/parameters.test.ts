@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { parseChangesParameters } from '../../src/query/changes-parameters.ts';
 import { VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';
 import { readParameters } from '../../src/query/parameters.ts';
-import { parseFields, renderProjected } from '../../src/query/projection.ts';
+import { parseFields, projected } from '../../src/query/projection.ts';
 import { selectStreams } from '../../src/query/streams.ts';
 import { parseDomain } from '../../src/query/value-kinds.ts';
 import { Refused } from '../../src/refused.ts';
@@ -219,14 +219,12 @@ const PROJECTIONS: readonly [fields: string, expected: string][] = [
 ];
 
 test('fields keeps the order of the detection, accepts complete objects and omits what a type lacks', () => {
-  for (const [fields, expected] of PROJECTIONS) {
-    assert.equal(renderProjected(DETECTION, parseFields(fields)), expected, fields);
-  }
   const nested = '{"id":"t","version":1,"article":{"id":3,"publisher":{"id":5,"name":"x"}}}';
-  assert.equal(
-    renderProjected(nested, parseFields('article.publisher.name')),
-    '{"id":"t","version":1,"article":{"publisher":{"name":"x"}}}',
-  );
+  const nestedPart = '{"id":"t","version":1,"article":{"publisher":{"name":"x"}}}';
+  for (const [fields, expected] of PROJECTIONS)
+    assert.equal(`${projected(Buffer.from(DETECTION), parseFields(fields))}`, expected, fields);
+  const both = Buffer.from(`${nested},${nested}`);
+  assert.equal(`${projected(both, parseFields('article.publisher.name'))}`, `${nestedPart},${nestedPart}`);
 });
 
 const SUBSCRIPTIONS = [

@@ -1,8 +1,7 @@
 /** Opens access.db for tests, and reads segments of its log. */
-
+import { readFileSync } from 'node:fs';
 import { type OpenAccessOptions, openAccess as open } from '../../src/auth/open-access.ts';
-import { decodeLines } from '../../src/log/frame.ts';
-import { FrameReader } from '../../src/log/segment.ts';
+import { decodeLines, framesOf } from '../../src/log/frame.ts';
 import type { Database } from '../../src/store/database.ts';
 
 export function openAccess(root: string, options: Partial<OpenAccessOptions> = {}): Database {
@@ -11,9 +10,5 @@ export function openAccess(root: string, options: Partial<OpenAccessOptions> = {
 
 /** All lines of a segment of a log. */
 export function textOfSegment(path: string): string {
-  const reader = new FrameReader(path);
-  const lines: string[] = [];
-  for (let frame = reader.next(); frame !== null; frame = reader.next())
-    lines.push(...decodeLines(frame.packed));
-  return lines.join('\n');
+  return [...framesOf(readFileSync(path), path)].flatMap(decodeLines).join('\n');
 }

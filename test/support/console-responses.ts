@@ -15,6 +15,7 @@ import type {
   FilesPage,
   Jobs,
   KeyEntry,
+  KeyTrends,
   OpenWindow,
   Overview,
   Session,
@@ -51,7 +52,9 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
   const map = windowMap(nowMs);
   const files = failedFiles(map);
   const detections = Array.from({ length: 30 }, (_, index) => detection(ago(index), index));
-  const page: DetectionsPage = { detections, next: 'cursor', searched_to: ago(7 * 24 * 60) };
+  const page: DetectionsPage = {
+    ...{ detections, next: 'cursor', searched_to: ago(7 * 24 * 60), total: null },
+  };
   const job = { by: 'kim', subject: '', started_at: ago(2) };
   const backedUp = '/mnt/copy/wirewatch is up to date: 2,201,930 bytes written.';
   return {
@@ -82,6 +85,7 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
       ],
     } satisfies Jobs,
     '/console/trends': trends(ago),
+    '/console/trends/keys': keyTrends(ago),
   };
 }
 
@@ -97,7 +101,24 @@ function trends(ago: Ago): Trends {
     exports: { newswire: of, imagewire: of },
     customers: [{ id: 'nordpresse', name: 'Nordpresse', rows: values(12) }],
     enabled: ['newswire', 'imagewire'],
+    machine: {
+      requests: values(900),
+      refused: values(4),
+      rows_served: values(20_000),
+      rows_ingested: values(60),
+      behind_seconds: values(1).map((value, hour) => (hour < 6 ? null : value)),
+    },
   };
+}
+
+function keyTrends(ago: Ago): KeyTrends {
+  const { from, step_seconds, machine } = trends(ago);
+  const { behind_seconds, rows_ingested: _, ...counts } = machine;
+  const keys = [
+    { id: 'k1', name: 'Rights desk', ...counts, lag_seconds: behind_seconds },
+    { id: 'k2', name: 'Archive', ...counts, lag_seconds: null },
+  ];
+  return { from, step_seconds, keys };
 }
 
 function windowMap(nowMs: number): WindowMap {
@@ -193,10 +214,6 @@ function overview(ago: Ago, map: WindowMap, files: readonly FileEntry[]): Overvi
       not_arrived: 0,
     },
   });
-  const minutes = (scale: number) =>
-    Array.from({ length: 1440 }, (_, at) =>
-      Math.round(scale * (1.2 + Math.sin(at / 170)) * (0.8 + ((at * 7919) % 100) / 250)),
-    );
   const alert = (name: AlertDocument['name'], page_worthy: boolean, detail: string, what_to_do: string) => ({
     ...{ name, page_worthy, detail, what_to_do, since: ago(12) },
   });
@@ -227,13 +244,6 @@ function overview(ago: Ago, map: WindowMap, files: readonly FileEntry[]): Overvi
       applying: [{ file: 'newswire.backfill.2025.ndjson.gz', rows: 1_200_000, rows_applied: 431_000 }],
     },
     not_applied: files.slice(0, 20).map((file) => ({ ...file, what_to_do: 'Fix it and drop it again.' })),
-    minutes: {
-      from: ago(1440),
-      requests: minutes(40),
-      refused: minutes(0.4),
-      rows_served: minutes(900),
-      rows_ingested: minutes(60),
-    },
     disks: [{ of: 'data', folder: 'data', free_bytes: 41_000_000_000, bytes: 500_000_000_000, low: false }],
     database: { ...DATABASE, versions: 14_902_113, unreadable: null },
     copy: {

@@ -25,8 +25,8 @@ export async function logOf(copy: string): Promise<{ readonly lines: string[]; r
     await loadCopy(await sourceAt(copy), stage, () => {});
     const parts = [...entriesAfter(stage.log, null)].map(({ part }) => part);
     const lines = parts.flatMap((part) => [...part.lines]);
-    const last = parts.findLast((part) => part.kind === 'commit');
-    return { lines, last: last?.kind === 'commit' ? last.commit.id : '' };
+    const last = parts.findLast((part) => part.commit !== null);
+    return { lines, last: last?.commit?.id ?? '' };
   } finally {
     rmSync(stage.root, { recursive: true });
   }

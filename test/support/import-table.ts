@@ -50,7 +50,8 @@ export const ROOMS = listed({
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts release-memory.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
   copy: 'auth clock.ts counted.ts exports ingest log pace.ts refused.ts store time.ts version.ts wakeable-timer.ts',
-  health: 'copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
+  health:
+    'auth copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `

@@ -12,7 +12,7 @@ import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { expectFrom, findWindow, listWindows, setWindow } from '../../src/windows/ledger.ts';
-import { MissingWindows } from '../../src/windows/overdue-search.ts';
+import { missingWindowsSearch } from '../../src/windows/overdue-search.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { streamWriterOn } from '../support/history.ts';
 
@@ -23,32 +23,25 @@ const MISSING_AFTER = DAY_MS + 2 * WINDOW_MS;
 let folder: string;
 let db: Database;
 let nowMs: number;
-let betweens: number;
-let between: () => Promise<void>;
-let missingWindows: MissingWindows;
+let searchMissing: ReturnType<typeof missingWindowsSearch>;
 
 function open(exports: readonly ExportName[] = EXPORT_NAMES): void {
   db = openDatabase(join(folder, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   const drop = new DropFolder(join(folder, 'drop'), { quiet_ms: 0, truncated_seconds: 0 });
   drop.prepare();
   const writer = streamWriterOn(db, folder, { now: () => nowMs });
-  missingWindows = new MissingWindows({
+  searchMissing = missingWindowsSearch(
     db,
     exports,
-    write: (work) => writer.write({ kind: 'test' }, work),
-    between: () => between(),
-    waitingWindows: (exportName) => waitingWindows(drop, exportName),
-  });
+    (work) => writer.write({ kind: 'test' }, work),
+    (exportName) => waitingWindows(drop, exportName),
+  );
 }
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'wirewatch-look-'));
   mkdirSync(join(folder, 'drop'));
   nowMs = START;
-  betweens = 0;
-  between = async () => {
-    betweens += 1;
-  };
   open();
 });
 
@@ -67,9 +60,9 @@ function starts(status: WindowStatus, exportName: ExportName = 'newswire'): numb
 }
 
 /** Runs the search at a time when no file waits to be read. */
-async function search(ms: number, isSteady = true): Promise<void> {
+function search(ms: number, isSteady = true): void {
   nowMs = ms;
-  await missingWindows.search(ms, isSteady);
+  searchMissing(ms, isSteady);
 }
 
 function put(windowStart: number, into = ''): string {
@@ -84,17 +77,17 @@ function put(windowStart: number, into = ''): string {
 }
 
 describe('which windows are expected', () => {
-  test('a new installation has no gaps', async () => {
-    await search(START);
-    await search(START + 400 * DAY_MS);
+  test('a new installation has no gaps', () => {
+    search(START);
+    search(START + 400 * DAY_MS);
     assert.deepEqual(listWindows(db, { export: null, status: null, limit: 10 }), []);
   });
 
-  test('those from the first finished one on; an older one that finishes later changes nothing', async () => {
+  test('those from the first finished one on; an older one that finishes later changes nothing', () => {
     finish(START);
     finish(START - 5 * WINDOW_MS);
     finish(START + 3 * WINDOW_MS);
-    await search(START + MISSING_AFTER + 4 * WINDOW_MS);
+    search(START + MISSING_AFTER + 4 * WINDOW_MS);
     assert.deepEqual(
       starts('missing'),
       [1, 2, 4].map((count) => START + count * WINDOW_MS),
@@ -109,21 +102,21 @@ describe('which windows are expected', () => {
     });
   });
 
-  test('none by a window that ended more than 90 days before it was read', async () => {
+  test('none by a window that ended more than 90 days before it was read', () => {
     const old = START - 90 * DAY_MS - WINDOW_MS;
     finish(old - WINDOW_MS);
-    await search(START + MISSING_AFTER);
+    search(START + MISSING_AFTER);
     assert.deepEqual(listWindows(db, { export: null, status: 'missing', limit: 10 }), []);
     nowMs = START;
     finish(old);
-    await search(START + 3 * DAY_MS);
+    search(START + 3 * DAY_MS);
     assert.ok(starts('missing').length > 12_000, 'ended exactly 90 days ago: it still counts');
   });
 
-  test('those from the start set by hand: earlier ones are no longer missing, later ones are searched at once', async () => {
+  test('those from the start set by hand: earlier ones are no longer missing, later ones are searched at once', () => {
     finish(START);
     finish(START + WINDOW_MS);
-    await search(START + MISSING_AFTER + 10 * WINDOW_MS);
+    search(START + MISSING_AFTER + 10 * WINDOW_MS);
     assert.equal(starts('missing').length, 9);
     assert.equal(expectFrom(db, 'newswire', START + 8 * WINDOW_MS), 6);
     assert.deepEqual(
@@ -131,7 +124,7 @@ describe('which windows are expected', () => {
       [8, 9, 10].map((count) => START + count * WINDOW_MS),
     );
     assert.equal(expectFrom(db, 'newswire', START - 2 * WINDOW_MS), 0);
-    await search(nowMs + WINDOW_MS);
+    search(nowMs + WINDOW_MS);
     assert.deepEqual(
       starts('missing'),
       [-2, -1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((count) => START + count * WINDOW_MS),
@@ -139,101 +132,82 @@ describe('which windows are expected', () => {
     assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
   });
 
-  test('not by a first window that failed', async () => {
+  test('not by a first window that failed', () => {
     setWindow(db, { export: 'newswire', window_start: START, status: 'failed', since: nowMs, file: 1 });
-    await search(START + 10 * DAY_MS);
+    search(START + 10 * DAY_MS);
     assert.deepEqual(starts('missing'), []);
   });
 
-  test('per export, and none of one that is switched off', async () => {
+  test('per export, and none of one that is switched off', () => {
     db.close();
     open(['imagewire']);
     finish(START, 'newswire');
     finish(START + 2 * WINDOW_MS, 'imagewire');
-    await search(START + MISSING_AFTER + 3 * WINDOW_MS);
+    search(START + MISSING_AFTER + 3 * WINDOW_MS);
     assert.deepEqual(starts('missing', 'newswire'), []);
     assert.deepEqual(starts('missing', 'imagewire'), [START + 3 * WINDOW_MS]);
   });
 });
 
 describe('when the search runs', () => {
-  test('once a day, and at every start', async () => {
-    await search(START);
+  test('once a day, and at every start', () => {
+    search(START);
     finish(START);
-    await search(START + MISSING_AFTER + WINDOW_MS);
+    search(START + MISSING_AFTER + WINDOW_MS);
     assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
     const lookedAt = nowMs;
-    await search(lookedAt + DAY_MS - 1);
+    search(lookedAt + DAY_MS - 1);
     assert.equal(starts('missing').length, 1);
-    await search(lookedAt + DAY_MS);
+    search(lookedAt + DAY_MS);
     assert.equal(starts('missing').length, 1 + DAY_MS / WINDOW_MS);
     db.close();
     open();
-    await search(lookedAt + DAY_MS + HOUR_MS);
+    search(lookedAt + DAY_MS + HOUR_MS);
     assert.equal(starts('missing').length, 1 + (DAY_MS + HOUR_MS) / WINDOW_MS);
   });
 
-  test('again once the clock runs evenly after a jump, not right after it', async () => {
+  test('again once the clock runs evenly after a jump, not right after it', () => {
     finish(START);
-    await search(START + MISSING_AFTER + WINDOW_MS);
-    await search(nowMs + HOUR_MS, false);
+    search(START + MISSING_AFTER + WINDOW_MS);
+    search(nowMs + HOUR_MS, false);
     assert.equal(starts('missing').length, 1);
-    await search(nowMs + HOUR_MS);
+    search(nowMs + HOUR_MS);
     assert.equal(starts('missing').length, 1 + (2 * HOUR_MS) / WINDOW_MS);
   });
 
-  test('an interrupted search continues where it stopped', async () => {
+  test("a year's stop: its missing windows are not abandoned at once", () => {
     finish(START);
-    let turns = 0;
-    between = async () => {
-      turns += 1;
-      if (turns === 3) throw new Error('stopping');
-    };
-    await assert.rejects(search(START + 100 * DAY_MS), /stopping/);
-    const found = starts('missing').length;
-    assert.ok(found > 0 && found <= 3000, `${found}`);
-    await search(nowMs);
-    const all = (100 * DAY_MS - MISSING_AFTER) / WINDOW_MS;
-    assert.equal(starts('missing').length, all);
-  });
-
-  test("a year's stop is searched in groups, and its missing windows are not abandoned at once", async () => {
-    finish(START);
-    await search(START + 365 * DAY_MS);
+    search(START + 365 * DAY_MS);
     assert.equal(starts('missing').length, (365 * DAY_MS - MISSING_AFTER) / WINDOW_MS);
     assert.deepEqual(starts('abandoned'), []);
-    assert.ok(betweens >= 52, `${betweens} turns for others`);
-    const before = betweens;
-    await search(nowMs + DAY_MS);
-    assert.ok(betweens - before <= 2, 'a day later, only one more day may be searched');
   });
 
-  test('missing windows by a clock that was ahead are withdrawn', async () => {
+  test('missing windows by a clock that was ahead are withdrawn', () => {
     finish(START);
-    await search(START + 100 * DAY_MS);
+    search(START + 100 * DAY_MS);
     const right = START + MISSING_AFTER + 2 * WINDOW_MS;
-    await search(right);
+    search(right);
     assert.deepEqual(starts('missing'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
-    await search(right + DAY_MS);
+    search(right + DAY_MS);
     assert.equal(starts('missing').length, 2 + DAY_MS / WINDOW_MS);
   });
 
-  test('a clock that is behind a finished window withdraws no missing or abandoned one', async () => {
+  test('a clock that is behind a finished window withdraws no missing or abandoned one', () => {
     finish(START);
-    await search(START + MISSING_AFTER + 2 * WINDOW_MS);
+    search(START + MISSING_AFTER + 2 * WINDOW_MS);
     const newest = START + 3 * WINDOW_MS;
     finish(newest);
-    await search(nowMs + 30 * DAY_MS);
+    search(nowMs + 30 * DAY_MS);
     const before = listWindows(db, { export: null, status: null, limit: 10_000 });
     assert.deepEqual(starts('abandoned'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
     const right = nowMs;
     for (const behind of [Date.parse('2000-01-01T00:00:00Z'), newest + WINDOW_MS - 1]) {
       db.close();
       open();
-      await search(behind);
+      search(behind);
       assert.deepEqual(listWindows(db, { export: null, status: null, limit: 10_000 }), before);
     }
-    await search(right + HOUR_MS);
+    search(right + HOUR_MS);
     assert.equal(starts('missing').length - before.filter(({ status }) => status === 'missing').length, 6);
     assert.deepEqual(starts('abandoned'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
   });
@@ -244,51 +218,51 @@ describe('a file that waits', () => {
     ['in the drop folder', ''],
     ['in .taken', '.taken'],
   ] as const) {
-    test(`${what}: its window is not missing, until the file is gone`, async () => {
+    test(`${what}: its window is not missing, until the file is gone`, () => {
       finish(START);
       const path = put(START + WINDOW_MS, into);
-      await search(START + MISSING_AFTER + 3 * WINDOW_MS);
+      search(START + MISSING_AFTER + 3 * WINDOW_MS);
       assert.deepEqual(starts('missing'), [START + 2 * WINDOW_MS, START + 3 * WINDOW_MS]);
       rmSync(path);
-      await search(nowMs + DAY_MS);
+      search(nowMs + DAY_MS);
       assert.ok(starts('missing').includes(START + WINDOW_MS));
     });
   }
 
-  test('one that is still being written has not arrived', async () => {
+  test('one that is still being written has not arrived', () => {
     finish(START);
     writeFileSync(`${put(START + WINDOW_MS)}.tmp`, '');
     rmSync(join(folder, 'drop', `newswire.${formatWindowStart(START + WINDOW_MS)}.ndjson`));
-    await search(START + MISSING_AFTER + WINDOW_MS);
+    search(START + MISSING_AFTER + WINDOW_MS);
     assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
   });
 
-  test('keeps a missing window from being abandoned', async () => {
+  test('keeps a missing window from being abandoned', () => {
     finish(START);
-    await search(START + MISSING_AFTER + 2 * WINDOW_MS);
+    search(START + MISSING_AFTER + 2 * WINDOW_MS);
     put(START + WINDOW_MS);
-    await search(nowMs + 30 * DAY_MS);
+    search(nowMs + 30 * DAY_MS);
     assert.deepEqual(starts('abandoned'), [START + 2 * WINDOW_MS]);
     assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'missing');
   });
 });
 
-test('a window is abandoned 30 days after it became missing, and stays so', async () => {
+test('a window is abandoned 30 days after it became missing, and stays so', () => {
   finish(START);
-  await search(START + MISSING_AFTER + WINDOW_MS);
+  search(START + MISSING_AFTER + WINDOW_MS);
   const missingSince = nowMs;
-  await search(missingSince + 30 * DAY_MS - 1);
+  search(missingSince + 30 * DAY_MS - 1);
   assert.deepEqual(starts('abandoned'), []);
   db.close();
   open();
-  await search(missingSince + 30 * DAY_MS);
+  search(missingSince + 30 * DAY_MS);
   assert.deepEqual(starts('abandoned'), [START + WINDOW_MS]);
   assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.since, nowMs);
-  await search(nowMs + 5 * DAY_MS);
+  search(nowMs + 5 * DAY_MS);
   assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'abandoned');
 });
 
-test('failed and done windows are left as they are', async () => {
+test('failed and done windows are left as they are', () => {
   finish(START);
   finish(START + WINDOW_MS);
   setWindow(db, {
@@ -298,8 +272,8 @@ test('failed and done windows are left as they are', async () => {
     since: START,
     file: 3,
   });
-  await search(START + MISSING_AFTER + 2 * WINDOW_MS);
-  await search(nowMs + 60 * DAY_MS);
+  search(START + MISSING_AFTER + 2 * WINDOW_MS);
+  search(nowMs + 60 * DAY_MS);
   assert.deepEqual(starts('failed'), [START + 2 * WINDOW_MS]);
   assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
   assert.equal(findWindow(db, 'newswire', START + 2 * WINDOW_MS)?.since, START);

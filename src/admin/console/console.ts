@@ -8,7 +8,7 @@ import { SESSION_MS, type Ticket } from '../../auth/console-sessions.ts';
 import { type Body, readBody } from '../../http/body.ts';
 import { createStrangerLog, type StrangerLog } from '../../http/line-limit.ts';
 import type { Logger } from '../../logger.ts';
-import { formatMs, SECOND_MS } from '../../time.ts';
+import { formatMs } from '../../time.ts';
 import { VERSION } from '../../version.ts';
 import { isForeign } from '../host-header.ts';
 import { type Answer, answerOperation, OPERATIONS_PATH } from '../operation-requests.ts';
@@ -28,7 +28,6 @@ export interface ConsoleOptions {
 /** The machine's clock, also in a lab: a session must survive a clock that is moved. */
 const now = Date.now;
 const BODY_BYTES_MAX = 64 * 1024;
-const BODY_MS = 10 * SECOND_MS;
 const NO_SESSION = 'There is no session, or it has ended. Get a link with: wirewatch console';
 const BAD_LINK =
   'This link was used already, has expired, or was made before the last start or for another installation. Get another with: wirewatch console';
@@ -87,7 +86,7 @@ export class Console {
   async #logIn(request: IncomingMessage): Promise<Answer> {
     const { operations, log } = this.#options;
     const address = request.socket.remoteAddress ?? '';
-    const token = tokenOf(await readBody(request, BODY_BYTES_MAX, BODY_MS));
+    const token = tokenOf(await readBody(request, BODY_BYTES_MAX));
     const session = token === null ? null : operations.sessions.redeem(token, now());
     if (session === null) {
       this.#strangers.note(address, 'link', () =>

@@ -2,8 +2,6 @@
 import { statSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { fileDocument, filesPage } from '../../ingest/files/file-record.ts';
-import { MINUTES_KEPT } from '../../limits/request-counts.ts';
-import { readUsage } from '../../limits/usage.ts';
 import { manualHtml } from '../../manual/html.ts';
 import { markdownOf, TOPICS } from '../../manual/topics.ts';
 import { readStatus } from '../../operations/status.ts';
@@ -11,12 +9,12 @@ import { operationForms } from '../../operations/table.ts';
 import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
 import { integer, text } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
-import { formatMs, MINUTE_MS } from '../../time.ts';
+import { MINUTE_MS } from '../../time.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
 import { readAudit } from './history.ts';
 import type { Read, Sources } from './sources.ts';
-import { readTrends } from './trends.ts';
+import { readKeyTrends, readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
 type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
@@ -27,6 +25,7 @@ export const READERS = {
   changes,
   overview,
   trends: readTrends,
+  'trends/keys': readKeyTrends,
   windows: readWindowMap,
   window: readWindow,
   files,
@@ -66,26 +65,10 @@ function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs
   };
 }
 
-async function overview(sources: Sources, { query }: Read, nowMs: number) {
+function overview(sources: Sources, { query }: Read, nowMs: number) {
   readParameters(query, {});
   const { config, kind } = sources.settings;
-  return { ...(await readStatus({ ...sources, config, kind, nowMs })), minutes: minutesOf(sources, nowMs) };
-}
-
-/** Each minute of the last 24 hours, the oldest first, including the current one: the arrays are equally long. */
-function minutesOf({ folder }: Sources, nowMs: number) {
-  const first = Math.floor(nowMs / MINUTE_MS) - MINUTES_KEPT + 1;
-  const byMinute = new Map(readUsage(folder.usage)?.minutes.map((minute) => [minute.minute, minute]));
-  const columnOf = (name: 'requests' | 'refused' | 'rows_served' | 'rows_ingested') =>
-    Array.from({ length: MINUTES_KEPT }, (_, at) => byMinute.get(first + at)?.[name] ?? 0);
-  return {
-    from: formatMs(first * MINUTE_MS),
-    requests: columnOf('requests'),
-    /** Answered with 4xx. */
-    refused: columnOf('refused'),
-    rows_served: columnOf('rows_served'),
-    rows_ingested: columnOf('rows_ingested'),
-  };
+  return readStatus({ ...sources, config, kind, nowMs });
 }
 
 const FILE_PARAMETERS = {

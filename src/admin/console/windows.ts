@@ -6,7 +6,7 @@ import { dropNames, holdRules } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import type { HeldFile } from '../../drop/waiting-names.ts';
 import { type FileReport, fileDocument, filesOfWindow } from '../../ingest/files/file-record.ts';
-import { heldFiles } from '../../ingest/files/held-files.ts';
+import { heldFiles } from '../../ingest/files/folder-scan.ts';
 import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';

@@ -19,11 +19,7 @@ export const AUTHORIZATION_SERVER: OpenEndpoint = {
     'Metadata of the OAuth 2.0 authorization server (RFC 8414). No authentication and no rate limit. 404 if the operator has switched `server.discovery` off.',
   access: 'open',
   responses: {
-    200: {
-      description: 'The metadata.',
-      schema: 'AuthorizationServer',
-      examples: { metadata: metadataOf('https://api.example') },
-    },
+    200: { description: 'The metadata.', schema: 'AuthorizationServer' },
   },
   problems: ['not_found'],
   schemas: {
@@ -38,20 +34,20 @@ export const AUTHORIZATION_SERVER: OpenEndpoint = {
   },
 };
 
-function metadataOf(baseUrl: string) {
-  return {
-    issuer: baseUrl,
-    token_endpoint: `${baseUrl}${TOKEN_PATH}`,
-    grant_types_supported: [GRANT_TYPE],
-    response_types_supported: [],
-    scopes_supported: SCOPES,
-    token_endpoint_auth_methods_supported: METHODS,
-  };
-}
-
 export function authorizationServerRoute(baseUrl: () => string): OpenRoute {
   return {
     ...AUTHORIZATION_SERVER,
-    answer: () => ({ status: 200, body: JSON.stringify(metadataOf(baseUrl())) }),
+    answer() {
+      const issuer = baseUrl();
+      const metadata = {
+        issuer,
+        token_endpoint: `${issuer}${TOKEN_PATH}`,
+        grant_types_supported: [GRANT_TYPE],
+        response_types_supported: [],
+        scopes_supported: SCOPES,
+        token_endpoint_auth_methods_supported: METHODS,
+      };
+      return { status: 200, body: JSON.stringify(metadata) };
+    },
   };
 }

@@ -4,16 +4,7 @@ import { EXPORT_NAMES } from '../../detection/content-type.ts';
 import type { HealthSource } from '../../health/monitor.ts';
 import { HEALTH_STATUSES } from '../../health/rules.ts';
 import { ROLES } from '../../store/role.ts';
-import {
-  COUNT,
-  closed,
-  described,
-  EXAMPLE_TIME,
-  nullable,
-  type OpenEndpoint,
-  TIMESTAMP,
-  words,
-} from '../description.ts';
+import { COUNT, closed, described, nullable, type OpenEndpoint, TIMESTAMP, words } from '../description.ts';
 import type { OpenRoute } from '../routes.ts';
 
 export const HEALTH: OpenEndpoint = {
@@ -26,30 +17,11 @@ export const HEALTH: OpenEndpoint = {
   description: 'No authentication and no rate limit.',
   access: 'open',
   responses: {
-    200: {
-      description: 'Healthy.',
-      schema: 'Health',
-      examples: {
-        ok: {
-          status: 'ok',
-          exports: { newswire: { newest_done: EXAMPLE_TIME }, imagewire: { newest_done: EXAMPLE_TIME } },
-          alerts: { open: 0, page_worthy: 0, paused: 0 },
-          role: 'writer',
-        },
-      },
-    },
+    200: { description: 'Healthy.', schema: 'Health' },
     503: {
       description:
         'Degraded: an urgent alert (one that needs somebody now) is open, or an export has stalled.',
       schema: 'Health',
-      examples: {
-        degraded: {
-          status: 'degraded',
-          exports: { newswire: { newest_done: '2026-11-21T09:00:00Z' }, imagewire: { newest_done: null } },
-          alerts: { open: 2, page_worthy: 1, paused: 0 },
-          role: 'writer',
-        },
-      },
     },
   },
   schemas: {

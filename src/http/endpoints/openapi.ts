@@ -13,11 +13,7 @@ export const OPENAPI: OpenEndpoint = {
     'No authentication and no rate limit. 404 if the operator has switched `server.discovery` off.',
   access: 'open',
   responses: {
-    200: {
-      description: 'The OpenAPI 3.1 document, with the address of the service.',
-      schema: 'OpenApi',
-      examples: { document: { openapi: '3.1.1' } },
-    },
+    200: { description: 'The OpenAPI 3.1 document, with the address of the service.', schema: 'OpenApi' },
   },
   problems: ['not_found'],
   schemas: { OpenApi: Type.Object({ openapi: Type.String() }) },

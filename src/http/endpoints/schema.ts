@@ -28,7 +28,6 @@ export const SCHEMA: KeyedEndpoint = {
       description: 'The fields.',
       cacheControl: CACHE_CONTROL,
       schema: 'Schema',
-      examples: { schema: { schema_version: SCHEMA_VERSION, fields: schemaFields().slice(0, 2) } },
       headers: ETAG,
     },
     304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: ETAG },

@@ -32,10 +32,7 @@ const SELECT_LAST_POSITION = `
 
 const SELECT_CHANGED_STREAMS =
   'SELECT ordinal FROM stream WHERE removed = 0 AND position > ? ORDER BY ordinal';
-/**
- * The detections of a stream whose last change lies between two positions, a batch at a time: there can be millions. The
- * id is the first member of a row's text.
- */
+/** The detections of a stream that last changed between two positions. The id is the first member of a row's text. */
 export const SELECT_CHANGED = `
   SELECT substr(body, 8, instr(substr(body, 8), '"') - 1) AS id, position
   FROM stream_row
@@ -54,12 +51,12 @@ export type ApplyCounts = Record<Outcome['kind'], number>;
 
 export const NO_COUNTS: Readonly<ApplyCounts> = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
 
-export function sumOf(a: ApplyCounts, { created, updated, rescored, unchanged }: ApplyCounts): ApplyCounts {
+export function sumOf(a: ApplyCounts, b: ApplyCounts): ApplyCounts {
   return {
-    created: a.created + created,
-    updated: a.updated + updated,
-    rescored: a.rescored + rescored,
-    unchanged: a.unchanged + unchanged,
+    created: a.created + b.created,
+    updated: a.updated + b.updated,
+    rescored: a.rescored + b.rescored,
+    unchanged: a.unchanged + b.unchanged,
   };
 }
 
@@ -226,7 +223,6 @@ class Outcomes {
     return this.hasCreated ? this.#lines : this.#changes;
   }
 
-  /** Ends what is counted: rows of one of the two outcomes. */
   #end(): void {
     const { rows, position, version } = this.#created;
     if (rows > 0) this.#lines += createdLine(rows, position, version);
@@ -236,7 +232,7 @@ class Outcomes {
   }
 }
 
-/** The highest position in the database; 0 in a new one. */
+/** 0 in a new database. */
 export function lastPosition(db: Database): number {
   return db.prepare<unknown[], { position: number }>(SELECT_LAST_POSITION).get()?.position ?? 0;
 }

@@ -8,13 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
 import { type ExportFileName, latestTime, recordedFile } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
-import {
-  type FileRecord,
-  type FileReport,
-  findFile,
-  findSameContent,
-  saveFile,
-} from '../files/file-record.ts';
+import { type FileRecord, type FileReport, findSameContent, saveFile } from '../files/file-record.ts';
 import {
   chooseDestination,
   type FileStore,
@@ -40,7 +34,7 @@ import {
 type WaitingBackfill = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'backfill' }> };
 
 const TRANSACTION_ROWS = 20_000;
-/** How often waiting windows are read, and a stop is noticed, while a backfill is checked. */
+/** How often waiting windows are read while a backfill is checked. */
 const TURN_EVERY_MS = 500;
 
 /** For a file that was read to its end before: it must not fail half-way, and the same rows are skipped again. */
@@ -73,7 +67,6 @@ export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): P
   return applyBackfill(files, record);
 }
 
-/** The result of a check. The same thread reads the windows that wait meanwhile. */
 async function finished(checking: Reading, between: Ingest['between']): Promise<ReadingResult> {
   const over = checking.result.then(
     () => true,
@@ -94,10 +87,9 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   const { number, name } = record;
   const file = recordedFile(record);
   if (file === null) throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
-  // An earlier attempt of this run may have applied more than the caller's record says.
-  let current = findFile(writer.db, number) ?? record;
+  let current = record;
   const source = drop.sourceAt(drop.takenPath(number, name));
-  // It is read as it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
+  // As it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
   const { mapping } = record;
   const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
   const read = (rows_to_skip: number) =>
@@ -115,14 +107,18 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   const isUnfinished = result.kind === 'bad' && sha256 === '';
   const isChanged = sha256 !== record.sha256 && !isUnfinished;
   const outcome = result.kind === 'read' && !isChanged ? 'applied' : 'failed';
-  const ended: FileRecord = {
+  const report = reportAtEnd(current, result, isChanged);
+  return end(files, {
     ...current,
     outcome,
-    finished_at: files.now(),
-    report: reportAtEnd(current, result, isChanged),
+    report,
     destination: chooseDestination(files, outcome, name, number),
-  };
-  writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
+  });
+}
+
+function end(files: FileStore, record: FileRecord): FileRecord {
+  const ended = { ...record, finished_at: files.now() };
+  files.writer.write(fileOperation(ended), () => saveFile(files.writer.db, ended));
   finishFile(files, ended);
   return ended;
 }
@@ -156,17 +152,10 @@ function appliedText(rowsApplied: number, rows: number): string {
 }
 
 /** Ends a backfill whose file is gone, as after a restore: where that was applied since, it is read again by itself. */
-export function endWithoutFile({ writer, now }: FileStore, record: FileRecord): FileRecord {
+export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord {
   const { bounds: _, ...report } = record.report;
   const reason = `the file is gone; ${appliedText(record.rows_applied, report.rows ?? 0)}: drop it again`;
-  const ended: FileRecord = {
-    ...record,
-    outcome: 'failed',
-    finished_at: now(),
-    report: { ...report, reason },
-  };
-  writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
-  return ended;
+  return end(files, { ...record, outcome: 'failed', report: { ...report, reason } });
 }
 
 export interface InParts {

@@ -1,7 +1,4 @@
-/**
- * When a cursor proves that a part of the history is lost, a version epoch begins: what changed since the histories parted
- * is announced again, in higher versions and at positions beyond any that a client can have.
- */
+/** When a cursor proves that a part of the history is lost, a version epoch begins (see log/version-epoch.ts). */
 import { grouped } from '../../counted.ts';
 import { numberOfEpoch, partingOf, type StreamPosition } from '../../log/version-epoch.ts';
 import { Refused } from '../../refused.ts';

@@ -24,7 +24,7 @@ import { HOUR_MS } from '../../time.ts';
 import type { Ingest } from '../files/finished-file.ts';
 import type { StreamWriter } from './stream-writer.ts';
 
-/** Rows that one transaction deletes: at most half a second of work. A quarter of it would double the total time. */
+/** Rows that one transaction deletes: at most half a second of work. */
 const ROWS_MAX = 10_000;
 
 export const DELETE_DETECTIONS = `
@@ -72,7 +72,7 @@ export async function serveRemovals(
 ): Promise<{ ok: true; removed: RowCounts; left_in_log: string | null }> {
   const { access, writer, folder, log, setCondition, between } = ingest;
   const work = { between, tell };
-  const subscriptions = access.use((db) => openRemovals(db));
+  const subscriptions = access.use(openRemovals);
   const removed = { detections: 0, versions: 0 };
   for (const subscription of subscriptions) {
     const { detections, versions } = await removeSubscription(writer, subscription, work);
@@ -85,14 +85,13 @@ export async function serveRemovals(
       detail: left_in_log,
     });
   setCondition('removal incomplete', left_in_log);
-  if (left_in_log === null && subscriptions.length > 0)
-    access.useLogged((db) => closeRemovals(db, subscriptions));
+  if (left_in_log === null && subscriptions.length > 0) access.use((db) => closeRemovals(db, subscriptions));
   return { ok: true, removed, left_in_log };
 }
 
-/** Completes removals that nobody asks for, or that an attempt has left: those are tried again in an hour. */
+/** Completes removals that nobody asks for; what an attempt has left is tried again in an hour. */
 export function removalRetries(ingest: Ingest) {
-  const { access, log, untilRoom } = ingest;
+  const { access, log } = ingest;
   let tried = '';
   /** Monotonic. */
   let nextMs = 0;
@@ -107,10 +106,8 @@ export function removalRetries(ingest: Ingest) {
     const open = String(access.use(openRemovals));
     const isTried = open === tried && performance.now() < nextMs;
     if (isTried) return;
-    await untilRoom(async () => {
-      const outcome = await serveRemovals(ingest, tell);
-      if (open !== '' && outcome.left_in_log === null) log('info', 'removal completed', { outcome });
-    });
+    const outcome = await serveRemovals(ingest, tell);
+    if (open !== '' && outcome.left_in_log === null) log('info', 'removal completed', { outcome });
     noteTried();
   }
 
@@ -147,7 +144,7 @@ export async function compactNow(
   }
 }
 
-/** SQLite overwrites them: see `secure_delete` in store/database.ts. */
+/** SQLite overwrites them (`secure_delete`). */
 async function deleteRows(
   db: Database,
   ordinals: readonly number[],

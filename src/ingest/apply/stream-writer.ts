@@ -88,7 +88,7 @@ export class StreamWriter {
     return this.#lastPosition;
   }
 
-  /** A transaction without rows of exports. @throws as {@link commit} */
+  /** Without rows of exports. @throws as {@link commit} */
   write(operation: Operation, work: () => void): void {
     this.commit(this.begin(), operation, work);
   }
@@ -197,8 +197,7 @@ export class StreamWriter {
 
   #becomeVisible(): void {
     const { db, now } = this.#options;
-    // Though the clock was set back, no earlier than the last one, and not before the newest finished
-    // window ended: as_of said so.
+    // If the clock was set back: no earlier than the last one, and than the end of the newest finished window.
     this.#deliveredAtMs = Math.max(this.#deliveredAtMs, newestWindowEnd(db), now());
     this.#isUnstamped = true;
   }

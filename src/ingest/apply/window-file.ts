@@ -125,7 +125,6 @@ export function unread(
   return putAway(files, waiting, number, { ...became, reason, errors, errors_total, error_groups });
 }
 
-/** The outcome of a file, with its report. */
 interface Became<Outcome extends FileOutcome> extends FileReport {
   readonly outcome: Outcome;
   /** Null: it was not read to its end. */

@@ -40,7 +40,6 @@ export interface FileRecord {
   readonly destination: string | null;
 }
 
-/** The mapping is a member of the report. */
 type Row = Omit<FileRecord, 'report' | 'mapping'> & { readonly report: string };
 
 const COLUMNS = `number, name, export, window_start, label, sha256, bytes, outcome, taken_at, finished_at, rows_applied,
@@ -54,11 +53,14 @@ const UPSERT_FILE = `
   ON CONFLICT (number) DO UPDATE SET outcome = excluded.outcome, finished_at = excluded.finished_at,
     rows_applied = excluded.rows_applied, report = excluded.report, destination = excluded.destination`;
 
-/** Nobody needs more of them, and whoever writes the drop folder could have any number made. */
+/** Whoever writes the drop folder could have any number made. */
 export const REFUSED_RECORDS_MAX = 1000;
 
-const SELECT_REFUSED = `
-  SELECT number FROM ingest_file INDEXED BY ingest_file_by_outcome WHERE outcome = 'refused' ORDER BY number DESC`;
+const DELETE_REFUSED = `
+  DELETE FROM ingest_file WHERE number IN (
+    SELECT number FROM ingest_file INDEXED BY ingest_file_by_outcome
+    WHERE outcome = 'refused' ORDER BY number DESC LIMIT -1 OFFSET :records)
+    AND number NOT IN (SELECT value FROM json_each(:kept))`;
 
 const IS_WANTED = `
   (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
@@ -98,12 +100,9 @@ export function saveFile(db: Database, { mapping, report, ...record }: FileRecor
 
 /** Deletes the oldest records of refused files. @param kept numbers of files that are still to be moved */
 export function forgetRefused(db: Database, kept: readonly number[]): void {
-  const numbers = db.prepare<unknown[], { number: number }>(SELECT_REFUSED).all();
-  for (const { number } of numbers.slice(REFUSED_RECORDS_MAX))
-    if (!kept.includes(number)) db.prepare('DELETE FROM ingest_file WHERE number = ?').run(number);
+  db.prepare(DELETE_REFUSED).run({ kept: JSON.stringify(kept), records: REFUSED_RECORDS_MAX });
 }
 
-/** The file is no longer where the record says. */
 export function clearDestination(db: Database, number: number): void {
   db.prepare('UPDATE ingest_file SET destination = NULL WHERE number = ?').run(number);
 }
@@ -240,7 +239,6 @@ function fromRow(row: Row): FileRecord {
   return { ...row, report, mapping };
 }
 
-/** A file's record in the API's names. */
 export type FileDocument = Readonly<ReturnType<typeof fileDocument>>;
 
 export function fileDocument({ name, window_start, taken_at, finished_at, ...record }: FileRecord) {
@@ -261,7 +259,7 @@ export function fileDocument({ name, window_start, taken_at, finished_at, ...rec
   };
 }
 
-/** The outcome of a file, for metrics. */
+/** For metrics. */
 export interface ProcessedFile {
   readonly export: ExportName | null;
   readonly outcome: FileOutcome;

@@ -19,7 +19,6 @@ import type { AccessConnection } from '../threads/access-connection.ts';
 import type { StuckFiles } from '../threads/retries.ts';
 import { type FileOutcome, type FileRecord, findFile, lastFileNumber } from './file-record.ts';
 
-/** Where files are recorded and moved. */
 export interface FileStore extends Reporting {
   readonly drop: DropFolder;
   readonly writer: StreamWriter;
@@ -36,8 +35,6 @@ export interface Ingest extends FileStore {
   readonly stuck: StuckFiles;
   /** Lets more urgent work run between two steps of long work. @throws Stopping when the thread is to end */
   readonly between: () => Promise<void>;
-  /** Does work, again and again until the disk has room for it. */
-  readonly untilRoom: (work: () => unknown) => Promise<void>;
   /** Called for each file that was read, put away, or moved to its folder. */
   readonly onProcessed: (record: FileRecord) => void;
 }
@@ -80,7 +77,7 @@ export function recordedIn(db: Database): IsRecorded {
   };
 }
 
-/** Otherwise its file is gone, and one with its number and name is another. */
+/** Otherwise its file is gone. */
 function hasFile({ destination, outcome }: FileRecord): boolean {
   return destination !== null || outcome === 'applying';
 }
@@ -129,7 +126,6 @@ export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: Fi
   syncIn(root, dirname(taken));
 }
 
-/** For a person: why the file was not applied, and what to do. */
 function writeReason(
   { drop, writer }: Pick<FileStore, 'drop' | 'writer'>,
   record: FileRecord,

@@ -1,13 +1,20 @@
-/** Scans the drop folder, and reports when it cannot be read or written. */
+/**
+ * Scans the drop folder, and reports when it cannot be read or written, and which files stay there until an operator
+ * resets or accepts their window.
+ */
 import { accessSync, constants } from 'node:fs';
+import { counted } from '../../counted.ts';
+import type { ExportName } from '../../detection/content-type.ts';
 import type { Scan } from '../../drop/drop-folder.ts';
-import { isFileError, plainError } from '../../drop/file-errors.ts';
+import { isFileError, nullOfFileError, plainError } from '../../drop/file-errors.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from '../../drop/own-folder.ts';
-import type { HeldFile } from '../../drop/waiting-names.ts';
+import { type DropNames, type HeldFile, type KnownFiles, waitingFiles } from '../../drop/waiting-names.ts';
 import { isErrorCode } from '../../refused.ts';
-import { type HoldRules, heldBy } from '../../windows/holding.ts';
+import type { Database } from '../../store/database.ts';
+import { formatMs } from '../../time.ts';
+import { type HoldRules, heldBy } from '../../windows/ledger.ts';
+import { type ResettableStatus, statusPhrase } from '../../windows/window-states.ts';
 import { type FileStore, recordedIn } from './finished-file.ts';
-import { heldDetail, heldFiles, heldReason } from './held-files.ts';
 
 /** Ignored names that are logged, each once. */
 const IGNORED_MAX = 10_000;
@@ -57,12 +64,11 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
     isUsable: () => isUsable,
     /** Reports the files that are held now, without a scan. */
     reportHeld: () => reportHeld(),
-    /** @param check throws to end the scan; @returns null when the folder cannot be used now */
-    async scan(check: () => void): Promise<Scan | null> {
+    /** @returns null when the folder cannot be used now */
+    scan(): Scan | null {
       let scan: Scan | null = null;
       try {
-        const rulesNow = { isRecorded: recordedIn(writer.db), heldBy: heldBy(writer.db, rules) };
-        scan = await drop.scan(now(), rulesNow, check);
+        scan = drop.scan(now(), knownFiles(writer.db, rules));
         checkWritable(drop.root);
       } catch (error) {
         if (scan === null && !isFileError(error)) throw error;
@@ -92,4 +98,48 @@ function checkWritable(root: string): void {
       if (!isErrorCode(error, 'ENOENT')) throw error;
     }
   }
+}
+
+/** What the database knows of the files in the drop folder. */
+export function knownFiles(db: Database, rules: HoldRules): KnownFiles {
+  return { isRecorded: recordedIn(db), heldBy: heldBy(db, rules) };
+}
+
+/** In order of their windows; none if the drop folder cannot be read, since an alert says that. */
+export function heldFiles(drop: DropNames, db: Database, rules: HoldRules): HeldFile[] {
+  try {
+    return waitingFiles(drop, knownFiles(db, rules)).held;
+  } catch (error) {
+    return nullOfFileError(error) ?? [];
+  }
+}
+
+/** The command that has the held file of a window read. @param which a start, or `--all` */
+export function releaseCommand(exportName: ExportName, status: ResettableStatus, which: string): string {
+  return `wirewatch window ${status === 'failed' ? 'reset' : 'accept'} ${exportName} ${which}`;
+}
+
+/** Why a file is held, and the command that has it read. */
+export function heldReason({ file, status }: HeldFile): { reason: string; what_to_do: string } {
+  const command = releaseCommand(file.export, status, formatMs(file.window_start));
+  return { reason: `its window ${statusPhrase(status)}`, what_to_do: `To read it, run: ${command}` };
+}
+
+/** What the alert says of all of them, with one command for each export and status; null: there are none. */
+export function heldDetail(held: readonly HeldFile[]): string | null {
+  const groups = new Map<string, { first: HeldFile; windows: Set<number> }>();
+  for (const waiting of held) {
+    const { file, status } = waiting;
+    const key = `${file.export} ${status}`;
+    const { first, windows } = groups.get(key) ?? { first: waiting, windows: new Set() };
+    const isEarlier = file.window_start < first.file.window_start;
+    groups.set(key, { first: isEarlier ? waiting : first, windows: windows.add(file.window_start) });
+  }
+  const texts = [...groups.values()].map(({ first: { file, status }, windows }) => {
+    const start = formatMs(file.window_start);
+    return windows.size === 1
+      ? `${file.export}: a file waits for the ${status} window ${start}; to read it, run: ${releaseCommand(file.export, status, start)}`
+      : `${file.export}: files wait for ${counted(windows.size, `${status} window`)} from ${start} on; to read them, run: ${releaseCommand(file.export, status, '--all')}`;
+  });
+  return texts.length === 0 ? null : texts.join('. ');
 }

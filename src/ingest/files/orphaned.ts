@@ -1,7 +1,4 @@
-/**
- * Archived files without a record: after the end of the log was lost, they are the files that it described. They are moved
- * out of the archive and read as if they had just been dropped.
- */
+/** Archived files without a record, which a lost end of the log leaves: they are read as if they had just been dropped. */
 import { basename, dirname, join } from 'node:path';
 import { isFileError } from '../../drop/file-errors.ts';
 import { entriesIn, renameIn, syncIn } from '../../drop/own-folder.ts';

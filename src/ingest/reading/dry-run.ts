@@ -37,7 +37,7 @@ export function checkExport(
   );
 }
 
-/** What the columns of the first rows were read as. */
+/** What their columns were read as. */
 export class FirstRows {
   readonly rows: { readonly line: number; readonly columns: Readonly<Record<string, ReadValue>> }[] = [];
 

@@ -1,4 +1,5 @@
 /** Reads export files on the reader thread, under the settings and subscriptions of the moment. */
+import { on } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { listSubscriptions } from '../../auth/subscriptions.ts';
@@ -40,9 +41,8 @@ export class ExportReader {
   /** Started with the first file: most commands, and a start before any file comes, never need it. */
   #worker: Worker | null = null;
   #thread: ThreadCalls<ReaderCalls> | null = null;
-  /** How to end each reading whose result is still to come. */
+  /** How to end each reading. */
   readonly #readings = new Set<(error: Error) => void>();
-  /** Why nothing is read any more; null: it is. */
   #aborted: Error | null = null;
 
   constructor(options: ExportReaderOptions) {
@@ -101,20 +101,11 @@ export class ExportReader {
     // A caller that stops half-way never awaits it.
     result.promise.catch(() => {});
     const { port1: port, port2 } = new MessageChannel();
-    const queue: RowBatch[] = [];
-    let isOver = false;
-    let wake = () => {};
+    const messages: AsyncIterable<ReaderMessage[]> = on(port, 'message', { close: ['close'] });
     port.on('message', (message: ReaderMessage) => {
       if (typeof message === 'number') onProgress(label, message, false);
-      else queue.push(message);
-      wake();
-    });
-    port.on('close', () => {
-      isOver = true;
-      wake();
     });
     const abort = (error: Error) => {
-      queue.length = 0;
       result.reject(error);
       port.close();
     };
@@ -127,14 +118,11 @@ export class ExportReader {
         result.resolve(read);
       }, abort);
     async function* batches(): AsyncGenerator<RowBatch> {
-      for (;;) {
-        const batch = queue.shift();
-        if (batch !== undefined) {
-          yield batch;
-          const memory = batch.lines.buffer;
-          port.postMessage(memory, [memory]);
-        } else if (isOver) return;
-        else await new Promise<void>((resolve) => (wake = resolve));
+      for await (const [message] of messages) {
+        if (typeof message !== 'object') continue;
+        yield message;
+        const memory = message.lines.buffer;
+        port.postMessage(memory, [memory]);
       }
     }
     return {

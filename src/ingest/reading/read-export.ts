@@ -1,6 +1,6 @@
 /**
- * Reads one export file to its end: checks and renders each row, and passes the rows on in batches. Invalid rows, a truncated
- * file and a damaged file are results; only errors of the machine are thrown.
+ * Reads one export file to its end: checks and renders its rows. Invalid rows, a truncated file and a damaged file are results;
+ * only errors of the machine are thrown.
  */
 import { counted, grouped } from '../../counted.ts';
 import {
@@ -96,11 +96,10 @@ export interface ReadingErrors {
 }
 
 const ERRORS_MAX = 20;
-/** So many bad rows may be skipped in any file, however short. */
+/** So many bad rows may be skipped in any file, however short; and so many in any, however long. */
 const BAD_ROWS_IN_ANY_FILE = 100;
-/** And so many in any file, however long. */
 const BAD_ROWS_MAX = 100_000;
-/** Any further unknown streams are counted together. */
+/** Any further ones are counted together. */
 const UNKNOWN_STREAMS_MAX = 50;
 
 export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Promise<ReadingResult> {

@@ -22,11 +22,11 @@ export interface RowBatch extends Readonly<ReturnType<typeof emptyColumns>> {
   readonly lines: Uint8Array<ArrayBuffer>;
 }
 
-/** Together with the batches in flight, this bounds the memory of ingest. */
+/** Both bound the memory of ingest. */
 export const BATCH_ROWS_MAX = 500;
 export const BATCHES_IN_FLIGHT_MAX = 8;
 
-/** Enough for most batches; the block grows if needed. */
+/** The block grows if needed. */
 const LINES_BYTES = 1024 * 1024;
 /** The most UTF-8 bytes for one UTF-16 code unit. */
 const UNIT_BYTES_MAX = 3;
@@ -72,7 +72,7 @@ export class BatchBuilder {
     columns.article_ids.push(state.filters.article_id);
   }
 
-  /** Ends the batch and begins the next one. @param rowsThrough rows of the file so far */
+  /** Begins the next batch. @param rowsThrough rows of the file so far */
   take(rowsThrough: number, unknownRows: UnknownRows = {}): RowBatch {
     const lines = this.#lines.subarray(0, this.#end);
     const batch = { rowsThrough, unknownRows, frame: null, lines, ...this.#columns };

@@ -1,7 +1,6 @@
 /** Requests about a window: read its file after all, expect windows from it on, and the gap of a lab. */
-
 import { reasonOfFile } from '../../drop/file-errors.ts';
-import { exportFilesIn } from '../../drop/waiting-names.ts';
+import { waitingFiles } from '../../drop/waiting-names.ts';
 import { recordedFile, switchedOff } from '../../exports/file-name.ts';
 import { formatMs } from '../../time.ts';
 import { dismissWindow, expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
@@ -42,8 +41,9 @@ async function droppedFile(
   { drop, writer, now }: FileStore,
   request: RequestOf<'reset'>,
 ): Promise<WaitingWindow | 'still written' | null> {
-  const [newest] = exportFilesIn(drop, recordedIn(writer.db))
-    .flatMap(({ file, path }) => {
+  const known = { isRecorded: recordedIn(writer.db), heldBy: () => null };
+  const [newest] = waitingFiles(drop, known)
+    .exports.flatMap(({ file, path }) => {
       if (file.kind !== 'window' || file.export !== request.export) return [];
       if (file.window_start !== request.window_start) return [];
       const snapshot = drop.snapshot(path);

@@ -18,7 +18,6 @@ import type { DataFolder } from '../../store/folder.ts';
 
 const NAME = 'access.db';
 
-/** Which streams there are, and who is licensed. */
 export interface Subscribers {
   readonly streams: readonly StreamName[];
   /** Subscriptions whose account may see the addresses of print articles. */
@@ -41,26 +40,19 @@ export function readSubscribers(access: Database, enabled: readonly ExportName[]
 }
 
 export class AccessConnection {
-  readonly #folder: DataFolder;
   readonly #db: Database;
 
   constructor(folder: DataFolder) {
-    this.#folder = folder;
-    this.#db = marked(() => openDatabase(folder.access, 'write', ACCESS_SCHEMA));
+    this.#db = marked(() => {
+      const db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
+      auditChanges(db, folder, { operation: { kind: 'ingest' } });
+      return db;
+    });
   }
 
-  /** For reading: one of the two ways to the database, so that no error remains without its mark. */
+  /** Reads or changes it, so that no error remains without its mark. */
   use<Result>(work: (access: Database) => Result): Result {
     return marked(() => work(this.#db));
-  }
-
-  /** For changes, which the audit trail has. */
-  useLogged<Result>(work: (access: Database) => Result): Result {
-    return marked(() => {
-      using db = openDatabase(this.#folder.access, 'write', ACCESS_SCHEMA);
-      auditChanges(db, this.#folder, { operation: { kind: 'ingest' } });
-      return work(db);
-    });
   }
 
   close(): void {

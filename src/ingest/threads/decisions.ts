@@ -12,7 +12,7 @@ import type { StreamWriter } from '../apply/stream-writer.ts';
 /** Shared by both threads: the number of the last entry that the copy has, or {@link ENDED}. */
 export type DecidedEntry = BigInt64Array<SharedArrayBuffer>;
 
-/** The thread is to end: what is not decided stays a proposal. */
+/** The thread is to end. */
 const ENDED = -1n;
 
 export function createDecidedEntry(): DecidedEntry {
@@ -48,7 +48,6 @@ export class CopyDecisions implements Decisions {
     this.#options = options;
   }
 
-  /** Whether transactions wait for the copy now. */
   areAwaited(db: Database): boolean {
     const waits = this.#waits ?? waitsForCopy(db);
     if (waits && this.#options.copy === null)

@@ -1,7 +1,4 @@
-/**
- * The main thread's end of the ingest thread. It starts the thread again after what passes: an error of access.db, until
- * that can be read again, and damage, which the new thread makes good. The new thread recovers as after a crash.
- */
+/** The main thread's end of the ingest thread, which it starts again after what passes. A new one recovers as after a crash. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import type { Mark } from '../../log/format.ts';
@@ -118,10 +115,7 @@ export function startIngest(
     ended,
     /** Reports an authentic cursor that the log never issued: it proves that the end of the log is lost. */
     endLost: (cursor: StreamPosition) => current.post('endLost', cursor),
-    /**
-     * Serves a request, after those before it and the file that is being read. Never rejects: if the thread ends first,
-     * the outcome says so. @param tell called with the progress, in words
-     */
+    /** Never rejects: if the thread ends first, the outcome says so. @param tell called with the progress, in words */
     async ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome> {
       asked += 1;
       const number = asked;
@@ -137,7 +131,7 @@ export function startIngest(
         tells.delete(number);
       }
     },
-    /** Says that access.db was changed: call it after each change. */
+    /** Call it after each change of access.db. */
     wake: () => current.post('wake'),
     /** Resolves when all files and requests of this moment are processed and missing windows were searched for. */
     rested: () => current.call('rested').catch(() => {}),

@@ -1,7 +1,4 @@
-/**
- * The ingest loop: owns the writing connection to detections.db, scans the drop folder, processes one file after the other
- * and serves the requests of operators.
- */
+/** The ingest loop: scans the drop folder, processes one file after the other, and serves the requests of operators. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { aheadMs, monotonicMs, now } from '../../clock.ts';
 import type { DropFolder, Waiting } from '../../drop/drop-folder.ts';
@@ -12,12 +9,10 @@ import type { LogWriter } from '../../log/log-writer.ts';
 import type { Recovered } from '../../log/recover.ts';
 import { isErrorCode } from '../../refused.ts';
 import { CHECKPOINT_BYTES, checkpoint, closeDetections, walBytes } from '../../store/checkpoint.ts';
-import { isDiskFull } from '../../store/database-errors.ts';
-import { dataFolder, requireRoom } from '../../store/folder.ts';
+import { dataFolder } from '../../store/folder.ts';
 import { formatMs, SECOND_MS } from '../../time.ts';
-import { heldBy } from '../../windows/holding.ts';
-import { newestWindowEnd } from '../../windows/ledger.ts';
-import { MissingWindows } from '../../windows/overdue-search.ts';
+import { heldBy, newestWindowEnd } from '../../windows/ledger.ts';
+import { missingWindowsSearch } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
 import { LostEnd } from '../apply/lost-end.ts';
 import { removalRetries } from '../apply/remove-rows.ts';
@@ -27,6 +22,7 @@ import { type ChangedFiles, changedFiles } from '../files/changed-files.ts';
 import { type FileRecord, processedFile } from '../files/file-record.ts';
 import { type Ingest, nextNumber, removeTemporary } from '../files/finished-file.ts';
 import { type FolderScanner, folderScanner } from '../files/folder-scan.ts';
+import { moveOrphaned } from '../files/orphaned.ts';
 import { retention } from '../files/retention.ts';
 import { readPause } from '../pause.ts';
 import { ExportReader } from '../reading/export-reader.ts';
@@ -36,8 +32,8 @@ import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
 import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
-import { type FullDisk, StuckFiles, untilRoom, waitForRoom } from './retries.ts';
-import { committedFiles, finishTaken, resumeBackfills, takeOrphaned } from './unfinished-files.ts';
+import { type FullDisk, StuckFiles, waitForRoom } from './retries.ts';
+import { committedFiles, finishTaken, resumeBackfills } from './unfinished-files.ts';
 
 /** Between two notes on the progress of a request. */
 const TELL_EVERY_MS = 500;
@@ -51,7 +47,7 @@ interface Asked {
   readonly resolve: (outcome: RequestOutcome) => void;
 }
 
-export interface IngesterOptions extends Omit<FullDisk, 'beforeRetry'> {
+export interface IngesterOptions extends FullDisk {
   readonly settings: IngestSettings;
   readonly send: (event: IngestEvent) => void;
   readonly decisions: CopyDecisions;
@@ -67,13 +63,13 @@ export class Ingester {
   readonly #scanner: FolderScanner;
   readonly #deleteExpired: () => void;
   readonly #changed: ChangedFiles;
-  readonly #missing: MissingWindows;
+  readonly #searchMissing: ReturnType<typeof missingWindowsSearch>;
   readonly #removals: ReturnType<typeof removalRetries>;
   readonly #clock = steadyClock(aheadMs, monotonicMs);
   /** The first one is being served. */
   readonly #asked: Asked[] = [];
   readonly #resting: (() => void)[] = [];
-  /** The size of the write-ahead log after the last checkpoint. */
+  /** After the last checkpoint. */
   #walBytes = 0;
 
   constructor(options: IngesterOptions, drop: DropFolder, { db, log: logWriter }: Recovered) {
@@ -105,27 +101,25 @@ export class Ingester {
       ...{ drop, writer, now: filesNow, log, setCondition, folder, program, access, exports },
       stuck: new StuckFiles({ log, setCondition }),
       between: this.#between,
-      untilRoom: (work) => untilRoom({ ...options, beforeRetry: () => finishTaken(ingest) }, work),
       onProcessed: (record) => this.#report(record),
     };
     this.#ingest = ingest;
     this.#scanner = folderScanner(ingest, settings);
     this.#deleteExpired = retention(ingest, settings.archive_days);
     this.#changed = changedFiles(ingest, settings.rescan_seconds * SECOND_MS);
-    this.#missing = new MissingWindows({
+    this.#searchMissing = missingWindowsSearch(
       db,
-      exports: settings.enabled_exports,
-      write: (work) => writer.write({ kind: 'look for missing windows' }, work),
-      between: this.#between,
-      waitingWindows: (exportName) => waitingWindows(drop, exportName),
-    });
+      settings.enabled_exports,
+      (work) => writer.write({ kind: 'look for missing windows' }, work),
+      (exportName) => waitingWindows(drop, exportName),
+    );
     this.#removals = removalRetries(ingest);
     this.lostEnd = new LostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });
     // A file without any valid row could be read for minutes.
     stopped.addEventListener('abort', () => exports.abort(new Stopping()));
   }
 
-  /** Serves a request. If the loop ends before, it never resolves. */
+  /** Never resolves if the loop ends before. */
   ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome> {
     return new Promise((resolve) => {
       this.#asked.push({ request, tell: spaced(tell), resolve });
@@ -133,7 +127,6 @@ export class Ingester {
     });
   }
 
-  /** Looks at access.db again. */
   wake(): void {
     this.#options.timer.wake();
   }
@@ -146,24 +139,30 @@ export class Ingester {
     });
   }
 
+  /** Works until it is to stop. On a full disk it waits, and begins again as after a crash. @throws Stopping */
   async run(): Promise<void> {
-    const { drop, writer, folder, log, untilRoom } = this.#ingest;
-    const isServing = this.#options.settings.mode === 'serve';
-    if (isServing)
+    const { drop, log } = this.#ingest;
+    const { settings, stopped } = this.#options;
+    if (settings.mode === 'serve')
       void drop.watch(
         () => this.wake(),
         (err) => log('warn', 'no file events from the drop folder: scanning it instead', { err }),
       );
-    try {
-      // A start with nothing to write would notice a full disk only with the first file.
-      if (isServing) await untilRoom(() => requireRoom(folder));
-      await untilRoom(() => this.#options.decisions.begin(writer));
-      await untilRoom(() => writer.flush());
-      removeTemporary(this.#ingest, committedFiles(this.#ingest));
-      await this.#loop();
-    } catch (error) {
-      if (!(error instanceof Stopping)) throw error;
+    while (!stopped.aborted) {
+      try {
+        this.#begin();
+        await this.#loop();
+      } catch (error) {
+        await waitForRoom(error, this.#options);
+      }
     }
+  }
+
+  #begin(): void {
+    const { writer } = this.#ingest;
+    this.#options.decisions.begin(writer);
+    writer.flush();
+    removeTemporary(this.#ingest, committedFiles(this.#ingest));
   }
 
   async close(): Promise<void> {
@@ -190,9 +189,9 @@ export class Ingester {
     while (!stopped.aborted) {
       timer.begin();
       const resting = this.#resting.length;
-      await ingest.untilRoom(() => finishTaken(ingest));
-      await ingest.untilRoom(() => this.lostEnd.makeUp());
-      await ingest.untilRoom(() => takeOrphaned(ingest));
+      await finishTaken(ingest);
+      this.lostEnd.makeUp();
+      await ingest.stuck.attempt('archive', '', 'archive', () => moveOrphaned(ingest));
       // The file of one may be among those from the archive.
       await resumeBackfills(ingest);
       await this.#serveRequests();
@@ -202,7 +201,7 @@ export class Ingester {
       }
       const nextScanMs = (await this.#takeFiles('all')) ?? rescanMs;
       if (nextScanMs === 0) continue;
-      await ingest.untilRoom(() => this.#rest());
+      this.#rest();
       for (const resolve of this.#resting.splice(0, resting)) resolve();
       await timer.sleep(Math.min(nextScanMs, ingest.stuck.retryMs, rescanMs));
     }
@@ -223,17 +222,15 @@ export class Ingester {
   }
 
   async #serveRequests(): Promise<void> {
-    const { log, untilRoom } = this.#ingest;
+    const { log } = this.#ingest;
     for (let asked = this.#asked[0]; asked !== undefined; asked = this.#asked[0]) {
       const { request, tell, resolve } = asked;
-      await untilRoom(async () => {
-        const outcome = await handleRequest(this.#ingest, request, tell);
-        const window_start = 'window_start' in request ? formatMs(request.window_start) : undefined;
-        log('info', 'request served', { request: { ...request, window_start }, outcome });
-        // The next scan would do this, too; during a pause there is none.
-        if (window_start !== undefined) this.#scanner.reportHeld();
-        resolve(outcome);
-      });
+      const outcome = await handleRequest(this.#ingest, request, tell);
+      const window_start = 'window_start' in request ? formatMs(request.window_start) : undefined;
+      log('info', 'request served', { request: { ...request, window_start }, outcome });
+      // The next scan would do this, too; during a pause there is none.
+      if (window_start !== undefined) this.#scanner.reportHeld();
+      resolve(outcome);
       if (request.kind === 'remove') this.#removals.noteTried();
       this.#asked.shift();
       this.#options.check();
@@ -245,18 +242,18 @@ export class Ingester {
 
   /** @returns milliseconds until the next scan: 0 for at once, null when nothing waits */
   async #takeFiles(which: 'all' | 'windows'): Promise<number | null> {
-    const { access, stuck, untilRoom } = this.#ingest;
+    const { access, stuck } = this.#ingest;
     if (access.use(readPause) !== null) return null;
-    if (which === 'all') await untilRoom(() => this.#changed.run());
-    const scan = await this.#scanner.scan(this.#options.check);
+    if (which === 'all') this.#changed.run();
+    const scan = this.#scanner.scan();
     if (scan === null) return null;
     const paths = scan.ready.map(({ path }) => path);
     stuck.keepOnly('dropped', paths);
     let processed = 0;
     for (const waiting of scan.ready) {
       if (which === 'windows' && !(waiting.kind === 'export' && waiting.file.kind === 'window')) continue;
-      if (stuck.isPostponed('dropped', waiting.path)) continue;
-      await stuck.attempt('dropped', waiting.path, waiting.name, () => this.#process(waiting));
+      const { path, name } = waiting;
+      if (!(await stuck.attempt('dropped', path, name, () => this.#process(waiting)))) continue;
       processed += 1;
       await this.#turn();
       // A pause begins with the next file, and a request does not wait for the whole folder.
@@ -266,17 +263,12 @@ export class Ingester {
   }
 
   async #process(waiting: Waiting): Promise<void> {
-    const { drop, setCondition, untilRoom } = this.#ingest;
+    const { drop, setCondition } = this.#ingest;
     try {
       const record = await this.#read(waiting);
       if (record !== null) this.#report(record, waiting);
       setCondition('disk full', null);
     } catch (error) {
-      // After a full disk the next scan finds the file again, here or in .taken.
-      if (isDiskFull(error)) {
-        await waitForRoom(error, this.#options);
-        return untilRoom(() => finishTaken(this.#ingest));
-      }
       // Its writer removed or replaced it: the next scan finds what is there now.
       if (!isErrorCode(error, 'ENOENT', 'ESTALE', 'ELOOP', 'ENXIO') || drop.isUnchanged(waiting)) throw error;
     }
@@ -303,7 +295,7 @@ export class Ingester {
     const { number, name, outcome, destination } = record;
     const { errors: _, error_groups: __, ...report } = record.report;
     const isBad = outcome === 'failed' || outcome === 'refused';
-    // A command that does the work itself prints the outcome.
+    // A command prints the outcome itself.
     const level = isBad && settings.mode === 'serve' ? 'warn' : 'info';
     log(level, `file ${outcome}`, { number, file: name, destination, ...report });
     send({ kind: 'processed', file: processedFile(record) });
@@ -311,15 +303,18 @@ export class Ingester {
   }
 
   /** Work for when no file waits. */
-  async #rest(): Promise<void> {
+  #rest(): void {
     const { writer, log, setCondition } = this.#ingest;
     writer.flush();
     const isSteady = this.#clock.isSteady();
-    // A file that waits in a folder that cannot be read is not missing. One that has gone since is searched next time.
-    const found = this.#scanner.isUsable()
-      ? await this.#missing.search(now(), isSteady).catch(nullOfFileError)
-      : null;
-    if (found !== null) log('info', 'checked for missing windows', { ...found });
+    // A file that waits in a folder that cannot be read is not missing.
+    try {
+      const found = this.#scanner.isUsable() ? this.#searchMissing(now(), isSteady) : null;
+      if (found !== null) log('info', 'checked for missing windows', found);
+    } catch (error) {
+      // A folder that has gone since is searched next time.
+      nullOfFileError(error);
+    }
     setCondition('disk full', null);
     this.#checkpoint(1);
     if (this.#clock.isProven()) this.#deleteExpired();
@@ -334,7 +329,6 @@ export class Ingester {
   }
 }
 
-/** Passes on what is said, but not too often. */
 function spaced(tell: (progress: string) => void): (progress: string) => void {
   let toldAtMs = Number.NEGATIVE_INFINITY;
   return (progress) => {

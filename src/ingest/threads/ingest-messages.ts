@@ -6,7 +6,7 @@ import type { Mappings } from '../../exports/mapping.ts';
 import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
 import type { CopyState } from '../../store/copy-state.ts';
-import type { HoldRules } from '../../windows/holding.ts';
+import type { HoldRules } from '../../windows/ledger.ts';
 import type { ProcessedFile } from '../files/file-record.ts';
 import type { ReadingOrder } from '../reading/read-export.ts';
 import type { ReaderSettings } from '../reading/reader-thread.ts';
@@ -25,7 +25,7 @@ export interface IngestSettings
   readonly mappings: Mappings;
   readonly rescan_seconds: number;
   readonly archive_days: number;
-  /** A time in the form of the API; null: it depends on the file. */
+  /** As the API writes times; null: it depends on the file. */
   readonly earliest_time: string | null;
   readonly program: string;
   /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
@@ -58,7 +58,7 @@ export interface IngestCalls {
   ask(asked: { readonly number: number; readonly request: IngestRequest }): RequestOutcome;
   /** access.db was changed: ingest was paused or resumed, or a removal was begun. */
   wake(): void;
-  /** Answered when all that waits at this moment is processed, and missing windows were searched for. */
+  /** Answered when all that waits is processed, and missing windows were searched for. */
   rested(): void;
   /** Makes a standby the writer. @param by who asked for it */
   promote(by: object): void;

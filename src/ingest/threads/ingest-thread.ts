@@ -125,7 +125,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
   });
 }
 
-/** Whether the last `wirewatch verify` found damage of the log. */
+/** By the last `wirewatch verify`. */
 function isLogDamaged({ data }: IngestSettings): boolean {
   const record = readScrubRecord(dataFolder(data));
   return record !== null && findingsOf(record, 'log').length > 0;
@@ -147,7 +147,7 @@ async function heal({ settings, send, log }: IngesterOptions, standby: Standby):
   }
 }
 
-/** Waits while the disk is full; clients can read meanwhile if the database was readable before. */
+/** Waits while the disk is full. */
 async function recover(options: IngesterOptions): Promise<Recovered> {
   const { settings, decisions, send, check, setCondition } = options;
   const folder = dataFolder(settings.data);

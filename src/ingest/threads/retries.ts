@@ -12,10 +12,7 @@ import type { Reporting } from '../reporting.ts';
 
 const RETRY_MS = paced(10 * SECOND_MS);
 
-/**
- * `dropped`: by path. `taken` (committed and not in its folder yet) and `backfill` (half applied): by number. `archive`:
- * all files without a record, together.
- */
+/** `dropped`: by path; `taken` (committed, not in its folder yet), `backfill`: by number; `archive`: files without a record. */
 export type StuckKind = 'dropped' | 'taken' | 'backfill' | 'archive';
 
 interface StuckFile {
@@ -26,7 +23,7 @@ interface StuckFile {
 }
 
 export class StuckFiles {
-  /** By kind and key, in the order in which they became stuck. */
+  /** By kind and key, in order. */
   readonly #files = new Map<string, StuckFile>();
   readonly #reporting: Reporting;
 
@@ -39,30 +36,29 @@ export class StuckFiles {
     return this.#files.size > 0 ? RETRY_MS : Number.POSITIVE_INFINITY;
   }
 
-  isPostponed(kind: StuckKind, key: string | number): boolean {
-    return (this.#files.get(`${kind} ${key}`)?.retryAtMs ?? 0) > performance.now();
-  }
-
   /**
    * Does the work of a file, unless it is to be tried later. An error is logged once for each reason.
+   * @returns whether it was tried
    * @throws an error that does not concern one file
    */
-  async attempt(kind: StuckKind, key: string | number, name: string, work: () => unknown): Promise<void> {
-    if (this.isPostponed(kind, key)) return;
+  async attempt(kind: StuckKind, key: string | number, name: string, work: () => unknown): Promise<boolean> {
+    const file = `${kind} ${key}`;
+    if ((this.#files.get(file)?.retryAtMs ?? 0) > performance.now()) return false;
     try {
       await work();
-      this.#delete(`${kind} ${key}`);
+      this.#delete(file);
     } catch (error) {
       const reason = reasonOfFile(error);
       const { log } = this.#reporting;
-      if (this.#files.get(`${kind} ${key}`)?.reason !== reason)
+      if (this.#files.get(file)?.reason !== reason)
         log('error', 'a file cannot be read or moved: check its permissions; trying again', {
           file: name,
           err: plainError(error),
         });
-      this.#files.set(`${kind} ${key}`, { name, reason, retryAtMs: performance.now() + RETRY_MS });
+      this.#files.set(file, { name, reason, retryAtMs: performance.now() + RETRY_MS });
     }
     this.#report();
+    return true;
   }
 
   /** Forgets the files of a kind that are not among these. */
@@ -93,12 +89,10 @@ export interface FullDisk extends Reporting {
   readonly timer: WakeableTimer;
   /** @throws Stopping when the thread is to end */
   readonly check: () => void;
-  /** A transaction that the log has must be applied, and its file archived, before anything else. */
-  readonly beforeRetry: () => Promise<void>;
 }
 
 /** Waits until work that failed may be tried again. @throws an error that is not of a full disk */
-export async function waitForRoom(error: unknown, disk: Omit<FullDisk, 'beforeRetry'>): Promise<void> {
+export async function waitForRoom(error: unknown, disk: FullDisk): Promise<void> {
   if (!isDiskFull(error)) throw error;
   const { timer, check, log, setCondition } = disk;
   const err = plainError(error);
@@ -108,18 +102,4 @@ export async function waitForRoom(error: unknown, disk: Omit<FullDisk, 'beforeRe
   timer.begin();
   await timer.sleep(RETRY_MS);
   check();
-}
-
-/** Does the work, again and again until there is room for it. */
-export async function untilRoom(disk: FullDisk, work: () => unknown): Promise<void> {
-  for (let hasWaited = false; ; hasWaited = true) {
-    try {
-      if (hasWaited) await disk.beforeRetry();
-      await work();
-      if (hasWaited) disk.setCondition('disk full', null);
-      return;
-    } catch (error) {
-      await waitForRoom(error, disk);
-    }
-  }
 }

@@ -15,9 +15,8 @@ import { switchedOff } from '../../exports/file-name.ts';
 import { applyBackfill, endWithoutFile } from '../apply/backfill.ts';
 import { applyingFiles, type FileRecord } from '../files/file-record.ts';
 import { finishFile, type Ingest, recordsInTaken } from '../files/finished-file.ts';
-import { moveOrphaned } from '../files/orphaned.ts';
 
-/** Applies what only the log has, and moves committed files to their folders. */
+/** Applies what only the log has, and archives committed files. */
 export async function finishTaken(ingest: Ingest): Promise<void> {
   const { writer, stuck, onProcessed } = ingest;
   writer.applyPending();
@@ -41,25 +40,18 @@ export function committedFiles(ingest: Ingest): FileRecord[] {
 }
 
 export async function resumeBackfills(ingest: Ingest): Promise<void> {
-  const { writer, stuck, untilRoom } = ingest;
-  for (const { number, name } of applyingFiles(writer.db))
-    await stuck.attempt('backfill', number, name, () => untilRoom(() => resume(ingest, number)));
+  const { writer, stuck } = ingest;
+  for (const record of applyingFiles(writer.db))
+    await stuck.attempt('backfill', record.number, record.name, () => resume(ingest, record));
 }
 
-async function resume(ingest: Ingest, number: number): Promise<void> {
-  const { drop, writer, exports, log, onProcessed } = ingest;
-  const record = applyingFiles(writer.db).find((file) => file.number === number);
-  if (record === undefined) return;
-  const { name, rows_applied, export: exportName } = record;
+async function resume(ingest: Ingest, record: FileRecord): Promise<void> {
+  const { drop, exports, log, onProcessed } = ingest;
+  const { number, name, rows_applied, export: exportName } = record;
   if (!isThereIn(drop.root, drop.takenPath(number, name))) return onProcessed(endWithoutFile(ingest, record));
   // Its rows would all be left out.
   if (exportName !== null && !exports.isEnabled({ export: exportName }))
     throw Object.assign(new Error(switchedOff(exportName)), { code: 'ENOTSUP' });
   log('info', 'backfill resumed', { file: name, rows_applied });
   onProcessed(await applyBackfill(ingest, record));
-}
-
-/** Those that an epoch asks for. */
-export async function takeOrphaned(ingest: Ingest): Promise<void> {
-  await ingest.stuck.attempt('archive', '', 'archive', () => moveOrphaned(ingest));
 }

@@ -19,6 +19,7 @@ export interface ClientProcess {
 export interface ExamOptions {
   /** Has the lab do an operation. @throws Refused by it */
   readonly ask: <Answer>(name: LabName, given: object) => Promise<Answer>;
+  readonly removeSubscription: (id: number) => Promise<unknown>;
   /** Reads the API, marked so that the evidence leaves it out. @returns the body of a good answer */
   readonly read: <Answer>(target: string) => Promise<Answer>;
   /** Null: the user runs it. */

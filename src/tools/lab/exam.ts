@@ -280,14 +280,14 @@ class Exam {
 
   /** A subscription that the client names is removed; otherwise, a fault refuses its request. */
   async #invalid(): Promise<void> {
-    const { ask, client } = this.#options;
+    const { ask, client, removeSubscription } = this.#options;
     // A client that its user runs may end now: 401 is what it meets instead.
     if (client === null) return;
     await this.#watch.askedAgain();
     this.#seen.invalidAfter = await this.#watch.last();
     const named = this.#watch.followed(await this.#watch.all()).at(-1)?.parameters.subscription_id;
     if (named === undefined) await this.#watch.fault({ status: 400, times: 1000 });
-    else await ask('remove-subscription', { subscription: Number(named.split(',').at(-1)) });
+    else await removeSubscription(Number(named.split(',').at(-1)));
     await this.#watchRefused(400);
     await ask('fault clear', {});
   }

@@ -1,4 +1,4 @@
-/** The report of a lab: the newest requests of clients, with the faults that they met, and the newest operations. */
+/** The report of a lab: the newest requests of clients, with the faults that they met. */
 import type { IncomingMessage } from 'node:http';
 import { now } from '../../clock.ts';
 import { splitTarget } from '../../http/routes.ts';
@@ -38,22 +38,11 @@ export interface RequestRecord {
   real_finished_at: string | null;
 }
 
-/** An operation that changed the lab. */
-export interface ActionRecord {
-  readonly at: string;
-  readonly real_at: string;
-  readonly action: string;
-  readonly body: unknown;
-  readonly result: unknown;
-}
-
 const REQUESTS_MAX = 20_000;
-const ACTIONS_MAX = 2_000;
 const FIRED_MAX = 100;
 
 export class Report {
   #requests: RequestRecord[] = [];
-  #actions: ActionRecord[] = [];
   #count = 0;
 
   /** @param waits whether the request waits for a change at the moment */
@@ -96,11 +85,6 @@ export class Report {
     Object.assign(record, { complete: isComplete, finished_at, real_finished_at });
   }
 
-  did(action: string, body: unknown, result: unknown): void {
-    this.#actions.push({ ...times(), action, body, result });
-    if (this.#actions.length > ACTIONS_MAX) this.#actions.shift();
-  }
-
   /**
    * Finds the request for changes whose page led to a cursor, past empty pages.
    * @param pages how many pages with rows to go back; undefined: one
@@ -122,7 +106,6 @@ export class Report {
   /** @param after only requests with greater numbers */
   read(after: number) {
     return {
-      actions: this.#actions,
       requests_total: this.#count,
       requests: this.#requests.filter(({ number }) => number > after),
     };
@@ -141,7 +124,6 @@ export class Report {
   /** Numbers continue. */
   clear(): void {
     this.#requests = [];
-    this.#actions = [];
   }
 }
 

@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { now } from '../../clock.ts';
 import { parseToml } from '../../config/file.ts';
 import { LAB } from '../../operations/lab.ts';
-import { parseDuration } from '../../operations/lab-members.ts';
 import { readMembers } from '../../operations/member.ts';
 import { pathOf } from '../../operations/operation.ts';
 import { operationAt } from '../../operations/table.ts';
 import { Refused, reasonOf } from '../../refused.ts';
+import { parseDuration } from '../../time.ts';
 
 export interface Step {
   /** Milliseconds of the lab's clock from the start. */

@@ -64,7 +64,7 @@ const KINDS: readonly Kind[] = [
     first: ({ key }) =>
       `POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 4000\r\n\r\nclient_secret=${key}`,
     trickle: 'x',
-    statuses: [408],
+    statuses: [400],
   },
   { name: 'idle after an answer', first: ({ key }) => page(key), statuses: [200] },
   {

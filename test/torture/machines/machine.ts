@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { addAccount } from '../../../src/auth/accounts.ts';
 import { openAccess } from '../../../src/auth/open-access.ts';
 import { findAccess } from '../../../src/auth/spare-copy.ts';
-import { epochDue, Follower } from '../../../src/copy/follow.ts';
+import { Follower } from '../../../src/copy/follow.ts';
 import { Shipper } from '../../../src/copy/ship.ts';
 import { beginEpoch } from '../../../src/copy/standby-thread.ts';
 import { compactNow } from '../../../src/ingest/apply/remove-rows.ts';
@@ -16,7 +16,7 @@ import { type Recovered, recoverDetections } from '../../../src/log/recover.ts';
 import { writing } from '../../../src/store/database.ts';
 import { dataFolder } from '../../../src/store/folder.ts';
 import { readLogMark } from '../../../src/store/log-mark.ts';
-import { ensureRole, noteRole, readRole } from '../../../src/store/role.ts';
+import { ensureRole, readRole } from '../../../src/store/role.ts';
 import { batchOf } from '../../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../../support/memory-place.ts';
 
@@ -186,20 +186,18 @@ export class Machine {
 
   async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
     const { machine } = readRole(this.folder);
-    const parts = { place: this.place, folder: this.folder, program: PROGRAM, now: this.now, machine };
+    const parts = {
+      open: async () => this.place,
+      folder: this.folder,
+      program: PROGRAM,
+      now: this.now,
+      machine,
+    };
     const follower = new Follower({ ...parts, onDelivered() {} }, this.#open());
     try {
       await work(follower);
     } finally {
-      if (this.#recovered !== null) {
-        this.#recovered = { ...this.#recovered, log: follower.log };
-        if (follower.isPromoted)
-          noteRole(this.folder, {
-            ...readRole(this.folder),
-            promoted: true,
-            epoch_due: epochDue(this.folder),
-          });
-      }
+      if (this.#recovered !== null) this.#recovered = { ...this.#recovered, log: follower.log };
     }
   }
 

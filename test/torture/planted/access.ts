@@ -9,7 +9,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     '[-kept.state.change > found.state.change-]{+false+}': 'an older access.db does not revive a revoked key',
   }),
   ...faultsIn('copy/restore.ts', 'restore-damaged', {
-    '[-applyEnded(db, [...endedIn(found), ...readEnded(live)]);-]': 'a restore revives no revoked key',
+    '[-applyEnded(db, ended);-]': 'a restore revives no revoked key',
   }),
   ...faultsIn('auth/access-reader.ts', 'authorize', {
     'if ([-version !== store.keysVersion-]{+false+}) store': 'a revoked key does not stay in the cache',
@@ -22,6 +22,8 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     'if ([-stored.account.suspended_at !== null-]{+false+}) return': 'a suspended account is refused',
     '[-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}':
       'a key works only from its addresses',
+  }),
+  ...faultsIn('auth/authorize.ts', 'every-credential', {
     '[-if (credential.scopes.includes(scope)) -]return;': 'a missing scope is refused',
   }),
   ...faultsIn('auth/client-credentials.ts', 'token-refusal', {

@@ -3,11 +3,11 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/ship.ts', 'ship', {
-    'if (isCreated && [-beyond.every((other) => other === name)-]{+true+}) return true;':
+    'return [-beyond.every((other) => other === name)-]{+true+};':
       'a number that was merged and deleted does not make a second writer',
     "if ([-found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))-]{+false+})":
       'a copy that ends with an entry of another history is left alone',
-    '{+await this.#deleteBefore(generation, old.changes);\n    +}if (!(await this.#isNext(change, content)))':
+    '{+await this.#deleteBefore(generation, []);\n    +}if (await this.#claim(old.generation':
       'an old generation goes only once another takes its place',
   }),
   ...faultsIn('copy/source.ts', 'heal', {
@@ -15,16 +15,12 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'a damaged log is made anew only from a copy with its newest entry',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
-    '{+this.#count(await writeAccess(this.#place, state, content));\n      +}if (end !== null) while':
+    '{+if (access !== null) this.#count(await writeAccess(this.place, access.state, access.content));\n      +}if (end !== null) await':
       'access.db of a copy is not newer than its log',
   }),
   ...faultsIn('copy/own-copy.ts', 'own-copy', {
     'if ([-!(await place.read(SECRET))?.equals(secret)-]{+false+})':
       'a copy with another secret is left alone',
-  }),
-  ...faultsIn('copy/copied-log.ts', 'entries', {
-    '[-checkCommit(commit, this.last ?? undefined, { frames: this.#frames, checksum: this.#checksum });-]':
-      'an entry whose frames are missing is damage',
   }),
   ...faultsIn('admin/thread.ts', 'standby', {
     "if ([-role !== 'writer'-]{+false+}) throw refusedBy(": 'only the writer changes accounts and keys',

@@ -41,7 +41,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
     'ABANDONED_AFTER_MS = [-30-]{+31+} * DAY_MS': 'a window is abandoned after 30 days',
   }),
   ...faultsIn('windows/overdue-search.ts', 'overdue-search', {
-    'if (![-isSteady || !-](': 'after a clock jump no window becomes missing',
+    'if (![-isSteady || !-]isWanted': 'after a clock jump no window becomes missing',
   }),
   ...faultsIn('ingest/steady-clock.ts', 'steady-clock', {
     '[-monotonicMs() - startedMs >= PROVEN_AFTER_MS-]{+true+}':

@@ -28,6 +28,8 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('limits/daily-rows.ts', 'limits', {
     '(dayOf(nowMs) + 1) * DAY_MS{+ + 1+}': 'an allowance resets at midnight',
+  }),
+  ...faultsIn('limits/daily-rows.ts', 'limits-http', {
     'usedByKey <{+=+} ofKey': 'a used-up allowance of a key is refused',
   }),
   ...faultsIn('appliance.ts', 'usage', {

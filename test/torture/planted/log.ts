@@ -5,8 +5,8 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/effects.ts', 'log-format', {
     "[-db.exec(note('UPDATE', put));-]": 'the log has what a statement changes',
   }),
-  ...faultsIn('log/segment.ts', 'log-entries', {
-    '[-|| checksum !== found.checksum-]': 'the checksum of an entry is verified',
+  ...faultsIn('log/frame.ts', 'log-entries', {
+    '[-|| commit.checksum !== this.#checksum-]': 'the checksum of an entry is verified',
   }),
   ...faultsIn('log/segment.ts', 'compact', {
     '|| file.firstEntry >[- begin.firstEntry-]{+= 0+}': 'a snapshot makes earlier segments obsolete',

@@ -14,9 +14,6 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     'if ([-!ends.every((end, stream) => end === next[stream])-]{+false+}) throw':
       'missing rows at the end are detected',
   }),
-  ...faultsIn('query/detection-text.ts', 'checked-texts', {
-    '[-requireChecksum(stored);-]': 'the text of one detection is checked',
-  }),
   ...faultsIn('store/row-checksum.ts', 'row-checksum', {
     '|| [-(crc32(COMMA, crc32(data)) | 0) !== crc-]{+false+}) throw': 'the texts of a page are checked',
     '[-Math.imul(place, 0x9e3779b1) ^ -]Math': 'a checksum covers the place',
@@ -32,9 +29,6 @@ export const READ_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/detection-rows.ts', 'changes-page', {
     'Math.[-round-]{+floor+}(filters.score)': 'min_score rounds half up',
   }),
-  ...faultsIn('query/period-page.ts', 'period-page', {
-    'limit: query.limit[- - rows-]': 'a page of a period has at most `limit` rows',
-  }),
   ...faultsIn('http/waiting.ts', 'long-poll', {
     '[-own.length >= WAITS_PER_KEY_MAX-]{+false+}': 'the waits of a key are bounded',
   }),
@@ -42,6 +36,6 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     '[-queues.delete(keyId);\n    -]if': 'each key has one place in the queue',
   }),
   ...faultsIn('query/changes-page.ts', 'changes-page', {
-    '${rowsOf(RANGE)} ORDER BY [-place-]{+position+}': 'a page of one stream needs no sort',
+    'FROM stream_row AS page WHERE [-place-]{++place+} > @low': 'a page reads only its range of a stream',
   }),
 ];

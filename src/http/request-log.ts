@@ -1,0 +1,92 @@
+/** What is noted of each request: a line in the log, its counts in the metrics, and the use of its key. */
+import type { AccessReader } from '../auth/access-reader.ts';
+import type { KeyUses } from '../limits/key-uses.ts';
+import { type Logger, logInfo } from '../logger.ts';
+import { cleanText, cutAtSecret } from '../printable.ts';
+import type { Now } from '../time.ts';
+import type { Exchange } from './exchange.ts';
+import type { StrangerLog } from './line-limit.ts';
+import type { Problem } from './problem.ts';
+import { TOKEN_PATH } from './reply.ts';
+import type { Limit, RequestMetrics } from './request-metrics.ts';
+import type { Answer } from './routes.ts';
+
+/** Where it is noted. */
+export interface RequestNotes {
+  readonly access: AccessReader;
+  readonly keyUses: Pick<KeyUses, 'note'>;
+  readonly log: Logger;
+  readonly strangers: StrangerLog;
+  readonly metrics: RequestMetrics | null;
+  readonly now: Now;
+}
+
+/** What is noted of an answer, or of a further page in it. */
+export type Noted = Omit<Answer, 'body'>;
+
+const LOGGED_PATH_CHARACTERS_MAX = 256;
+
+/** Notes the use of the key, logs, and counts in the metrics. */
+export function noteAnswer(notes: RequestNotes, exchange: Exchange, answer: Noted): void {
+  // The token endpoint is open and verifies the key itself.
+  const keyId = exchange.key_id ?? answer.key_id ?? null;
+  if (keyId !== null) notes.keyUses.note(keyId, notes.now(), answer.position);
+  const durationMs = performance.now() - exchange.startedMs;
+  const write = () => logRequest(notes, exchange, answer, keyId, durationMs);
+  // What a verified key may ask is limited, except for what exceeds that limit.
+  if (keyId !== null && exchange.limit !== 'requests') write();
+  else notes.strangers.note(exchange.address, exchange.limit ?? answer.code ?? `${answer.status}`, write);
+  const workedMs = durationMs - (answer.waited_ms ?? 0);
+  const { status, rows = 0, position } = answer;
+  const { endpoint } = exchange;
+  notes.metrics?.answered({ endpoint, status, seconds: workedMs / 1000, rows, key_id: keyId, position });
+}
+
+/** Called when the answer is sent: its time does not tell whether the key exists. */
+export function countRefusal({ metrics, access }: RequestNotes, exchange: Exchange, { code }: Problem): void {
+  const keyId = exchange.key_id ?? exchange.claimed_key_id;
+  if (metrics === null || keyId === null) return;
+  try {
+    if (exchange.key_id !== null || access.hasKey(keyId)) metrics.keyRefused(keyId, code);
+  } catch {
+    // Keys cannot be read; there is an alert.
+  }
+}
+
+/** The limit that a problem reports. Before a key is verified, requests count by address. */
+export function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
+  if (code === 'daily_allowance') return 'daily_rows';
+  if (code !== 'rate_limited') return null;
+  if (rate !== null) return 'requests';
+  return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
+}
+
+function logRequest(
+  { log }: RequestNotes,
+  exchange: Exchange,
+  answer: Noted,
+  keyId: string | null,
+  durationMs: number,
+): void {
+  const { request_id, address, method, path, claimed_key_id, limit } = exchange;
+  const { status, rows, code, waited_ms } = answer;
+  logInfo(
+    log,
+    {
+      request_id,
+      address,
+      key_id: keyId ?? undefined,
+      method,
+      // Truncated last: a secret cut short could pass.
+      path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
+      status,
+      rows,
+      code,
+      claimed_key_id: keyId === null ? (claimed_key_id ?? undefined) : undefined,
+      limit: limit ?? undefined,
+      duration_ms: Math.round(durationMs * 1000) / 1000,
+      waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
+    },
+    'request',
+  );
+}
