@@ -99,12 +99,12 @@ export interface AlertDocument {
 
 const DETAIL_CHARACTERS_MAX = 500;
 
-export function alertDocument({ name, since, detail, command }: Alert): AlertDocument {
+export function alertDocument({ name, of, since, detail, command }: Alert): AlertDocument {
   // It may name a file that is not ours; the operator's command may mail it, or write it to a terminal.
   const shown = printableLine(detail);
   return {
     name,
-    page_worthy: isPageWorthy({ name }),
+    page_worthy: isPageWorthy({ name, of }),
     since: formatMs(since),
     detail: shown.length > DETAIL_CHARACTERS_MAX ? `${shown.slice(0, DETAIL_CHARACTERS_MAX)}…` : shown,
     what_to_do: command === undefined ? ALERT_ADVICE[name] : `${ALERT_ADVICE[name]} ${command}`,
@@ -115,8 +115,11 @@ export function alertKey({ name, of: subject }: Pick<Alert, 'name' | 'of'>): str
   return `${name} ${subject}`;
 }
 
-export function isPageWorthy({ name }: Pick<Alert, 'name'>): boolean {
-  return Object.hasOwn(URGENT, name);
+/** What "copy behind" is about while ingest waits for the copy: then it needs someone now. */
+export const HELD_UP_INGEST = 'ingest';
+
+export function isPageWorthy({ name, of }: Pick<Alert, 'name'> & Partial<Pick<Alert, 'of'>>): boolean {
+  return Object.hasOwn(URGENT, name) || (name === 'copy behind' && of === HELD_UP_INGEST);
 }
 
 /** Urgent alerts first, then by age, the oldest first. */

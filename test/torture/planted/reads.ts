@@ -29,6 +29,9 @@ export const READ_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/detection-rows.ts', 'changes-page', {
     'Math.[-round-]{+floor+}(filters.score)': 'min_score rounds half up',
   }),
+  ...faultsIn('query/period-page.ts', 'period-page', {
+    'upto: [-isWithin ? bound.id : -]LAST_ID': 'a page of a period ends at its bound',
+  }),
   ...faultsIn('http/waiting.ts', 'long-poll', {
     '[-own.length >= WAITS_PER_KEY_MAX-]{+false+}': 'the waits of a key are bounded',
   }),
