@@ -6,8 +6,6 @@ import { after } from 'node:test';
 import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
-import { createKey, hashKey } from '../../src/auth/key.ts';
-import { addKey, type KeyTerms, type NewKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import type { Conditions } from '../../src/health/alert-conditions.ts';
@@ -23,6 +21,7 @@ import type { Logger } from '../../src/logger.ts';
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
+import { addTestKey, type TestTerms } from './access.ts';
 import { checkResponsesOf } from './checked-fetch.ts';
 import { createTestStore } from './store.ts';
 
@@ -30,6 +29,7 @@ import { createTestStore } from './store.ts';
 export const PLAIN = { headers: { 'accept-encoding': 'identity' } };
 
 export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
+const BOTH = [7001, 7002].map((id) => ({ id, content_types: null }));
 export const TEST_SECRET = Buffer.alloc(32, 7);
 
 export type TestServer = Awaited<ReturnType<typeof startTestServer>>;
@@ -129,7 +129,8 @@ export async function startTestServer(options: TestServerOptions = {}) {
       nowMs = ms;
     },
     /** Creates a key; by default for both subscriptions, with the scope detections:read. */
-    makeKey: (terms?: Partial<KeyTerms & Pick<NewKey, 'account_id'>>) => makeKey(access, terms),
+    makeKey: (terms?: TestTerms) =>
+      addTestKey(access, NOW_MS, { name: 'test', subscriptions: BOTH, ...terms }),
     get(path: string, key?: string, init: RequestInit = {}): Promise<Response> {
       const headers = { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...init.headers };
       return fetch(`${running.url}${path}`, { ...init, headers });
@@ -159,24 +160,6 @@ function createAccess(path: string): Database {
     );
   }
   return access;
-}
-
-function makeKey(access: Database, terms: Partial<KeyTerms & Pick<NewKey, 'account_id'>> = {}) {
-  const { id, key } = createKey('ww');
-  const usual: NewKey = {
-    id,
-    account_id: 'agency',
-    prefix: 'ww',
-    hash: hashKey(key),
-    name: 'test',
-    scopes: ['detections:read'],
-    subscriptions: [7001, 7002].map((subscription) => ({ id: subscription, content_types: null })),
-    expires_at: null,
-    allow_addresses: [],
-    daily_rows: null,
-  };
-  addKey(access, { ...usual, ...terms }, NOW_MS);
-  return { id, key };
 }
 
 function configOf(options: TestServerOptions): ServerOptions['config'] {

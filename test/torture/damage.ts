@@ -25,6 +25,7 @@ import { Refused } from '../../src/refused.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
+import { USUAL_TERMS } from '../support/access.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { readAll as readAllStreams } from '../support/damage.ts';
 import {
@@ -343,22 +344,8 @@ function makeAccess(root: string): void {
   const db = openAccess(root, { create: true, operation: { kind: 'test' } });
   for (let number = 0; number < 20; number += 1)
     addAccount(db, { id: `account-${number}`, name: `Account ${number}`, daily_rows: null }, 1000);
-  addKey(
-    db,
-    {
-      id: 'abcdefghij23',
-      account_id: 'account-0',
-      name: 'revoked',
-      prefix: 'ww',
-      hash: Buffer.alloc(32, 7),
-      scopes: ['detections:read'],
-      subscriptions: [],
-      expires_at: null,
-      allow_addresses: [],
-      daily_rows: null,
-    },
-    1000,
-  );
+  const proof = { id: 'abcdefghij23', prefix: 'ww', hash: Buffer.alloc(32, 7) };
+  addKey(db, { ...USUAL_TERMS, ...proof, account_id: 'account-0' }, 1000);
   revokeKey(db, 'abcdefghij23', 2000);
   db.pragma('wal_checkpoint(TRUNCATE)');
   db.close();
