@@ -27,6 +27,9 @@ export interface ApplyOptions {
   readonly with?: (db: Database) => void;
 }
 
+/** Options of work on a log whose progress nobody looks at. */
+export const QUIETLY = { program: 'test', onProgress: () => {}, between: async () => {} };
+
 /** The segment size of these logs. */
 export const SEGMENT_BYTES = 4 * 1024;
 
@@ -49,11 +52,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
     stop();
     const recovered = await recoverDetections({
       folder,
-      program: 'test',
-      onReadable: () => {},
-      onBegin: () => {},
-      onProgress: () => {},
-      between: async () => {},
+      ...QUIETLY,
       ...options,
     });
     recovered.log.close();
@@ -122,6 +121,29 @@ export function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const batch = builder.take(rows.length);
   addFrame(batch);
   return batch;
+}
+
+/**
+ * Rows of these subscriptions in turn, with both content types, so that adjacent rows belong to different streams; some
+ * say when they were exported, and some have a withheld address.
+ */
+export function variedRows(
+  subscriptions: readonly number[],
+  from: number,
+  count: number,
+  members: HistoryRow['row'] = {},
+): HistoryRow[] {
+  return Array.from({ length: count }, (_, index) => ({
+    content_type: index % 5 < 2 ? 'image' : 'text',
+    row: {
+      subscription_id: subscriptions[index % subscriptions.length] ?? 0,
+      article_id: from + index,
+      article_headline: `Headline ${from + index} “ü”`,
+      ...members,
+    },
+    ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
+    ...(index % 7 === 0 ? { withheld: 'https://print.example/1' } : {}),
+  }));
 }
 
 export function rowsFrom(from: number, count: number): HistoryRow[] {
