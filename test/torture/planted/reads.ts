@@ -14,6 +14,9 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     'if ([-!ends.every((end, stream) => end === next[stream])-]{+false+}) throw':
       'missing rows at the end are detected',
   }),
+  ...faultsIn('log/detection-rows.ts', 'checked-texts', {
+    '[-requireChecksum(found);-]': 'a damaged text is not merged',
+  }),
   ...faultsIn('store/row-checksum.ts', 'row-checksum', {
     '|| [-(crc32(COMMA, crc32(data)) | 0) !== crc-]{+false+}) throw': 'the texts of a page are checked',
     '[-Math.imul(place, 0x9e3779b1) ^ -]Math': 'a checksum covers the place',
