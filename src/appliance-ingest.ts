@@ -24,9 +24,7 @@ import { deriveKey } from './seal.ts';
 import type { CopyState } from './store/copy-state.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
-import { dataFolder } from './store/folder.ts';
 import { LogDamage } from './store/log-errors.ts';
-import { readRole } from './store/role.ts';
 import { HOUR_MS, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 
@@ -149,7 +147,6 @@ function receive(
 
 export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSettings, 'mode'> {
   const { ingest, copy } = config;
-  const { machine } = readRole(dataFolder(config.dataFolder));
   return {
     ...ingest,
     ...holdRules(config),
@@ -158,7 +155,7 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
     earliest_time: config.earliestTime,
     photo_key: deriveKey(secret, 'photo'),
     program: VERSION,
-    copy: copy.to === '' ? null : { ...copy, machine },
+    copy: copy.to === '' ? null : copy,
   };
 }
 

@@ -63,10 +63,8 @@ export interface ApplianceOptions extends ApplianceIngestOptions {
 export interface LabParts {
   readonly ingest: Pick<IngestClient, 'ask' | 'rested' | 'endLost'>;
   readonly detections: () => Database;
-  readonly recentDeliveries: ReadonlyMap<number, number>;
   readonly dailyRows: DailyRows;
   readonly waiting: Pick<Waiting, 'changed' | 'isIdle'>;
-  readonly secret: Buffer;
   /** Runs operations, once the appliance has started. */
   readonly operations: () => Operations;
 }

@@ -117,7 +117,7 @@ const FAULT = {
   ),
   reset: toggle('reset the connection instead of answering, or at the place where the body is cut'),
   empty_page: toggle(
-    'answer with a page without rows and has_more true, whose cursor continues where the request did',
+    'answer with a page without rows and has_more true, whose cursor continues where the request did. Waits for a request with a cursor',
   ),
   duplicate: toggle(
     'answer a request for changes with the rows of the previous page again. Waits for such a request',
