@@ -5,7 +5,7 @@ import { openAccess } from './auth/open-access.ts';
 import { preseed } from './auth/preseed.ts';
 import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
-import { type ReadSeeds, readSecretFiles } from './config/secret-file.ts';
+import { type ReadSeeds, readSecretFiles } from './config/preseed.ts';
 import type { Logger } from './logger.ts';
 import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';

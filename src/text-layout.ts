@@ -20,49 +20,20 @@ export type Column<Row> = {
   align?: 'right';
 };
 
-/**
- * Rows in aligned columns below their titles; null and undefined are shown as `-`. Columns that exceed the width are
- * printed below each row, with their titles.
- * @param width maximum width of a line; null: no maximum
- */
-export function table<Row>(
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  width: number | null = terminalWidth(),
-): string {
-  const cells = rows.map((row) => columns.map((column) => cell(column.value(row))));
-  const titles = columns.map((column) => column.title);
+/** Rows in aligned columns below their titles; null and undefined are shown as `-`. */
+export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
+  const lines = [
+    columns.map(({ title }) => title),
+    ...rows.map((row) => columns.map((column) => cell(column.value(row)))),
+  ];
   const widths = columns.map((_, at) =>
-    [titles, ...cells].reduce((widest, line) => Math.max(widest, length(line[at])), 0),
+    lines.reduce((widest, line) => Math.max(widest, length(line[at])), 0),
   );
-  const shown = columnsWithin(widths, width);
-  const line = (texts: readonly string[]) =>
-    texts
-      .slice(0, shown)
-      .map((text, at) => {
-        const space = ' '.repeat((widths[at] ?? 0) - length(text));
-        return columns[at]?.align === 'right' ? space + text : text + space;
-      })
-      .join('  ')
-      .trimEnd();
-  const below = (texts: readonly string[]) =>
-    titles.flatMap((title, at) =>
-      at < shown || texts[at] === '-'
-        ? []
-        : wrapped(`${title.toLowerCase()}: ${texts[at]}`, width ?? WIDTH_DEFAULT),
-    );
-  return [line(titles), ...cells.flatMap((texts) => [line(texts), ...below(texts)])].join('\n');
-}
-
-/** How many of the first columns fit; at least one. */
-function columnsWithin(widths: readonly number[], width: number | null): number {
-  if (width === null) return widths.length;
-  let used = -2;
-  const overflowing = widths.findIndex((own) => {
-    used += own + 2;
-    return used > width;
-  });
-  return overflowing < 0 ? widths.length : Math.max(1, overflowing);
+  const padded = (text: string, at: number) => {
+    const space = ' '.repeat((widths[at] ?? 0) - length(text));
+    return columns[at]?.align === 'right' ? space + text : text + space;
+  };
+  return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n');
 }
 
 /** Labels and their values in two aligned columns; null is shown as `-`. */

@@ -4,15 +4,17 @@
  *
  * Lists can be TOML arrays or text as in the options: `["text"]`, `"text,image"`.
  */
+import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key.ts';
-import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
+import { hashKey, KEY_PREFIX, KEY_PREFIX_FORM, type ParsedKey, parseKey } from '../auth/key.ts';
+import type { SeedAccount, SeedKey, SeedKeyTerms, SeedSubscription, Seeds } from '../auth/preseed.ts';
 import { type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
 import { NEW_ACCOUNT, NEW_KEY_MEMBERS, NEW_SUBSCRIPTION } from '../operations/members.ts';
+import { listed, misconfigured, reasonOf } from '../refused.ts';
 import { isTable, KEY_ID, plainValue, type Reading, read, readKeyId, shown, wrong } from './option-values.ts';
 
 export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
-export type PreseedTable = (typeof PRESEED_TABLES)[number];
+type PreseedTable = (typeof PRESEED_TABLES)[number];
 
 /** A key before its secret file is read. */
 export interface ConfiguredKey extends SeedKeyTerms {
@@ -31,7 +33,7 @@ export interface Preseed {
 /** Entries of each kind; larger installations use commands. */
 const ENTRIES_MAX = 1000;
 
-export interface PreseedSource {
+interface PreseedSource {
   readonly file: string;
   /** The parsed values of `accounts`, `subscriptions` and `keys`; absent if there are none. */
   readonly tables: Readonly<Partial<Record<PreseedTable, unknown>>>;
@@ -67,7 +69,7 @@ export function readPreseed(source: PreseedSource, problems: string[]): Preseed 
 }
 
 /** Reports entries with an id that an earlier one has. */
-export function findDuplicates(
+function findDuplicates(
   entries: readonly { readonly id: string | number; readonly place: string }[],
   problems: string[],
 ): void {
@@ -146,4 +148,58 @@ function entriesOf<Own extends Members>(
     problems.push(`${place}: expected an entry [[${table}]], found ${shown(plainValue(entry))}`);
     return [];
   });
+}
+
+/** Far more than a key has: a longer file is not a key file. */
+const FILE_BYTES_MAX = 4096;
+const READABLE_BY_ALL = 0o004;
+
+export interface ReadSeeds {
+  readonly seeds: Seeds;
+  /** Secret files that every user of the machine may read. */
+  readonly readable_by_all: readonly string[];
+}
+
+/** @throws Refused `configuration` with every file that cannot be read, or contains no key or the wrong one */
+export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): ReadSeeds {
+  const problems: string[] = [];
+  const readable_by_all: string[] = [];
+  const read = keys.flatMap((key): SeedKey[] => {
+    const { source, ...terms } = key;
+    if (source.kind === 'hash')
+      return [{ ...terms, id: source.id, prefix: source.prefix, hash: source.hash }];
+    try {
+      const { text, mode } = readSmall(source.file);
+      if ((mode & READABLE_BY_ALL) !== 0) readable_by_all.push(source.file);
+      const { id, prefix } = keyIn(text, key);
+      return [{ ...terms, id, prefix, hash: hashKey(text) }];
+    } catch (error) {
+      const reason = reasonOf(error, source.file);
+      problems.push(`${key.place}.secret_file: ${source.file}: ${reason}`);
+      return [];
+    }
+  });
+  findDuplicates(read, problems);
+  if (problems.length > 0) throw misconfigured(listed(problems, 'keys of the configuration cannot be read'));
+  return { seeds: { accounts, subscriptions, keys: read }, readable_by_all };
+}
+
+/** @throws Error that says what is wrong, but never repeats the content */
+function keyIn(text: string, { source }: ConfiguredKey): ParsedKey {
+  const key = parseKey(text);
+  if (key === null)
+    throw new Error(
+      'it does not contain a complete key (PREFIX_live_ID_SECRET), or its checksum is wrong because it was copied badly',
+    );
+  const expected = source.kind === 'secret_file' ? source.id : null;
+  if (expected !== null && expected !== key.id)
+    throw new Error(`it contains key ${key.id}, but the entry names ${expected}`);
+  return key;
+}
+
+function readSmall(path: string): { text: string; mode: number } {
+  const { mode, size } = statSync(path);
+  if (size > FILE_BYTES_MAX)
+    throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes, so it is not a key file`);
+  return { text: readFileSync(path, 'utf8').trim(), mode };
 }

@@ -86,8 +86,6 @@ export interface Description<Own extends Members, Value> {
   readonly examples: readonly string[];
   /** Whether it creates a missing installation. */
   readonly creates?: boolean;
-  /** False: the command line has a command of its own for it, or needs none. */
-  readonly hasCommand?: boolean;
   /** Whether it reads the drop folder: a command on a stopped installation may have to be told where that is. */
   readonly readsDrop?: boolean;
   /** For what may take longer than a request: of its kind, one at a time runs for each subject. */
@@ -119,7 +117,7 @@ export interface Operation
   extends Required<
     Pick<
       Description<Members, unknown>,
-      'summary' | 'members' | 'operands' | 'examples' | 'creates' | 'hasCommand' | 'readsDrop' | 'result'
+      'summary' | 'members' | 'operands' | 'examples' | 'creates' | 'readsDrop' | 'result'
     >
   > {
   readonly name: string;
@@ -144,7 +142,6 @@ const DEFAULTS = {
   confirmedBy: null,
   operands: [],
   creates: false,
-  hasCommand: true,
   readsDrop: false,
   form: null,
   result: Type.Unknown(),

@@ -12,7 +12,6 @@ export const PROCESS_OPERATIONS = [
   act('backup', {
     summary: 'bring the copy up to date',
     examples: [],
-    hasCommand: false,
     job: () => '',
     form: {
       label: 'Back up now',
@@ -32,7 +31,6 @@ export const PROCESS_OPERATIONS = [
   act('verify', {
     summary: 'compare the databases with their logs',
     examples: [],
-    hasCommand: false,
     job: () => '',
     form: {
       label: 'Verify now',

@@ -7,7 +7,7 @@ import { firstErrorText } from '../exports/error-groups.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import { type FileDocument, fileDocument, newestFiles } from '../ingest/files/file-record.ts';
 import { pasted } from '../setup/shell.ts';
-import { type Column, joined, table, terminalWidth, WIDTH_DEFAULT, wrapped } from '../text-layout.ts';
+import { type Column, joined, table, terminalWidth, wrapped } from '../text-layout.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
 import { value } from './member.ts';
@@ -96,18 +96,17 @@ function notRunning({ folder, config }: Context): Listed {
 
 function alertsText(alerts: readonly Listed[]): string {
   if (alerts.length === 0) return 'No alerts are open.';
-  return table(
-    alerts,
-    [
-      { title: 'URGENCY', value: ({ page_worthy }) => (page_worthy ? 'NOW' : 'later') },
-      { title: 'ALERT', value: ({ name }) => name },
-      { title: 'SINCE', value: ({ since }) => since },
-      { title: 'DETAIL', value: ({ detail }) => detail },
-      { title: 'WHAT TO DO', value: ({ what_to_do }) => what_to_do },
-    ],
-    // Sentences do not fit side by side, so a width applies even without a terminal.
-    terminalWidth() ?? WIDTH_DEFAULT,
-  );
+  const width = terminalWidth() ?? WIDTH_OF_PIPE;
+  return alerts
+    .flatMap(({ name, page_worthy, since, detail, what_to_do }) => [
+      ...hanging(page_worthy ? 'NOW    ' : 'later  ', alertText(name, since, detail), width),
+      ...hanging('    -> ', what_to_do, width),
+    ])
+    .join('\n');
+}
+
+function alertText(name: string, at: string | null, detail: string): string {
+  return `${name}${at === null ? '' : `, since ${at}`}: ${detail}`;
 }
 
 type Line = readonly [label: string, text: string];
@@ -133,7 +132,7 @@ export function statusText(status: Status, width: number): string {
     ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
   ];
   const alerts = status.alerts.flatMap(({ name, page_worthy, since: at, detail }) =>
-    hanging(`  ${page_worthy ? 'NOW' : '   '}  `, `${name}, since ${at}: ${detail}`, width),
+    hanging(`  ${page_worthy ? 'NOW' : '   '}  `, alertText(name, at, detail), width),
   );
   const files = status.not_applied
     .slice(0, FILES_SHOWN)

@@ -42,7 +42,7 @@ export function operationAt(path: string): Operation | null {
 
 /** The operations of a group of commands, such as `key`, or the one that is a command itself. */
 export function operationsOf(command: string): readonly Operation[] {
-  return OPERATIONS.filter(({ name, hasCommand }) => hasCommand && name.split(' ', 1)[0] === command);
+  return OPERATIONS.filter(({ name }) => name.split(' ', 1)[0] === command);
 }
 
 /** A member of an operation, as a field of its form. */

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { createProgress } from '../../src/cli/output.ts';
 import { counted } from '../../src/counted.ts';
 import { printable } from '../../src/printable.ts';
-import { type Column, table } from '../../src/text-layout.ts';
+import { table, wrapped } from '../../src/text-layout.ts';
 
 test('a table is aligned, and external text cannot inject control characters', () => {
   const rows = [
@@ -23,35 +23,12 @@ test('a table is aligned, and external text cannot inject control characters', (
   assert.equal(table([], [{ title: 'NAME', value: () => '' }]), 'NAME');
 });
 
-test('columns that do not fit are wrapped below their row, and a command stays in one piece', () => {
-  const columns: Column<{ name: string; since: string | null; what: string }>[] = [
-    { title: 'NAME', value: (row) => row.name },
-    { title: 'SINCE', value: (row) => row.since },
-    { title: 'TO DO', value: (row) => row.what },
-  ];
-  const rows = [
-    {
-      name: 'disk full',
-      since: '2026-11-21T10:10:00Z',
-      what: 'Make room on the disk, then run: wirewatch window reset newswire --all',
-    },
-    { name: 'late', since: null, what: '-' },
-  ];
-  assert.deepEqual(table(rows, columns, 40).split('\n'), [
-    'NAME       SINCE',
-    'disk full  2026-11-21T10:10:00Z',
-    '    to do: Make room on the disk, then',
-    '    run:',
-    '    wirewatch window reset newswire --all',
-    'late       -',
+test('long lines are wrapped between words, and a command stays in one piece', () => {
+  assert.deepEqual(wrapped('Make room, then run: wirewatch window reset newswire --all', 20, '  '), [
+    '  Make room, then',
+    '  run:',
+    '  wirewatch window reset newswire --all',
   ]);
-  assert.deepEqual(table(rows, columns, 30).split('\n').slice(0, 4), [
-    'NAME',
-    'disk full',
-    '    since:',
-    '    2026-11-21T10:10:00Z',
-  ]);
-  assert.equal(table(rows, columns, null).split('\n').length, 3);
 });
 
 test('numbers have separators from five digits, and nouns agree with them', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { annotatedConfig } from '../../src/config/annotated.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { readSecretFiles } from '../../src/config/secret-file.ts';
+import { readSecretFiles } from '../../src/config/preseed.ts';
 import { Refused } from '../../src/refused.ts';
 import { ACCOUNT, folder, generated, HASH, KEY, SUBSCRIPTION, TERMS, written } from '../support/preseed.ts';
 
