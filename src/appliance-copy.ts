@@ -6,6 +6,7 @@ import { type KeptCopy, keepCopy } from './copy/keep.ts';
 import { openPlace, openTried } from './copy/open-place.ts';
 import { requireNewest } from './copy/source.ts';
 import type { Conditions } from './health/alert-conditions.ts';
+import { HELD_UP_INGEST } from './health/alert-texts.ts';
 import type { Mark } from './log/format.ts';
 import type { Logger } from './logger.ts';
 import { misconfigured, reasonOf } from './refused.ts';
@@ -95,7 +96,11 @@ export function createApplianceCopy(
         verifyEveryMs: verify.every_hours * HOUR_MS,
         now,
         log: (level, msg, fields) => log[level](fields, msg),
-        onAlert: (detail) => conditions.set('copy behind', detail),
+        onAlert(detail, holdsUpIngest) {
+          conditions.set('copy behind', holdsUpIngest ? null : detail);
+          conditions.set('copy behind', holdsUpIngest ? detail : null, HELD_UP_INGEST);
+        },
+        onDiskFull: (detail) => conditions.set('disk full', detail, 'copy'),
         onTakenOver: takenOver,
       });
     },

@@ -33,8 +33,6 @@ export interface ApplianceIngestOptions {
   readonly log: Logger;
   /** From bootIngestThread; terminated when the start fails. */
   readonly ingestThread: Worker;
-  /** Shows the progress of a long file on a terminal. */
-  readonly onProgress: (file: string, rows: number, isDone: boolean) => void;
 }
 
 /** What the thread's messages change. */
@@ -64,12 +62,9 @@ export type ApplianceIngest = ReturnType<typeof startApplianceIngest>;
 const RESUMED_AFTER_MS = paced(10 * SECOND_MS);
 const HEALED_AGAIN_AFTER_MS = paced(HOUR_MS);
 
-/** A shorter file is read before anybody could ask. */
-const LONG_FILE_ROWS = 20_000;
-
 /**
  * @returns also `begun`, which resolves when detections.db is open, or is being rebuilt: the port opens meanwhile; it
- *   rejects as `ready` does. `reading`: the long file that is being read; null: there is none
+ *   rejects as `ready` does. `reading`: the file that is being read; null: there is none
  */
 export function startApplianceIngest(
   options: ApplianceIngestOptions,
@@ -81,10 +76,10 @@ export function startApplianceIngest(
   const recovering = Promise.withResolvers<void>();
   let reading: Live['reading'] = null;
   const onEvent = (event: ReportedEvent) => {
-    receive(event, surroundings, options);
+    receive(event, surroundings, log);
     if (event.kind === 'progress') {
       const { file, rows, isDone } = event;
-      reading = isDone || rows < LONG_FILE_ROWS ? null : { file, rows };
+      reading = isDone ? null : { file, rows };
     }
     if (event.kind === 'recovering') recovering.resolve();
   };
@@ -116,7 +111,7 @@ export function startApplianceIngest(
 function receive(
   event: ReportedEvent,
   { conditions, metrics, reader, recentDeliveries, copy, waiting }: IngestSurroundings,
-  { log, onProgress }: ApplianceIngestOptions,
+  log: Logger,
 ): void {
   switch (event.kind) {
     case 'log':
@@ -147,9 +142,6 @@ function receive(
       break;
     case 'processed':
       metrics?.processed(event.file);
-      break;
-    case 'progress':
-      onProgress(event.file, event.rows, event.isDone);
   }
 }
 

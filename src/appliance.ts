@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { AskLab } from './admin/thread-messages.ts';
-import { createApplianceCopy, requireRole } from './appliance-copy.ts';
+import { type ApplianceCopy, createApplianceCopy, requireRole } from './appliance-copy.ts';
 import {
   type ApplianceIngest,
   type ApplianceIngestOptions,
@@ -45,7 +45,7 @@ import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
-import { SECOND_MS } from './time.ts';
+import { parseInstant, SECOND_MS } from './time.ts';
 
 export type Appliance = Awaited<ReturnType<typeof start>>;
 
@@ -63,10 +63,8 @@ export interface ApplianceOptions extends ApplianceIngestOptions {
 export interface LabParts {
   readonly ingest: Pick<IngestClient, 'ask' | 'rested' | 'endLost'>;
   readonly detections: () => Database;
-  readonly recentDeliveries: ReadonlyMap<number, number>;
   readonly dailyRows: DailyRows;
   readonly waiting: Pick<Waiting, 'changed' | 'isIdle'>;
-  readonly secret: Buffer;
   /** Runs operations, once the appliance has started. */
   readonly operations: () => Operations;
 }
@@ -141,7 +139,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
-  const usage = keepUsage(counters, folder, log);
+  const usage = keepUsage(counters, copy, folder, log);
   undo.defer(usage.close);
   copy.write();
   const scrubs = startScrubs({
@@ -161,12 +159,8 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     url: server.url,
     /** Runs an operation. */
     operate: (asking: Asking) => operations.run(asking),
-    /** The folder into which exports are dropped. */
-    drop: config.ingest.drop,
     /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
     readable: ingest.ready,
-    /** Asks the thread that writes detections.db. */
-    ask: ingest.ask,
     /** Checks for a renewed certificate at once; null without TLS. */
     renewCertificate: server.renewCertificate,
     async stop(): Promise<void> {
@@ -197,7 +191,7 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   const folder = dataFolder(config.dataFolder);
   ensureFolder(folder);
   const releaseLocks = await takeServeLocks(folder, () =>
-    log.info({ data: folder.root }, 'another command is using the data folder: asking it to hand over'),
+    log.info({ data: folder.root }, 'another command is using the data folder: waiting for its end'),
   );
   undo.defer(releaseLocks);
   // A crash leaves these behind.
@@ -260,14 +254,25 @@ function completeInterruptedRestore(folder: DataFolder, log: Logger): void {
   log.warn({ data: folder.root }, 'completed an interrupted restore');
 }
 
-function keepUsage({ dailyRows, keyUses, seenKeys, requests }: Counters, { usage }: DataFolder, log: Logger) {
-  const counts = (): Usage => ({
-    format: 'wirewatch usage 1',
-    rows: dailyRows.all(),
-    uses: keyUses.all(),
-    seen: seenKeys.all(now()),
-    ...requests.history(),
-  });
+function keepUsage(
+  { dailyRows, keyUses, seenKeys, requests }: Counters,
+  copy: Pick<ApplianceCopy, 'state'>,
+  { usage }: DataFolder,
+  log: Logger,
+) {
+  const counts = (): Usage => {
+    const state = copy.state();
+    const nowMs = now();
+    const sinceMs = parseInstant(state?.behind_since ?? '') ?? nowMs;
+    if (state !== null) requests.behind(Math.max(0, nowMs - sinceMs) / SECOND_MS);
+    return {
+      format: 'wirewatch usage 1',
+      rows: dailyRows.all(),
+      uses: keyUses.all(),
+      seen: seenKeys.all(nowMs),
+      ...requests.history(),
+    };
+  };
   return createUsageKeeper({
     text: () => JSON.stringify(counts()),
     write: (text) => writeUsageFile(usage, text),

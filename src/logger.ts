@@ -2,17 +2,10 @@
  * The log: one JSON object per line, with `level`, `time` (ISO 8601) and `msg`, on stderr or in a file; readable lines on
  * a terminal. The only user of pino and pino-pretty.
  *
- * Secrets are redacted: fields with a name like one, at any depth, also of child loggers, and secrets in text
- * (printable.ts). Errors are written as `type`, `message`, `code`, `stack` and `cause`, without any other members.
+ * Secrets are redacted: fields with a name like one, at any depth, and secrets in text (printable.ts). Errors are written
+ * as `type`, `message`, `code`, `stack` and `cause`, without any other members.
  */
-import {
-  type Bindings,
-  type ChildLoggerOptions,
-  type DestinationStream,
-  type Logger as PinoLogger,
-  pino,
-  stdTimeFunctions,
-} from 'pino';
+import { type DestinationStream, type Logger as PinoLogger, pino, stdTimeFunctions } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
 import { cleanText, printable, REDACTED } from './printable.ts';
 import { misconfigured, reasonOf } from './refused.ts';
@@ -24,8 +17,6 @@ export interface LogOptions {
   readonly level: string;
   /** `[log] file`: absolute; empty for stderr */
   readonly file: string;
-  /** Called before each line on a terminal, to clear a progress display. */
-  readonly beforeLine: () => void;
 }
 
 export interface Log {
@@ -38,39 +29,38 @@ export interface Log {
 const STDERR = 2;
 
 const DEPTH_MAX = 6;
-const ITEMS_MAX = 100;
 const SECRET_NAME = /(^|_)(authorization|key|secret|token|signature|password)$/;
 
 /** A logger that writes JSON to stderr; all lines are written before the process exits. */
 export function createLogger({ level }: Pick<LogOptions, 'level'>): Logger {
-  return writeLines(level, STDERR, () => {}).log;
+  return writeLines(level, STDERR).log;
 }
 
 /**
  * The log of the appliance: a file if one is configured, else readable lines on a terminal, else JSON on stderr.
  * @throws Refused `configuration` if the file cannot be opened
  */
-export async function openLog({ level, file, beforeLine }: LogOptions): Promise<Log> {
+export async function openLog({ level, file }: LogOptions): Promise<Log> {
   const reopen = () => {};
-  if (file !== '') return openFileLog(level, file);
-  if (process.stderr.isTTY) return { log: await terminalLogger(level, beforeLine), kind: 'terminal', reopen };
-  return { log: createLogger({ level }), kind: 'stderr', reopen };
-}
-
-function openFileLog(level: string, file: string): Log {
+  if (file === '' && process.stderr.isTTY)
+    return { log: await terminalLogger(level), kind: 'terminal', reopen };
+  if (file === '') return { log: createLogger({ level }), kind: 'stderr', reopen };
   const { log, output } = writeLines(level, openedFile(file), (error) => {
     process.stderr.write(
       `wirewatch: cannot write to the log file ${file}: ${error.message}. Wirewatch keeps trying.\n`,
     );
   });
-  const reopen = () => {
-    try {
-      output.switchTo(openLogFile(file));
-    } catch (error) {
-      log.warn({ err: error, file }, 'cannot reopen the log file: lines still go to the previous file');
-    }
+  return {
+    log,
+    kind: 'file',
+    reopen() {
+      try {
+        output.switchTo(openLogFile(file));
+      } catch (error) {
+        log.warn({ err: error, file }, 'cannot reopen the log file: lines still go to the previous file');
+      }
+    },
   };
-  return { log, kind: 'file', reopen };
 }
 
 function openedFile(file: string): number {
@@ -85,19 +75,15 @@ function openedFile(file: string): number {
   }
 }
 
-function writeLines(
-  level: string,
-  fd: number,
-  onFailure: (error: Error) => void,
-): { log: Logger; output: LogOutput } {
+function writeLines(level: string, fd: number, onFailure: (error: Error) => void = () => {}) {
   const onLost = (lines: number) => log.warn({ lines }, 'log lines were lost: the log could not be written');
   const output = new LogOutput(fd, { onFailure, onLost });
-  const log = loggerOn(level, output);
+  const log: Logger = loggerOn(level, output);
   return { log, output };
 }
 
 /** Loads pino-pretty only for a terminal: it would delay every other start. */
-async function terminalLogger(level: string, beforeLine: () => void): Promise<Logger> {
+async function terminalLogger(level: string): Promise<Logger> {
   const { default: pretty } = await import('pino-pretty');
   const format = pretty.prettyFactory({
     colorize: process.stderr.hasColors(),
@@ -106,7 +92,6 @@ async function terminalLogger(level: string, beforeLine: () => void): Promise<Lo
   });
   return loggerOn(level, {
     write: (line: string) => {
-      beforeLine();
       const shown = JSON.parse(line, (_, value: unknown) =>
         typeof value === 'string' ? printable(value) : value,
       );
@@ -128,13 +113,6 @@ function loggerOn(level: string, output: DestinationStream): Logger {
     output,
   );
   outputs.set(logger, output);
-  // pino does not format the fields of a child: without this, secrets among them would be written.
-  const child = Reflect.get(logger, 'child');
-  Object.defineProperty(logger, 'child', {
-    value(this: Logger, fields: Bindings, options?: ChildLoggerOptions) {
-      return Reflect.apply(child, this, [withoutSecrets(fields), options]);
-    },
-  });
   return logger;
 }
 
@@ -151,7 +129,7 @@ export function logInfo(
   msg: string,
 ): void {
   const output = outputs.get(log);
-  // Another logger, or a child with its own fields.
+  // Another logger.
   if (output === undefined) log.info(fields, msg);
   else if (log.isLevelEnabled('info')) {
     const line = JSON.stringify(fields).slice(1, -1);
@@ -178,11 +156,9 @@ function cleanValue(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Date) return value;
   if (depth >= DEPTH_MAX) return '[too deep]';
   if (value instanceof Error) return plainError(value, depth);
-  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
-  if (value instanceof Map || value instanceof Set) return cleanValue([...value], depth);
-  if (!Array.isArray(value)) return cleanMembers(value, depth + 1);
-  const items = value.slice(0, ITEMS_MAX).map((item) => cleanValue(item, depth + 1));
-  return value.length > ITEMS_MAX ? [...items, `[${value.length - ITEMS_MAX} more]`] : items;
+  return Array.isArray(value)
+    ? value.map((item) => cleanValue(item, depth + 1))
+    : cleanMembers(value, depth + 1);
 }
 
 function plainError(error: Error, depth: number): Record<string, unknown> {

@@ -22,8 +22,7 @@ export interface PrepareOptions {
 
 /** @returns why the spare copy took the place of `access.db`; null: it did not */
 export function prepareAccess({ config, kind, log }: PrepareOptions, root: string): string | null {
-  // A demonstration has its own entries, and must not contain those of a real configuration.
-  const configured = kind === 'appliance' ? readSecretFiles(config.preseed) : null;
+  const configured = readSecretFiles(config.preseed);
   const folder = dataFolder(root);
   const isNew = !existsSync(folder.access) && !existsSync(folder.spare);
   let recovered: string | null = null;
@@ -44,7 +43,7 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
   // What a standby would add, the writer has, or will have.
   const isStandby = roleOf(readRole(folder), config.copy) !== 'writer';
-  if (configured !== null && !isStandby) createConfigured(access, configured, log);
+  if (!isStandby) createConfigured(access, configured, log);
   return recovered;
 }
 

@@ -107,6 +107,19 @@ export function utcDay(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
+const DURATION_MAX_MS = 200 * 366 * DAY_MS;
+
+/** Reads `250ms`, `30s`, `59m58s`, `26h` or `3d`, with an optional sign; milliseconds, or null. */
+export function parseDuration(text: string): number | null {
+  const [, sign, parts = ''] = /^([+-]?)((?:\d{1,12}(?:\.\d{1,3})?(?:ms|s|m|h|d)){1,5})$/.exec(text) ?? [];
+  let ms = parts === '' ? Number.NaN : 0;
+  for (const [, count, unit = ''] of parts.matchAll(/([\d.]+)([a-z]+)/g))
+    ms += Math.round(Number(count) * (UNITS[unit] ?? Number.NaN));
+  if (!(ms <= DURATION_MAX_MS)) return null;
+  return sign === '-' ? -ms : ms;
+}
+
 const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 

@@ -50,6 +50,8 @@ test('the top level has only expected files', () => {
   );
 });
 
+type Optional = { readonly optionalDependencies?: object };
+
 test('the packages have exact versions, and the lockfile names no registry and has every checksum', () => {
   const { dependencies, devDependencies, optionalDependencies } = JSON.parse(
     readFileSync(path.join(root, 'package.json'), 'utf8'),
@@ -60,6 +62,12 @@ test('the packages have exact versions, and the lockfile names no registry and h
   const lockfile = readFileSync(path.join(root, 'package-lock.json'), 'utf8');
   assert.doesNotMatch(lockfile, /"resolved": *"/);
   const { '': _, ...locked } = JSON.parse(lockfile).packages;
+  for (const [place, { optionalDependencies = {} }] of Object.entries<Optional>(locked))
+    for (const name of Object.keys(optionalDependencies))
+      assert.ok(
+        locked[`node_modules/${name}`] ?? locked[`${place}/node_modules/${name}`],
+        `npm ci wants ${name}`,
+      );
   const unchecked = Object.entries(locked).filter(([, entry]) => !/^sha512-/.test(Object(entry).integrity));
   assert.deepEqual(unchecked, []);
   assert.doesNotMatch(readFileSync(path.join(root, '.npmrc'), 'utf8'), /registry *=/);

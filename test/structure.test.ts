@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { DOORS, ROOMS } from './support/import-table.ts';
+import { tableRows, topic } from './support/manual.ts';
 import { importsOf, roomOf, root, type SourceFile, sources } from './support/project-files.ts';
 import { testsByName } from './support/test-files.ts';
 import { words } from './support/words.ts';
@@ -137,4 +138,17 @@ test('each fault in the list of planted faults is one place of the source, and n
       textOf.get(file)?.split(find).length !== 2 || replace === find || !tests.has(name),
   );
   assert.deepEqual(wrong, []);
+});
+
+test('each invariant that a test of a room shows has a planted fault', () => {
+  const [, promises = ''] = topic('invariants').split(/^## /m);
+  const planted = new Set(PLANTED_FAULTS.map(({ test: name }) => name));
+  const bare = tableRows(promises).filter(([, , shown = '']) => {
+    const tests = [...shown.matchAll(/`([a-z-]+)`/g)].map(([, name = '']) => name);
+    return !tests.some((name) => planted.has(name) || name.startsWith('executable'));
+  });
+  assert.deepEqual(
+    bare.map(([promise]) => promise),
+    [],
+  );
 });

@@ -134,7 +134,10 @@ export async function readGauges(sources: GaugeSources): Promise<Map<string, Rea
 
 function openAlerts({ monitor }: GaugeSources): Reading {
   const open = Map.groupBy(monitor.alerts(), ({ name }) => name);
-  return ALERT_NAMES.map((name) => [open.get(name)?.length ?? 0, name, `${isPageWorthy({ name })}`]);
+  return ALERT_NAMES.map((name) => {
+    const alerts = open.get(name) ?? [];
+    return [alerts.length, name, `${[{ name }, ...alerts].some(isPageWorthy)}`];
+  });
 }
 
 /** An export without a finished window, or that is switched off, has no value. */

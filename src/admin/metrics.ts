@@ -24,7 +24,7 @@ export interface Metrics extends RequestMetrics {
 }
 
 /** @param counts receives what the console shows over time */
-export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Metrics {
+export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'ingested' | 'refuse'>): Metrics {
   const registry = new Registry();
   const traffic = trafficMetrics(registry);
   const ingest = ingestMetrics(registry);
@@ -41,11 +41,9 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
       await setGauges();
       return registry.metrics();
     },
-    answered(endpoint, status, seconds, rows) {
-      traffic.answered(endpoint, status, seconds, rows);
-      counts.add('requests', 1);
-      if (status >= 400 && status < 500) counts.add('refused', 1);
-      if (rows > 0) counts.add('rows_served', rows);
+    answered(answer) {
+      traffic.answered(answer);
+      counts.answered(answer);
     },
     refused: (limit) => traffic.refused.inc({ limit }),
     keyRefused: counts.refuse,
@@ -53,7 +51,7 @@ export function createMetrics(counts: Pick<RequestCounts, 'add' | 'refuse'>): Me
       ingest(file);
       const { created, updated, rescored, unchanged } = file.rows;
       const read = created + updated + rescored + unchanged;
-      if (file.outcome === 'applied' && read > 0) counts.add('rows_ingested', read);
+      if (file.outcome === 'applied') counts.ingested(read);
     },
     addGauges(sources) {
       setGauges = gaugesOf(registry, sources);
@@ -77,7 +75,7 @@ function trafficMetrics(registry: Registry) {
   for (const limit of LIMITS) refused.inc({ limit }, 0);
   return {
     refused,
-    answered(endpoint: string, status: number, seconds: number, rows: number) {
+    answered({ endpoint, status, seconds, rows }: Parameters<RequestMetrics['answered']>[0]) {
       durations.observe({ endpoint, status: `${Math.floor(status / 100)}xx` }, seconds);
       if (rows > 0) rowsServed.inc({ endpoint }, rows);
     },

@@ -7,7 +7,6 @@
  * | `POST /operations/NAME` | when it is done |
  * | with `Prefer: respond-async`, for what may take long | 202 with the job, when it has begun |
  * | with `Accept: application/x-ndjson` | at once: a line for each progress, the outcome or the problem in the last one |
- * | `POST /operations/NAME/question` | what a person should confirm before it; null: nothing |
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Actor } from '../auth/actor.ts';
@@ -55,13 +54,12 @@ export async function answerOperation(
   { way, by, mayAct }: Asker,
 ): Promise<Answer | null> {
   const [target = ''] = (request.url ?? '').split('?', 1);
-  const [path = '', ending, ...more] = target.slice(OPERATIONS_PATH.length).split('/');
-  const operation = more.length === 0 ? operationAt(path) : null;
-  if (operation === null || (ending !== undefined && ending !== 'question'))
+  const path = target.slice(OPERATIONS_PATH.length);
+  const operation = operationAt(path);
+  if (operation === null)
     return problem(404, `There is no operation ${path}. See /openapi-admin.json.`, 'not_found');
   if (request.method !== 'POST')
     return { ...problem(405, 'Only POST.', 'method_not_allowed'), headers: { Allow: 'POST' } };
-  const isQuestion = ending === 'question';
   if (operation.kind === 'act' && !mayAct)
     return problem(
       403,
@@ -70,7 +68,7 @@ export async function answerOperation(
     );
   const given: unknown = await readJson(request, BODY_BYTES_MAX).catch(refusedOf);
   if (given instanceof Refused) return problem(400, given.message, 'invalid_request');
-  const asking = { path: pathOf(operation), given, way, by, isQuestion };
+  const asking = { path: pathOf(operation), given, way, by };
   if (request.headers.accept === LINES) {
     await answerInLines(response, operations, asking);
     return null;

@@ -65,7 +65,7 @@ export class Operations {
     this.#startThread = startThread;
   }
 
-  /** Runs an operation, or asks what has to be confirmed before it. Never rejects. */
+  /** Runs an operation. Never rejects. */
   async run({ onProgress, ...asking }: Asking): Promise<Told> {
     this.#lastId += 1;
     const id = this.#lastId;

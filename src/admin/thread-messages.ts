@@ -30,7 +30,7 @@ export interface AskView extends Asked {
   readonly mayAct: boolean;
 }
 
-/** An operation of the table, or what has to be confirmed before it. */
+/** An operation of the table. */
 export interface AskOperation extends Asked {
   readonly id: number;
   /** The name as it stands in an address: `key-create`. */
@@ -38,7 +38,6 @@ export interface AskOperation extends Asked {
   readonly given: unknown;
   readonly way: Way;
   readonly by: Actor;
-  readonly isQuestion?: boolean;
   readonly isAsync?: boolean;
 }
 

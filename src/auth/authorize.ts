@@ -39,7 +39,7 @@ const NOT_VALID =
 const TOKEN_NOT_VALID =
   'The access token is not valid: it is unknown or expired, or its key is expired or revoked. Request a new token from POST /oauth/token.';
 
-export const SUSPENDED = 'The account is suspended. Its keys work again when the operator resumes it.';
+const SUSPENDED = 'The account is suspended. Its keys work again when the operator resumes it.';
 
 /** @param address of the client; @throws Refused `unauthorized`, `unavailable`, `forbidden` */
 export function authenticate(
@@ -60,7 +60,7 @@ export function authenticate(
   return { key_id: id, key_name: name, scopes, expires_at, daily_rows, account, subscriptions };
 }
 
-export function notValid(isToken: boolean): Refused {
+function notValid(isToken: boolean): Refused {
   return new Refused('unauthorized', isToken ? TOKEN_NOT_VALID : NOT_VALID);
 }
 

@@ -1,77 +1,239 @@
 /**
- * Checks an installation: what a start would examine, without listening, and the alerts of the status document. One
- * finding for each thing, with what to do.
- *
- * It can run at any time, while the appliance runs or before the first start, and leaves nothing behind.
+ * Checks an installation: what a start would examine, without listening, and the alerts of the status document. It can
+ * run at any time, while Wirewatch runs or before the first start, and leaves nothing behind.
  */
-import { existsSync } from 'node:fs';
-import { preseed as createMissing, type Seeds } from '../auth/preseed.ts';
+import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { preseed as createMissing } from '../auth/preseed.ts';
+import { findCopy, findSpare } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
 import type { Preseed } from '../config/preseed.ts';
 import { readSecretFiles } from '../config/secret-file.ts';
 import { openTried } from '../copy/open-place.ts';
+import { counted } from '../counted.ts';
+import { listSegments } from '../log/segment.ts';
 import { readStatus, type Status } from '../operations/status.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { type Database, openCopyInMemory } from '../store/database.ts';
+import { type Database, makeSchema, openContent, openDatabase, requireSchema } from '../store/database.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
-import { type DataFolder, dataFolder } from '../store/folder.ts';
+import { type DataFolder, dataFolder, refuseLinks, requireUsable } from '../store/folder.ts';
 import { isLocked } from '../store/locks.ts';
-import { checkAccess, checkDatabase, checkDataFolder, checkLog, checkSecret } from './data-folder.ts';
-import { bad, type Finding, finding, type Outcome, ok, warn } from './finding.ts';
-import { checkSurroundings } from './surroundings.ts';
+import { readLogMark } from '../store/log-mark.ts';
+import { UnknownSchema } from '../store/schema.ts';
+import { SECRET_BYTES } from '../store/secret.ts';
+import { bad, checkSurroundings, type Finding, type Outcome, ok, tried, warn } from './surroundings.ts';
 
-export interface CheckOptions {
-  /** The data folder, absolute. */
-  readonly root: string;
-  /** Or why it could not be read. */
-  readonly configured: Config | string;
-  readonly nowMs: number;
-  /** Asks the appliance that runs on the data folder; null if none does, or it cannot be asked yet. */
-  readonly askStatus: () => Promise<Status | null>;
-}
+const OTHERS = 0o077;
+const FIRST_START = 'does not exist yet: the first start creates it';
+const RESTORE = 'Restore a backup: wirewatch restore BACKUP --replace';
+const REBUILD =
+  'Restart Wirewatch: it makes the database anew from the log. To find all damage, run: wirewatch verify';
 
-/** Each null: it does not exist yet, or nothing can be read from it. */
-interface Databases {
-  readonly detections: Database | null;
-  readonly access: Database | null;
-}
-
-/** All findings, in the order in which problems are best fixed. */
-export async function checkInstallation(options: CheckOptions): Promise<Finding[]> {
-  const { configured, root, nowMs, askStatus } = options;
+/**
+ * @param root the data folder, absolute
+ * @param configured the configuration, or why it could not be read
+ * @param askStatus asks the appliance that runs on the data folder; null if none does, or it cannot be asked yet
+ * @returns in the order in which problems are best fixed
+ */
+export async function checkInstallation(
+  root: string,
+  configured: Config | string,
+  askStatus: () => Promise<Status | null>,
+): Promise<Finding[]> {
+  const nowMs = Date.now();
   const config = typeof configured === 'string' ? null : configured;
   const folder = dataFolder(root);
-  const outcome = checkDataFolder(folder);
-  const isOpen = outcome.status !== 'bad' && existsSync(root);
-  const detections = isOpen ? checkDatabase(folder.detections, DETECTIONS_SCHEMA) : null;
+  const usable = checkDataFolder(folder);
+  const isOpen = usable.status !== 'bad' && existsSync(root);
+  using opened = new DisposableStack();
+  const detections = isOpen ? openDetections(folder) : null;
   const access = isOpen ? checkAccess(folder) : null;
-  using detectionsDb = detections?.db ?? null;
-  using accessDb = access?.db ?? null;
-  const databases = { detections: detectionsDb, access: accessDb };
-  const status = isOpen ? await askStatus().catch(reasonOf) : null;
-  const isRunning = status !== null || (isOpen && isLocked(folder.serveLock));
-  const changed = typeof status === 'string' ? [] : (status?.settings?.changed.map(({ name }) => name) ?? []);
-  const isUsed = (section: 'server' | 'admin') => isRunning && !changed.includes(`${section}.port`);
-  return [
-    finding('configuration', checkConfiguration(configured)),
-    finding('data folder', outcome),
-    ...(detections === null ? [] : [finding('detections.db', detections.outcome)]),
-    ...(access === null ? [] : [finding('access.db', access.outcome)]),
-    ...(isOpen
-      ? [finding('log', checkLog(folder.log, databases.detections)), finding('secret', checkSecret(folder))]
-      : []),
-    ...(config === null || outcome.status === 'bad' || access?.outcome.status === 'bad'
-      ? []
-      : checkConfigured(config.preseed, accessDb, nowMs).map((found) =>
-          finding('configured accounts', found),
-        )),
-    ...(config === null || !isOpen
-      ? []
-      : await checkAppliance(folder, { config, databases, status, isRunning, nowMs })),
-    ...(config === null || config.copy.to === '' ? [] : [finding('copy', await checkPlace(config.copy))]),
-    ...(config === null ? [] : await checkSurroundings(config, isUsed, nowMs)),
+  const db = detections?.db ? opened.use(detections.db) : null;
+  const answer = isOpen ? await askStatus().catch(reasonOf) : null;
+  const live = typeof answer === 'string' ? null : answer;
+  const isRunning = answer !== null || (isOpen && isLocked(folder.serveLock));
+  const readStopped = (own: Config) =>
+    readStatus({
+      ...{ folder, config: own, kind: 'appliance', live: null, nowMs },
+      access: () => opened.use(openContent(access?.content ?? ':memory:')),
+      detections: () => db,
+    });
+  const status = live ?? (isOpen && !isRunning && config !== null ? await readStopped(config) : null);
+  const outcomes: readonly (readonly [check: string, Outcome | readonly Outcome[]])[] = [
+    ['configuration', checkConfiguration(configured)],
+    ['data folder', usable],
+    ['detections.db', detections?.outcome ?? []],
+    ['access.db', access?.outcome ?? []],
+    ['log', isOpen ? checkLog(folder, db) : []],
+    ['secret', isOpen ? checkSecret(folder) : []],
+    [
+      'configured accounts',
+      config === null || usable.status === 'bad' || access?.outcome.status === 'bad'
+        ? []
+        : checkConfigured(config.preseed, access?.content ?? null, nowMs),
+    ],
+    ['appliance', isOpen ? checkAppliance(folder, answer, isRunning) : []],
+    ['running settings', live === null ? [] : checkSettings(live)],
+    // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
+    ['alerts', live?.alerts.length === 0 ? ok('none open') : []],
+    ['alert', status === null ? [] : alertsOf(status)],
+    ['copy', config === null || config.copy.to === '' ? [] : await checkPlace(config.copy)],
+    ...(config === null ? [] : await checkSurroundings(config, nowMs)),
   ];
+  return outcomes.flatMap(([check, found]) => [found].flat().map((outcome) => ({ check, ...outcome })));
+}
+
+function checkConfiguration(configured: Config | string): Outcome {
+  if (typeof configured === 'string')
+    return bad(
+      configured,
+      'Fix the configuration; whatever depends on it was not checked. To list every setting: wirewatch manual settings',
+    );
+  return ok(configured.configFile ?? 'no configuration file; using the environment and the defaults');
+}
+
+/** Whether this user, and no other, can use it. */
+function checkDataFolder(folder: DataFolder): Outcome {
+  const { root } = folder;
+  const todo =
+    'Give the folder and its files to the user that Wirewatch runs as (chown -R), and run this command as that user.';
+  return tried(root, todo, () => {
+    const found = statSync(root, { throwIfNoEntry: false });
+    if (found === undefined) {
+      let parent = dirname(root);
+      while (!existsSync(parent)) parent = dirname(parent);
+      accessSync(parent, constants.W_OK | constants.X_OK);
+      return warn(
+        `${root} does not exist yet`,
+        'The first start or command creates it. If it is not the right folder, name another with --data.',
+      );
+    }
+    requireUsable(folder);
+    refuseLinks(folder);
+    const detail = `${root}, mode ${(found.mode & 0o7777).toString(8).padStart(4, '0')}`;
+    if (process.getuid !== undefined && process.getuid() !== found.uid)
+      return warn(
+        `${detail}, owned by user id ${found.uid}, but this command runs as ${process.getuid()}`,
+        'Run this command as the user that Wirewatch runs as: only then does it test what that user can read and write.',
+      );
+    return (found.mode & OTHERS) === 0
+      ? ok(detail)
+      : warn(
+          `${detail}: other users of this machine have access to it, and it contains the secret and the hashes of keys`,
+          `chmod 0700 ${root}`,
+        );
+  });
+}
+
+/** The caller closes the database, which is null if it cannot be used. */
+function openDetections({ detections }: DataFolder): { outcome: Outcome; db: Database | null } {
+  if (!existsSync(detections)) return { outcome: ok(FIRST_START), db: null };
+  let db: Database | null = null;
+  try {
+    db = openDatabase(detections, 'inspect');
+    requireSchema(db, detections, DETECTIONS_SCHEMA);
+    return { outcome: ok('can be opened'), db };
+  } catch (error) {
+    db?.close();
+    const found = error instanceof UnknownSchema ? warn : bad;
+    return { outcome: found(`${detections}: ${reasonOf(error, detections)}`, REBUILD), db: null };
+  }
+}
+
+function checkAccess(folder: DataFolder): { outcome: Outcome; content: Buffer | null } {
+  const { access, detections } = folder;
+  const refused = (detail: string, todo: string) => ({ outcome: bad(detail, todo), content: null });
+  try {
+    const found = findCopy(access);
+    if (found.kind === 'sound') return { outcome: ok('can be opened'), content: found.content };
+    if (found.kind === 'missing' && !existsSync(detections))
+      return { outcome: ok(FIRST_START), content: null };
+    return refused(
+      found.kind === 'missing' ? 'missing, although detections.db exists' : `${access}: ${found.reason}`,
+      findSpare(folder).kind === 'sound'
+        ? 'Restart Wirewatch: the spare copy of access.db takes its place.'
+        : RESTORE,
+    );
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return refused(error.message, 'Use that version, or name the right data folder with --data.');
+  }
+}
+
+/** @param db of the log; null if nothing can be read from it */
+function checkLog({ log }: DataFolder, db: Database | null): Outcome {
+  const segments = listSegments(log);
+  if (segments.length > 0) return ok(counted(segments.length, 'segment'));
+  return db !== null && readLogMark(db) !== null
+    ? bad('missing, although its database exists', RESTORE)
+    : ok('does not exist yet: the first change creates it');
+}
+
+function checkSecret({ secret, detections }: DataFolder): Outcome {
+  const todo = 'Restore it from a backup: without it, Wirewatch refuses all cursors that clients have.';
+  if (!existsSync(secret))
+    return existsSync(detections) ? bad('missing, although the databases are in use', todo) : ok(FIRST_START);
+  const { length } = readFileSync(secret);
+  if (length !== SECRET_BYTES) return bad(`has ${counted(length, 'byte')}, expected ${SECRET_BYTES}`, todo);
+  return (statSync(secret).mode & OTHERS) === 0
+    ? ok('present, and private to its user')
+    : warn('other users can read it, and so forge cursors and photo addresses', `chmod 0600 ${secret}`);
+}
+
+/**
+ * Whether a start can create the accounts, subscriptions and keys of the configuration: creates them in memory.
+ * @param content of access.db; null: it does not exist yet, and the start would create it
+ */
+function checkConfigured(preseed: Preseed, content: Buffer | null, nowMs: number): Outcome | Outcome[] {
+  const { accounts, subscriptions, keys } = preseed;
+  if (accounts.length + subscriptions.length + keys.length === 0) return [];
+  try {
+    const { seeds, readable_by_all } = readSecretFiles(preseed);
+    using copy = openContent(content ?? ':memory:');
+    if (content === null) makeSchema(copy, ACCESS_SCHEMA);
+    const { differences } = createMissing(copy, seeds, nowMs);
+    const warnings = readable_by_all.map((file) =>
+      warn(`every user of this machine can read ${file}`, `chmod o-r ${file}`),
+    );
+    if (differences.length > 0)
+      warnings.push(
+        warn(
+          `existing entries differ from the configuration, which does not change them: ${differences.join('; ')}`,
+          'Update the configuration file; see: wirewatch manual preseeding',
+        ),
+      );
+    return warnings.length > 0 ? warnings : ok('all exist, or the next start creates them');
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return bad(error.message, 'Fix the entry or the file: until then, Wirewatch cannot start.');
+  }
+}
+
+/** @param answer the status of the appliance; a text: why it does not answer; null: it cannot be asked */
+function checkAppliance(folder: DataFolder, answer: Status | string | null, isRunning: boolean): Outcome {
+  if (typeof answer === 'string')
+    return bad(`running, but it does not answer: ${answer}`, 'Look into its log.');
+  if (answer !== null) return ok(answer.url === null ? 'running' : `running, listening on ${answer.url}`);
+  if (isRunning) return warn('starting: it cannot be asked yet', 'Run this command again in a moment.');
+  return existsSync(folder.detections)
+    ? bad(
+        'not running: clients get no answers, and only alerts that follow from the databases are known',
+        'Start it with "wirewatch serve", or as a service with: systemctl start wirewatch',
+      )
+    : ok('not started yet');
+}
+
+function checkSettings({ settings }: Status): Outcome | [] {
+  if (settings === null || settings.what_to_do === null) return [];
+  const { problem, changed, what_to_do } = settings;
+  return warn(problem ?? `others than configured: ${changed.map(({ name }) => name).join(', ')}`, what_to_do);
+}
+
+function alertsOf({ alerts }: Status): Outcome[] {
+  return alerts.map(({ name, page_worthy, detail, what_to_do }) =>
+    (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do),
+  );
 }
 
 /** Creates, lists, reads and deletes a small object there. */
@@ -85,106 +247,4 @@ async function checkPlace(copy: Config['copy']): Promise<Outcome> {
       'Until the place can be written, no copy is kept. See: wirewatch manual backup',
     );
   }
-}
-
-function checkConfiguration(configured: Config | string): Outcome {
-  if (typeof configured === 'string') {
-    const todo =
-      'Fix the configuration; whatever depends on it was not checked. To list every setting: wirewatch manual settings';
-    return bad(configured, todo);
-  }
-  return ok(configured.configFile ?? 'no configuration file; using the environment and the defaults');
-}
-
-interface Asked {
-  readonly config: Config;
-  readonly databases: Databases;
-  /** What the appliance says; a text: why it does not. */
-  readonly status: Status | string | null;
-  readonly isRunning: boolean;
-  readonly nowMs: number;
-}
-
-async function checkAppliance(folder: DataFolder, asked: Asked): Promise<Finding[]> {
-  const { config, databases, status, isRunning, nowMs } = asked;
-  const check = 'appliance';
-  if (typeof status === 'string')
-    return [finding(check, bad(`running, but it does not answer: ${status}`, 'Look into its log.'))];
-  if (status !== null)
-    return [
-      finding(check, ok(status.url === null ? 'running' : `running, listening on ${status.url}`)),
-      ...checkSettings(status),
-      // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
-      ...(status.alerts.length === 0 ? [finding('alerts', ok('none open'))] : alertsOf(status)),
-    ];
-  if (isRunning)
-    return [finding(check, warn('starting: it cannot be asked yet', 'Run this command again in a moment.'))];
-  const found = await readStatus({
-    folder,
-    kind: 'appliance',
-    config,
-    access: () => databases.access ?? nothingRead(),
-    detections: () => databases.detections,
-    live: null,
-    nowMs,
-  });
-  const notRunning = existsSync(folder.detections)
-    ? bad(
-        'not running: clients get no answers, and only alerts that follow from the databases are known',
-        'Start it with "wirewatch serve", or as a service with: systemctl start wirewatch',
-      )
-    : ok('not started yet');
-  return [finding(check, notRunning), ...alertsOf(found)];
-}
-
-function nothingRead(): never {
-  throw new Error('it cannot be read');
-}
-
-function checkSettings({ settings }: Status): Finding[] {
-  if (settings === null || settings.what_to_do === null) return [];
-  const { problem, changed, what_to_do } = settings;
-  const names = changed.map(({ name }) => name).join(', ');
-  return [finding('running settings', warn(problem ?? `others than configured: ${names}`, what_to_do))];
-}
-
-function alertsOf({ alerts }: Status): Finding[] {
-  return alerts.map(({ name, page_worthy, detail, what_to_do }) =>
-    finding('alert', (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do)),
-  );
-}
-
-/**
- * Whether a start can create the accounts, subscriptions and keys of the configuration: creates them in a copy, in
- * memory.
- * @param access null: it does not exist yet, and the start would create it
- */
-function checkConfigured(preseed: Preseed, access: Database | null, nowMs: number): Outcome[] {
-  const { accounts, subscriptions, keys } = preseed;
-  if (accounts.length + subscriptions.length + keys.length === 0) return [];
-  try {
-    const { seeds, readable_by_all } = readSecretFiles(preseed);
-    const warnings = [
-      ...readable_by_all.map((file) =>
-        warn(`every user of this machine can read ${file}`, `chmod o-r ${file}`),
-      ),
-      ...ofEntries(seeds, access, nowMs),
-    ];
-    return warnings.length > 0 ? warnings : [ok('all exist, or the next start creates them')];
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    return [bad(error.message, 'Fix the entry or the file: until then, Wirewatch cannot start.')];
-  }
-}
-
-/** @throws Refused `configuration` as a start does */
-function ofEntries(seeds: Seeds, access: Database | null, nowMs: number): Outcome[] {
-  using copy = openCopyInMemory(access, ACCESS_SCHEMA);
-  const { differences } = createMissing(copy, seeds, nowMs);
-  if (differences.length === 0) return [];
-  const differ = warn(
-    `existing entries differ from the configuration, which does not change them: ${differences.join('; ')}`,
-    'Update the configuration file; see: wirewatch manual preseeding',
-  );
-  return [differ];
 }

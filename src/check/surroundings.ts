@@ -1,7 +1,6 @@
-/** What a start needs besides its data folder: the drop folder, addresses, certificates, log file and alert command. */
+/** What a start needs besides its data folder: the drop folder, certificates, log file and alert command. */
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants, existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { isInTheClear } from '../config/listening.ts';
 import type { Config } from '../config/load.ts';
@@ -9,22 +8,49 @@ import { ForeignFolder, inFolder, OWN_FOLDERS } from '../drop/own-folder.ts';
 import { checkTlsPair, readTlsFiles, validityError } from '../http/tls-pair.ts';
 import { reasonOf } from '../refused.ts';
 import { formatMs } from '../time.ts';
-import { bad, type Finding, finding, type Outcome, ok, tried, warn } from './finding.ts';
 
-/** @param isUsed whether the appliance that runs on the data folder listens on the port of a section already */
+export interface Finding {
+  /** What was checked, in a word or two. */
+  readonly check: string;
+  readonly status: 'ok' | 'warn' | 'bad';
+  readonly detail: string;
+  /** Null if there is nothing to do. */
+  readonly what_to_do: string | null;
+}
+
+export type Outcome = Omit<Finding, 'check'>;
+
+export function ok(detail: string): Outcome {
+  return { status: 'ok', detail, what_to_do: null };
+}
+
+export function warn(detail: string, what_to_do: string): Outcome {
+  return { status: 'warn', detail, what_to_do };
+}
+
+export function bad(detail: string, what_to_do: string): Outcome {
+  return { status: 'bad', detail, what_to_do };
+}
+
+/** What `work` finds; what it throws is bad. @param path that is checked, for the reason */
+export function tried(path: string, todo: string, work: () => Outcome): Outcome {
+  try {
+    return work();
+  } catch (error) {
+    return bad(`${path}: ${reasonOf(error, path)}`, todo);
+  }
+}
+
 export async function checkSurroundings(
   config: Config,
-  isUsed: (section: 'server' | 'admin') => boolean,
   nowMs: number,
-): Promise<Finding[]> {
+): Promise<(readonly [check: string, Outcome])[]> {
   const { ingest, log, alerts } = config;
   return [
-    finding('drop folder', checkDropFolder(ingest.drop)),
-    finding('listening address', await checkAddress('server', config, isUsed('server'))),
-    finding('TLS', await checkTls(config, nowMs)),
-    finding('administration', await checkAddress('admin', config, isUsed('admin'))),
-    ...(log.file === '' ? [] : [finding('log file', checkLogFile(log.file))]),
-    ...(alerts.command.length === 0 ? [] : [finding('alert command', checkAlertCommand(alerts.command))]),
+    ['drop folder', checkDropFolder(ingest.drop)],
+    ['TLS', await checkTls(config, nowMs)],
+    ...(log.file === '' ? [] : [['log file', checkLogFile(log.file)] as const]),
+    ...(alerts.command.length === 0 ? [] : [['alert command', checkAlertCommand(alerts.command)] as const]),
   ];
 }
 
@@ -65,26 +91,6 @@ function checkDropFolder(folder: string): Outcome {
     }
     return ok(`${folder}: files can be created and renamed, and its subfolders are on the same file system`);
   });
-}
-
-async function checkAddress(section: 'server' | 'admin', config: Config, isOwn: boolean): Promise<Outcome> {
-  const { host, port } = config[section];
-  if (port === 0) return ok(section === 'server' ? `${host}, any free port` : 'off: [admin] port is 0');
-  const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  if (isOwn) return ok(`${shown}, unless Wirewatch was started with other settings`);
-  const error = await listenError(host, port);
-  return error === null
-    ? ok(`${shown} is free`)
-    : bad(`${shown}: ${reasonOf(error)}`, `Choose another [${section}] port, or another host.`);
-}
-
-/** Listens for a moment, without answering. @returns why that is not possible; null if it is */
-async function listenError(host: string, port: number): Promise<unknown> {
-  const server = createServer((socket) => socket.destroy());
-  const { promise, resolve } = Promise.withResolvers<unknown>();
-  server.once('error', resolve);
-  server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
-  return promise;
 }
 
 async function checkTls({ server }: Config, nowMs: number): Promise<Outcome> {

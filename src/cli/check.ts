@@ -1,7 +1,7 @@
 /** `wirewatch check`: checks the installation and suggests fixes. */
 import type { Command } from 'commander';
 import { checkInstallation } from '../check/check.ts';
-import type { Finding } from '../check/finding.ts';
+import type { Finding } from '../check/surroundings.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import type { Status } from '../operations/status.ts';
@@ -17,12 +17,9 @@ export const register = defineCommand({
   examples: ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json'],
   async run(_values, self) {
     const folder = commandFolder(self);
-    const findings = await checkInstallation({
-      root: folder.root,
-      configured: configured(self),
-      nowMs: Date.now(),
-      askStatus: () => askIfRunning<Status>(folder, STATUS),
-    });
+    const findings = await checkInstallation(folder.root, configured(self), () =>
+      askIfRunning<Status>(folder, STATUS),
+    );
     return {
       value: findings,
       text: () => findingsText(findings),

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { createKey, parseKey } from '../auth/key.ts';
+import { createKey } from '../auth/key.ts';
 import { subscriptionsText } from '../auth/keys.ts';
 import { now } from '../clock.ts';
 import { paced } from '../pace.ts';
@@ -44,7 +44,7 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
     keys(prefix) {
       const keyOf = (name: string, ids: readonly number[], content_types: ['text'] | null): LabKey => {
         const subscriptions = ids.map((id) => ({ id, content_types }));
-        return { name, key: createKey(prefix).key, expires_at: null, subscriptions };
+        return { ...createKey(prefix), name, subscriptions };
       };
       return [
         keyOf('demo: everything', [FIRST.id, SECOND.id], null),
@@ -64,8 +64,8 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
   const introduced = async () => {
     await lab.feed.writePhotos();
     const drop = createDrops(serving);
-    await drop();
-    const shown = { console: link, ...(await introduction(serving.appliance.url, keys, beganMs)) };
+    const dropped = await drop();
+    const shown = { console: link, ...(await introduction(serving.appliance.url, keys, beganMs, dropped)) };
     print(shown, { json, text: () => introductionText(shown, serving) });
     serving.showLog();
     await keepDropping(serving, drop, signal);
@@ -78,7 +78,11 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
   await ended;
 }
 
-async function keepDropping({ log }: Serving, drop: () => Promise<void>, signal: AbortSignal): Promise<void> {
+async function keepDropping(
+  { log }: Serving,
+  drop: () => Promise<unknown>,
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     // Ends early at the signal.
     await sleep(DROP_EVERY_MS, undefined, { signal }).catch(() => {});
@@ -100,9 +104,10 @@ For another link, run: wirewatch console --data ${data}
 
 /**
  * What the sample agency exports from now on: operations of the lab, as a scenario has them.
- * @returns drops the windows that have ended, then a few more rows of the newest; two of them get another score
+ * @returns drops the windows that have ended, then a few more rows of the newest: of each file, one row gets another
+ *   score, and its id is returned, that of a story first
  */
-function createDrops({ appliance }: Serving): () => Promise<void> {
+function createDrops({ appliance }: Serving): () => Promise<string[]> {
   let droppedMs = newestEndedWindow(now());
   let score = 0;
   return async () => {
@@ -117,28 +122,28 @@ function createDrops({ appliance }: Serving): () => Promise<void> {
       rows: ROWS_A_DROP,
     });
     score = (score + 7) % SCORES;
-    for (const [id] of files.map(({ ids }) => ids))
-      await operateHere(appliance, 'lab-correct', { id, score });
+    const changed = files.flatMap(({ ids }) => ids.slice(0, 1));
+    for (const id of changed) await operateHere(appliance, 'lab-correct', { id, score });
+    return changed.sort().reverse();
   };
-}
-
-interface Page {
-  readonly data: readonly { readonly id: string; readonly source: { readonly image_url: string } }[];
 }
 
 type Introduction = Awaited<ReturnType<typeof introduction>>;
 
-async function introduction(url: string, own: readonly LabKey[], sinceMs: number) {
-  const keys = own.map(({ key, name, subscriptions }) => {
-    const reads = subscriptionsText(subscriptions);
-    return { id: parseKey(key)?.id ?? '', name, reads, key };
+async function introduction(
+  url: string,
+  own: readonly LabKey[],
+  sinceMs: number,
+  [story = '', photo = '']: readonly string[],
+) {
+  const keys = own.map(({ id, key, name, subscriptions }) => {
+    return { id, name, reads: subscriptionsText(subscriptions), key };
   });
   const key = keys[0]?.key ?? '';
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
   const changes = `${url}/v1/detections/changes?since=${formatMs(sinceMs)}`;
-  const photos = await ask<Page>(`${changes}&content_type=image&limit=1`, key);
-  const stories = await ask<Page>(`${changes}&content_type=text&limit=1`, key);
-  const detection = `${url}/v1/detections/${stories?.data[0]?.id ?? 'ID'}`;
+  const detection = `${url}/v1/detections/${story}`;
+  const image = await ask<{ source: { image_url: string } }>(`${url}/v1/detections/${photo}`, key);
   return {
     url,
     keys,
@@ -149,7 +154,7 @@ async function introduction(url: string, own: readonly LabKey[], sinceMs: number
     },
     /** The answer of the API; null if it cannot be requested from here. */
     detection: await ask(detection, key),
-    photo: photos?.data[0]?.source.image_url ?? null,
+    photo: image?.source.image_url ?? null,
   };
 }
 
@@ -160,7 +165,7 @@ async function ask<Answer>(address: string, key: string): Promise<Answer | null>
   return answer?.ok === true ? ((await answer.json()) as Answer) : null;
 }
 
-function introductionText(shown: Introduction, { appliance, config }: Serving): string {
+function introductionText(shown: Introduction, { config }: Serving): string {
   const { url, keys, calls, detection, photo } = shown;
   return `
 Wirewatch is running with a sample agency: ${url}
@@ -192,7 +197,7 @@ A photo to open in your browser:
   ${photo}
 
 Every 20 seconds, export files with new and changed detections are dropped into
-  ${appliance.drop}
+  ${config.ingest.drop}
 The log lines below show each file and each request. All data is in
   ${config.dataFolder}
 Press Ctrl-C to stop. The next start begins from scratch.

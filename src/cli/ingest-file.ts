@@ -13,12 +13,12 @@ import { readSubscribers, type Subscribers } from '../ingest/threads/access-conn
 import { list, required } from '../operations/member.ts';
 import { fileTable } from '../operations/status-views.ts';
 import { failed, isErrorCode } from '../refused.ts';
-import { openDatabase } from '../store/database.ts';
+import { type Database, openDatabase } from '../store/database.ts';
 import { joined } from '../text-layout.ts';
 import { findWindow } from '../windows/ledger.ts';
 import { arrival, isHistory, type WindowStatus } from '../windows/window-states.ts';
 import { type Result, subcommand } from './command.ts';
-import { configOf, folderOf, withDetections } from './installation.ts';
+import { configOf, folderOf, requireInstallation } from './installation.ts';
 import { operationGroup } from './operation-command.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
@@ -126,14 +126,19 @@ interface Explanation extends Verdict {
 }
 
 async function explainFile(fileOrName: string, config: Config): Promise<Explanation> {
+  requireInstallation(config);
+  const { detections } = folderOf(config);
+  using db = existsSync(detections) ? openDatabase(detections, 'read') : null;
   const name = basename(fileOrName);
-  const history = withDetections(config, [], (db) => filesNamed(db, name).map(fileDocument));
-  const path = existsSync(fileOrName) ? fileOrName : (pathOfDropped(history, config) ?? fileOrName);
+  const history = db === null ? [] : filesNamed(db, name).map(fileDocument);
+  const dropped = history.flatMap(({ destination }) => destination ?? []);
+  const path =
+    [fileOrName, ...dropped.map((own) => join(config.ingest.drop, own))].find((own) => existsSync(own)) ??
+    null;
   const checked = dropNames(config).parse(name);
   const file = checked.kind === 'export' ? checked.file : null;
-  const isThere = existsSync(path);
-  if (!isThere && history.length === 0) requireFile(path);
-  const verdict = isThere ? await validateFile(path, config, name) : verdictOf(path, file, null);
+  if (path === null && history.length === 0) requireFile(fileOrName);
+  const verdict = path === null ? verdictOf(fileOrName, file, null) : await validateFile(path, config, name);
   const unread = (when_dropped: string): Explanation => ({
     ...verdict,
     when_dropped,
@@ -144,25 +149,25 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
     effect: null,
     history,
   });
-  if (!isThere)
+  if (path === null)
     return unread('nothing would happen: the file is no longer there, and only its history is known');
   if (checked.kind === 'refused') return unread('it would be refused, because of its name');
   if (file === null) return unread('it would be ignored until it has its final name');
-  const read = await nullOfPermission(effectOf(path, file, config));
+  const read = await nullOfPermission(effectOf(path, file, config, db));
   if (read === null) return unread('Wirewatch would read it as soon as it has the permission');
   const { effect, result } = read;
   const { sha256, unknown_rows, urls_withheld } = result.counts;
   const { mapping } = rulesOf(config, file);
-  const { status, same } = withDetections<Known>(config, { status: null, same: null }, (db) => ({
-    status: file.kind === 'window' ? (findWindow(db, file.export, file.window_start)?.status ?? null) : null,
-    same: findSameContent(db, file, { sha256, mapping }),
-  }));
+  const same = db === null ? null : findSameContent(db, file, { sha256, mapping });
+  const isWindow = file.kind === 'window';
+  const status = (db && isWindow && findWindow(db, file.export, file.window_start)?.status) || null;
+  const advice = `its window ended more than 90 days ago. Drop old data as a backfill: rename the file to ${file.export}.backfill-LABEL.${file.form}`;
   return {
     ...unread(whenDropped(file, config, result, { status, same })),
     // The accounts of the installation are known here.
     urls_withheld,
     window_status: status,
-    advice: file.kind === 'window' && isHistory(file.window_start, Date.now()) ? backfillAdvice(file) : null,
+    advice: isWindow && isHistory(file.window_start, Date.now()) ? advice : null,
     same_content_as: same,
     unknown_rows,
     effect: result.kind === 'read' ? effect : null,
@@ -172,28 +177,11 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
 /** What the database has about a file: the status of its window, and the number of a file with the same content. */
 type Known = Readonly<{ status: WindowStatus | null; same: number | null }>;
 
-/** The path of the newest file that was dropped with a name, if it still exists. */
-function pathOfDropped(history: readonly FileDocument[], config: Config): string | undefined {
-  return history
-    .flatMap(({ destination }) => (destination === null ? [] : [join(config.ingest.drop, destination)]))
-    .find((path) => existsSync(path));
-}
-
-function backfillAdvice({ export: exportName, form }: ExportFileName): string {
-  return `its window ended more than 90 days ago. Drop old data as a backfill: rename the file to ${exportName}.backfill-LABEL.${form}`;
-}
-
-/** Reads the file once more, with the existing streams, and counts what it would change. */
-async function effectOf(
-  path: string,
-  file: ExportFileName,
-  config: Config,
-): Promise<{ effect: Effect; result: ReadingResult }> {
+/** Reads the file once more, with the existing streams, and counts what it would change. @param db null: there is none */
+async function effectOf(path: string, file: ExportFileName, config: Config, db: Database | null) {
   const { checkExport, EffectCounter } = await import('../ingest/reading/dry-run.ts');
   const subscribers = subscribersOf(config);
   const nothing: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
-  const { detections } = folderOf(config);
-  using db = existsSync(detections) ? openDatabase(detections, 'read') : null;
   const counter = db === null ? null : new EffectCounter(db, new Set(subscribers.licensed));
   const rules = { ...rulesOf(config, file), ...subscribers };
   const result = await checkExport(path, file, rules, { onBatch: (batch) => counter?.add(batch) });

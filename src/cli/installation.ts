@@ -1,15 +1,13 @@
-/** The installation that a command works on: its configuration, data folder, database and address. */
+/** The installation that a command works on: its configuration and data folder. */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { type Config, loadConfig } from '../config/load.ts';
 import type { SettingFlags } from '../config/schema.ts';
 import { pasted } from '../setup/shell.ts';
-import { type Database, openDatabase } from '../store/database.ts';
 import { type DataFolder, dataFolder, noInstallation, refuseFile } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { refuseUnreadable } from '../store/owner.ts';
-import { resolveDataFolder } from './data-folder.ts';
-import { commonOptions } from './options.ts';
+import { commonOptions, resolveDataFolder } from './options.ts';
 
 export function configOf(command: Command, kind: InstallationKind = 'appliance'): Config {
   const common = commonOptions(command);
@@ -50,16 +48,4 @@ export function requireInstallation(config: Config): void {
   if (existsSync(access) || existsSync(spare)) return;
   refuseFile(root);
   throw noInstallation(root);
-}
-
-/**
- * Runs `work` on the database of detections; returns `none` if nothing was ever ingested.
- * @throws as {@link requireInstallation}
- */
-export function withDetections<Result>(config: Config, none: Result, work: (db: Database) => Result): Result {
-  requireInstallation(config);
-  const { detections } = folderOf(config);
-  if (!existsSync(detections)) return none;
-  using db = openDatabase(detections, 'read');
-  return work(db);
 }

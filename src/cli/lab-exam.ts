@@ -8,6 +8,7 @@ import type { Command } from 'commander';
 import { integer } from '../config/option-values.ts';
 import type { LabName } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
+import type { Operation } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
 import { failed, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -20,9 +21,8 @@ import { type Finding, gradeClient } from '../tools/lab/exam-grades.ts';
 import { type ClientProcess, EXAMINER } from '../tools/lab/exam-watch.ts';
 import { parseJson } from '../tools/pull/api.ts';
 import { type Result, subcommand } from './command.ts';
-import { dataFolderPath, LAB_KEY_FILE } from './data-folder.ts';
-import { operate } from './operate.ts';
-import { commonOptions } from './options.ts';
+import { askIfRunning, operate } from './operate.ts';
+import { commonOptions, dataFolderPath, LAB_KEY_FILE } from './options.ts';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
 const PATIENCE_SECONDS_DEFAULT = 60;
@@ -54,12 +54,9 @@ async function examine(
   { client, copy, patience = PATIENCE_SECONDS_DEFAULT }: ValuesOf<typeof MEMBERS>,
   command: Command,
 ): Promise<Result> {
-  const ask = async <Answer>(name: LabName, given: object) => {
-    const operation = operationAt(`lab ${name}`.replaceAll(' ', '-'));
-    if (operation === null) throw new Error(`there is no operation lab ${name}`);
-    // Each operation returns what its caller in the exam names.
-    return (await operate(command, operation, given)).value as Answer;
-  };
+  // Each operation returns what its caller in the exam names.
+  const ask = async <Answer>(name: LabName, given: object) =>
+    (await operate(command, operationOf(`lab ${name}`), given)).value as Answer;
   const { now } = await ask<{ now: string }>('clock', {});
   const root = dataFolderPath(commonOptions(command), 'lab');
   const key = readFileSync(join(root, LAB_KEY_FILE), 'utf8').trim();
@@ -78,6 +75,7 @@ async function examine(
   if (started === null) announce('Start your client now, with an empty copy. Have it ask every few seconds.');
   const evidence = await playExam({
     ask,
+    removeSubscription: (id) => askIfRunning(dataFolder(root), operationOf('subscription remove'), { id }),
     read: (target) => readApi(`${url}${target}`, key),
     client: started,
     restart: askForRestart,
@@ -92,6 +90,12 @@ async function examine(
     text: () => shown(findings, passed),
     failed: !passed,
   };
+}
+
+function operationOf(name: string): Operation {
+  const operation = operationAt(name.replaceAll(' ', '-'));
+  if (operation === null) throw new Error(`there is no operation ${name}`);
+  return operation;
 }
 
 function shown(findings: readonly Finding[], passed: boolean): string {

@@ -4,20 +4,15 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { LabParts } from '../appliance.ts';
-import { addAccount } from '../auth/accounts.ts';
-import { createKey, hashKey, parseKey } from '../auth/key.ts';
-import { addKey, type NewKey } from '../auth/keys.ts';
-import { openAccess } from '../auth/open-access.ts';
-import { addSubscription } from '../auth/subscriptions.ts';
+import { createKey } from '../auth/key.ts';
+import type { KeySubscription } from '../auth/keys.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
-import { type Reading, read, wrong } from '../config/option-values.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import { parseLabTime } from '../operations/lab-members.ts';
+import { parseLabTime, time } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { misconfigured } from '../refused.ts';
-import { writing } from '../store/database.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
 import { takeServeLocks } from '../store/locks.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -28,27 +23,21 @@ import type { Feed } from '../tools/lab/feed.ts';
 import { Lab } from '../tools/lab/lab.ts';
 import { playScenario, readScenario } from '../tools/lab/scenario.ts';
 import { defineCommand } from './command.ts';
-import { LAB_FILE, LAB_KEY_FILE } from './data-folder.ts';
 import { configOf } from './installation.ts';
 import { registerExam } from './lab-exam.ts';
-import { actorOfProcess } from './operate.ts';
 import { operationGroup } from './operation-command.ts';
-import { commonOptions, LISTENING_OPTIONS, readPath } from './options.ts';
+import { commonOptions, LAB_FILE, LAB_KEY_FILE, LISTENING_OPTIONS, readPath } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving, serveAppliance, untilSignal } from './serving.ts';
 
 const SEED_DEFAULT = '1';
-const FAULT =
-  'add, list and remove faults of answers. A client can also ask for one itself, with a header such as Prefer: code=503';
+const FAULT = 'add, list and remove faults of answers';
 const MEMBERS = {
   seed: value(anyText, {
     hint: `seed of the detections, the key and chance: a number or any text (default: ${SEED_DEFAULT})`,
   }),
   key_file: value(readPath, { hint: 'write the API key to this file, for clients', placeholder: 'file' }),
-  clock: value(readClock, {
-    hint: 'what the clock shows at the start, such as 2026-03-29T00:00Z',
-    placeholder: 'time',
-  }),
+  clock: time('what the clock shows at the start, such as 2026-03-29T00:00Z'),
   ready_file: value(readPath, {
     hint: 'write url and key to this file, as JSON, when the lab is ready',
     placeholder: 'file',
@@ -97,11 +86,10 @@ async function start(command: Command, options: LabStart): Promise<null> {
   const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
   const started = await startLab(command, 'lab', {
     seed,
-    clockMs: options.clock,
+    clockMs: parseLabTime(options.clock ?? '') ?? Date.now(),
     keys(prefix) {
-      return [{ key: seededKey(prefix, seed), name: 'lab', subscriptions, expires_at: null }];
+      return [{ ...seededKey(prefix, seed), name: 'lab', subscriptions }];
     },
-    drop: (root) => join(root, 'drop'),
     fill: (feed) => feed.dropMonth(),
     onStop: removeReadyFile,
   });
@@ -152,16 +140,12 @@ Press Ctrl-C to stop. The next start begins from scratch.
   print(shown, { json: commonOptions(command).json, text });
 }
 
-function readClock(text: string): Reading<number> {
-  const ms = parseLabTime(text);
-  return ms === null ? wrong('a time between 2001 and 2099 such as 2026-03-29T00:00Z') : read(ms);
-}
-
 type LabKind = 'lab' | 'demo';
 
-export interface LabKey extends Pick<NewKey, 'name' | 'subscriptions' | 'expires_at'> {
-  readonly key: string;
-}
+export type LabKey = ReturnType<typeof createKey> & {
+  readonly name: string;
+  readonly subscriptions: readonly KeySubscription[];
+};
 
 type LabKeys = readonly [LabKey, ...LabKey[]];
 
@@ -170,8 +154,6 @@ interface LabOptions {
   /** What the clock shows at the start; default: the time. */
   readonly clockMs?: number | undefined;
   readonly keys: (prefix: string) => LabKeys;
-  /** The drop folder, in that data folder; default: the configured one. */
-  readonly drop?: (root: string) => string;
   /** Drops the files that it begins with, while it starts. */
   readonly fill: (feed: Feed) => Promise<void>;
   /** Called when it listens; what was dropped is still being read. */
@@ -183,44 +165,32 @@ interface LabOptions {
  * @returns `ended` resolves when a signal has stopped it; null if one did before it was ready
  * @throws Refused `configuration` for a folder with other content
  */
-export async function startLab(
-  command: Command,
-  kind: LabKind,
-  {
-    seed,
-    clockMs = Date.now(),
-    keys: makeKeys,
-    drop,
-    fill,
-    onListening = async () => {},
-    onStop,
-  }: LabOptions,
-) {
+export async function startLab(command: Command, kind: LabKind, options: LabOptions) {
+  const { seed } = options;
   // Before any thread starts, which inherits the clock.
-  beginMovableClock(clockMs);
+  beginMovableClock(options.clockMs ?? Date.now());
   const ingestThread = bootIngestThread();
   const settings = configOf(command, kind);
-  const config = labConfig(settings, drop?.(settings.dataFolder) ?? settings.ingest.drop);
+  const keys = options.keys(settings.keys.prefix);
+  const config = labConfig(settings, kind, keys);
   requireOwner(dataFolder(config.dataFolder));
   await beginAnew(config.dataFolder, kind);
   // Photo addresses and cursors follow from the seed, too. A demonstration may have an export of its user.
   if (kind === 'lab') writeWhole(dataFolder(config.dataFolder).secret, seeded('secret', seed, SECRET_BYTES));
-  const keys = makeKeys(config.keys.prefix);
-  prepareAccess(config, kind, keys);
   // For the exam.
   writeWhole(join(config.dataFolder, LAB_KEY_FILE), `${keys[0].key}\n`);
   const lab = new Lab(seed, config, kind);
   mkdirSync(config.ingest.drop, { recursive: true });
-  const filled = lab.fill(fill);
+  const filled = lab.fill(options.fill);
   const intervene = (parts: LabParts) => lab.join(parts);
   const serving = await serveAppliance(config, kind, { ingestThread, graceMs: 0, intervene });
   let isStopping = false;
   const ended = untilSignal(serving, () => {
     isStopping = true;
-    onStop();
+    options.onStop();
   });
   const ready = async () => {
-    await onListening(serving);
+    await options.onListening?.(serving);
     await Promise.all([serving.appliance.readable, filled]);
     await lab.rested();
     // A stop ends the wait, too.
@@ -237,8 +207,8 @@ export async function startLab(
 }
 
 /** A key that follows from a seed. Anyone who knows the seed knows the key: a lab holds sample data only. */
-function seededKey(prefix: string, seed: string): string {
-  return createKey(prefix, (length) => seeded(`${length}`, seed, length)).key;
+function seededKey(prefix: string, seed: string) {
+  return createKey(prefix, (length) => seeded(`${length}`, seed, length));
 }
 
 function seeded(what: string, seed: string, length: number): Buffer {
@@ -249,13 +219,25 @@ function seeded(what: string, seed: string, length: number): Buffer {
  * Files of a lab are complete when they appear, so they need no quiet time. Nor does it look for them more often than an
  * installation: each operation has the folder scanned, and files of its user are announced by the file system.
  */
-function labConfig(config: Config, drop: string): Config {
+function labConfig(config: Config, kind: LabKind, keys: LabKeys): Config {
+  // Whatever the environment sets: a lab writes to its own folder only.
+  const drop = kind === 'lab' ? join(config.dataFolder, 'drop') : config.ingest.drop;
+  const own = { place: 'the sample agency', account_id: SAMPLE_ACCOUNT.id };
   return {
     ...config,
     ingest: { ...config.ingest, drop, quiet_ms: 0 },
-    // Whatever the environment sets: a lab writes to its own folder only.
     photos: { folder: join(config.dataFolder, 'photos') },
     copy: { ...config.copy, to: '' },
+    preseed: {
+      accounts: [{ ...own, ...SAMPLE_ACCOUNT }],
+      subscriptions: SAMPLE_SUBSCRIPTIONS.map(({ id, name, timeZone: time_zone, contentTypes }) => {
+        return { ...own, id, name, time_zone, content_types: [...contentTypes] };
+      }),
+      keys: keys.map(({ id, prefix, hash, name, subscriptions }) => {
+        const source = { kind: 'hash', id, prefix, hash } as const;
+        return { ...own, name, subscriptions, scopes: ['detections:read'], source };
+      }),
+    },
   };
 }
 
@@ -281,23 +263,4 @@ async function beginAnew(root: string, kind: LabKind): Promise<void> {
   for (const path of there.map((name) => join(root, name)))
     if (!kept.includes(path)) rmSync(path, { recursive: true, force: true });
   release();
-}
-
-function prepareAccess(config: Config, kind: LabKind, keys: readonly LabKey[]): void {
-  const operation = { kind: 'command', command: kind, ...actorOfProcess() };
-  using access = openAccess(config.dataFolder, { create: true, kind, operation });
-  const account_id = SAMPLE_ACCOUNT.id;
-  const terms = { account_id, scopes: ['detections:read' as const], allow_addresses: [], daily_rows: null };
-  // In one transaction: each transaction is an fsync, and the user waits.
-  writing(access, () => {
-    addAccount(access, { ...SAMPLE_ACCOUNT, daily_rows: null }, now());
-    for (const { id, name, timeZone: time_zone, contentTypes } of SAMPLE_SUBSCRIPTIONS)
-      addSubscription(access, { id, account_id, name, time_zone, content_types: [...contentTypes] }, now());
-    for (const { key, ...own } of keys) {
-      const parsed = parseKey(key);
-      if (parsed === null) throw new Error('a key of the sample agency does not have the form of a key');
-      const { id, prefix } = parsed;
-      addKey(access, { id, prefix, hash: hashKey(key), ...terms, ...own }, now());
-    }
-  });
 }

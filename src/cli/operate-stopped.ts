@@ -3,9 +3,8 @@ import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
 import { applyRevocations } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
-import { GaveWay } from '../ingest/requests/requests.ts';
 import { type Context, type Operation, refusedBy } from '../operations/operation.ts';
-import { outcomeDocument } from '../operations/problem.ts';
+import { type OutcomeDocument, outcomeDocument } from '../operations/problem.ts';
 import { printable } from '../printable.ts';
 import { failed } from '../refused.ts';
 import { createFileReader } from '../store/file-reader.ts';
@@ -19,7 +18,6 @@ import { commandFolder, configOf, folderOf, requireInstallation } from './instal
 /** What is asked of an operation. */
 export interface Asking {
   readonly given: object;
-  readonly isQuestion: boolean;
   readonly onProgress: (text: string) => void;
 }
 
@@ -32,9 +30,9 @@ const OTHER_COMMAND_MS = 15 * SECOND_MS;
 export async function operateStopped(
   command: Command,
   operation: Operation,
-  { given, isQuestion, onProgress }: Asking,
+  { given, onProgress }: Asking,
   by: Actor,
-): Promise<unknown> {
+): Promise<OutcomeDocument | typeof STARTING> {
   // First: to others an installation would seem to be missing, or its configuration.
   requireOwner(commandFolder(command));
   const config = configOf(command);
@@ -43,7 +41,7 @@ export async function operateStopped(
   using opened = new DisposableStack();
   const isNew = !isThere(folder.access);
   if (operation.creates) ensureFolder(folder);
-  const isWriter = operation.kind === 'act' && !isQuestion;
+  const isWriter = operation.kind === 'act';
   opened.defer(keepInPlace(folder));
   if (isWriter) {
     if (isLocked(folder.serveLock)) return STARTING;
@@ -99,7 +97,6 @@ export async function operateStopped(
     lab: () => {
       throw new Error('a lab that does not run is not asked');
     },
-    tell: onProgress,
     remember() {
       throw new Error('the console of an appliance that does not run');
     },
@@ -107,14 +104,7 @@ export async function operateStopped(
     endSessions() {},
     deny: () => false,
   };
-  if (isQuestion) return operation.question(context, given);
-  try {
-    return outcomeDocument(await operation.run(context, given));
-  } catch (error) {
-    // What was done stays done: an operation that is asked for again goes on with the rest.
-    if (error instanceof GaveWay) return STARTING;
-    throw error;
-  }
+  return outcomeDocument(await operation.run(context, given));
 }
 
 function tell(text: string): void {

@@ -10,54 +10,36 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
-import { isOfLab, type Operation, pathOf, type Question } from '../operations/operation.ts';
-import type { OutcomeDocument, ProblemDocument } from '../operations/problem.ts';
-import { failed, isErrorCode, Refused, type RefusedCode } from '../refused.ts';
+import { isOfLab, type Operation, pathOf } from '../operations/operation.ts';
+import { errorOf, type OutcomeDocument, type ProblemDocument } from '../operations/problem.ts';
+import { failed, isErrorCode, type Refused } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
-import { dataFolderPath } from './data-folder.ts';
 import type { Asking } from './operate-stopped.ts';
-import { commonOptions } from './options.ts';
+import { commonOptions, dataFolderPath } from './options.ts';
 
 /** How long a running appliance may take to answer before it is said to hang. */
 const ANSWER_MS = 5 * SECOND_MS;
 /** How long one that starts may take until it can be asked. */
 const START_MS = 30 * SECOND_MS;
 const TRY_AGAIN_MS = 50;
-const CODES: readonly string[] = [
-  'invalid_request',
-  'usage',
-  'forbidden',
-  'not_found',
-  'failed',
-  'configuration',
-  'unavailable',
-] satisfies RefusedCode[];
 
 /** @throws Refused */
-export function operate(
+export async function operate(
   command: Command,
   operation: Operation,
   given: object,
   onProgress: (text: string) => void = () => {},
 ): Promise<OutcomeDocument> {
-  return asked<OutcomeDocument>(command, operation, { given, isQuestion: false, onProgress });
-}
-
-/** What a person should confirm first; null: nothing. @throws Refused */
-export function questionOf(command: Command, operation: Operation, given: object): Promise<Question | null> {
-  return asked<Question | null>(command, operation, { given, isQuestion: true, onProgress: () => {} });
-}
-
-async function asked<Answer>(command: Command, operation: Operation, asking: Asking): Promise<Answer> {
+  const asking = { given, onProgress };
   const isLab = isOfLab(operation);
   // Also the folder of a lab: one that runs does every operation.
   const folder = dataFolder(dataFolderPath(commonOptions(command), isLab ? 'lab' : 'appliance'));
   const by = actorOfProcess();
   for (const untilMs = performance.now() + START_MS; ; ) {
-    const answer = await askRunning<Answer>(folder, operation, asking, by).catch((error: unknown) => {
+    const answer = await askRunning(folder, operation, asking, by).catch((error: unknown) => {
       // Only the owner, and root, may open the socket.
       if (isErrorCode(error, 'EACCES')) requireOwner(folder);
       throw error;
@@ -67,30 +49,33 @@ async function asked<Answer>(command: Command, operation: Operation, asking: Ask
       throw failed(
         `no lab runs in ${folder.root}. Start one with: wirewatch lab, or name its folder with --data`,
       );
-    const { operateStopped, STARTING } = await import('./operate-stopped.ts');
+    const { operateStopped } = await import('./operate-stopped.ts');
     const own = await operateStopped(command, operation, asking, by);
-    if (own !== STARTING) return own as Answer;
+    if (typeof own !== 'symbol') return own;
     if (performance.now() > untilMs) throw hangs(folder, START_MS, await import('../store/noted-address.ts'));
     await sleep(TRY_AGAIN_MS);
   }
 }
 
-/** What a read of a running appliance gives; null if none runs on the folder. @throws Refused */
-export async function askIfRunning<Value>(folder: DataFolder, read: Operation): Promise<Value | null> {
-  const asking = { given: {}, isQuestion: false, onProgress: () => {} };
-  const answer = await askRunning<{ value: Value }>(folder, read, asking, actorOfProcess());
-  return answer === NOT_RUNNING ? null : answer.value;
+/** What an operation of a running appliance gives; null if none runs on the folder. @throws Refused */
+export async function askIfRunning<Value>(
+  folder: DataFolder,
+  operation: Operation,
+  given: object = {},
+): Promise<Value | null> {
+  const answer = await askRunning(folder, operation, { given, onProgress: () => {} }, actorOfProcess());
+  return answer === NOT_RUNNING ? null : (answer.value as Value);
 }
 
 const NOT_RUNNING = Symbol('not running');
 
 /** @returns {@link NOT_RUNNING} if nobody listens: the socket is missing, or left over by a crash */
-async function askRunning<Answer>(
+async function askRunning(
   folder: DataFolder,
   operation: Operation,
-  { given, isQuestion, onProgress }: Asking,
+  { given, onProgress }: Asking,
   by: Actor,
-): Promise<Answer | typeof NOT_RUNNING> {
+): Promise<OutcomeDocument | typeof NOT_RUNNING> {
   let asking: ClientRequest;
   try {
     if (statSync(folder.control, { throwIfNoEntry: false }) === undefined) return NOT_RUNNING;
@@ -99,7 +84,7 @@ async function askRunning<Answer>(
       // Faster than by an agent, which loads what only TLS needs.
       createConnection: () => connect(path.text),
       method: 'POST',
-      path: `/operations/${pathOf(operation)}${isQuestion ? '/question' : ''}`,
+      path: `/operations/${pathOf(operation)}`,
       headers: {
         Accept: 'application/x-ndjson',
         'Content-Type': 'application/json',
@@ -111,7 +96,7 @@ async function askRunning<Answer>(
     if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return NOT_RUNNING;
     throw error;
   }
-  const answered = Promise.withResolvers<Answer | typeof NOT_RUNNING>();
+  const answered = Promise.withResolvers<OutcomeDocument | typeof NOT_RUNNING>();
   const late = setTimeout(() => {
     void import('../store/noted-address.ts').then((noted) => {
       answered.reject(hangs(folder, ANSWER_MS, noted));
@@ -125,31 +110,41 @@ async function askRunning<Answer>(
   });
   asking.once('response', (response) => {
     clearTimeout(late);
-    let last = '';
-    createInterface({ input: response }).on('line', (line) => {
-      last = line;
-      const { progress } = JSON.parse(line);
-      if (typeof progress === 'string') onProgress(progress);
+    let end: AnswerLine = {};
+    const lines = createInterface({ input: response });
+    lines.on('line', (line) => {
+      end = readLine(line);
+      if (end.progress !== undefined) onProgress(end.progress);
     });
     const ended = () =>
       failed(
         `Wirewatch ended before it had answered. Whether ${operation.name} was done is not known: look with wirewatch audit, then run it again.`,
       );
     response.once('close', () => {
-      const end: { outcome?: Answer; problem?: ProblemDocument } = last === '' ? {} : JSON.parse(last);
-      if (end.problem !== undefined) answered.reject(refusedOf(end.problem));
+      if (end.problem !== undefined) answered.reject(errorOf(end.problem));
       else if (end.outcome !== undefined) answered.resolve(end.outcome);
       else answered.reject(ended());
     });
-    response.once('error', () => answered.reject(ended()));
+    // Of the answer: it passes them on.
+    lines.once('error', () => answered.reject(ended()));
   });
   asking.end(JSON.stringify(given));
   return answered.promise;
 }
 
-function refusedOf({ code, detail }: ProblemDocument): Error {
-  const known = CODES.includes(code);
-  return known ? new Refused(code as RefusedCode, detail) : new Error(detail);
+interface AnswerLine {
+  readonly progress?: string;
+  readonly outcome?: OutcomeDocument;
+  readonly problem?: ProblemDocument;
+}
+
+/** Empty for a line that the end of the appliance has cut off. */
+function readLine(line: string): AnswerLine {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return {};
+  }
 }
 
 function hangs(

@@ -1,13 +1,14 @@
 /** Makes a command of an operation: arguments, options, help and examples, what is asked, and what is printed. */
 import { createInterface } from 'node:readline';
 import { type Command, Option } from 'commander';
+import { readMembers } from '../operations/member.ts';
 import type { Operation } from '../operations/operation.ts';
 import { operationsOf } from '../operations/table.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { describeMembers, givenOf, type Register } from './command.ts';
-import { operate, questionOf } from './operate.ts';
+import { operate } from './operate.ts';
 import { addExamples, commonOptions, DROP_OPTION } from './options.ts';
 import { createProgress, print } from './output.ts';
 
@@ -29,7 +30,7 @@ export function operationGroup(group: string, ...more: readonly Register[]): Reg
 function describe(command: Command, operation: Operation): void {
   describeMembers(command, operation);
   if (operation.readsDrop) command.addOption(DROP_OPTION);
-  if (operation.asks) command.addOption(new Option('--yes', 'do not ask for confirmation'));
+  if (operation.confirmedBy !== null) command.addOption(new Option('--yes', 'do not ask for confirmation'));
   if (operation.help !== null) command.addHelpText('after', `\n${operation.help}`);
   addExamples(command, operation.examples);
   command.action(() => runOperation(command, operation));
@@ -38,9 +39,10 @@ function describe(command: Command, operation: Operation): void {
 export async function runOperation(command: Command, operation: Operation): Promise<void> {
   const given = givenOf(command, operation);
   const { yes = false } = command.opts<{ yes?: boolean }>();
-  if (operation.asks && !yes) {
-    const question = await questionOf(command, operation, given);
-    if (question !== null) await confirm(question.text, question.word);
+  const { name, form, members, confirmedBy } = operation;
+  if (confirmedBy !== null && !yes) {
+    const word = `${Object(readMembers(members, given))[confirmedBy]}`;
+    await confirm(`${name} ${word}: ${form?.will}`, word);
   }
   using progress = createProgress();
   const interrupted = sayWhatGoesOn(operation);

@@ -1,11 +1,15 @@
 /**
- * The options that every command takes, those of several commands, and how their values are read.
+ * The options that every command takes, those of several commands, how their values are read, and the data folder: the
+ * flag, then the environment, then a folder in the working directory.
  *
  * The common options belong to the program itself, so commander accepts them before and after the command's name.
  */
+import { existsSync } from 'node:fs';
+import path from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { isBaseUrl, normalBaseUrl } from '../config/format.ts';
-import { type Reading, read, wrong } from '../config/option-values.ts';
+import { isBaseUrl, normalBaseUrl, type Reading, read, wrong } from '../config/option-values.ts';
+import { misconfigured } from '../refused.ts';
+import type { InstallationKind } from '../store/installation.ts';
 
 export type CommonOptions = { data: string | undefined; config: string | undefined; json: boolean };
 
@@ -73,4 +77,40 @@ export function readUrl(text: string): Reading<string> {
 /** A path. An empty one, from an unset variable in a script, would silently mean this folder. */
 export function readPath(text: string): Reading<string> {
   return text === '' ? wrong('a path, but the value is empty') : read(text);
+}
+
+const FOLDERS: Readonly<Record<InstallationKind, string>> = {
+  appliance: 'wirewatch-data',
+  demo: 'wirewatch-demo',
+  lab: 'wirewatch-lab',
+};
+/** In the folder of a lab or demonstration only. */
+export const LAB_FILE = 'wirewatch-lab.json';
+/** In the folder of a lab: its API key, for the exam. */
+export const LAB_KEY_FILE = 'key.txt';
+
+/**
+ * @returns the absolute path; the store checks whether it exists and who owns it
+ * @throws Refused `configuration` for an appliance in the folder of a lab or demonstration
+ */
+export function resolveDataFolder(
+  options: Pick<CommonOptions, 'data'>,
+  { kind = 'appliance', env = process.env }: { kind?: InstallationKind; env?: NodeJS.ProcessEnv } = {},
+): string {
+  const root = dataFolderPath(options, kind, env);
+  if (kind === 'appliance' && existsSync(path.join(root, LAB_FILE)))
+    throw misconfigured(
+      `${root} belongs to "wirewatch lab" or "wirewatch demo": only a running one does operations on it. Start it, or name another folder with --data.`,
+    );
+  return root;
+}
+
+/** The absolute path, whoever it belongs to. */
+export function dataFolderPath(
+  { data }: Pick<CommonOptions, 'data'>,
+  kind: InstallationKind,
+  env = process.env,
+): string {
+  // An empty variable counts as unset: otherwise it would mean the working directory.
+  return path.resolve(data || env.WIREWATCH_DATA || FOLDERS[kind]);
 }

@@ -17,8 +17,6 @@ export function print(
 export interface Progress extends Disposable {
   /** @param label another one begins a new line, which replaces the previous one @param total of `done`, if known */
   update(label: string, done?: number, total?: number): void;
-  /** Removes the line until the next update. */
-  clear(): void;
   end(): void;
 }
 
@@ -38,19 +36,15 @@ export function createProgress({
   stream?: ProgressStream;
   now?: () => number;
 } = {}): Progress {
-  if (stream.isTTY !== true) return { update() {}, clear() {}, end() {}, [Symbol.dispose]() {} };
+  if (stream.isTTY !== true) return { update() {}, end() {}, [Symbol.dispose]() {} };
   let shown: string | null = null;
   let drawnMs = Number.NEGATIVE_INFINITY;
-  const clear = () => {
-    if (drawnMs !== Number.NEGATIVE_INFINITY) stream.write(CLEAR_LINE);
-  };
   const end = () => {
-    clear();
+    if (drawnMs !== Number.NEGATIVE_INFINITY) stream.write(CLEAR_LINE);
     shown = null;
     drawnMs = Number.NEGATIVE_INFINITY;
   };
   return {
-    clear,
     end,
     [Symbol.dispose]: end,
     update(label, done, total) {

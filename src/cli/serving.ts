@@ -1,11 +1,10 @@
 /** Runs the appliance for `serve`, `demo` and `lab`: its log, messages to the service manager, and the end on a signal. */
 import { spawn } from 'node:child_process';
 import { writeSync } from 'node:fs';
-import { isatty } from 'node:tty';
 import type { Worker } from 'node:worker_threads';
 import { type Appliance, type ApplianceOptions, startAppliance } from '../appliance.ts';
 import type { Config } from '../config/load.ts';
-import { type Log, type Logger, openLog } from '../logger.ts';
+import { type Logger, openLog } from '../logger.ts';
 import { paced } from '../pace.ts';
 import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -14,10 +13,6 @@ import { requireOwner } from '../store/owner.ts';
 import { SECOND_MS } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { actorOfProcess } from './operate.ts';
-import { createProgress } from './output.ts';
-
-/** Files with fewer rows get no progress line. */
-const PROGRESS_ROWS_MIN = 20_000;
 
 export interface Serving {
   readonly appliance: Appliance;
@@ -38,23 +33,16 @@ export async function serveAppliance(
 ): Promise<Serving> {
   // Before the log is opened: its file can lie in that folder, too.
   requireOwner(dataFolder(config.dataFolder));
-  const progress = createProgress();
-  const opened = await openLog({ ...config.log, beforeLine: progress.clear });
+  const opened = await openLog(config.log);
   const { log } = opened;
-  obeyHangups(opened);
+  process.on('SIGHUP', () => {
+    // From the terminal, which was closed; otherwise from logrotate, a certificate renewal or a service manager.
+    if (hasHungUp()) process.kill(process.pid, 'SIGTERM');
+    else opened.reopen();
+  });
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
   const { level } = log;
-  const appliance = await startAppliance({
-    config,
-    kind,
-    log,
-    ...options,
-    onProgress: (file, rows, isDone) => {
-      if (rows < PROGRESS_ROWS_MIN) return;
-      if (isDone) progress.end();
-      else progress.update(file, rows);
-    },
-  }).catch((error) => {
+  const appliance = await startAppliance({ config, kind, log, ...options }).catch((error) => {
     // The caller prints the error on stderr; without this line, a log file would not have it.
     if (opened.kind === 'file') log.fatal({ reason: reasonOf(error) }, 'the appliance cannot start');
     throw error;
@@ -68,10 +56,8 @@ export async function serveAppliance(
     log.level = config.log.level;
   };
   showLog();
-  log.info(
-    { url: appliance.url, version: VERSION, data: config.dataFolder, drop: appliance.drop },
-    'listening',
-  );
+  const { dataFolder: data, ingest } = config;
+  log.info({ url: appliance.url, version: VERSION, data, drop: ingest.drop }, 'listening');
   log.level = level;
   if (opened.kind === 'file' && process.stderr.isTTY)
     process.stderr.write(
@@ -116,21 +102,10 @@ export async function operateHere<Value>(
   return answer.value;
 }
 
-/**
- * SIGHUP has two meanings: from logrotate, a certificate renewal or a service manager, to open the renewed files; from a
- * terminal that was closed, to stop.
- */
-function obeyHangups(log: Log): void {
-  const terminals = [0, 1, 2].filter((fd) => isatty(fd));
-  process.on('SIGHUP', () => {
-    if (terminals.some(hasHungUp)) process.kill(process.pid, 'SIGTERM');
-    else log.reopen();
-  });
-}
-
-function hasHungUp(terminal: number): boolean {
+/** Whether the terminal that stderr went to was closed. */
+function hasHungUp(): boolean {
   try {
-    writeSync(terminal, '');
+    writeSync(process.stderr.fd, '');
     return false;
   } catch (error) {
     return isErrorCode(error, 'EIO');

@@ -2,14 +2,20 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Option } from 'commander';
+import { CONFIG_FILE_NAME } from '../config/file.ts';
 import { type Reading, read, wrong } from '../config/option-values.ts';
 import type { SettingFlags } from '../config/schema.ts';
 import { type ValuesOf, value } from '../operations/member.ts';
 import { ownCommand } from '../packed.ts';
 import { type SetupChoices, setUp } from '../setup/setup.ts';
 import { defineCommand } from './command.ts';
-import { resolveDataFolder } from './data-folder.ts';
-import { type CommonOptions, commonOptions, readPath, SETTING_OPTIONS } from './options.ts';
+import {
+  type CommonOptions,
+  commonOptions,
+  readPath,
+  resolveDataFolder,
+  SETTING_OPTIONS,
+} from './options.ts';
 
 const SERVICE_DATA = '/var/lib/wirewatch';
 const SERVICE_CONFIG = '/etc/wirewatch/wirewatch.toml';
@@ -17,14 +23,8 @@ const UNIT = '/etc/systemd/system/wirewatch.service';
 const USER = 'wirewatch';
 /** Exists where systemd runs the system (sd_booted(3)). */
 const SYSTEMD = '/run/systemd/system';
-const EDIT = {
-  configuration: 'To change that, edit the file, then restart Wirewatch.',
-  unit: 'How to replace it: see below.',
-} as const;
 /** Under a stricter umask of root, the service could not read its configuration. */
 const UMASK = 0o022;
-const SAID = { written: 'written', kept: 'it exists, and stays as it is' } as const;
-
 const MEMBERS = {
   unit: value(readPath, {
     hint: `where to write the systemd unit (default: ${UNIT}, or no unit where systemd does not run)`,
@@ -52,20 +52,18 @@ export const register = defineCommand({
     process.umask(UMASK);
     const { service, ...flags } = self.opts<SettingFlags & { service: boolean }>();
     const result = setUp(choicesOf(values, service, flags, commonOptions(self)));
-    const { files, next } = result;
-    return {
-      value: result,
-      text: () =>
-        [
-          ...files.flatMap(({ what, path, outcome, differences }) => [
-            `${path} (${what}): ${SAID[outcome]}`,
-            ...(differences.length === 0 ? [] : [`  ${differences.join('; ')}. ${EDIT[what]}`]),
-          ]),
-          '',
-          'Next:',
-          ...next.map((line) => `  ${line}`),
-        ].join('\n'),
-    };
+    const files = result.files.flatMap(({ what, path, outcome, differences }) => {
+      const edit =
+        what === 'unit'
+          ? 'How to replace it: see below.'
+          : 'To change that, edit the file, then restart Wirewatch.';
+      return [
+        `${path} (${what}): ${outcome === 'written' ? 'written' : 'it exists, and stays as it is'}`,
+        ...(differences.length === 0 ? [] : [`  ${differences.join('; ')}. ${edit}`]),
+      ];
+    });
+    const next = result.next.map((line) => `  ${line}`);
+    return { value: result, text: [...files, '', 'Next:', ...next].join('\n') };
   },
 });
 
@@ -77,20 +75,19 @@ function choicesOf(
 ): SetupChoices {
   if (!isWanted || (unit === undefined && !existsSync(SYSTEMD))) {
     const data = resolveDataFolder(common);
-    return {
-      data,
-      config: path.resolve(common.config ?? path.join(data, 'wirewatch.toml')),
-      flags,
-      service: null,
-    };
+    const config = path.resolve(common.config ?? path.join(data, CONFIG_FILE_NAME));
+    return { data, config, flags, service: null };
   }
-  const data = path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA);
-  const service = {
-    unit: path.resolve(unit ?? UNIT),
-    user,
-    program: program === undefined ? ownCommand() : [path.resolve(program)],
+  return {
+    data: path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA),
+    config: path.resolve(common.config ?? SERVICE_CONFIG),
+    flags,
+    service: {
+      unit: path.resolve(unit ?? UNIT),
+      user,
+      program: program === undefined ? ownCommand() : [path.resolve(program)],
+    },
   };
-  return { data, config: path.resolve(common.config ?? SERVICE_CONFIG), flags, service };
 }
 
 function readUser(text: string): Reading<string> {

@@ -12,7 +12,7 @@ import type { Mapping, Mappings } from '../exports/mapping.ts';
 import { nameFormat, timeFormat } from '../exports/time-format.ts';
 import { nearest } from '../nearest.ts';
 import { zoneName } from '../time-zone.ts';
-import { shown } from './raw-value.ts';
+import { shown } from './option-values.ts';
 
 const FIXED_OFFSET = /^[+-]([01]\d|2[0-3]):[0-5]\d$/;
 

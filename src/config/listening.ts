@@ -1,6 +1,6 @@
 /** The addresses to listen on: who can reach them, and whether two of them conflict. No I/O. */
 import { isIPv4 } from 'node:net';
-import { NO_PROXY } from './format.ts';
+import { NO_PROXY } from './option-values.ts';
 import type { Settings } from './schema.ts';
 
 const LOOPBACK = ['127.0.0.0/8', '::1'];

@@ -13,8 +13,8 @@ import { nearest } from '../nearest.ts';
 import { listed, misconfigured } from '../refused.ts';
 import { exportShapes } from './export-settings.ts';
 import { readConfigFile, tableOfText } from './file.ts';
+import { isTable, plainValue, type RawValue, shown } from './option-values.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
-import { isTable, plainValue, type RawValue, shown } from './raw-value.ts';
 import { type ResolvedSettings, resolve } from './resolve.ts';
 import {
   expectation,

@@ -1,8 +1,8 @@
-/** Values of command options, requests and the configuration that several places read. No I/O. */
+/** Values of options, requests, variables and the configuration file: how they are read, and how a message shows them. No I/O. */
+import { isIP } from 'node:net';
 import { isKeyId } from '../auth/key.ts';
 import { grouped } from '../counted.ts';
 import { parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
-import { wholeNumber } from './format.ts';
 
 /** The value of a text, or a description of what was expected. */
 export type Reading<Value> =
@@ -64,4 +64,76 @@ export function integer(min: number, max: number) {
     const number = wholeNumber(text, min, max);
     return number === null ? wrong(`a whole number from ${grouped(min)} to ${grouped(max)}`) : read(number);
   };
+}
+
+/** In [server] trusted_proxies: trust no proxy, not even on this machine. */
+export const NO_PROXY = 'none';
+
+/** An IP address or a host name, without a port. */
+export function isAddress(text: string): boolean {
+  if (isIP(text) !== 0) return true;
+  if (text.length > 253 || /^[\d.]*$/.test(text)) return false;
+  return text.split('.').every((label) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/i.test(label));
+}
+
+/** An absolute http(s) address to which a path can be appended. */
+export function isBaseUrl(text: string): boolean {
+  // Checks the text too: the parser would correct spaces, a missing slash, an empty query or fragment.
+  if (text.length > 2048 || !/^https?:\/\/[^/\s?#\\]/i.test(text) || /[\s?#\\]/.test(text)) return false;
+  if (!URL.canParse(text)) return false;
+  const url = new URL(text);
+  return url.username === '' && url.password === '' && !text.includes('@');
+}
+
+/** Scheme, host and port as a browser sends them in Origin: without a path, in lower case. */
+export function isOrigin(text: string): boolean {
+  return isBaseUrl(text) && new URL(text).origin === text;
+}
+
+/** A base address normalized, without a slash at its end. */
+export function normalBaseUrl(text: string): string {
+  const url = new URL(text);
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
+}
+
+export function isUtcInstant(text: string): boolean {
+  return text.endsWith('Z') && parseInstant(text) !== null;
+}
+
+/** A whole number from `min` to `max` in plain digits; null for any other text. */
+export function wholeNumber(text: string, min: number, max: number): number | null {
+  if (!/^-?(0|[1-9]\d{0,15})$/.test(text)) return null;
+  const number = Number(text);
+  return Number.isSafeInteger(number) && number >= min && number <= max ? number : null;
+}
+
+export type RawValue = {
+  /** where, for a message: `--port`, `WIREWATCH_SERVER_PORT`, `FILE, [server] port` */
+  place: string;
+  value: unknown;
+  /** the folder in which a relative path starts */
+  folder: string;
+};
+
+const FOUND_CHARACTERS_MAX = 80;
+
+/** TOML has a type for times: a time may be written with or without quotes, also in a table. */
+export function plainValue(value: unknown): unknown {
+  if (isTable(value))
+    return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plainValue(member)]));
+  if (!(value instanceof Date)) return value;
+  const text = value.toISOString();
+  return text.endsWith('.000Z') ? text.replace('.000Z', 'Z') : text;
+}
+
+export function isTable(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
+}
+
+/** A value for a message: short, on one line, without a password in an address. */
+export function shown(value: unknown): string {
+  if (Array.isArray(value)) return 'a list';
+  if (isTable(value)) return 'a section';
+  const text = (JSON.stringify(value) ?? String(value)).replace(/\/\/[^/@]*@/, '//…@');
+  return text.length <= FOUND_CHARACTERS_MAX ? text : `${text.slice(0, FOUND_CHARACTERS_MAX)}…`;
 }

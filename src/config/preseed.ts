@@ -7,10 +7,9 @@
 import path from 'node:path';
 import { KEY_PREFIX, KEY_PREFIX_FORM, parseKey } from '../auth/key.ts';
 import type { SeedAccount, SeedKeyTerms, SeedSubscription } from '../auth/preseed.ts';
-import { type Members, readEach, required, type ValuesOf, value } from '../operations/member.ts';
-import { ACCOUNT_MEMBERS, KEY_MEMBERS, SUBSCRIPTION_MEMBERS } from '../operations/members.ts';
-import { KEY_ID, type Reading, read, readKeyId, wrong } from './option-values.ts';
-import { isTable, plainValue, shown } from './raw-value.ts';
+import { type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
+import { NEW_ACCOUNT, NEW_KEY_MEMBERS, NEW_SUBSCRIPTION } from '../operations/members.ts';
+import { isTable, KEY_ID, plainValue, type Reading, read, readKeyId, shown, wrong } from './option-values.ts';
 
 export const PRESEED_TABLES = ['accounts', 'subscriptions', 'keys'] as const;
 export type PreseedTable = (typeof PRESEED_TABLES)[number];
@@ -40,34 +39,25 @@ export interface PreseedSource {
   readonly prefix: string;
 }
 
-const ACCOUNT = {
-  ...ACCOUNT_MEMBERS,
-  id: required(ACCOUNT_MEMBERS.id),
-  name: required(ACCOUNT_MEMBERS.name),
-};
-const SUBSCRIPTION = {
-  ...SUBSCRIPTION_MEMBERS,
-  id: required(SUBSCRIPTION_MEMBERS.id),
-  account: required(SUBSCRIPTION_MEMBERS.account),
-};
+const PREFIX = new RegExp(`^${KEY_PREFIX}$`);
 const KEY = {
-  ...KEY_MEMBERS,
-  account: required(KEY_MEMBERS.account),
-  name: required(KEY_MEMBERS.name),
-  scopes: required(KEY_MEMBERS.scopes),
-  subscriptions: required(KEY_MEMBERS.subscriptions),
+  ...NEW_KEY_MEMBERS,
   // No message repeats these two, which may be a key.
   id: value(readKeyId, { hint: KEY_ID, isSecret: true }),
   hash: value(readHash, { hint: 'the SHA-256 of the key', isSecret: true }),
-  secret_file: value(readPath, { hint: 'a file that contains the complete key' }),
-  prefix: value(readPrefix, { hint: KEY_PREFIX_FORM }),
+  secret_file: value((text) => (text === '' ? wrong<string>('the path of a file') : read(text)), {
+    hint: 'a file that contains the complete key',
+  }),
+  prefix: value((text) => (PREFIX.test(text) ? read(text) : wrong<string>(KEY_PREFIX_FORM)), {
+    hint: KEY_PREFIX_FORM,
+  }),
 };
 
 /** @param problems gets a line for each problem; the entries are valid only if there are none */
 export function readPreseed(source: PreseedSource, problems: string[]): Preseed {
   const preseed = {
-    accounts: entriesOf(source, 'accounts', ACCOUNT, problems),
-    subscriptions: entriesOf(source, 'subscriptions', SUBSCRIPTION, problems).map(
+    accounts: entriesOf(source, 'accounts', NEW_ACCOUNT, problems),
+    subscriptions: entriesOf(source, 'subscriptions', NEW_SUBSCRIPTION, problems).map(
       ({ account: account_id, ...terms }) => ({ account_id, ...terms }),
     ),
     keys: entriesOf(source, 'keys', KEY, problems, wrongSource).map((entry) => keyOf(entry, source)),
@@ -120,14 +110,6 @@ function readHash(text: string): Reading<Buffer> {
   return wrong(
     `64 hexadecimal digits: the SHA-256 of the complete key, as "wirewatch key generate" prints it${found}`,
   );
-}
-
-function readPath(text: string): Reading<string> {
-  return text === '' ? wrong('the path of a file') : read(text);
-}
-
-function readPrefix(text: string): Reading<string> {
-  return new RegExp(`^${KEY_PREFIX}$`).test(text) ? read(text) : wrong(KEY_PREFIX_FORM);
 }
 
 interface Placed {

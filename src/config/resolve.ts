@@ -4,9 +4,8 @@ import { folderAround, isBucket } from '../copy/place.ts';
 import { misconfigured } from '../refused.ts';
 import { formatMs, parseInstant } from '../time.ts';
 import { shapeProblem } from './export-settings.ts';
-import { normalBaseUrl } from './format.ts';
 import { isLoopback, trustedProxies } from './listening.ts';
-import type { RawValue } from './raw-value.ts';
+import { normalBaseUrl, type RawValue } from './option-values.ts';
 import type { Settings } from './schema.ts';
 
 /**

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import { createContext, type VNode } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type { Action, Outcome, Question } from '../admin/console/api.ts';
+import type { Action, Outcome } from '../admin/console/api.ts';
 import type { OperationForm } from '../operations/table.ts';
 import { commandWords } from './command-line.ts';
 import { clock, count, dayName, windowTime } from './format.ts';
@@ -88,7 +88,6 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
   useEffect(() => {
     if (made === null && began.current !== `${view}/${place}`) onClose();
   }, [view, place]);
-  const question = useQuestion(form, action, setRefusal);
   const fields = useMemo(() => form && operationFields(form, action.given, texts, choices), [form, asked]);
   if (form === undefined || fields === undefined) return null;
   const present = isChange
@@ -117,15 +116,14 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
   };
   if (made !== null) return html`<${Made} outcome=${made} onClose=${onClose} />`;
   const subject = subjectOf(action, name);
-  const isReady = !form.asks || question === null || word === question?.word;
+  const expected = form.confirmedBy === null ? null : String(action.given[form.confirmedBy]);
   return html`<${Dialog} title=${`${form.title ?? form.label}${subject}?`} class="question" onClose=${onClose}>
     <form onSubmit=${submit} onInput=${onInput}>
       <p>${form.will}</p>
-      ${question && html`<p>${question.text}</p>`}
       ${fields.length > 0 && html`<div class="fields">${inputs(fields)}</div>`}
       ${
-        question &&
-        html`<label>Type ${question.word} to confirm
+        expected !== null &&
+        html`<label>Type ${expected} to confirm
           <input value=${word} onInput=${(event: Event) => setWord(textIn(event))} autocomplete="off" spellcheck=${false} required />
         </label>`
       }
@@ -133,26 +131,10 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
       <p class="soft">The same in a terminal: ${command(form, { ...action.given, ...entered })}</p>
       <footer class="row">
         <button type="button" onClick=${onClose}>Cancel</button>
-        <button class=${form.isGrave === true ? 'main grave' : 'main'} disabled=${isSent || !isReady}>${form.label}</button>
+        <button class=${form.isGrave === true ? 'main grave' : 'main'} disabled=${isSent || (expected ?? word) !== word}>${form.label}</button>
       </footer>
     </form>
   </${Dialog}>`;
-}
-
-/** What has to be confirmed; null: nothing; undefined: not known yet. */
-function useQuestion(
-  form: OperationForm | undefined,
-  { given }: Action,
-  onFailure: (text: string) => void,
-): Question | null | undefined {
-  const [question, setQuestion] = useState<Question | null | undefined>(undefined);
-  useEffect(() => {
-    if (form?.asks !== true) return;
-    send<Question | null>(`${pathOf(form)}/question`, given).then(setQuestion, (error: unknown) =>
-      onFailure(error instanceof Failure ? error.message : String(error)),
-    );
-  }, [form]);
-  return question;
 }
 
 /** What cannot be shown again, or must not be missed. */

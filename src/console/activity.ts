@@ -1,10 +1,10 @@
-/** Curves of the overview: what was read, served and refused over 24 hours, 7 or 90 days. */
+/** Curves of the overview: what was read, delivered and asked for over 24 hours, 7 or 90 days. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Overview, Trends } from '../admin/console/api.ts';
-import { HOUR_MS, MINUTE_MS, SECOND_MS } from '../time.ts';
-import { chunks, clock, count, dayName, span, sum } from './format.ts';
+import type { KeyTrends, Overview, Trends } from '../admin/console/api.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../time.ts';
+import { bytes, clock, count, dayName, span, sum } from './format.ts';
 import { soft } from './inline.ts';
 import { choice, panel, read, table } from './parts.ts';
 import { queryOf } from './route.ts';
@@ -15,122 +15,206 @@ const SPANS = [
   ['7', '7 days'],
   ['90', '90 days'],
 ] as const;
+const GROUPS = [
+  ['exports', 'Exports'],
+  ['customers', 'Customers'],
+  ['keys', 'Keys'],
+  ['machine', 'Machine'],
+] as const;
+type Group = (typeof GROUPS)[number][0];
 
-/** Numbers over time, in equal steps, the oldest first. */
+/** Numbers in equal steps, the oldest first; null where there is none. */
+type Values = readonly (number | null)[];
+
+/** A curve, or two of the same unit. */
 interface Series {
   readonly title: string;
-  readonly fromMs: number;
-  readonly stepMs: number;
-  readonly values: readonly number[];
+  readonly lines: readonly (readonly [name: string, values: Values])[];
   readonly summary: string;
   readonly text: (value: number) => string;
 }
 
-export function Activity({ minutes }: { minutes: Overview['minutes'] }): VNode {
+type About = Pick<Overview, 'database' | 'disks' | 'role'>;
+
+export function Activity({ about }: { about: About }): VNode {
   const [days, setDays] = useState<(typeof SPANS)[number][0]>('1');
-  const reading = useReading<Trends>(`/console/trends${queryOf({ days })}`, ['windows']);
-  const curves = (trends: Trends) => {
-    const all = [
-      ...ofFiles(trends, days),
-      ...ofCustomers(trends, days),
-      ...(days === '1' ? ofMinutes(minutes) : []),
-    ];
-    return html`<div class="curves">${all.map((curve) => html`<${Curve} key=${curve.title} ...${curve} />`)}</div>`;
-  };
-  const aside = choice('Of the last', days, SPANS, setDays);
-  return panel('Activity', read(reading, curves), { look: 'half', help: 'monitoring', aside });
+  const [group, setGroup] = useState<Group>('exports');
+  const aside = [choice('Curves of', group, GROUPS, setGroup), choice('Of the last', days, SPANS, setDays)];
+  const span = SPANS.find(([known]) => known === days)?.[1] ?? '';
+  const curves =
+    group === 'keys'
+      ? html`<${KeyCurves} days=${days} span=${span} />`
+      : html`<${OtherCurves} days=${days} span=${span} group=${group} about=${about} />`;
+  return panel('Activity', curves, { look: 'half', help: 'monitoring', aside });
 }
 
-function ofFiles({ from, step_seconds, exports, enabled }: Trends, days: string): Series[] {
-  const at = { fromMs: Date.parse(from), stepMs: step_seconds * SECOND_MS };
+interface Shown {
+  readonly days: string;
+  readonly span: string;
+}
+
+function OtherCurves({
+  days,
+  span,
+  group,
+  about,
+}: Shown & { group: Exclude<Group, 'keys'>; about: About }): VNode {
+  const reading = useReading<Trends>(`/console/trends${queryOf({ days })}`, ['windows']);
+  const seriesOf = { exports: ofExports, customers: ofCustomers, machine: ofMachine }[group];
+  return read(reading, (trends) => curvesOf(trends, seriesOf(trends, span, about)));
+}
+
+function KeyCurves({ days, span }: Shown): VNode {
+  const reading = useReading<KeyTrends>(`/console/trends/keys${queryOf({ days })}`, ['windows']);
+  return read(reading, (trends) => curvesOf(trends, ofKeys(trends, span)));
+}
+
+function curvesOf(steps: Steps, all: readonly Series[]): VNode {
+  if (all.length === 0) return html`<p class="empty">Nothing in this time.</p>`;
+  const curve = (series: Series) => html`<${Curve} key=${series.title} steps=${steps} ...${series} />`;
+  return html`<div class="curves">${all.map(curve)}</div>`;
+}
+
+function ofExports({ exports, enabled }: Trends, within: string): Series[] {
   return enabled.flatMap((name): Series[] => {
     const { created, late_seconds } = exports[name];
-    const late = late_seconds.filter((seconds) => seconds > 0);
-    const time = (seconds: number) => (seconds === 0 ? 'none was read' : span(seconds * SECOND_MS));
+    const late = late_seconds.filter((seconds) => seconds !== null);
+    const average = late.length === 0 ? null : sum(late) / late.length;
     return [
       {
-        ...at,
         title: `New detections, ${name}`,
-        values: created,
-        summary: `${count(sum(created))} in ${SPANS.find(([known]) => known === days)?.[1]}`,
+        lines: [['Detections', created]],
+        summary: `${count(sum(created))} in ${within}`,
         text: (value) => count(value, 'detection'),
       },
       {
-        ...at,
         title: `From a window\u2019s end to its reading, ${name}`,
-        values: late_seconds,
-        summary: late.length === 0 ? 'nothing was read' : `${time(sum(late) / late.length)} on average`,
-        text: time,
+        lines: [['Time', late_seconds]],
+        summary: average === null ? 'nothing was read' : `${spanOf(average)} on average`,
+        text: spanOf,
       },
     ];
   });
 }
 
-function ofCustomers({ from, step_seconds, customers }: Trends, days: string): Series[] {
+function ofCustomers({ customers }: Trends, within: string): Series[] {
   return customers.map(({ name, rows }) => ({
-    fromMs: Date.parse(from),
-    stepMs: step_seconds * SECOND_MS,
     title: `Rows for ${name}`,
-    values: rows,
-    summary: `${count(sum(rows))} new or changed in ${SPANS.find(([span]) => span === days)?.[1]}`,
+    lines: [['Rows', rows]],
+    summary: `${count(sum(rows))} new or changed in ${within}`,
     text: (value) => count(value, 'row'),
   }));
 }
 
-/** Counts by the minute, kept for a day: their name, the title, and their unit in the plural. */
-const COUNTS = [
-  ['rows_ingested', 'Rows read from exports', 'rows'],
-  ['rows_served', 'Rows served to clients', 'rows'],
-  ['requests', 'Requests', 'requests'],
-  ['refused', 'Refused requests', 'refused requests'],
-] as const;
-const STEP = 5;
-
-function ofMinutes(minutes: Overview['minutes']): Series[] {
-  return COUNTS.map(([name, title, unit]) => {
-    const values = chunks(minutes[name], STEP).map((part) => sum(part) / part.length);
-    return {
-      title,
-      fromMs: Date.parse(minutes.from),
-      stepMs: STEP * MINUTE_MS,
-      values,
-      summary: `${count(sum(minutes[name]))} in 24 hours, at most ${rounded(Math.max(...values, 0))} a minute`,
-      text: (value) => `${rounded(value)} ${unit} a minute`,
-    };
+function ofKeys({ keys }: KeyTrends, within: string): Series[] {
+  return keys.flatMap(({ name, requests, refused, lag_seconds }): Series[] => {
+    const asked = requestsOf(`Requests, ${name}`, requests, refused, within);
+    return lag_seconds === null ? [asked] : [asked, lagOf(`Lag behind the stream, ${name}`, lag_seconds)];
   });
 }
 
-function rounded(value: number): string {
-  return value > 0 && value < 10 ? value.toFixed(1) : count(Math.round(value));
+function ofMachine(trends: Trends, within: string, about: About): Series[] {
+  const { machine, exports, step_seconds } = trends;
+  const { requests, refused, rows_served, rows_ingested, behind_seconds } = machine;
+  const rows = (title: string, values: readonly number[]): Series => ({
+    title,
+    lines: [['Rows', values]],
+    summary: `${count(sum(values))} in ${within}`,
+    text: (value) => count(value, 'row'),
+  });
+  const lag =
+    about.role === 'standby' ? 'Lag of this standby behind the copy' : 'Lag of the copy, and of standbys';
+  const grown = grownBytes(about.database, exports);
+  const days = (grown.length * step_seconds * SECOND_MS) / DAY_MS;
+  return [
+    requestsOf('Requests', requests, refused, within),
+    rows('Rows served to clients', rows_served),
+    rows('Rows read from exports', rows_ingested),
+    ...(behind_seconds.some((seconds) => seconds !== null) ? [lagOf(lag, behind_seconds)] : []),
+    {
+      title: 'Growth of database and log',
+      lines: [['Growth', grown]],
+      summary: `${bytes(sum(grown))} in ${within}${fullText(sum(grown) / days, about.disks)}`,
+      text: bytes,
+    },
+  ];
 }
+
+/** By the detections of each step, and the size of what is there. */
+export function grownBytes(
+  { bytes: stored, log_bytes, versions }: About['database'],
+  exports: Trends['exports'],
+): number[] {
+  const each = versions === 0 ? 0 : (stored + log_bytes) / versions;
+  const [first, ...more] = Object.values(exports).flatMap(({ created, updated }) => [created, updated]);
+  return (first ?? []).map((value, at) => each * sum([value, ...more.map((values) => values[at] ?? 0)]));
+}
+
+/** `: disk full in 40 weeks`; empty without growth. */
+export function fullText(bytesPerDay: number, disks: About['disks']): string {
+  if (bytesPerDay < 1) return '';
+  const weeks = Math.floor(Math.min(...disks.map(({ free_bytes }) => free_bytes)) / bytesPerDay / 7);
+  return `: disk full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;
+}
+
+function requestsOf(title: string, requests: Values, refused: Values, within: string): Series {
+  const total = (values: Values) => sum(values.map((value) => value ?? 0));
+  const left = total(refused);
+  return {
+    title,
+    lines: [
+      ['Requests', requests],
+      ['Refused', refused],
+    ],
+    summary: `${count(total(requests))} in ${within}, ${left === 0 ? 'none refused' : `${count(left)} refused (red)`}`,
+    text: (value) => count(value),
+  };
+}
+
+function lagOf(title: string, seconds: Values): Series {
+  const most = Math.max(...seconds.map((value) => value ?? 0));
+  return { title, lines: [['Behind', seconds]], summary: `at most ${spanOf(most)}`, text: spanOf };
+}
+
+function spanOf(seconds: number): string {
+  return span(seconds * SECOND_MS);
+}
+
+type Steps = Pick<Trends, 'from' | 'step_seconds'>;
 
 const HEIGHT = 64;
 const LABELS = 4;
+const COLORS = ['accent', 'failed'];
 
 /** A curve, with the same numbers as a table. */
-function Curve({ title, fromMs, stepMs, values, summary, text }: Series): VNode {
-  const most = Math.max(...values, 0);
-  const last = Math.max(1, values.length - 1);
-  const time = (x: number) => timeText(fromMs + x * stepMs, stepMs);
-  const points = values.map((value, x) => `${x} ${HEIGHT - (value / (most || 1)) * (HEIGHT - 4)}`).join('L');
-  // A row for each hour at least.
-  const size = Math.max(1, Math.round(HOUR_MS / stepMs));
-  const rows = chunks(values, size).map((part, row) => [time(row * size), sum(part) / part.length] as const);
+function Curve({ title, lines, summary, text, steps }: Series & { steps: Steps }): VNode {
+  const stepMs = steps.step_seconds * SECOND_MS;
+  const time = (at: number) => timeText(Date.parse(steps.from) + at * stepMs, stepMs);
+  const most = Math.max(...lines.flatMap(([, values]) => values.map((value) => value ?? 0)));
+  const length = lines[0]?.[1].length ?? 0;
+  const last = Math.max(1, length - 1);
+  const pointsOf = (values: Values) =>
+    values.map((value, x) => `${x} ${HEIGHT - ((value ?? 0) / (most || 1)) * (HEIGHT - 4)}`).join('L');
+  const [[, main = []] = []] = lines;
+  const line = ([, values]: Series['lines'][number], index: number) =>
+    (index === 0 || values.some(Boolean)) &&
+    html`<path fill="none" stroke=${`var(--${COLORS[index]})`} stroke-width="1.5" d=${`M${pointsOf(values)}`} vector-effect="non-scaling-stroke" />`;
+  const shown = (value: number | null | undefined) => (value == null ? 'none' : text(value));
   const numbers = table(
-    { label: title, rows },
-    ['From (UTC)', ([from]) => from],
-    [title, ([, value]) => text(value), 'number'],
+    { label: title, rows: Array.from({ length }, (_, at) => at) },
+    ['From (UTC)', time],
+    ...lines.map(([name, values]) => [name, (at: number) => shown(values[at]), 'number'] as const),
   );
   const labels = Array.from(
     { length: LABELS },
     (_, part) => html`<span>${time(Math.round((last * part) / LABELS))}</span>`,
   );
   return html`<figure>
-    <figcaption class="row"><h3>${title}</h3>${soft(summary)}</figcaption>
+    <figcaption><h3>${title}</h3>${soft(summary)}</figcaption>
     <svg class="curve" viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none"
       role="img" aria-label=${`${title}: ${summary}`}>
-      <path fill="var(--tint)" d=${`M0 ${HEIGHT}L${points}L${last} ${HEIGHT}`} />
-      <path fill="none" stroke="var(--accent)" stroke-width="1.5" d=${`M${points}`} vector-effect="non-scaling-stroke" />
+      <path fill="var(--tint)" d=${`M0 ${HEIGHT}L${pointsOf(main)}L${last} ${HEIGHT}`} />
+      ${lines.map(line).reverse()}
     </svg>
     <div class="row axis" aria-hidden="true">${labels}<span>now</span></div>
     <details><summary>As a table</summary>${numbers}</details>
@@ -140,5 +224,5 @@ function Curve({ title, fromMs, stepMs, values, summary, text }: Series): VNode 
 /** Within a day the time, else also the day. */
 function timeText(ms: number, stepMs: number): string {
   if (stepMs <= HOUR_MS) return clock(ms);
-  return stepMs < 24 * HOUR_MS ? `${dayName(ms)} ${clock(ms)}` : dayName(ms);
+  return stepMs < DAY_MS ? `${dayName(ms)} ${clock(ms)}` : dayName(ms);
 }

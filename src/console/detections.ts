@@ -38,29 +38,12 @@ export function Detections({ route }: { route: Route }): VNode {
 function Live(wanted: Filters): VNode {
   const path = `/console/detections/live${queryOf(valuesOf(wanted))}`;
   const reading = useReading<DetectionsPage>(path, ['detections']);
-  const [held, setHeld] = useState<DetectionsPage | null>(null);
-  useEffect(() => setHeld(null), [path]);
-  const onHold = () => setHeld(held === null ? (reading.pages[0] ?? null) : null);
-  const label = held === null ? 'Hold the list' : 'Resume';
-  const hold = html`<button type="button" aria-pressed=${held !== null} onClick=${onHold}>${label}</button>`;
-  const rows = (page: DetectionsPage) => {
-    const [first] = held?.detections ?? [];
-    const waiting =
-      first === undefined
-        ? page.detections.length
-        : page.detections.findIndex(
-            (detection) => detection.id === first.id && detection.version === first.version,
-          );
-    const all = page.detections.length;
-    const newer = waiting < 0 ? `At least ${count(all, 'newer version')}` : count(waiting, 'newer version');
-    const live = 'In the order of delivery, the newest first. New versions appear on top.';
-    return html`<p class="soft live-note">${held === null ? live : `Held. ${newer} waiting.`}</p>
-      ${detectionRows((held ?? page).detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}`;
+  const rows = ({ detections, total }: DetectionsPage) => {
+    const versions = shownOf(detections.length, total, 'version');
+    return html`<p class="soft live-note">In the order of delivery, the newest first: ${versions}. New versions appear on top.</p>
+      ${detectionRows(detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}`;
   };
-  return panel('Live stream', [filters(wanted), read(reading, rows)], {
-    help: 'change-stream',
-    aside: hold,
-  });
+  return panel('Live stream', [filters(wanted), read(reading, rows)], { help: 'change-stream' });
 }
 
 function Search({ route, fields }: Filters): VNode {
@@ -82,12 +65,19 @@ function Search({ route, fields }: Filters): VNode {
       : `Searched back to ${back}; earlier days were not searched yet.`;
     const reached = next === null ? 'The period was searched to its end.' : soFar;
     return html`<${Continued} reading=${reading} isWanted=${isGoing} />
-      <p class="soft live-note" role="status">${count(all.length, 'detection')}. ${reached}</p>
+      <p class="soft live-note" role="status">${shownOf(all.length, first.total, 'detection')}. ${reached}</p>
       ${detectionRows(all, 'Detections found', 'None so far.')}`;
   };
   return panel('Search', [filters(options, 'Search'), read(reading, rows, 'Continue the search')], {
     help: 'periods',
   });
+}
+
+/** `50 of 1,234 detections` */
+function shownOf(rows: number, total: DetectionsPage['total'], what: string): string {
+  if (total === null) return count(rows, what);
+  const all = total.or_more ? `at least ${count(total.rows, what)}` : count(total.rows, what);
+  return `${count(rows)} of ${all}`;
 }
 
 /** Rows after which a search waits for somebody who wants more. */
@@ -153,9 +143,21 @@ function One({ id }: { id: string }): VNode {
     ${panel('Versions, the newest first', read(reading, versions, 'Search for older versions'))}`;
 }
 
+/** The agency's picture beside where it was found. */
 function pictures(detection: DetectionEntry): VNode | null {
   if (!hasPhoto(detection)) return null;
-  return html`<div class="pictures"><${Photo} key=${detection.id} of=${detection} look="large" /></div>`;
+  const { image_url: url } = detection.article;
+  const own = html`<${Photo} key=${detection.id} of=${detection} look="large" />`;
+  return html`<div class="pictures">
+    <figure>${own}<figcaption class="soft">The agency’s picture</figcaption></figure>
+    ${
+      typeof url === 'string' &&
+      html`<figure><div class="photo away large">
+          <p>${outside(url)}</p>
+          <p>A link, not the picture: to show it, your browser would load it from the publisher, who would learn that you look.</p>
+        </div><figcaption class="soft">The picture in the article</figcaption></figure>`
+    }
+  </div>`;
 }
 
 function found({ current }: DetectionDetail): Facts {
@@ -169,15 +171,8 @@ function found({ current }: DetectionDetail): Facts {
     ['Last scored', [when(current.last_scored_at), ' UTC']],
     ['Subscription', `${subscription_id}`],
     ['Id', foreign(current.id, 'mono')],
-    ...addresses([
-      ['Photo', source.image_url],
-      ['Picture in the article', article.image_url],
-    ]),
+    ...(typeof source.image_url === 'string' ? [['Photo', outside(source.image_url)] as const] : []),
   ];
-}
-
-function addresses(pairs: readonly (readonly [string, unknown])[]): Facts {
-  return pairs.flatMap(([title, url]) => (typeof url === 'string' ? [[title, outside(url)] as const] : []));
 }
 
 type Version = DetectionDetail['versions'][number];

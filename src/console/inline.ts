@@ -69,6 +69,13 @@ export function foreign(text: string | null | undefined, look?: 'mono' | 'soft' 
   return html`<bdi class=${look}>${(text ?? '').replace(TURNING, '\ufffd')}</bdi>`;
 }
 
+/** Text with a command in it, whose words are not broken at their hyphens. */
+export function withCommands(text: string): VNode[] {
+  return text
+    .split(/(\S*-\S*)/)
+    .map((part, at) => (at % 2 === 0 ? html`${part}` : html`<span class="whole">${part}</span>`));
+}
+
 export function value(item: unknown): VNode {
   return foreign(shown(item), 'mono');
 }

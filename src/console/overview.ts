@@ -15,11 +15,11 @@ import type {
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { WINDOW_MS } from '../time.ts';
 import { actionButton, actions } from './action.ts';
-import { Activity } from './activity.ts';
+import { Activity, fullText, grownBytes } from './activity.ts';
 import { following } from './customers.ts';
 import { detectionRows, titleOf } from './detections.ts';
 import { bytes, clock, count, span, sum } from './format.ts';
-import { age, type Children, foreign, type MarkName, mark, soft, state } from './inline.ts';
+import { age, type Children, foreign, type MarkName, mark, soft, state, withCommands } from './inline.ts';
 import { alertActions } from './offers.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
@@ -45,7 +45,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
         ${panel('Exports', known(answer, exportsOf(answer)), { help: 'export-format', aside: all('windows', 'All windows') })}
         ${panel('Followers', known(answer, read(customers, followers)), { help: 'change-stream', aside: all('customers', 'All customers') })}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
-        <${Activity} minutes=${answer.minutes} />
+        <${Activity} about=${answer} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
         ${panel('System', facts(system(answer, week.pages[0])), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
         ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
@@ -202,7 +202,7 @@ function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
         ${soft([page_worthy && 'needs someone now, ', 'noticed ', age(since)])}
       </p>
       <p>${foreign(detail)}</p>
-      <p class="soft">${what_to_do}</p>
+      <p class="soft">${withCommands(what_to_do)}</p>
       ${actions(alertActions(alert, open), { isAlone: true })}
     </article>`;
   };
@@ -298,17 +298,10 @@ function system({ role, database, disks, version, copy, scrub }: Answer, week: T
   ];
 }
 
-/** By what the last seven days brought, and the size of what is there. */
-function growthText(
-  { bytes: stored, log_bytes, versions }: Answer['database'],
-  disks: Answer['disks'],
-  { exports }: Trends,
-): string {
-  const brought = sum(Object.values(exports).flatMap(({ created, updated }) => [...created, ...updated]));
-  const perDay = versions === 0 ? 0 : ((brought / 7) * (stored + log_bytes)) / versions;
-  if (perDay < 1) return 'none in the last 7 days';
-  const weeks = Math.floor(Math.min(...disks.map(({ free_bytes }) => free_bytes)) / perDay / 7);
-  return `${bytes(perDay)} a day: the disk is full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;
+/** By the growth of the last seven days. */
+function growthText(database: Answer['database'], disks: Answer['disks'], { exports }: Trends): string {
+  const perDay = sum(grownBytes(database, exports)) / 7;
+  return perDay < 1 ? 'none in the last 7 days' : `${bytes(perDay)} a day${fullText(perDay, disks)}`;
 }
 
 const ROLES = {

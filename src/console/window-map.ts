@@ -33,7 +33,7 @@ export const LETTERS: Readonly<
   a: ['abandoned', 'abandoned', 'abandoned', (w, h) => box(0, h / 2 - 1.5, w, 3)],
   w: ['due, not there yet', 'missing', 'abandoned', dot],
   n: ['not due yet', 'abandoned', 'line', () => ''],
-  '-': ['not expected', 'abandoned', 'line', dot],
+  '-': ['not expected', 'abandoned', 'edge', dot],
 };
 
 export interface Cell {

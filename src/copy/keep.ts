@@ -8,6 +8,7 @@ import type { Mark } from '../log/format.ts';
 import { paced } from '../pace.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import type { CopyState } from '../store/copy-state.ts';
+import { isDiskFull } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
 import { WakeableTimer } from '../wakeable-timer.ts';
@@ -33,8 +34,10 @@ export interface KeepOptions {
   readonly verifyEveryMs: number;
   readonly now: Now;
   readonly log: (level: 'info' | 'warn', msg: string, fields: Record<string, unknown>) => void;
-  /** Called with the alert "copy behind"; detail null: no alert. */
-  readonly onAlert: (detail: string | null) => void;
+  /** Called with the alert "copy behind", and whether ingest waits for the copy; detail null: no alert. */
+  readonly onAlert: (detail: string | null, holdsUpIngest: boolean) => void;
+  /** Called with the alert "disk full", where ingest waits for the copy because of it; null: no alert. */
+  readonly onDiskFull: (detail: string | null) => void;
   /** Called once, when another machine has become the writer: nothing is written any more. */
   readonly onTakenOver: (by: string) => void;
 }
@@ -119,6 +122,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
 
   /** @returns whether the place could be written */
   async function turn(): Promise<boolean> {
+    let isDiskFullHere = false;
     try {
       await bringUpToDate();
       if (failure !== null) options.log('info', 'the copy is up to date again', { to });
@@ -126,11 +130,14 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     } catch (error) {
       if (error instanceof TakenOver) {
         isClosed = true;
-        options.onAlert(null);
+        options.onAlert(null, false);
         options.onTakenOver(error.by);
         return false;
       }
-      const reason = reasonOf(error, to).replace(/\.$/, '');
+      isDiskFullHere = isDiskFull(error);
+      const reason = isDiskFullHere
+        ? `the disk of ${folder.root} is full`
+        : reasonOf(error, to).replace(/\.$/, '');
       if (failure === null) options.log('warn', 'cannot write the copy: it is tried again', { to, reason });
       failure = reason;
       // A place may have come back as another one.
@@ -144,8 +151,9 @@ export function keepCopy(options: KeepOptions): KeptCopy {
         ? 'It was not written since the start'
         : `It was written last at ${formatMs(contactMs)}`;
     const detail = `${to}: ${failure ?? 'it is being written'}. ${since}`;
-    const told = isLate ? detail : null;
-    options.onAlert(isWaiting ? `${detail}. Ingest waits for it` : told);
+    options.onDiskFull(isWaiting && isDiskFullHere ? failure : null);
+    if (!isWaiting) options.onAlert(isLate ? detail : null, false);
+    else options.onAlert(isDiskFullHere ? null : `${detail}. Ingest waits for it`, true);
     return failure === null;
   }
 

@@ -17,7 +17,7 @@ const URGENT = {
   'database damaged':
     'Check the disk. No data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
-    'Check the disk. If a copy has the newest entry, the log is made anew from it. Otherwise run "wirewatch compact", which writes it anew from the database and loses nothing. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost.',
+    'Check the disk. If a copy has the newest entry, the log is rebuilt from it. Otherwise run "wirewatch compact", which rewrites it from the database and loses nothing. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost.',
   'database not readable':
     'Check the disk and the permissions of the data folder. The detail states the cause.',
   'drop folder not readable':
@@ -60,7 +60,7 @@ const LATER = {
   'proxy not trusted':
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   'copy behind':
-    'The detail states the cause. Check the disk, the mount, or the service: Wirewatch tries again at least every minute. If the place has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
+    'The detail states the cause. Check the disk, the mount, or the service: Wirewatch tries again by itself. If the place has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
   'end of log lost':
     'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue.',
   'removal incomplete':
@@ -99,12 +99,12 @@ export interface AlertDocument {
 
 const DETAIL_CHARACTERS_MAX = 500;
 
-export function alertDocument({ name, since, detail, command }: Alert): AlertDocument {
+export function alertDocument({ name, of, since, detail, command }: Alert): AlertDocument {
   // It may name a file that is not ours; the operator's command may mail it, or write it to a terminal.
   const shown = printableLine(detail);
   return {
     name,
-    page_worthy: isPageWorthy({ name }),
+    page_worthy: isPageWorthy({ name, of }),
     since: formatMs(since),
     detail: shown.length > DETAIL_CHARACTERS_MAX ? `${shown.slice(0, DETAIL_CHARACTERS_MAX)}…` : shown,
     what_to_do: command === undefined ? ALERT_ADVICE[name] : `${ALERT_ADVICE[name]} ${command}`,
@@ -115,8 +115,11 @@ export function alertKey({ name, of: subject }: Pick<Alert, 'name' | 'of'>): str
   return `${name} ${subject}`;
 }
 
-export function isPageWorthy({ name }: Pick<Alert, 'name'>): boolean {
-  return Object.hasOwn(URGENT, name);
+/** What "copy behind" is about while ingest waits for the copy: then it needs someone now. */
+export const HELD_UP_INGEST = 'ingest';
+
+export function isPageWorthy({ name, of }: Pick<Alert, 'name'> & Partial<Pick<Alert, 'of'>>): boolean {
+  return Object.hasOwn(URGENT, name) || (name === 'copy behind' && of === HELD_UP_INGEST);
 }
 
 /** Urgent alerts first, then by age, the oldest first. */

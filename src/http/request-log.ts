@@ -37,7 +37,9 @@ export function noteAnswer(notes: RequestNotes, exchange: Exchange, answer: Note
   if (keyId !== null && exchange.limit !== 'requests') write();
   else notes.strangers.note(exchange.address, exchange.limit ?? answer.code ?? `${answer.status}`, write);
   const workedMs = durationMs - (answer.waited_ms ?? 0);
-  notes.metrics?.answered(exchange.endpoint, answer.status, workedMs / 1000, answer.rows ?? 0);
+  const { status, rows = 0, position } = answer;
+  const { endpoint } = exchange;
+  notes.metrics?.answered({ endpoint, status, seconds: workedMs / 1000, rows, key_id: keyId, position });
 }
 
 /** Called when the answer is sent: its time does not tell whether the key exists. */

@@ -11,9 +11,21 @@ export const LIMITS = [
 ] as const;
 export type Limit = (typeof LIMITS)[number];
 
+interface Answered {
+  readonly endpoint: string;
+  readonly status: number;
+  /** From its head to the answer, without waiting for a change. */
+  readonly seconds: number;
+  /** Detections in the answer. */
+  readonly rows: number;
+  /** Null: no key was verified. */
+  readonly key_id: string | null;
+  /** Of the change stream cursor in the answer. */
+  readonly position?: number | undefined;
+}
+
 export interface RequestMetrics {
-  /** @param seconds from its head to the answer; @param rows detections in the answer */
-  answered(endpoint: string, status: number, seconds: number, rows: number): void;
+  answered(answer: Answered): void;
   refused(limit: Limit): void;
   /** A request was answered with a problem. @param keyId exists; claimed, perhaps not verified */
   keyRefused(keyId: string, code: string): void;

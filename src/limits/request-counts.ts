@@ -1,60 +1,109 @@
 /** Requests and refusals over time, for the console. Counted in memory; usage.ts has them written. */
 import { type Static, Type } from '@sinclair/typebox';
-import { BoundedMap } from '../bounded-map.ts';
-import { DAY_MS, MINUTE_MS } from '../time.ts';
+import { DAY_MS, HOUR_MS } from '../time.ts';
 
-const Count = Type.Integer({ minimum: 0 });
-
-export const MinuteCounts = Type.Object({
-  /** Minutes since 1970-01-01. */
-  minute: Type.Integer(),
-  requests: Count,
-  refused: Count,
-  rows_served: Count,
-  rows_ingested: Count,
-});
-type MinuteCounts = Static<typeof MinuteCounts>;
+/** Counts of an hour; of older hours, of a step (see {@link STEPS}). */
+export interface HourCounts {
+  /** Hours since 1970-01-01: the first one. */
+  readonly hour: number;
+  /** Null: of this machine, with the requests of no key. */
+  readonly key_id: string | null;
+  requests: number;
+  refused: number;
+  rows_served: number;
+  rows_ingested: number;
+  /** Of this machine: how far its copy, or as a standby it itself, was behind at most. Absent: there is no copy. */
+  behind_seconds?: number;
+  /** Of a key: the position of the last change stream cursor given to it. Absent: it got none. */
+  position?: number;
+}
 
 export const Refusals = Type.Object({
   /** Days since 1970-01-01. */
   day: Type.Integer(),
   key_id: Type.String(),
   code: Type.String(),
-  count: Count,
+  count: Type.Integer({ minimum: 0 }),
   /** Epoch milliseconds. */
   last_at: Type.Integer(),
 });
 export type Refusals = Static<typeof Refusals>;
 
-/** A day of 1,440 complete minutes, and the current one. */
-export const MINUTES_KEPT = DAY_MS / MINUTE_MS + 1;
+/** As fine as the console's curves: hours of the last day, six hours of the last week, days of the last 90. */
+const STEPS = [
+  { age: 24, hours: 1 },
+  { age: 7 * 24, hours: 6 },
+  { age: 90 * 24, hours: 24 },
+] as const;
+/** 75 keys that are used around the clock for 90 days; with more keys, the oldest counts go first. */
+const COUNTS_MAX = 10_000;
 const REFUSAL_DAYS_KEPT = 7;
 
 export type RequestCounts = ReturnType<typeof createRequestCounts>;
 
+interface Answered {
+  readonly status: number;
+  /** Detections in the answer. */
+  readonly rows: number;
+  /** Null: no key was verified. */
+  readonly key_id: string | null;
+  /** See {@link HourCounts}. */
+  readonly position?: number | undefined;
+}
+
 export function createRequestCounts(
   now: () => number,
-  stored: { readonly minutes: MinuteCounts[]; readonly refusals: Refusals[] } = { minutes: [], refusals: [] },
+  stored: { readonly hours: readonly HourCounts[]; readonly refusals: readonly Refusals[] } = {
+    hours: [],
+    refusals: [],
+  },
 ) {
-  const minutes = new BoundedMap<number, MinuteCounts>(MINUTES_KEPT);
-  for (const counts of stored.minutes) minutes.set(counts.minute, { ...counts });
+  let past = stored.hours;
+  /** Those of the current hour, by key. */
+  let current = new Map<string | null, HourCounts>();
+  let hour = Number.NaN;
   const refusals = new Map(stored.refusals.map((refusal) => [nameOf(refusal), { ...refusal }]));
 
+  function countsOf(key_id: string | null): HourCounts {
+    turn(Math.floor(now() / HOUR_MS));
+    const known = current.get(key_id);
+    if (known !== undefined) return known;
+    const begun = { hour, key_id, requests: 0, refused: 0, rows_served: 0, rows_ingested: 0 };
+    current.set(key_id, begun);
+    return begun;
+  }
+
+  /** Begins an hour. A start in the middle of one goes on with its counts. */
+  function turn(to: number): void {
+    if (to === hour) return;
+    hour = to;
+    const all = coarsened([...past, ...current.values()], hour);
+    past = all.filter((counts) => counts.hour !== hour);
+    current = new Map(all.filter((counts) => counts.hour === hour).map((counts) => [counts.key_id, counts]));
+  }
+
   return {
-    add(counted: Exclude<keyof MinuteCounts, 'minute'>, count: number): void {
-      const minute = Math.floor(now() / MINUTE_MS);
-      const known = minutes.get(minute) ?? {
-        minute,
-        requests: 0,
-        refused: 0,
-        rows_served: 0,
-        rows_ingested: 0,
-      };
-      known[counted] += count;
-      if (!minutes.has(minute)) minutes.set(minute, known);
+    answered({ status, rows, key_id, position }: Answered): void {
+      const all = countsOf(null);
+      all.requests += 1;
+      all.rows_served += rows;
+      if (status >= 400 && status < 500) all.refused += 1;
+      if (key_id === null) return;
+      const own = countsOf(key_id);
+      own.requests += 1;
+      own.rows_served += rows;
+      if (position !== undefined) own.position = position;
+    },
+    ingested(rows: number): void {
+      countsOf(null).rows_ingested += rows;
+    },
+    behind(seconds: number): void {
+      const counts = countsOf(null);
+      counts.behind_seconds = Math.max(counts.behind_seconds ?? 0, Math.floor(seconds));
     },
     /** Counts a refused request that named this key, which must exist: a request can invent key ids. */
     refuse(key_id: string, code: string): void {
+      countsOf(key_id).refused += 1;
       const nowMs = now();
       const refused = { day: Math.floor(nowMs / DAY_MS), key_id, code };
       const known = refusals.get(nameOf(refused)) ?? { ...refused, count: 0, last_at: 0 };
@@ -62,17 +111,45 @@ export function createRequestCounts(
       known.last_at = Math.max(known.last_at, nowMs);
       refusals.set(nameOf(known), known);
     },
-    /** The minutes of the last day, and the refusals of the last seven. */
+    /** The counts of 90 days, and the refusals of the last seven. */
     history() {
       const nowMs = now();
+      turn(Math.floor(nowMs / HOUR_MS));
       const today = Math.floor(nowMs / DAY_MS);
       // Also those in the future, from a clock that was ahead.
       for (const [name, { day }] of refusals)
         if (Math.abs(day - today) >= REFUSAL_DAYS_KEPT) refusals.delete(name);
-      const last = Math.floor(nowMs / MINUTE_MS);
-      const kept = [...minutes.values()].filter(({ minute }) => Math.abs(minute - last) < MINUTES_KEPT);
-      return { minutes: kept, refusals: [...refusals.values()] };
+      return { hours: [...past, ...current.values()], refusals: [...refusals.values()] };
     },
+  };
+}
+
+/** Joins the counts of each step, and forgets those that are too old, or too many. @returns oldest first */
+function coarsened(all: readonly HourCounts[], nowHour: number): HourCounts[] {
+  const joined = new Map<string, HourCounts>();
+  for (const counts of all.toSorted((a, b) => a.hour - b.hour)) {
+    const step = STEPS.find(({ age }) => Math.abs(nowHour - counts.hour) < age);
+    if (step === undefined) continue;
+    const hour = counts.hour - (counts.hour % step.hours);
+    const name = `${hour} ${counts.key_id}`;
+    const known = joined.get(name);
+    joined.set(name, known === undefined ? { ...counts, hour } : sumOf(known, counts));
+  }
+  return [...joined.values()].slice(-COUNTS_MAX);
+}
+
+function sumOf(counts: HourCounts, later: HourCounts): HourCounts {
+  return {
+    ...counts,
+    ...later,
+    hour: counts.hour,
+    requests: counts.requests + later.requests,
+    refused: counts.refused + later.refused,
+    rows_served: counts.rows_served + later.rows_served,
+    rows_ingested: counts.rows_ingested + later.rows_ingested,
+    ...(counts.behind_seconds !== undefined && {
+      behind_seconds: Math.max(counts.behind_seconds, later.behind_seconds ?? 0),
+    }),
   };
 }
 

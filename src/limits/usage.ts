@@ -14,7 +14,7 @@ import { isErrorCode, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { dayOf, type RowHolder, UsedRows } from './daily-rows.ts';
 import { KeyUse, SeenKey } from './key-uses.ts';
-import { MinuteCounts, Refusals } from './request-counts.ts';
+import { type HourCounts, Refusals } from './request-counts.ts';
 
 const UsageSchema = Type.Object({
   format: Type.Literal('wirewatch usage 1'),
@@ -22,7 +22,8 @@ const UsageSchema = Type.Object({
   uses: Type.Array(KeyUse),
   /** Oldest first. */
   seen: Type.Array(SeenKey),
-  minutes: Type.Array(MinuteCounts),
+  /** Members unchecked: there may be 10,000, and every view of the console would wait for that. */
+  hours: Type.Array(Type.Unsafe<HourCounts>(Type.Object({}))),
   refusals: Type.Array(Refusals),
 });
 
@@ -34,7 +35,7 @@ export const NO_USAGE: Usage = {
   rows: [],
   uses: [],
   seen: [],
-  minutes: [],
+  hours: [],
   refusals: [],
 };
 

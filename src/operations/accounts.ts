@@ -11,8 +11,8 @@ import {
 } from '../auth/accounts.ts';
 import { grouped } from '../counted.ts';
 import { type Column, entryText, listText } from '../text-layout.ts';
-import { hinted, required } from './member.ts';
-import { ACCOUNT, ACCOUNT_MEMBERS } from './members.ts';
+import { required } from './member.ts';
+import { ACCOUNT, ACCOUNT_MEMBERS, NEW_ACCOUNT } from './members.ts';
 import { act, reading, requireChange } from './operation.ts';
 import { endNow, warningOf } from './urgent.ts';
 
@@ -40,11 +40,7 @@ const text = entryText(COLUMNS);
 export const ACCOUNTS = [
   act('account add', {
     summary: 'add an account',
-    members: {
-      id: hinted(ID, 'account id: letters, digits, dots, dashes and underscores'),
-      name: required(name),
-      daily_rows,
-    },
+    members: NEW_ACCOUNT,
     operands: ['id'],
     result: ACCOUNT,
     examples: ['account add acme --name "Acme News"', 'account add acme --name Acme --daily-rows 500000'],

@@ -19,7 +19,7 @@ const BEHIND_MINUTES = 120;
 /** A page of the API reads as many; the statement for more would be compiled each time. */
 const STREAMS_AT_ONCE = 20;
 
-const FIRST_BEHIND = `
+export const FIRST_BEHIND = `
   SELECT min(position) AS position FROM stream_row WHERE place >> 34 = :ordinal AND position > :position`;
 
 /** @param detections null: followers are left out */
@@ -57,7 +57,7 @@ export function readKeysStatus(
   }
 }
 
-function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
+export function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {
   return key.subscriptions.flatMap(({ id, content_types }) => {
     const has = subscriptions.get(id)?.content_types ?? [];
     return has
@@ -86,5 +86,38 @@ function followerState(db: Database, names: readonly StreamName[], position: num
     const seconds_behind = Math.max(0, (nowMs - sinceMs) / SECOND_MS);
     const minutes_behind = Math.floor((seconds_behind * SECOND_MS) / MINUTE_MS);
     return { rows_behind, seconds_behind, minutes_behind, behind: minutes_behind > BEHIND_MINUTES };
+  });
+}
+
+/** Where a key was at a time: the position of its last cursor; null: it had none yet. */
+export interface Mark {
+  readonly atMs: number;
+  readonly position: number | null;
+}
+
+/** For each mark, how old the oldest change in these streams was that the key had not been given by then, in seconds. */
+export function lagsAt(
+  db: Database,
+  names: readonly StreamName[],
+  marks: readonly Mark[],
+): (number | null)[] {
+  return reading(db, () => {
+    const streams = storedStreams(db, names);
+    const firstBehind = db.prepare<unknown[], { position: number | null }>(FIRST_BEHIND);
+    const deliveredAfter = new Map<number, number>();
+    const noteDelivered = (position: number) => {
+      const firsts = streams.map(
+        ({ ordinal }) => firstBehind.get({ ordinal, position })?.position ?? Infinity,
+      );
+      const first = Math.min(...firsts);
+      const atMs = first === Infinity ? Infinity : (deliveredAtMs(db, first) ?? Infinity);
+      deliveredAfter.set(position, atMs);
+      return atMs;
+    };
+    return marks.map(({ atMs, position }) => {
+      if (position === null) return null;
+      const sinceMs = deliveredAfter.get(position) ?? noteDelivered(position);
+      return Math.max(0, Math.floor((atMs - sinceMs) / SECOND_MS));
+    });
   });
 }

@@ -17,18 +17,16 @@ import { type Reading, read, readKeyId, wrong } from '../config/option-values.ts
 import { grouped } from '../counted.ts';
 import { keyUsage, readUsage } from '../limits/usage.ts';
 import { type Column, entryText, listText } from '../text-layout.ts';
-import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS } from '../time.ts';
+import { DAY_MS, formatMs, HOUR_MS, parseDuration } from '../time.ts';
 import { hinted, required, value } from './member.ts';
-import { KEY, KEY_MEMBERS, NEW_KEY, TIME } from './members.ts';
+import { KEY, KEY_MEMBERS, NEW_KEY, NEW_KEY_MEMBERS, TIME } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
 import { endNow, warningOf } from './urgent.ts';
 
-const { account, name, scopes, subscriptions } = KEY_MEMBERS;
 /** An operator who ends a key at once revokes it; a past time is a slip. */
 const expires = { ...KEY_MEMBERS.expires, read: future(KEY_MEMBERS.expires.read) };
 const OVERLAP_DEFAULT_MS = 7 * DAY_MS;
 const OVERLAP_MS_MAX = 366 * DAY_MS;
-const UNITS: Readonly<Record<string, number>> = { d: DAY_MS, h: HOUR_MS, m: MINUTE_MS };
 const ID = required(
   value(readId, { hint: 'key id: the 12 characters after "_live_"', placeholder: 'id', isSecret: true }),
 );
@@ -68,14 +66,7 @@ const text = entryText(COLUMNS);
 export const KEYS = [
   act('key create', {
     summary: 'create a key. It is shown only once',
-    members: {
-      ...KEY_MEMBERS,
-      account: required(account),
-      name: required(name),
-      scopes: required(scopes),
-      subscriptions: required(subscriptions),
-      expires,
-    },
+    members: { ...NEW_KEY_MEMBERS, expires },
     result: NEW_KEY,
     examples: [
       'key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001',
@@ -125,7 +116,10 @@ export const KEYS = [
     members: {
       id: ID,
       ...KEY_MEMBERS,
-      account: hinted(account, 'account of the key, as a check; a key cannot move to another account'),
+      account: hinted(
+        KEY_MEMBERS.account,
+        'account of the key, as a check; a key cannot move to another account',
+      ),
       expires,
     },
     operands: ['id'],
@@ -175,7 +169,6 @@ export const KEYS = [
       const replacement = { ...stored, overlapMs, expires_at };
       const { added, old } = context.change((db) => rotateKey(db, id, replacement, nowMs));
       const replaced_expires_at = formatMs(old.expires_at ?? 0);
-      const isConfigured = config.preseed.keys.some(({ source }) => source.id === id);
       return {
         value: { ...keyDocuments(context)(added), key, replaces: id, replaced_expires_at },
         done: `Created key ${added.id} with the rights of ${id}. The old key expires at ${replaced_expires_at}.`,
@@ -184,8 +177,6 @@ export const KEYS = [
           'Give it to the client. The cursors of the client stay valid, so it continues where it was.',
           added.expires_at !== null && `The new key expires at ${formatMs(added.expires_at)}.`,
           `To check that the old key is no longer used: wirewatch key show ${id}`,
-          isConfigured &&
-            `${config.configFile} still has an entry for ${id}. It does not restore the old key; remove it.`,
         ],
       };
     },
@@ -201,14 +192,7 @@ export const KEYS = [
       will: 'Requests with this key, and with its access tokens, are refused from now on (401). This cannot be undone.',
       isGrave: true,
     },
-    question({ access }, { id }) {
-      const key = getKey(access(), id);
-      if (key.revoked_at !== null) return null;
-      return {
-        text: `This permanently revokes key ${id} (${key.name}) of account ${key.account_id}.`,
-        word: id,
-      };
-    },
+    confirmedBy: 'id',
     run(context, { id }) {
       const key = getKey(context.access(), id);
       const ending = endNow(context, { kind: 'key', id }, (db) => revokeKey(db, id, context.nowMs));
@@ -228,9 +212,8 @@ export const KEYS = [
 
 /** How long an old key remains valid beside its new one, in milliseconds. */
 function readOverlap(text: string): Reading<number> {
-  const [, count = '', unit = ''] = /^(0|[1-9]\d{0,5})([dhm]?)$/.exec(text) ?? [];
-  const ms = Number(count) * (UNITS[unit] ?? 0);
-  const isRead = count !== '' && (unit !== '' || count === '0') && ms <= OVERLAP_MS_MAX;
+  const ms = text === '0' ? 0 : parseDuration(text);
+  const isRead = ms !== null && ms >= 0 && ms <= OVERLAP_MS_MAX;
   return isRead ? read(ms) : wrong('a duration of at most 366 days, such as 7d, 12h, 30m or 0');
 }
 

@@ -4,23 +4,11 @@ import { integer, type Reading, read, wrong } from '../config/option-values.ts';
 import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
 import { isDetectionId } from '../detection/id.ts';
 import { OAUTH_ERRORS, PROBLEMS } from '../error-codes.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS, parseInstant, SECOND_MS, WINDOW_MS } from '../time.ts';
+import { parseDuration, parseInstant, WINDOW_MS } from '../time.ts';
 import { anyText, choice, hinted, type Member, required, toggle, type ValuesOf, value } from './member.ts';
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
-const YEARS_MAX_MS = 200 * 366 * DAY_MS;
 const CLOCK_MIN_MS = Date.UTC(2001);
 const CLOCK_MAX_MS = Date.UTC(2099);
-
-/** Reads `250ms`, `30s`, `59m58s`, `26h` or `3d`, with an optional sign; milliseconds, or null. */
-export function parseDuration(text: string): number | null {
-  const [, sign, parts = ''] = /^([+-]?)((?:\d{1,12}(?:\.\d{1,3})?(?:ms|s|m|h|d)){1,5})$/.exec(text) ?? [];
-  let ms = parts === '' ? Number.NaN : 0;
-  for (const [, count, unit = ''] of parts.matchAll(/([\d.]+)([a-z]+)/g))
-    ms += Math.round(Number(count) * (UNITS[unit] ?? Number.NaN));
-  if (!(ms <= YEARS_MAX_MS)) return null;
-  return sign === '-' ? -ms : ms;
-}
 
 /** Reads a time for the clock, with or without its seconds; epoch milliseconds, or null. */
 export function parseLabTime(text: string): number | null {
@@ -75,7 +63,7 @@ const isWindow = (text: string) => (parseLabTime(text) ?? Number.NaN) % WINDOW_M
 const TIME_EXPECTED = 'a time between 2001 and 2099 such as 2026-03-29T00:00Z';
 const span = texts('duration', isSpan, 'a duration such as 500ms, 90s, 59m58s, 26h or 3d');
 const shift = texts('shift', isShift, 'a duration such as +26h, 90s or -1d');
-const time = texts('time', isTime, TIME_EXPECTED);
+export const time = texts('time', isTime, TIME_EXPECTED);
 const when = texts(
   'when',
   (text) => isShift(text) || isTime(text),
@@ -127,13 +115,9 @@ const FAULT = {
     BYTES_MAX,
     'send only this many bytes of the body, with a matching Content-Length. Waits for a longer body',
   ),
-  corrupt: toggle('change some bytes in the middle of the body'),
-  close: toggle(
-    'close the connection when the request arrives, without an answer, like a kept-alive connection that timed out',
-  ),
   reset: toggle('reset the connection instead of answering, or at the place where the body is cut'),
   empty_page: toggle(
-    'answer with a page without rows and has_more true, whose cursor continues where the request did',
+    'answer with a page without rows and has_more true, whose cursor continues where the request did. Waits for a request with a cursor',
   ),
   duplicate: toggle(
     'answer a request for changes with the rows of the previous page again. Waits for such a request',
@@ -167,7 +151,6 @@ export const LAB_MEMBERS = {
     id: ID,
     score: required(decimal(100, 'a score: 0 to 100 for text, 0 to 99 for an image', 'the score')),
   },
-  rescore: { id: ID },
   gap: {
     export: required(EXPORT),
     status: required(
@@ -178,7 +161,6 @@ export const LAB_MEMBERS = {
     ),
     window: window('start of the window (default: the newest possible one)'),
   },
-  'remove-subscription': { subscription: required(SUBSCRIPTION) },
   restore: {},
   allowance: {
     account: value(anyText, {

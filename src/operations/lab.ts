@@ -43,24 +43,14 @@ export const LAB = [
     examples: ['late --rows 3'],
   }),
   ofLab('correct', LAB_MEMBERS.correct, {
-    summary: 'rescore a detection with another score, which makes a new version',
+    summary: 'rescore a detection: another score makes a new version, the same score none',
     operands: ['id'],
     examples: ['correct t.7001.123.456 --score 12'],
-  }),
-  ofLab('rescore', LAB_MEMBERS.rescore, {
-    summary: 'rescore a detection with the same score, which makes no new version',
-    operands: ['id'],
-    examples: ['rescore t.7001.123.456'],
   }),
   ofLab('gap', LAB_MEMBERS.gap, {
     summary: 'make a window of an export missing, failed or abandoned',
     operands: ['export'],
     examples: ['gap newswire --status missing', 'gap imagewire --status failed'],
-  }),
-  ofLab('remove-subscription', LAB_MEMBERS['remove-subscription'], {
-    summary: 'remove a subscription with all its detections',
-    operands: ['subscription'],
-    examples: ['remove-subscription 7002'],
   }),
   ofLab('restore', LAB_MEMBERS.restore, {
     summary:
@@ -97,7 +87,7 @@ export const LAB = [
     form: { label: 'Remove', title: 'Remove fault', will: 'No request meets it any more.', fields: [] },
   }),
   ofLab('report', LAB_MEMBERS.report, {
-    summary: 'print what clients did, request by request, and what fired',
+    summary: 'print what clients did, request by request, and which faults they met',
     examples: ['report', 'report --after 120', 'report --clear'],
   }),
 ];

@@ -3,8 +3,16 @@
  * request as a member of a JSON object, the configuration as a line; one rule reads all of them. No I/O.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
-import { listItems, type Reading, read, readSwitch, wrong } from '../config/option-values.ts';
-import { isTable, plainValue, shown } from '../config/raw-value.ts';
+import {
+  isTable,
+  listItems,
+  plainValue,
+  type Reading,
+  read,
+  readSwitch,
+  shown,
+  wrong,
+} from '../config/option-values.ts';
 import { nearest } from '../nearest.ts';
 import { listed, Refused } from '../refused.ts';
 

@@ -6,13 +6,20 @@ import { Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
-import { wholeNumber } from '../config/format.ts';
-import { integer, type Reading, read, readName, readSwitch, wrong } from '../config/option-values.ts';
+import {
+  integer,
+  type Reading,
+  read,
+  readName,
+  readSwitch,
+  wholeNumber,
+  wrong,
+} from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { parseInstant } from '../time.ts';
 import { zoneName } from '../time-zone.ts';
-import { hinted, list, value } from './member.ts';
+import { hinted, list, required, value } from './member.ts';
 
 /** Practically unlimited. */
 const DAILY_ROWS_MAX = 1_000_000_000_000;
@@ -44,7 +51,7 @@ export const ACCOUNT_MEMBERS = {
       /^[A-Za-z0-9._-]{1,64}$/.test(text)
         ? read(text)
         : wrong('an account id: 1 to 64 letters, digits, dots, dashes or underscores'),
-    { hint: 'account id', placeholder: 'id' },
+    { hint: 'account id: letters, digits, dots, dashes and underscores', placeholder: 'id' },
   ),
   name: value(readName, { hint: 'name of the customer', placeholder: 'name' }),
   daily_rows: dailyRows('daily row allowance, or none to use the setting [limits] daily_rows'),
@@ -53,6 +60,13 @@ export const ACCOUNT_MEMBERS = {
     placeholder: 'on|off',
     schema: Type.Boolean(),
   }),
+};
+
+/** Of `account add`, and of the configuration. */
+export const NEW_ACCOUNT = {
+  ...ACCOUNT_MEMBERS,
+  id: required(ACCOUNT_MEMBERS.id),
+  name: required(ACCOUNT_MEMBERS.name),
 };
 
 export const SUBSCRIPTION_MEMBERS = {
@@ -81,6 +95,13 @@ export const SUBSCRIPTION_MEMBERS = {
       schema: Type.Array(CONTENT_TYPE),
     },
   ),
+};
+
+/** Of `subscription add`, and of the configuration. */
+export const NEW_SUBSCRIPTION = {
+  ...SUBSCRIPTION_MEMBERS,
+  id: required(SUBSCRIPTION_MEMBERS.id),
+  account: required(SUBSCRIPTION_MEMBERS.account),
 };
 
 export const KEY_MEMBERS = {
@@ -127,6 +148,15 @@ export const KEY_MEMBERS = {
     },
   ),
   daily_rows: dailyRows('daily row allowance of the key itself, or none'),
+};
+
+/** Of `key create`, and of the configuration. */
+export const NEW_KEY_MEMBERS = {
+  ...KEY_MEMBERS,
+  account: required(KEY_MEMBERS.account),
+  name: required(KEY_MEMBERS.name),
+  scopes: required(KEY_MEMBERS.scopes),
+  subscriptions: required(KEY_MEMBERS.subscriptions),
 };
 
 /** `7001`, `7002:text`; `7001:text`, `7001:image` for one subscription with two types. Sorted by id. */

@@ -32,7 +32,7 @@ export interface Live {
   readonly role: Role;
   /** How the copy stands; null: no place for it is set. */
   readonly copy: CopyState | null;
-  /** The long file that is being read; null: there is none. */
+  /** The file that is being read; null: there is none. */
   readonly reading: { readonly file: string; readonly rows: number } | null;
 }
 
@@ -67,19 +67,12 @@ export interface Context {
   readonly promote: () => Promise<boolean>;
   /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
-  readonly tell: (progress: string) => void;
   /** Has the appliance remember a link into its console. */
   readonly remember: (link: Ticket) => void;
   /** Has the appliance end all sessions and links of its console. */
   readonly endSessions: () => void;
   /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
   readonly deny: (denied: Denied) => boolean;
-}
-
-/** Asked before something that cannot be taken back. */
-export interface Question {
-  readonly text: string;
-  readonly word: string;
 }
 
 export interface Description<Own extends Members, Value> {
@@ -99,8 +92,8 @@ export interface Description<Own extends Members, Value> {
   readonly readsDrop?: boolean;
   /** For what may take longer than a request: of its kind, one at a time runs for each subject. */
   readonly job?: (values: ValuesOf<Own>) => string;
-  /** Null: nothing has to be confirmed. */
-  readonly question?: (context: Context, values: ValuesOf<Own>) => Question | null;
+  /** For what cannot be taken back: a person types the value of this member to confirm it. */
+  readonly confirmedBy?: keyof Own & string;
   readonly run: (context: Context, values: ValuesOf<Own>) => Outcome<Value> | Promise<Outcome<Value>>;
   readonly result?: TSchema;
   /** The value as a command prints it, between `done` and `next`; null: nothing. */
@@ -132,13 +125,10 @@ export interface Operation
   readonly name: string;
   readonly kind: 'act' | 'read';
   readonly help: string | null;
-  /** Whether a person is asked before it: {@link question}. */
-  readonly asks: boolean;
+  readonly confirmedBy: string | null;
   readonly form: Form | null;
   /** The subject of its job; null if it takes no longer than a request. */
   readonly job: ((given: unknown) => string) | null;
-  /** @param given its members, as JSON @throws Refused */
-  readonly question: (context: Context, given: unknown) => Question | null;
   /** @param given its members, as JSON @throws Refused */
   readonly run: (context: Context, given: unknown) => Promise<Outcome>;
   readonly text: ((value: unknown) => string | null) | null;
@@ -151,6 +141,7 @@ export const reading = describing('read');
 
 const DEFAULTS = {
   help: null,
+  confirmedBy: null,
   operands: [],
   creates: false,
   hasCommand: true,
@@ -164,7 +155,7 @@ function describing(kind: Operation['kind']) {
     name: string,
     description: Description<Own, Value>,
   ): Operation => {
-    const { members = {} as Own, job, question, text } = description;
+    const { members = {} as Own, job, text } = description;
     const values = (given: unknown) => readMembers(members, given);
     return {
       ...DEFAULTS,
@@ -172,9 +163,7 @@ function describing(kind: Operation['kind']) {
       name,
       kind,
       members,
-      asks: question !== undefined,
       job: job === undefined ? null : (given) => job(values(given)),
-      question: (context, given) => question?.(context, values(given)) ?? null,
       run: async (context, given) => description.run(context, values(given)),
       // What an operation prints is what it returned, also after a way through JSON.
       text: text === undefined ? null : (value) => text(value as Value),

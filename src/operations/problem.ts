@@ -49,6 +49,11 @@ export function problemDocument(status: number, detail: string, code = 'failed')
   return { title: STATUS_CODES[status] ?? '', status, detail, code };
 }
 
+/** What a problem document says, as it was thrown. */
+export function errorOf({ code, detail }: ProblemDocument): Error {
+  return Object.hasOwn(STATUS, code) ? new Refused(code as RefusedCode, detail) : new Error(detail);
+}
+
 /** Null for what is no refusal, but a fault of the program or the machine. */
 export function refusalDocument(error: unknown): ProblemDocument | null {
   const status = error instanceof Refused ? (STATUS[error.code] ?? 500) : 500;

@@ -4,7 +4,6 @@
  */
 import { findAccount, getAccount } from '../auth/accounts.ts';
 import { noteOperation } from '../auth/audit.ts';
-import { listKeys } from '../auth/keys.ts';
 import { openRemovals, type Removed, removeAccount, removeSubscription } from '../auth/removal.ts';
 import { findSubscription, getSubscription, listSubscriptions } from '../auth/subscriptions.ts';
 import { counted } from '../counted.ts';
@@ -12,7 +11,7 @@ import { type Database, writing } from '../store/database.ts';
 import { countRows, type RowCounts } from '../store/subscription-rows.ts';
 import { required } from './member.ts';
 import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
-import { act, type Context, type Question } from './operation.ts';
+import { act, type Context } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
 interface Removable {
@@ -20,44 +19,36 @@ interface Removable {
   readonly id: string | number;
   /** Its subscriptions that are removed already, whose rows are still being deleted; empty while it exists. */
   readonly open: readonly number[];
-  /** The subscriptions that lose their rows, and everything to remove, in words. @throws Refused if it does not exist */
-  readonly describe: () => { readonly subscriptions: readonly number[]; readonly description: string };
+  /** The subscriptions that lose their rows. @throws Refused if it does not exist */
+  readonly subscriptions: () => readonly number[];
   readonly remove: (access: Database) => Removed;
   /** Whether the configuration has an entry for it. */
   readonly configured: boolean;
 }
 
-function accountOf({ access, config }: Context, id: string): Removable {
-  const isOwn = ({ account_id }: { readonly account_id: string }) => account_id === id;
+function accountOf({ access, config, kind }: Context, id: string): Removable {
   return {
     noun: 'account',
     id,
     open: findAccount(access(), id) === null ? openRemovals(access(), id) : [],
-    describe() {
-      const { name } = getAccount(access(), id);
-      const subscriptions = listSubscriptions(access()).filter(isOwn);
-      const keys = counted(listKeys(access()).filter(isOwn).length, 'key');
-      const description = `account ${id} (${name}) with ${keys} and ${counted(subscriptions.length, 'subscription')}`;
-      return { subscriptions: subscriptions.map((subscription) => subscription.id), description };
+    subscriptions() {
+      getAccount(access(), id);
+      return listSubscriptions(access()).flatMap((own) => (own.account_id === id ? own.id : []));
     },
     remove: (db) => removeAccount(db, id),
-    configured: config.preseed.accounts.some((account) => account.id === id),
+    configured: kind === 'appliance' && config.preseed.accounts.some((account) => account.id === id),
   };
 }
 
-function subscriptionOf({ access, config }: Context, id: number): Removable {
+function subscriptionOf({ access, config, kind }: Context, id: number): Removable {
   const isThere = findSubscription(access(), id) !== null;
   return {
     noun: 'subscription',
     id,
     open: isThere ? [] : openRemovals(access()).filter((open) => open === id),
-    describe() {
-      const { name, account_id } = getSubscription(access(), id);
-      const named = name === null ? '' : ` (${name})`;
-      return { subscriptions: [id], description: `subscription ${id}${named} of account ${account_id}` };
-    },
+    subscriptions: () => [getSubscription(access(), id).id],
     remove: (db) => removeSubscription(db, id),
-    configured: config.preseed.subscriptions.some((subscription) => subscription.id === id),
+    configured: kind === 'appliance' && config.preseed.subscriptions.some((own) => own.id === id),
   };
 }
 
@@ -77,7 +68,7 @@ export const REMOVALS = [
       isGrave: true,
     },
     job: ({ id }) => id,
-    question: (context, { id }) => questionOf(context, accountOf(context, id)),
+    confirmedBy: 'id',
     run: (context, { id }) => remove(context, accountOf(context, id)),
   }),
   act('subscription remove', {
@@ -93,22 +84,15 @@ export const REMOVALS = [
       isGrave: true,
     },
     job: ({ id }) => `${id}`,
-    question: (context, { id }) => questionOf(context, subscriptionOf(context, id)),
+    confirmedBy: 'id',
     run: (context, { id }) => remove(context, subscriptionOf(context, id)),
   }),
 ];
 
-function questionOf(context: Context, { id, open, describe }: Removable): Question | null {
-  if (open.length > 0) return null;
-  const { subscriptions, description } = describe();
-  const rows = rowsText(rowsOf(context, subscriptions));
-  return { text: `This permanently removes ${description}, including ${rows}.`, word: `${id}` };
-}
-
 async function remove(context: Context, removable: Removable): Promise<Outcome> {
-  const { noun, id, open, describe, configured } = removable;
+  const { noun, id, open, configured } = removable;
   // Null: it was removed before, and interrupted.
-  const rows = open.length > 0 ? null : rowsOf(context, describe().subscriptions);
+  const rows = open.length > 0 ? null : rowsOf(context, removable.subscriptions());
   const request = (subscriptions: readonly number[]) => ({ kind: 'remove', subscriptions }) as const;
   const removed = context.change((access) =>
     writing(access, () => {

@@ -113,34 +113,36 @@ function alertsText(alerts: readonly Listed[]): string {
 type Line = readonly [label: string, text: string];
 
 const FILES_SHOWN = 3;
-const NOT_RUNNING = 'not running; start it with: wirewatch serve';
 
 /** @param width columns of the terminal: longer lines are wrapped */
 export function statusText(status: Status, width: number): string {
   const nowMs = Date.parse(status.at);
+  const { paused_since } = status.health;
+  const { unreadable } = status.database;
   const lines: readonly Line[] = [
     ['Wirewatch', applianceText(status)],
     ...settingsLines(status),
-    ...ingestLines(status, nowMs),
+    ...ingestLines({ ...status.ingest, exports: status.exports, paused_since, unreadable }, nowMs),
+    ...(unreadable === null ? heldLines(status.ingest) : []),
     ['keys', keysText(status, nowMs)],
-    ...status.disks.map((disk) => ['disk', diskText(disk)] as const),
+    ...status.disks.map(({ folder, free_bytes, bytes, low }): Line => {
+      return ['disk', `${freeText(free_bytes, bytes)} free${low ? ', getting full' : ''} (${folder})`];
+    }),
     ...(status.role === 'writer' ? [] : [['role', status.role] as const]),
     ['copy', copyText(status, nowMs)],
     ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
   ];
-  const labels = Math.max(...lines.map(([label]) => label.length)) + 2;
-  const hanging = (first: string, text: string) => wrapped(text, width, ' '.repeat(first.length), first);
   const alerts = status.alerts.flatMap(({ name, page_worthy, since: at, detail }) =>
-    hanging(`  ${page_worthy ? 'NOW' : '   '}  `, `${name}, since ${at}: ${detail}`),
+    hanging(`  ${page_worthy ? 'NOW' : '   '}  `, `${name}, since ${at}: ${detail}`, width),
   );
   const files = status.not_applied
     .slice(0, FILES_SHOWN)
-    .flatMap((file) => hanging(`  ${file.outcome.padEnd(8)}`, notAppliedText(file, status)));
+    .flatMap((file) => hanging(`  ${file.outcome.padEnd(8)}`, notAppliedText(file, status), width));
   const isPartial = status.running
     ? ''
     : ' (only those that follow from the databases, because Wirewatch is not running)';
   return [
-    ...lines.flatMap(([label, value]) => hanging(label.padEnd(labels), value)),
+    ...labelled(lines, width),
     '',
     `Alerts${isPartial}`,
     ...(alerts.length === 0 ? ['  none'] : alerts),
@@ -150,8 +152,17 @@ export function statusText(status: Status, width: number): string {
     .concat('\n');
 }
 
-function applianceText({ running, url }: Status): string {
-  if (!running) return NOT_RUNNING;
+function labelled(lines: readonly Line[], width: number): string[] {
+  const labels = Math.max(...lines.map(([label]) => label.length)) + 2;
+  return lines.flatMap(([label, text]) => hanging(label.padEnd(labels), text, width));
+}
+
+function hanging(first: string, text: string, width: number): string[] {
+  return wrapped(text, width, ' '.repeat(first.length), first);
+}
+
+function applianceText({ running, url }: Pick<Status, 'running' | 'url'>): string {
+  if (!running) return 'not running; start it with: wirewatch serve';
   return url === null ? 'running' : `running, listening on ${url}`;
 }
 
@@ -167,42 +178,42 @@ function settingsLines({ settings }: Status): Line[] {
   return [['settings', `${what}. ${what_to_do}`]];
 }
 
-function ingestLines(status: Status, nowMs: number): Line[] {
-  const { ingest, exports, health, database } = status;
-  if (database.unreadable !== null) return [['ingest', unreadableText(database.unreadable)]];
-  const reach = EXPORT_NAMES.map((name) => {
-    const { newest_done } = exports[name];
-    const ago = newest_done === null ? '' : `, ${age(nowMs - Date.parse(newest_done))} ago`;
-    return [name, exportText(exports[name], ago)] as const;
+type IngestShown = Pick<IngestStatus, keyof Status['ingest'] | 'exports' | 'paused_since' | 'unreadable'>;
+
+/** @param nowMs null: without how long ago */
+function ingestLines(
+  { paused_since, unreadable, exports, ...ingest }: IngestShown,
+  nowMs: number | null,
+): Line[] {
+  if (unreadable !== null) return [['ingest', `detections.db cannot be read: ${unreadable}`]];
+  const { waiting, waiting_files, waits_for, reading, applying } = ingest;
+  const reach = EXPORT_NAMES.map((name): Line => {
+    const { enabled, newest_done } = exports[name];
+    const ago = newest_done === null || nowMs === null ? '' : `, ${age(nowMs - Date.parse(newest_done))} ago`;
+    return [name, enabled ? reachText(exports[name], ago) : 'switched off'];
   });
+  const more = waiting > waiting_files.length ? [`${grouped(waiting - waiting_files.length)} more`] : [];
+  const names = waiting === 0 ? '' : `: ${[...waiting_files, ...more].join(', ')}`;
+  const reason = waits_for === null || paused_since !== null ? '' : `; ${waits_for.reason}`;
   return [
-    ['ingest', pauseText(health.paused_since)],
-    ...reach,
     [
-      'waiting',
-      `${counted(ingest.waiting, 'file')} in ${ingest.drop}${waitsText(ingest, health.paused_since)}`,
+      'ingest',
+      paused_since === null
+        ? 'not paused'
+        : `paused since ${paused_since}; resume with: wirewatch ingest resume`,
     ],
-    ...heldLines(ingest),
-    ...progressLines(ingest),
+    ...reach,
+    ['waiting', `${counted(waiting, 'file')} in ${ingest.drop}${names}${reason}`],
+    ...(reading === null
+      ? []
+      : [['reading', `${reading.file}: ${counted(reading.rows, 'row')} so far`] as const]),
+    ...applying.map(
+      ({ file, rows, rows_applied }): Line => [
+        'backfill',
+        `${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`,
+      ],
+    ),
   ];
-}
-
-function unreadableText(reason: string): string {
-  return `detections.db cannot be read: ${reason}`;
-}
-
-function exportText(state: Status['exports']['newswire'], ago = ''): string {
-  return state.enabled ? reachText(state, ago) : 'switched off';
-}
-
-function pauseText(pausedSince: string | null): string {
-  return pausedSince === null
-    ? 'not paused'
-    : `paused since ${pausedSince}; resume with: wirewatch ingest resume`;
-}
-
-function waitsText({ waits_for }: Status['ingest'], pausedSince: string | null): string {
-  return waits_for === null || pausedSince !== null ? '' : `; ${waits_for.reason}`;
 }
 
 /** The first file that waits for an operator, with its command; `ingest status` lists the others. */
@@ -212,28 +223,12 @@ function heldLines({ held, held_files: [first] }: Status['ingest']): Line[] {
   return [['held', `${first.file}${more}: ${first.reason}. ${first.what_to_do}`]];
 }
 
-function progressLines({ reading, applying }: Status['ingest']): Line[] {
-  return [
-    ...(reading === null
-      ? []
-      : [['reading', `${reading.file}: ${counted(reading.rows, 'row')} so far`] as const]),
-    ...applying.map(
-      ({ file, rows, rows_applied }) =>
-        ['backfill', `${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`] as const,
-    ),
-  ];
-}
-
 function keysText({ keys }: Status, nowMs: number): string {
   const { active, used_in_last_day, last_used_at, behind, unreadable } = keys;
   if (unreadable !== null) return `access.db cannot be read: ${unreadable}`;
   const last = last_used_at === null ? 'no recorded use' : `last used ${since(last_used_at, nowMs)}`;
   const late = behind === 0 ? '' : `; ${counted(behind, 'follower')} more than two hours behind`;
   return `${grouped(active)} active, ${grouped(used_in_last_day)} used in the last 24 hours; ${last}${late}`;
-}
-
-function diskText({ folder, free_bytes, bytes, low }: Status['disks'][number]): string {
-  return `${freeText(free_bytes, bytes)} free${low ? ', getting full' : ''} (${folder})`;
 }
 
 function copyText({ copy, running }: Status, nowMs: number): string {
@@ -265,27 +260,15 @@ function age(ms: number): string {
   return counted(Math.max(0, Math.floor(ms / unit)), name);
 }
 
-export function ingestText(status: IngestStatus): string {
-  const { paused_since, unreadable, waiting, waiting_files } = status;
-  const more = waiting - waiting_files.length;
-  const names = [...waiting_files, ...(more > 0 ? [`${grouped(more)} more`] : [])];
+function ingestText(status: IngestStatus): string {
   const lines: readonly Line[] = [
-    ['Wirewatch', status.running ? 'running' : NOT_RUNNING],
-    ['ingest', unreadable === null ? pauseText(paused_since) : unreadableText(unreadable)],
-    ['drop folder', status.drop],
-    [
-      'waiting',
-      waiting === 0
-        ? 'no files'
-        : `${counted(waiting, 'file')}: ${names.join(', ')}${waitsText(status, paused_since)}`,
-    ],
-    ...EXPORT_NAMES.map((name) => [name, exportText(status.exports[name])] as const),
-    ...progressLines(status),
+    ['Wirewatch', applianceText({ ...status, url: null })],
+    ...ingestLines(status, null),
   ];
   const shown = new Set(status.files.map(({ number }) => number));
   const failures = status.not_applied.filter(({ number }) => !shown.has(number));
   return joined('\n\n', [
-    lines.map(([label, text]) => `${label.padEnd(13)}${text}`).join('\n'),
+    labelled(lines, terminalWidth() ?? Number.POSITIVE_INFINITY).join('\n'),
     status.held_files.length > 0 &&
       `Files that are held until you reset or accept their window (${grouped(status.held)}):\n${table(status.held_files, HELD_COLUMNS)}`,
     failures.length > 0 &&

@@ -57,8 +57,7 @@ export interface OperationForm extends NonNullable<Operation['form']>, Pick<Oper
   readonly members: readonly FormMember[];
   /** It may take longer than a request. */
   readonly isJob: boolean;
-  /** A person is asked to type a word before it. */
-  readonly asks: boolean;
+  readonly confirmedBy: string | null;
 }
 
 export function operationForms(): readonly OperationForm[] {
@@ -67,11 +66,11 @@ export function operationForms(): readonly OperationForm[] {
   );
 }
 
-export function formOf({ name, operands, members, job, asks }: Operation) {
+export function formOf({ name, operands, members, job, confirmedBy }: Operation) {
   const fields = Object.entries(members).map(
     ([member, { isRequired, hint, placeholder, several, schema }]): FormMember => {
       return { name: member, required: isRequired, hint, placeholder, several, schema };
     },
   );
-  return { name, operands, members: fields, isJob: job !== null, asks };
+  return { name, operands, members: fields, isJob: job !== null, confirmedBy };
 }

@@ -8,25 +8,19 @@ import { FLAGS, type SettingFlags } from '../config/schema.ts';
 import { placeFolder } from '../copy/place.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { appearAs } from '../store/folder.ts';
-import { firstCommands, restartSteps, startSteps } from './next-steps.ts';
 import { pasted } from './shell.ts';
-import { isInHome, type UnitTerms, unitText } from './unit.ts';
+import { isInHome, stateDirectory, type UnitTerms, unitText } from './unit.ts';
 
 export interface SetupChoices {
   readonly data: string;
   readonly config: string;
   /** Settings for a new configuration. */
   readonly flags: SettingFlags;
-  /** Null: only the configuration. */
-  readonly service: ServiceChoices | null;
+  /** `unit`: where it is. Null: only the configuration. */
+  readonly service: (Pick<UnitTerms, 'program' | 'user'> & { readonly unit: string }) | null;
 }
 
-export interface ServiceChoices extends Pick<UnitTerms, 'program' | 'user'> {
-  /** Where the unit is. */
-  readonly unit: string;
-}
-
-export interface SetupFile {
+interface SetupFile {
   readonly what: 'configuration' | 'unit';
   readonly path: string;
   /** `kept`: it exists, and stays as it is. */
@@ -36,14 +30,14 @@ export interface SetupFile {
 }
 
 /**
- * @returns what `--json` prints; `next`: lines for a shell
+ * @returns what `--json` prints; `next`: lines for a shell, comments begin with #
  * @throws Refused for choices that cannot work, with nothing written, and if a file cannot be read or written
  */
 export function setUp(choices: SetupChoices): { files: SetupFile[]; next: string[] } {
   const { data, config, flags, service } = choices;
   const wanted = load(flags, devNull, data);
   const effective = existsSync(config) ? load({}, config, data) : wanted;
-  const terms = service === null ? null : termsOf(choices, service, effective);
+  const terms = termsOf(choices, effective);
   if (terms === null) attempt('create', data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
   const chosen = chosenOf(flags, wanted);
   const kept = chosenOf(flags, effective);
@@ -76,8 +70,9 @@ function load(flags: SettingFlags, file: string, dataFolder: string): Config {
   return loadConfig({ flags, env: {}, file, dataFolder });
 }
 
-/** @throws Refused for what a unit cannot have, and what the service could not reach */
-function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effective: Config): UnitTerms {
+/** @returns null without a service @throws Refused for what the service could not reach */
+function termsOf({ data, config, service }: SetupChoices, effective: Config): UnitTerms | null {
+  if (service === null) return null;
   const { ingest, copy, log, photos, server, admin, preseed } = effective;
   const isOutside = (folder: string) => folder !== data && !folder.startsWith(`${data}${path.sep}`);
   const logs = log.file === '' ? null : path.dirname(log.file);
@@ -89,12 +84,11 @@ function termsOf({ data, config }: SetupChoices, service: ServiceChoices, effect
     (named) => named !== '',
   );
   const { program, user } = service;
-  for (const named of [data, ...needed, ...optional, ...readable, ...program]) {
+  for (const named of [data, ...needed, ...optional, ...readable, ...program])
     if (/^\/(var\/)?tmp(\/|$)/.test(named))
       throw failed(
         `${named}: the service could not access it, because it has its own /tmp. Choose another path.`,
       );
-  }
   const hidden = program.find(isInHome);
   if (hidden !== undefined)
     throw failed(
@@ -120,7 +114,7 @@ function chosenOf(flags: SettingFlags, { server, ingest }: Config): Map<string, 
 function place(file: string, text: string): SetupFile['outcome'] {
   if (existsSync(file)) return 'kept';
   const draft = `${file}.${process.pid}.tmp`;
-  const write = () => {
+  return attempt('write', file, () => {
     mkdirSync(path.dirname(file), { recursive: true });
     try {
       writeFileSync(draft, text, { flush: true });
@@ -128,24 +122,81 @@ function place(file: string, text: string): SetupFile['outcome'] {
     } finally {
       rmSync(draft, { force: true });
     }
-  };
-  return attempt('write', file, write, draft);
+  });
 }
 
-/** @param named the path that need not be repeated in the reason */
-function attempt<Result>(
-  operation: 'create' | 'write',
-  file: string,
-  work: () => Result,
-  named = file,
-): Result {
+function attempt<Result>(operation: 'create' | 'write', file: string, work: () => Result): Result {
   try {
     return work();
   } catch (error) {
     throw new Refused(
       'failed',
-      `cannot ${operation} ${file}: ${reasonOf(error, named)}. Run the command as root, or name files that this user may write with --config and --unit.`,
+      `cannot ${operation} ${file}: ${reasonOf(error, file)}. Run the command as root, or name files that this user may write with --config and --unit.`,
       { cause: error },
     );
   }
+}
+
+/** Creates the user and the folders of a new unit, and starts it. */
+function startSteps(terms: UnitTerms, drop: string): string[] {
+  const { data, user, needed, optional } = terms;
+  const folders = [...(stateDirectory(data) === null ? [data] : []), ...needed, ...optional];
+  const missing = folders.filter((folder) => !existsSync(folder));
+  const home = `--home-dir ${pasted(data)} --no-create-home --shell /usr/sbin/nologin`;
+  return [
+    '# Create the user of the service, unless it exists:',
+    `id -u ${user} >/dev/null 2>&1 || useradd --system --user-group ${home} ${user}`,
+    ...(missing.length > 0 ? ['# Create the missing folders:'] : []),
+    // Other programs write to the drop folder as members of its group, and their files stay the group's; but they can
+    // only move their own files, not archive/.
+    ...missing.map(
+      (folder) => `install -d -m ${folder === drop ? 3770 : '0700'} -o ${user} -g ${user} ${pasted(folder)}`,
+    ),
+    ...folders
+      .filter((folder) => !missing.includes(folder))
+      .map((folder) => `# ${folder} already exists: ${user} must be able to write to it.`),
+    '# Start the service at every boot, and now; one that is running is restarted:',
+    'systemctl daemon-reload',
+    'systemctl enable wirewatch',
+    'systemctl restart wirewatch',
+  ];
+}
+
+/** @param other a unit that is not the one that setup would write */
+function restartSteps(other: string | null): string[] {
+  return [
+    '# After a change to these files, restart the service. "wirewatch status" says whether it still has other settings:',
+    'systemctl daemon-reload',
+    'systemctl restart wirewatch',
+    ...(other === null
+      ? []
+      : [`# To have the unit that setup would write: rm ${pasted(other)}, then run setup again.`]),
+  ];
+}
+
+/** How commands name the installation and run as its user, for the first key and a check. */
+function firstCommands({ data, config, user, program }: UnitTerms, drop: string, isNew: boolean): string[] {
+  const run = `runuser -u ${user} -- ${program.map(pasted).join(' ')}`;
+  return [
+    '# Name the installation for the commands that follow:',
+    `export WIREWATCH_DATA=${pasted(data)} WIREWATCH_CONFIG=${pasted(config)}`,
+    ...(isNew
+      ? [
+          '# Create the first key. It is shown only once:',
+          `${run} account add acme --name "Acme News"`,
+          `${run} subscription add 7001 --account acme --time-zone Europe/Berlin`,
+          `${run} key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001`,
+        ]
+      : []),
+    '# Check the installation:',
+    `${run} check`,
+    ...(drop.startsWith(`${data}/`)
+      ? [
+          `# Export files go into ${drop}, which only root and ${user} can enter. For another program, choose a folder outside the data folder (ingest.drop).`,
+        ]
+      : [
+          `# Export files go into ${drop}. Give access to the user of the program that writes them:`,
+          `usermod -a -G ${user} THAT_PROGRAMS_USER`,
+        ]),
+  ];
 }

@@ -146,13 +146,6 @@ function openForWriting(path: string, { synchronous }: Schema): Database {
   });
 }
 
-/** Opens a copy in memory; the caller closes it. @param db null: a new database */
-export function openCopyInMemory(db: Database | null, schema: Schema): Database {
-  const copy = openContent(db?.serialize() ?? ':memory:');
-  if (db === null) makeSchema(copy, schema);
-  return copy;
-}
-
 /** Opens the content of a database file in memory; the caller closes it. @param content is changed */
 export function openContent(content: Buffer | ':memory:'): Database {
   // Clears the marks of a write-ahead log, which memory cannot have: https://sqlite.org/c3ref/deserialize.html

@@ -1,10 +1,11 @@
 /** The console's statements use an index, whatever the amount of data. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { LAST_PLACES } from '../../src/admin/console/customer-rows.ts';
-import { APPLIED_FILES } from '../../src/admin/console/trends.ts';
+import { COUNT_DETECTIONS } from '../../src/admin/console/detections.ts';
+import { APPLIED_FILES, LAST_PLACES } from '../../src/admin/console/trends.ts';
 import { WINDOWS_WITH_FAILED_FILES, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
 import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
+import { FIRST_BEHIND } from '../../src/operations/followers.ts';
 import { DELIVERED_AT, FIRST_PLACE, newestOfStream, VERSIONS_BETWEEN } from '../../src/query/latest-rows.ts';
 import { FIRST_READ } from '../../src/windows/reach.ts';
 import { createTestStore } from '../support/store.ts';
@@ -64,6 +65,18 @@ for (const [what, sql, values, plan] of [
     LAST_PLACES,
     [1],
     /SEARCH stream_row USING COVERING INDEX stream_row_by_position \(<expr>=\? AND position<\?\)/,
+  ],
+  [
+    'the first change behind a position',
+    FIRST_BEHIND,
+    { ordinal: 1, position: 1 },
+    /USING COVERING INDEX stream_row_by_position \(<expr>=\? AND position>\?\)/,
+  ],
+  [
+    'how many detections a period has',
+    COUNT_DETECTIONS,
+    { ordinals: '[1]', from: 0, to: 1 },
+    /USING COVERING INDEX detection_by_time \(<expr>=\? AND first_detected_at>\? AND first_detected_at<\?\)/,
   ],
   ['when a change was delivered', DELIVERED_AT, [1], /SEARCH delivery USING INTEGER PRIMARY KEY/],
   ['files', SELECT_FILES, FILES, /SEARCH ingest_file USING INTEGER PRIMARY KEY \(rowid<\?\)/],

@@ -9,9 +9,11 @@ import type {
   DetectionsPage,
   FilesPage,
   KeyEntry,
+  KeyTrends,
   ManualTopic,
   ManualTopics,
   Overview,
+  Trends,
   WindowDetail,
 } from '../../src/admin/console/api.ts';
 import { DAY_MS, formatMs, utcDay, WINDOW_MS } from '../../src/time.ts';
@@ -93,6 +95,8 @@ test('files are filtered by outcome, export and name, and paged, with their reas
 test('the live stream: newest first, filtered as in the API', async () => {
   const live = (query: string) => ui.get<DetectionsPage>(`detections/live${query}`);
   const all = await live('');
+  assert.deepEqual(all.total, { rows: 4, or_more: false });
+  assert.equal((await live('?domain=two.example')).total, null);
   assert.deepEqual(
     all.detections.map(({ id, version }) => [id.split('.')[0], version]),
     [
@@ -150,6 +154,11 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
   const all = await found(period);
   assert.deepEqual([...(await found(`${period}&limit=1`))].sort(), [...all].sort());
   assert.equal(new Set(all).size, 4);
+  const totalOf = async (query: string) =>
+    (await ui.get<DetectionsPage>(`detections/search?${period}${query}`)).total;
+  assert.deepEqual(await totalOf('&limit=1'), { rows: 4, or_more: false });
+  assert.deepEqual(await totalOf('&content_type=image'), { rows: 1, or_more: false });
+  assert.equal(await totalOf('&words=one'), null);
   assert.deepEqual(await found(`from=2020-01-01&to=2020-02-01`), []);
   // A step covers at least one day, however slow the machine is; days before the first detection take no step.
   let [steps, next]: [number, string | null] = [0, ''];
@@ -228,11 +237,27 @@ test('customers: usage, refusals and lag; kept across a restart', async () => {
     [1, 'invalid_request', 1],
   );
   assert.deepEqual([before?.follower?.rows_behind, before?.follower?.behind], [4, false]);
-  const { minutes } = await ui.get<Overview>('overview');
   const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
-  assert.ok(minutes.requests.length === 1441 && Date.parse(minutes.from) % 60_000 === 0);
-  const counted = [minutes.requests, minutes.refused, minutes.rows_served, minutes.rows_ingested].map(sum);
-  assert.deepEqual(counted, [3, 1, 1, 5]);
+  const counted = async (days: number) => {
+    const { machine } = await ui.get<Trends>(`trends?days=${days}`);
+    const { requests, refused, rows_served, rows_ingested } = machine;
+    return [requests, refused, rows_served, rows_ingested].map(sum);
+  };
+  for (const days of [1, 7, 90]) assert.deepEqual(await counted(days), [3, 1, 1, 5], `${days} days`);
+  const ofKeys = async () => (await ui.get<KeyTrends>('trends/keys')).keys;
+  const [curves, ...others] = await ofKeys();
+  assert.deepEqual(
+    [
+      curves?.id,
+      sum(curves?.requests ?? []),
+      sum(curves?.refused ?? []),
+      curves?.lag_seconds?.length,
+      others,
+    ],
+    [id, 2, 1, 24, []],
+  );
+  assert.equal(curves?.lag_seconds?.[0], null, 'before it followed the stream');
+  assert.ok((curves?.lag_seconds?.at(-1) ?? -1) >= 0);
 
   await appliance.restart();
   ui = await openConsole(appliance);
@@ -240,8 +265,7 @@ test('customers: usage, refusals and lag; kept across a restart', async () => {
   const { minutes_behind, seconds_behind } = restarted?.follower ?? {};
   const follower = { ...before?.follower, minutes_behind, seconds_behind };
   assert.deepEqual(restarted, { ...before, follower });
-  const again = (await ui.get<Overview>('overview')).minutes;
-  assert.deepEqual([again.requests, again.rows_served, again.rows_ingested].map(sum), [3, 1, 5]);
+  assert.deepEqual(await counted(1), [3, 1, 1, 5]);
   await appliance.get(`/v1/detections/changes?since=${since}`, key);
   await until('the follower has caught up', async () => (await entry())?.follower?.rows_behind === 0);
   await appliance.get('/v1/detections/changes', key);

@@ -32,6 +32,7 @@ const READS = [
   'overview',
   'windows',
   'trends',
+  'trends/keys',
   'files',
   'customers',
   'detections/live',
@@ -189,12 +190,11 @@ describe('the console of a running appliance', () => {
     assert.match((await (await openConsole(appliance)).ask('operations')).text, /"name":"account suspend"/);
     const before = (await reader.ask('history/audit')).text;
     for (const { name, kind } of OPERATIONS)
-      for (const given of [{}, { id: 'agency' }])
-        for (const path of [name, `${name}/question`]) {
-          const { status, text } = await reader.operate(path, given);
-          if (kind === 'act') assert.equal(status, 403, path);
-          else assert.ok([200, 400, 404, 409].includes(status), `${path}: ${text}`);
-        }
+      for (const given of [{}, { id: 'agency' }]) {
+        const { status, text } = await reader.operate(name, given);
+        if (kind === 'act') assert.equal(status, 403, name);
+        else assert.ok([200, 400, 404, 409].includes(status), `${name}: ${text}`);
+      }
     assert.equal((await reader.ask('history/audit')).text, before);
     assert.deepEqual(await reader.get('operations'), { operations: [] });
     assert.deepEqual((await reader.get<Jobs>('jobs')).jobs, []);

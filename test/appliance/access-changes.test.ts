@@ -1,12 +1,6 @@
-/**
- * Commands on accounts, subscriptions and keys while the appliance runs: changes apply from the next request on, and a
- * store that cannot be read never makes a good key invalid (contract: Authentication, Errors).
- */
+/** Commands on keys while the appliance runs: changes apply from the next request on. */
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
-import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
-import { openDatabase } from '../../src/store/database.ts';
 import { DAY_MS } from '../../src/time.ts';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -86,41 +80,3 @@ test('key set holds for the next request: scopes, addresses, subscriptions', asy
   appliance.cli(['key', 'set', id, '--subscriptions', '7001,7002']);
   assert.deepEqual(await streamOf(), [TEXT, SECOND, IMAGE]);
 });
-
-test('account suspend stops all keys of that account alone, until resume', async () => {
-  const foreignKey = createKey(appliance.cli, 'other', '8001');
-  appliance.cli(['account', 'suspend', 'agency']);
-  try {
-    assert.equal(await statusOf(CHANGES), 403);
-    assert.equal(await statusOf(CHANGES, appliance.key), 403);
-    assert.equal(await statusOf(CHANGES, foreignKey), 200);
-    const made = createKey(appliance.cli, 'agency', '7001');
-    assert.equal(await statusOf(CHANGES, made), 403, 'a key created meanwhile');
-  } finally {
-    appliance.cli(['account', 'resume', 'agency']);
-  }
-  assert.equal(await statusOf(CHANGES), 200);
-});
-
-test('keys are checked correctly while another process writes to the key store', async () => {
-  {
-    using holder = openDatabase(join(appliance.data, 'access.db'), 'write', ACCESS_SCHEMA);
-    holder.exec('BEGIN EXCLUSIVE');
-    assert.equal(await statusOf(CHANGES), 200);
-    assert.equal(await statusOf(CHANGES, mistyped(key)), 401);
-    assert.equal(await statusOf(CHANGES, unknownKey()), 401);
-  }
-  assert.equal(await statusOf(CHANGES), 200);
-  appliance.cli(['key', 'revoke', id, '--yes']);
-  assert.equal(await statusOf(CHANGES), 401);
-});
-
-/** A well-formed key that does not exist. */
-function unknownKey(): string {
-  const { key } = JSON.parse(appliance.cli(['key', 'generate', '--json']).stdout);
-  return String(key);
-}
-
-function mistyped(key: string): string {
-  return key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
-}

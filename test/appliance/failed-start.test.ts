@@ -51,7 +51,6 @@ async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<s
     kind: 'appliance',
     log: pino({ level: 'silent' }),
     ingestThread,
-    onProgress: () => {},
   });
   const refusal = await start.then(
     () => assert.fail('it started'),

@@ -86,9 +86,12 @@ test('several commands at once on a new folder all succeed', async () => {
     ids.map((id) => wirewatch('account', 'add', id, '--name', id, '--data', fresh)),
   );
   for (const end of ends) assert.equal(end.code, 0, end.stderr);
-  const listed = await json('account', 'list', '--data', fresh);
+  const idsOf = (entries: { id: string }[]) => entries.map(({ id }) => id);
+  assert.deepEqual(idsOf(await json('account', 'list', '--data', fresh)), ids);
   assert.deepEqual(
-    listed.map((account: { id: string }) => account.id),
+    idsOf(await json('audit', '--data', fresh))
+      .filter((id) => ids.includes(id))
+      .sort(),
     ids,
   );
   assert.ok(!readdirSync(fresh).some((name) => name.includes('.new-')), 'no draft is left');

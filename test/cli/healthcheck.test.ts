@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import { listeningUrl } from '../../src/config/listening.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { runBeside } from '../support/command.ts';
+import { freePort } from '../support/free-port.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 async function healthcheck(args: readonly string[], settings: Readonly<Record<string, string>> = {}) {
@@ -40,76 +41,47 @@ function health(status: number, pageWorthy: number, open = pageWorthy): RequestL
   };
 }
 
-describe('what it says', () => {
-  test('healthy: exit code 0, and nothing', () =>
-    answering(health(200, 0), async (url) => {
-      assert.deepEqual(await healthcheck(['--url', url]), { code: 0, stdout: '', stderr: '' });
-      const { code, stdout } = await healthcheck(['--url', `${url}/`, '--json']);
-      const document = JSON.parse(stdout);
-      assert.equal(code, 0);
-      assert.deepEqual(
-        [document.healthy, document.url, document.status, document.reason, document.health.status],
-        [true, url, 200, null, 'ok'],
-      );
-    }));
-
-  test('degraded: exit code 1, and why in one line', () =>
-    answering(health(503, 2), async (url) => {
-      const { code, stdout, stderr } = await healthcheck(['--url', url]);
-      assert.deepEqual([code, stdout], [1, '']);
-      assert.equal(
-        stderr,
-        'wirewatch: degraded: 2 open alerts need attention now; the newest finished window of newswire ended at 2026-11-21T10:00:00Z; no window of imagewire has been finished yet. See: wirewatch alert list\n',
-      );
-      const document = JSON.parse((await healthcheck(['--url', url, '--json'])).stdout);
-      assert.deepEqual([document.healthy, document.status, document.health.status], [false, 503, 'degraded']);
-    }));
-
-  test('without an alert as reason it points to the files; another server is named', async () => {
-    const html: RequestListener = (_, answer) => void answer.writeHead(200).end('<html>');
-    for (const [answer, message] of [
-      [
-        health(503, 0, 1),
-        /degraded: the newest finished window of newswire ended at .* See: wirewatch ingest status\n$/,
-      ],
-      [html, /answered with status 200, but the answer is not from Wirewatch.*\n$/],
-    ] as const)
-      await answering(answer, async (url) => {
-        const { code, stderr } = await healthcheck(['--url', url]);
-        assert.equal(code, 1);
-        assert.match(stderr, message);
-      });
-  });
-
-  test('timeout: exit code 1', () =>
-    answering(
-      () => {},
-      async (url) => {
-        const { code, stderr } = await healthcheck(['--url', url, '--timeout', '1']);
-        assert.equal(code, 1);
-        assert.match(stderr, /no answer from .* within 1 s\n$/);
-      },
-    ));
-
-  test('connection refused: exit code 1, with a hint', async () => {
-    let gone = '';
-    await answering(health(200, 0), async (url) => {
-      gone = url;
+test('exit code 0 and nothing if it is healthy, else 1 and why in one line; --json prints a document', async () => {
+  const ended = 'the newest finished window of newswire ended at 2026-11-21T10:00:00Z';
+  const none = 'no window of imagewire has been finished yet';
+  const cases: readonly (readonly [RequestListener, string | RegExp, status: number | null])[] = [
+    [health(200, 0), '', 200],
+    [
+      health(503, 2),
+      `wirewatch: degraded: 2 open alerts need attention now; ${ended}; ${none}. See: wirewatch alert list\n`,
+      503,
+    ],
+    [health(503, 0, 1), `wirewatch: degraded: ${ended}; ${none}. See: wirewatch ingest status\n`, 503],
+    [
+      (_, answer) => void answer.writeHead(200).end('<html>'),
+      /answered with status 200, but the answer is not from Wirewatch.*\n$/,
+      200,
+    ],
+    [() => {}, /no answer from .* within 1 s\n$/, null],
+  ];
+  for (const [listener, said, status] of cases)
+    await answering(listener, async (url) => {
+      const args = ['--url', `${url}/`, '--timeout', '1'];
+      const { code, stdout, stderr } = await healthcheck(args);
+      assert.deepEqual([code, stdout], [said === '' ? 0 : 1, '']);
+      if (typeof said === 'string') assert.equal(stderr, said);
+      else assert.match(stderr, said);
+      const document = JSON.parse((await healthcheck([...args, '--json'])).stdout);
+      assert.deepEqual([document.healthy, document.url, document.status], [said === '', url, status]);
     });
-    const { code, stderr } = await healthcheck(['--url', gone]);
-    assert.equal(code, 1);
-    assert.match(stderr, /nothing is listening at .*wirewatch serve/);
-  });
+  const { code, stderr } = await healthcheck(['--url', `http://127.0.0.1:${await freePort()}`]);
+  assert.equal(code, 1);
+  assert.match(stderr, /nothing is listening at .*wirewatch serve/);
+});
 
-  test('wrong usage is exit code 2, a wrong configuration 78', async () => {
-    for (const args of [
-      ['--url', 'ftp://a'],
-      ['--timeout', '0'],
-    ])
-      assert.equal((await healthcheck(args)).code, 2, args.join(' '));
-    assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: '0' })).code, 2);
-    assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: 'x' })).code, 78);
-  });
+test('wrong usage is exit code 2, a wrong configuration 78', async () => {
+  for (const args of [
+    ['--url', 'ftp://a'],
+    ['--timeout', '0'],
+  ])
+    assert.equal((await healthcheck(args)).code, 2, args.join(' '));
+  assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: '0' })).code, 2);
+  assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: 'x' })).code, 78);
 });
 
 test('it finds the running appliance by the settings', () =>
@@ -129,41 +101,32 @@ test('it finds the running appliance by the settings', () =>
     await running.stop();
   }));
 
-test('another process on the port is not mistaken for a stopped appliance', () =>
+test('another process on its port is not mistaken for an appliance that was killed, or has never served', () =>
   inFolder((folder) =>
     answering(health(200, 0), async (url) => {
       const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
-      const running = runProgram(['serve', '--data', folder, '--port', '0']);
+      const killed = join(folder, 'killed');
+      const running = runProgram(['serve', '--data', killed, '--port', '0']);
       await running.url();
-      // As after a power cut: the address file remains.
       running.kill('SIGKILL');
       await running.ended;
-      assert.ok(existsSync(join(folder, 'address')));
-      const { code, stderr } = await healthcheck(['--data', folder], settings);
-      assert.equal(code, 1);
-      assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
-      const { stdout } = await healthcheck(['--data', folder, '--json'], settings);
-      assert.deepEqual([JSON.parse(stdout).healthy, JSON.parse(stdout).url], [false, null]);
-    }),
-  ));
-
-test('an installation that has never served is not running, whoever has its port', () =>
-  inFolder((folder) =>
-    answering(health(200, 0), async (url) => {
-      const settings = { WIREWATCH_SERVER_PORT: new URL(url).port };
-      const added = await runBeside(['account', 'add', 'agency', '--name', 'Agency', '--data', folder]);
+      assert.ok(existsSync(join(killed, 'address')), 'as after a power cut');
+      const never = join(folder, 'never');
+      const added = await runBeside(['account', 'add', 'agency', '--name', 'Agency', '--data', never]);
       assert.equal(added.status, 0);
-      const { code, stderr } = await healthcheck(['--data', folder], settings);
-      assert.equal(code, 1);
-      assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
+      for (const data of [killed, never]) {
+        const { code, stderr } = await healthcheck(['--data', data], settings);
+        assert.equal(code, 1);
+        assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
+        const { healthy, url } = JSON.parse((await healthcheck(['--data', data, '--json'], settings)).stdout);
+        assert.deepEqual([healthy, url], [false, null]);
+      }
     }),
   ));
 
 test(
-  "an appliance with a self-signed certificate is checked over TLS; another server's must be valid",
-  {
-    skip: WITHOUT_OPENSSL,
-  },
+  "an appliance's own certificate need not be valid; another server's must",
+  { skip: WITHOUT_OPENSSL },
   () =>
     inFolder(async (folder) => {
       const { certificate, key } = makeCertificate(folder, 'own');
@@ -181,18 +144,20 @@ test(
     }),
 );
 
-describe('the address, by settings', () => {
-  const read = (env: Record<string, string>) =>
-    listeningUrl(loadConfig({ flags: {}, env, file: '/dev/null', dataFolder: '/nowhere' }).server);
-
-  test('a wildcard address becomes loopback, IPv6 is bracketed, TLS is https', () => {
-    const host = (text: string) => read({ WIREWATCH_SERVER_HOST: text });
-    assert.equal(host('0.0.0.0'), 'http://127.0.0.1:8080');
-    assert.equal(host('::'), 'http://[::1]:8080');
-    assert.equal(host('192.0.2.1'), 'http://192.0.2.1:8080');
-    assert.equal(host('wire.example'), 'http://wire.example:8080');
-    assert.equal(read({ WIREWATCH_SERVER_PORT: '0' }), null);
-    const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: '/a.pem', WIREWATCH_SERVER_TLS_KEY: '/a.key' };
-    assert.equal(read(tls), 'https://127.0.0.1:8080');
-  });
+test('the address by the settings: a wildcard is loopback, IPv6 is bracketed, TLS is https', () => {
+  const read = (settings: Readonly<Record<string, string>>) => {
+    const env = Object.fromEntries(
+      Object.entries(settings).map(([name, value]) => [`WIREWATCH_SERVER_${name}`, value]),
+    );
+    return listeningUrl(loadConfig({ flags: {}, env, file: '/dev/null', dataFolder: '/nowhere' }).server);
+  };
+  for (const [settings, url] of [
+    [{ HOST: '0.0.0.0' }, 'http://127.0.0.1:8080'],
+    [{ HOST: '::' }, 'http://[::1]:8080'],
+    [{ HOST: '192.0.2.1' }, 'http://192.0.2.1:8080'],
+    [{ HOST: 'wire.example' }, 'http://wire.example:8080'],
+    [{ PORT: '0' }, null],
+    [{ TLS_CERTIFICATE: '/a.pem', TLS_KEY: '/a.key' }, 'https://127.0.0.1:8080'],
+  ] as const)
+    assert.equal(read(settings), url);
 });

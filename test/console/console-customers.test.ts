@@ -99,7 +99,7 @@ describe('the customers of the real program, in a browser', { skip }, () => {
     await page.keyboard.press('Escape');
 
     await act(panel.locator('tr', { hasText: '7101' }).locator('button', { hasText: 'Remove' }), async () => {
-      await page.locator('dialog.question p', { hasText: 'permanently removes subscription 7101' }).waitFor();
+      await page.locator('dialog.question p', { hasText: 'This cannot be undone' }).waitFor();
       assert.ok(await page.locator('dialog.question button.main').isDisabled());
       await confirm('7101');
     });

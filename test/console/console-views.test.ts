@@ -6,8 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { assertAccessible, skip, type Watched } from '../support/browser.ts';
-import { HOSTILE } from '../support/console-list-responses.ts';
-import { busyResponses } from '../support/console-responses.ts';
+import { busyResponses, HOSTILE } from '../support/console-responses.ts';
 import type { ConsoleServer } from '../support/console-server.ts';
 import { openView, prepareConsole } from '../support/prepared-console.ts';
 
@@ -42,12 +41,13 @@ describe('the console in a browser', { skip }, () => {
       server.responses['/console/files'] = { files: files.slice(0, 20), next: null };
       for (const [width, colorScheme] of [
         [1280, 'light'],
+        [800, null],
         [420, 'dark'],
       ] as const) {
         await page.setViewportSize({ width, height: 860 });
-        await page.emulateMedia({ colorScheme });
+        await page.emulateMedia({ colorScheme: colorScheme ?? 'light' });
         await open(view, heading);
-        await assertAccessible(page, `${view} at ${width}, ${colorScheme}`);
+        if (colorScheme !== null) await assertAccessible(page, `${view} at ${width}, ${colorScheme}`);
         const overflow = await page.evaluate(
           'document.documentElement.scrollWidth - document.documentElement.clientWidth',
         );
@@ -182,6 +182,55 @@ describe('the console in a browser', { skip }, () => {
     assert.equal(await rows.locator('.changed').count(), await page.locator('.changed').count());
   });
 
+  test('curves of exports, customers, keys and the machine, each with its table', async () => {
+    await open('overview', 'Overview');
+    const panel = page.locator('section[aria-label=Activity]');
+    for (const [group, title, column] of [
+      ['Exports', 'New detections, newswire', 'Detections'],
+      ['Customers', 'Rows for Nordpresse', 'Rows'],
+      ['Keys', 'Requests, Rights desk', 'Refused'],
+      ['Keys', 'Lag behind the stream, Rights desk', 'Behind'],
+      ['Machine', 'Lag of the copy, and of standbys', 'Behind'],
+      ['Machine', 'Growth of database and log', 'Growth'],
+    ] as const) {
+      await panel.locator('button', { hasText: group }).click();
+      const curve = panel.locator('figure', { has: page.locator('h3', { hasText: title }) });
+      await curve.locator('summary').click();
+      assert.equal(await curve.locator('tbody tr').count(), 24, title);
+      await curve.locator('th', { hasText: column }).waitFor();
+    }
+    assert.equal(
+      await panel
+        .locator('figure', { hasText: 'Lag of the copy' })
+        .locator('td', { hasText: 'none' })
+        .count(),
+      6,
+    );
+    await assertAccessible(page, 'curves');
+    const asked = page.waitForRequest(/trends\/keys\?days=90$/);
+    await panel.locator('button', { hasText: 'Keys' }).click();
+    await panel.locator('button', { hasText: '90 days' }).click();
+    await asked;
+  });
+
+  test("an article's picture is a link, which says why", async () => {
+    const one = Object(server.responses['/console/detections/one']);
+    const image_url = 'https://publisher.example/picture.jpg';
+    const { current } = one;
+    server.responses['/console/detections/one'] = {
+      ...one,
+      current: {
+        ...current,
+        source: { ...current.source, image_url: `${server.url}/photos/1?signature=x` },
+        article: { ...current.article, image_url },
+      },
+    };
+    await open('detections/t.7001.1000.50000', '');
+    await page.locator(`.pictures a[href="${image_url}"]`).waitFor();
+    await page.locator('.pictures', { hasText: 'your browser would load it from the publisher' }).waitFor();
+    assert.deepEqual([...watched.origins], [server.url]);
+  });
+
   test('a read-only session is shown no action', async () => {
     server.responses['/console/session'] = {
       ...Object(server.responses['/console/session']),
@@ -241,35 +290,29 @@ describe('the console in a browser', { skip }, () => {
     assert.match(page.url(), /#\/detections\?domain=example\.com$/);
   });
 
-  test('new versions appear on top of the live stream; paused, they are counted', async () => {
+  test('new versions appear on top of the live stream', async () => {
     await open('detections', 'Detections');
     const row = page.locator('tbody tr');
     await row.first().waitFor();
-    const page1 = Object(server.responses['/console/detections/live']);
-    const [, second] = page1.detections;
+    const live = Object(server.responses['/console/detections/live']);
+    const [, second] = live.detections;
     server.responses['/console/detections/live'] = {
-      ...page1,
-      detections: [{ ...second, id: 't.7001.9.9', version: 7 }],
-      next: 'b',
+      ...live,
+      detections: [{ ...second, id: 't.7001.9.9', version: 7 }, ...live.detections],
     };
     server.change('detections');
     await row.first().locator('text=t.7001.9.9').waitFor();
-    await page.locator('button', { hasText: 'Hold' }).click();
-    server.responses['/console/detections/live'] = {
-      ...page1,
-      detections: [{ ...second, id: 't.7001.9.8' }],
-      next: 'c',
-    };
-    server.change('detections');
-    await page.locator('.live-note', { hasText: '1 newer version waiting' }).waitFor();
-    await page.locator('button', { hasText: 'Resume' }).click();
-    await row.first().locator('text=t.7001.9.8').waitFor();
   });
 
   test('a search runs in steps, and shows how far it got', async () => {
     await open('detections?mode=search', 'Detections');
     await page.locator('.live-note', { hasText: 'Searched back to' }).waitFor();
-    server.responses['/console/detections/search'] = { detections: [], next: null, searched_to: null };
+    server.responses['/console/detections/search'] = {
+      detections: [],
+      next: null,
+      searched_to: null,
+      total: null,
+    };
     await page.locator('button', { hasText: 'Continue the search' }).click();
     await page.locator('.live-note', { hasText: 'searched to its end' }).waitFor();
     assert.equal(await page.locator('tbody tr').count(), 30);

@@ -2,13 +2,25 @@
  * The rules of the contract, each with the test that would fail without it: section, short rule, test file (without
  * `.test.ts`), name of the test (`…` replaces the placeholders of a template).
  * `test/contract/conformance.test.ts` compares the table with the tests.
- *
- * The sections "Open: …" are about points that the contract leaves open, the last ones about the drop folder's format.
  */
-
 import { words } from '../support/words.ts';
-import { OPEN_POINTS } from './open-points.ts';
-import { type Rule, rules } from './rule.ts';
+
+export interface Rule {
+  readonly section: string;
+  readonly rule: string;
+  readonly file: string;
+  readonly test: string;
+}
+
+/** @param lines `rule | test file | name of the test` */
+export function rules(section: string, lines: readonly string[]): Rule[] {
+  return lines.map((line) => {
+    const [rule, file, test, ...rest] = line.split(' | ');
+    if (rule === undefined || file === undefined || test === undefined || rest.length > 0)
+      throw new Error(`${section}: expected "rule | test file | name of the test": ${line}`);
+    return { section, rule, file, test };
+  });
+}
 
 export const CONFORMANCE: readonly Rule[] = [
   ...rules('What the service does', [
@@ -61,7 +73,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'first_detected_estimated: for a backfilled row | rows | a newswire row with every column becomes a detection with all of them',
     'source.image_url: a signed address that works for anyone who holds it | photo | the link alone serves the photo, with headers for caching',
     'source.image_url: an earlier version gave it | photo | a URL of an earlier version is valid: its format is stable',
-    'source.image_url: permanent | photo-program | the URL in a detection serves the photo once it exists, and never expires',
+    'source.image_url: permanent | fields | source.image_url',
     'strength.score: text 0 to 100, image 0 to 99 | openapi | a detection has the fields of the field table, with types and nullability',
     'strength.score: nothing beyond is taken | row-values | … …: …, not …',
     'strength.band: thresholds | vocabulary | text bands begin at 25, 50, 75 and 95, image bands at 30 and 60',
@@ -89,7 +101,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'StreamCursor: opaque base64url, one spelling, never forged | cursors | any changed character is refused, at every position',
     'StreamCursor: any filter, no expiry, survives a key roll | stream-rules | a cursor is valid with any filter, never expires, and survives a key rotation',
     'StreamCursor: an earlier version gave it | cursors | cursors of an earlier version are valid: their format is stable',
-    'StreamCursor: outlives restarts | stream-over-restarts | a cursor survives restarts, a key rotation and a change of filters',
+    'StreamCursor: outlives restarts | followers | every follower sees every version once and in order, and filters apply to each version',
     'QueryCursor: opaque base64url, never forged | cursors | any changed character is refused, at every position',
     'QueryCursor: refused when period, zone, sort, subscriptions or filters change | period-endpoint | a cursor is refused once period, zone, sort, subscriptions or filters change',
   ]),
@@ -337,7 +349,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'data gaps: 90 days, 200 windows a type | me | at most the newest 200 gaps of a type are listed, whatever their status',
     'requests a minute and token requests: the defaults | settings | the defaults',
     'cache of /v1/me: a minute | me | is cached by clients only, for a minute, and has the rate-limit headers',
-    'the limits are in the OpenAPI document | openapi | have the limits of the contract',
+    'the limits are in the OpenAPI document | openapi | parameters have the limits of the contract',
   ]),
   ...rules('Versioning', [
     'schema_version v1 on every detection endpoint and the schema | schema | schema_version is the only parameter, and v1 its only value',
@@ -349,6 +361,4 @@ export const CONFORMANCE: readonly Rule[] = [
     'Deprecation and Sunset are proposed only, and absent | every-answer | no response has Deprecation or Sunset',
     'adding members breaks nobody: the document closes no object | openapi | no printed object is closed: a later version may add members',
   ]),
-  // Points that the contract leaves open, as this service decides them.
-  ...OPEN_POINTS,
 ];

@@ -1,7 +1,8 @@
 /** The copy that a running appliance keeps: it follows, and an alert opens when it has not for five minutes. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import fs, { readdirSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { afterEach, beforeEach, test } from 'node:test';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import { type KeptCopy, keepCopy } from '../../src/copy/keep.ts';
@@ -23,6 +24,10 @@ let nowMs: number;
 let turns: number;
 /** The alert "copy behind". */
 let alert: string | null;
+/** Whether that needs someone now. */
+let isUrgent: boolean;
+/** The alert "disk full". */
+let full: string | null;
 let said: string[];
 let verifyEveryMs: number;
 let proposed: Mark | null;
@@ -35,7 +40,7 @@ beforeEach(async () => {
   openAccess(history.folder.root, { create: true }).close();
   history.apply(rowsFrom(1, 1));
   nowMs = Date.parse('2026-11-20T09:00:00Z');
-  [turns, alert, said, proposed, copied] = [0, null, [], null, []];
+  [turns, alert, isUrgent, full, said, proposed, copied] = [0, null, false, null, [], null, []];
   verifyEveryMs = 0;
 });
 afterEach(async () => {
@@ -59,9 +64,12 @@ function keep(open: () => Promise<MemoryPlace> = async () => place): KeptCopy {
     verifyEveryMs,
     now: () => nowMs,
     log: (level, msg) => void said.push(`${level}: ${msg}`),
-    onAlert(detail) {
-      alert = detail;
+    onAlert(detail, holdsUpIngest) {
+      [alert, isUrgent] = [detail, holdsUpIngest];
       turns += 1;
+    },
+    onDiskFull(detail) {
+      full = detail;
     },
     onTakenOver: (by) => said.push(`taken over: ${by}`),
   });
@@ -157,12 +165,42 @@ test('where a transaction waits for it, it is written at once, and a place that 
   copy.wake();
   await until('the alert', () => alert !== null);
   assert.match(alert ?? '', /does not answer\. .*\. Ingest waits for it$/);
+  assert.ok(isUrgent);
   const end = proposed?.entry ?? 0;
   assert.equal(copied.includes(end), false);
   place.before = () => {};
   await until('the entry to be copied', () => copied.includes(end));
   proposed = null;
   await until('the end of the alert', () => alert === null);
+});
+
+test('where a transaction waits and the disk of this machine is full, that is the alert, and no draft is left', async () => {
+  const copy = keep();
+  await upToDate(copy);
+  const { copied: notes, root } = history.folder;
+  const { writeFileSync: write } = fs;
+  fs.writeFileSync = (file, ...rest) => {
+    if (!String(file).startsWith(notes)) return write(file, ...rest);
+    write(file, '');
+    throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC', syscall: 'write' });
+  };
+  syncBuiltinESMExports();
+  try {
+    history.apply(rowsFrom(10, 1));
+    proposed = readLogMark(history.db());
+    copy.wake();
+    await until('the alert', () => full !== null);
+    assert.deepEqual([full, alert], [`the disk of ${root} is full`, null]);
+  } finally {
+    fs.writeFileSync = write;
+    syncBuiltinESMExports();
+  }
+  await until('the entry to be copied', () => copied.includes(proposed?.entry ?? 0));
+  await until('the end of the alert', () => full === null);
+  assert.deepEqual(
+    readdirSync(notes).filter((name) => name.startsWith('.')),
+    [],
+  );
 });
 
 for (const [what, harm] of [

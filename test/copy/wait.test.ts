@@ -49,6 +49,11 @@ test('a file is shown once its entry is in the copy', async () => {
 
 test('while the copy is away ingest waits with an alert, reads go on, and a kill shows nothing either', async () => {
   const rows = await rowsOf(writer);
+  // Otherwise the note of the last delivery could be what waits.
+  await until('ingest to rest', () => {
+    const { copy } = JSON.parse(one.cli(['status', '--json']).stdout);
+    return operationsIn(one)[0]?.kind === 'delivery time' && copy.entries_behind === 0;
+  });
   renameSync(place, `${place}-away`);
   drop();
   await until('the proposal', () => operationsIn(one)[0]?.kind === 'file');

@@ -1,7 +1,7 @@
 /** CORS: only origins in `server.cors_origins` are allowed. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { isOrigin } from '../../src/config/format.ts';
+import { isOrigin } from '../../src/config/option-values.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 const DASHBOARD = 'https://dashboard.example.org';

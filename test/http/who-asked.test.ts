@@ -23,7 +23,7 @@ let server: TestServer;
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'wirewatch-who-'));
   logFile = join(folder, 'wirewatch.log');
-  const { log } = await openLog({ level: 'info', file: logFile, beforeLine() {} });
+  const { log } = await openLog({ level: 'info', file: logFile });
   server = await startTestServer({
     log,
     trusted_proxies: ['127.0.0.1'],

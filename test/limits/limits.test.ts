@@ -14,7 +14,7 @@ import { createRequestCounts } from '../../src/limits/request-counts.ts';
 import { createUnseenKeyIds } from '../../src/limits/request-rate.ts';
 import { createUsageKeeper } from '../../src/limits/usage.ts';
 import { Refused } from '../../src/refused.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../src/time.ts';
+import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/time.ts';
 
 const NOON_MS = Date.parse('2026-11-21T12:00:00Z');
 const CREATED_MS = NOON_MS - DAY_MS;
@@ -133,34 +133,86 @@ describe('what is stored of other counts', () => {
     assert.deepEqual(seen.all(NOON_MS + DAY_MS), []);
   });
 
-  test('requests of the last day, and refusals of the last week, going on from what was stored', () => {
+  test('refusals of the last week, going on from what was stored', () => {
     let nowMs = NOON_MS;
     const first = createRequestCounts(() => nowMs);
-    first.add('requests', 2);
     first.refuse('key1', 'rate_limited');
-    const stored = JSON.parse(JSON.stringify(first.history()));
-    const counts = createRequestCounts(() => nowMs, stored);
-    counts.add('requests', 1);
-    counts.add('rows_served', 5);
+    const counts = createRequestCounts(() => nowMs, JSON.parse(JSON.stringify(first.history())));
     nowMs += DAY_MS;
     counts.refuse('key1', 'rate_limited');
     counts.refuse('key1', 'rate_limited');
-    const minute = { minute: NOON_MS / MINUTE_MS, requests: 3, refused: 0, rows_served: 5, rows_ingested: 0 };
     const refused = { key_id: 'key1', code: 'rate_limited' };
-    assert.deepEqual(counts.history(), {
-      minutes: [minute],
-      refusals: [
-        { day: DAY, ...refused, count: 1, last_at: NOON_MS },
-        { day: DAY + 1, ...refused, count: 2, last_at: nowMs },
-      ],
-    });
-    nowMs += MINUTE_MS;
-    assert.deepEqual(counts.history().minutes, []);
+    assert.deepEqual(counts.history().refusals, [
+      { day: DAY, ...refused, count: 1, last_at: NOON_MS },
+      { day: DAY + 1, ...refused, count: 2, last_at: nowMs },
+    ]);
     nowMs = NOON_MS + 7 * DAY_MS;
     assert.deepEqual(
       counts.history().refusals.map(({ day }) => day),
       [DAY + 1],
     );
+  });
+
+  test('requests by hour, of this machine and of each key; older ones by six hours, then by day, then forgotten', () => {
+    let nowMs = NOON_MS;
+    const first = createRequestCounts(() => nowMs);
+    first.answered({ status: 200, rows: 5, key_id: 'key1', position: 7 });
+    first.answered({ status: 404, rows: 0, key_id: null });
+    first.behind(3);
+    // A restart within the hour goes on.
+    const counts = createRequestCounts(() => nowMs, JSON.parse(JSON.stringify(first.history())));
+    counts.refuse('key1', 'rate_limited');
+    counts.behind(2);
+    counts.ingested(9);
+    const hour = NOON_MS / HOUR_MS;
+    const all = {
+      ...{ hour, key_id: null, requests: 2, refused: 1, rows_served: 5, rows_ingested: 9 },
+      behind_seconds: 3,
+    };
+    const own = {
+      hour,
+      key_id: 'key1',
+      requests: 1,
+      refused: 1,
+      rows_served: 5,
+      rows_ingested: 0,
+      position: 7,
+    };
+    assert.deepEqual(counts.history().hours, [all, own]);
+    nowMs += HOUR_MS;
+    counts.answered({ status: 200, rows: 1, key_id: 'key1' });
+    counts.answered({ status: 200, rows: 1, key_id: 'key1', position: 8 });
+    assert.deepEqual(counts.history().hours[3], {
+      ...own,
+      ...{ hour: hour + 1, requests: 2, refused: 0, rows_served: 2, position: 8 },
+    });
+    const joined = { ...own, requests: 3, rows_served: 7, position: 8 };
+    for (const [days, step] of [
+      [2, 6],
+      [8, 24],
+    ] as const) {
+      nowMs = NOON_MS + days * DAY_MS;
+      const start = hour - (hour % step);
+      assert.deepEqual(counts.history().hours, [
+        { ...all, hour: start, requests: 4, rows_served: 7 },
+        { ...joined, hour: start },
+      ]);
+    }
+    nowMs = NOON_MS + 91 * DAY_MS;
+    assert.deepEqual(counts.history().hours, []);
+  });
+
+  test('of counts of too many keys, the oldest go', () => {
+    let nowMs = NOON_MS;
+    const counts = createRequestCounts(() => nowMs);
+    for (const hours of [0, 1]) {
+      nowMs = NOON_MS + hours * HOUR_MS;
+      for (let key = 0; key < 8000; key += 1) counts.answered({ status: 200, rows: 0, key_id: `key${key}` });
+    }
+    nowMs += HOUR_MS;
+    const { hours } = counts.history();
+    assert.equal(hours.length, 10_000);
+    assert.equal(hours.filter(({ hour }) => hour === NOON_MS / HOUR_MS + 1).length, 8001);
   });
 });
 

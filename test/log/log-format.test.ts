@@ -15,10 +15,10 @@ import { ENDED_TABLE, LOGGED_TABLES } from '../../src/log/apply-log.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
-import { openCopyInMemory } from '../../src/store/database.ts';
+import { makeSchema, openContent } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+import { createHistory, type History, type HistoryRow, QUIETLY } from '../support/history.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
 import { type Recorded, recordOf } from '../support/recorded.ts';
@@ -28,14 +28,7 @@ const FIXTURE = join(import.meta.dirname, '..', 'log-format-1');
 test('a log of format 1 is read as recorded', () =>
   inFolder(async (folder) => {
     cpSync(join(FIXTURE, 'log'), join(folder, 'log'), { recursive: true });
-    const { db, log } = await recoverDetections({
-      folder: dataFolder(folder),
-      program: 'a later one',
-      onReadable: () => {},
-      onBegin: () => {},
-      onProgress: () => {},
-      between: async () => {},
-    });
+    const { db, log } = await recoverDetections({ folder: dataFolder(folder), ...QUIETLY });
     log.close();
     db.close();
     const recorded: Recorded = JSON.parse(readFileSync(join(FIXTURE, 'recorded.json'), 'utf8'));
@@ -62,7 +55,8 @@ describe('the manual', () => {
       table.replaceAll('`', ''),
       [...columns.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort(),
     ]);
-    const db = openCopyInMemory(null, DETECTIONS_SCHEMA);
+    const db = openContent(':memory:');
+    makeSchema(db, DETECTIONS_SCHEMA);
     const columnsOf = (table: string) =>
       db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
     assert.deepEqual(

@@ -1,6 +1,6 @@
 /**
  * Clients generated from the OpenAPI document: they compile under `strict` without exceptions, their types have the
- * names of the document, and they read from the running program.
+ * names of the document, and they read from the running program. Of openapi-typescript: test/openapi/clients.test.ts.
  *
  * The generators have their own lockfile (generators/), since only this test needs them.
  */
@@ -174,29 +174,4 @@ ${PRINT}`,
   );
   compile('use-orval.ts');
   assert.deepEqual(await resultOf('use-orval.ts'), EXPECTED);
-});
-
-test('openapi-typescript', () => {
-  run(
-    path.join(root, 'node_modules', 'openapi-typescript', 'bin', 'cli.js'),
-    'openapi.json',
-    '-o',
-    'types.ts',
-  );
-  writeFileSync(
-    path.join(folder, 'use-types.ts'),
-    `
-import type { components, operations } from './types';
-
-type Query = operations['listChanges']['parameters']['query'];
-export const both: Query[] = [{ cursor: 'AQ', band: ['low', 'high'], domain: 'a.example,b.example' }];
-// @ts-expect-error no band
-export const wrong: Query = { cursor: 'AQ', min_band: 'huge' };
-export const band: components['schemas']['Band'] = 'max';
-// @ts-expect-error no band of an image
-export const strength: components['schemas']['ImageStrength'] = { score: 1, band: 'max' };
-export const publisher: components['schemas']['TextArticle']['publisher'] = null;
-`,
-  );
-  compile('use-types.ts');
 });

@@ -10,7 +10,7 @@ const FAULTS_MIN = 8;
 
 tortureTest(planted, {
   seed: 1,
-  share: 0.05,
+  share: 0.08,
   fired: ['planted', 'caught'],
   check: ({ planted, caught }) => {
     assert.ok(Number(planted) >= FAULTS_MIN, `${planted}`);

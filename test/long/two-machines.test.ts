@@ -5,11 +5,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Serving } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
+import { freePort } from '../support/free-port.ts';
 import { createMachinePair } from '../support/machine-pair.ts';
 import { until } from '../support/until.ts';
 
@@ -40,15 +40,6 @@ function begin(command: string, args: readonly string[]): ChildProcess {
   const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   started.push(child);
   return child;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }
 
 const withoutNginx = isMissing('nginx', '-v');

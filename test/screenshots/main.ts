@@ -1,6 +1,6 @@
 /**
  * `npm run screenshots`: takes screenshots of the console with the demonstration's data, as PNG files in
- * dist/screenshots/: each view at 420, 1,280 and 2,560 pixels, light and dark. With --whole, down to the end of the page;
+ * dist/screenshots/: each view at 420, 800, 1,280 and 2,560 pixels, light and dark. With --whole, down to the end of the page;
  * with --readme, also updates the picture in README.
  */
 import { copyFileSync, mkdirSync } from 'node:fs';
@@ -18,6 +18,7 @@ const FOLDER = path.join(ROOT, 'dist', 'screenshots');
 const README_PICTURE = path.join(ROOT, 'src', 'manual', 'console.png');
 const SIZES = [
   { width: 420, height: 900 },
+  { width: 800, height: 900 },
   { width: 1280, height: 860 },
   { width: 2560, height: 1300 },
 ];

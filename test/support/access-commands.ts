@@ -1,10 +1,8 @@
 /** Commands on one data folder with two accounts and three subscriptions, and assertions on their results. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before } from 'node:test';
+import { before } from 'node:test';
 import { runBeside } from './command.ts';
+import { testFolder } from './test-folder.ts';
 
 export const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/;
 
@@ -21,19 +19,17 @@ export interface End {
 }
 
 /** The data folder, shared by all tests of a file. */
-export let root: string;
+export const root = testFolder();
 
 /** Call it once, at the top of a test file. */
 export function prepareAccess(): void {
   before(async () => {
-    root = mkdtempSync(join(tmpdir(), 'wirewatch-commands-'));
     await json('account', 'add', 'acme', '--name', 'Acme News');
     await json('account', 'add', 'other', '--name', 'Other');
     await json('subscription', 'add', '7001', '--account', 'acme');
     await json('subscription', 'add', '7002', '--account', 'acme', '--content-types', 'text');
     await json('subscription', 'add', '8001', '--account', 'other');
   });
-  after(() => rmSync(root, { recursive: true }));
 }
 
 /** Runs one command on the shared data folder, unless it names another. */

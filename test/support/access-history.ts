@@ -1,7 +1,4 @@
 /** An access.db with an account, a subscription and two keys, created for each test. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import type { Doing } from '../../src/auth/actor.ts';
@@ -10,7 +7,8 @@ import { addKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { Database } from '../../src/store/database.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
-import { openAccess } from './access.ts';
+import { openAccess, USUAL_TERMS } from './access.ts';
+import { testFolder } from './test-folder.ts';
 
 export const KEY = 'abcdefghij23';
 export const OTHER_KEY = 'abcdefghij24';
@@ -21,7 +19,7 @@ export let folder: DataFolder;
 export let db: Database;
 
 beforeEach(() => {
-  folder = dataFolder(mkdtempSync(join(tmpdir(), 'wirewatch-test-')));
+  folder = dataFolder(testFolder());
   db = openAccess(folder.root, { create: true });
   addAccount(db, { id: 'acme', name: 'Acme', daily_rows: null }, AT_MS);
   const terms = { name: null, time_zone: 'UTC', content_types: ['text', 'image'] as const };
@@ -30,22 +28,11 @@ beforeEach(() => {
 });
 afterEach(() => {
   if (db.open) db.close();
-  rmSync(folder.root, { recursive: true });
 });
 
 export function keyOf(id: string) {
-  return {
-    id,
-    account_id: 'acme',
-    prefix: 'ww',
-    hash: HASH,
-    name: 'Dashboard',
-    scopes: ['detections:read' as const],
-    subscriptions: [{ id: 7001, content_types: null }],
-    expires_at: null,
-    allow_addresses: [],
-    daily_rows: null,
-  };
+  const subscriptions = [{ id: 7001, content_types: null }];
+  return { ...USUAL_TERMS, id, account_id: 'acme', prefix: 'ww', hash: HASH, subscriptions };
 }
 
 /** All rows of access.db, by table. */

@@ -9,6 +9,6 @@ export const AS_OTHER = [`--reuid=${OTHER_ID}`, `--regid=${OTHER_ID}`, '--clear-
 /** Whether this is root, and that user can read the program: not if it lies below a private folder. */
 export function canBeRunByAnother(): boolean {
   if (process.getuid?.() !== 0) return false;
-  const { command, args } = programCommand(['version']);
+  const { command, args } = programCommand(['--version']);
   return spawnSync('setpriv', [...AS_OTHER, command, ...args]).status === 0;
 }

@@ -1,11 +1,11 @@
 /** Certificates for tests, created by openssl when needed, so that the sources contain no private key. */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before } from 'node:test';
+import { before } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
+import { testFolder } from './test-folder.ts';
 
 /** The reason to skip tests that need certificates; false if openssl is installed. */
 export const WITHOUT_OPENSSL =
@@ -57,19 +57,9 @@ export function makeAuthority(
   return { ...files, authority };
 }
 
-/** A folder of certificates, shared by the tests of a file and removed after them. */
-export interface TestCertificates {
-  readonly folder: string;
-  /** Two certificates, created before the tests run. */
-  readonly first: CertificateFiles;
-  readonly second: CertificateFiles;
-  /** A copy of a pair, to overwrite. */
-  copyOf(pair: CertificateFiles, name: string): CertificateFiles;
-}
-
-export function useCertificates(): TestCertificates {
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-tls-'));
-  after(() => rmSync(folder, { recursive: true }));
+/** A folder of certificates, shared by the tests of a file. */
+export function useCertificates() {
+  const folder = testFolder();
   before(() => {
     if (WITHOUT_OPENSSL) return;
     makeCertificate(folder, 'first');
@@ -81,9 +71,11 @@ export function useCertificates(): TestCertificates {
   });
   return {
     folder,
+    /** Two certificates, created before the tests run. */
     first: named('first'),
     second: named('second'),
-    copyOf({ certificate, key }, name) {
+    /** A copy of a pair, to overwrite. */
+    copyOf({ certificate, key }: CertificateFiles, name: string): CertificateFiles {
       const copy = named(name);
       copyFileSync(certificate, copy.certificate);
       copyFileSync(key, copy.key);

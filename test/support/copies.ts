@@ -1,24 +1,20 @@
 /** An appliance with two detections, and copies of it. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { type Appliance, showLogOfFailures, startAppliance } from './appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './export-files.ts';
+import { testFolder } from './test-folder.ts';
 
 export let appliance: Appliance;
-export let work: string;
+export const work = testFolder();
 showLogOfFailures(() => appliance?.serving());
 before(async () => {
   appliance = await startAppliance();
-  work = mkdtempSync(join(tmpdir(), 'wirewatch-backups-'));
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow(), newRow()]));
 });
-after(async () => {
-  await appliance?.stop();
-  rmSync(work, { recursive: true, force: true });
-});
+after(() => appliance?.stop());
 
 export const target = (name: string) => join(work, name);
 export const drop = () => appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));

@@ -1,6 +1,7 @@
 /** Shared by tests of all endpoints: their paths, a server with two detections, and the members of every problem. */
 import assert from 'node:assert/strict';
 import { NOW_MS, sharedServer, startTestServer, type TestServer, type TestServerOptions } from './server.ts';
+import { granted, inBody, postToken } from './token-client.ts';
 
 export const CHANGES = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
 export const PERIOD = '/v1/detections?from=2026-11-20&to=2026-11-20';
@@ -29,21 +30,9 @@ export async function sharedWithDetections(): Promise<TestServer> {
 export const pathOf = (target: string) => target.split('?')[0] ?? '';
 export const hasRate = (response: Response) => RATE.filter((name) => response.headers.has(name)).length;
 
-export async function tokenOf(
-  at: TestServer,
-  client: { id: string; key: string },
-  scope = '',
-): Promise<string> {
-  const body = new URLSearchParams({
-    grant_type: 'client_credentials',
-    client_id: client.id,
-    client_secret: client.key,
-    scope,
-  });
-  const response = await at.get(TOKEN, undefined, { method: 'POST', body });
-  const text = await response.text();
-  assert.equal(response.status, 200, text);
-  return JSON.parse(text).access_token;
+export async function tokenOf(at: TestServer, client: { id: string; key: string }): Promise<string> {
+  const body = inBody({ id: client.id, secret: client.key });
+  return (await granted(await postToken(at, body))).access_token;
 }
 
 /** @param rate the number of rate-limit headers: all four or none */

@@ -1,12 +1,12 @@
 /** Has clients take the lab's exam, each in a folder of its own; several exams share a lab, one after the other. */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { RULES } from '../../src/tools/lab/exam-grades.ts';
 import { type Lab, startLab } from './lab.ts';
 import { runProgram } from './program.ts';
 import { sample } from './samples.ts';
+import { testFolder } from './test-folder.ts';
 
 export interface Result {
   readonly code: number | null;
@@ -67,7 +67,6 @@ export function hastySample(name: 'client-ts' | 'client-py'): string {
 }
 
 const free: Lab[] = [];
-const folders: string[] = [];
 
 /**
  * Gives a test a lab that no other test uses meanwhile, and a folder for its client.
@@ -77,8 +76,7 @@ export async function withExam(
   use: (lab: Lab, folder: string) => Promise<void>,
   isNew = false,
 ): Promise<void> {
-  const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-exam-'));
-  folders.push(folder);
+  const folder = testFolder();
   const own = path.join(folder, 'client');
   mkdirSync(own);
   const lab = (isNew ? undefined : free.pop()) ?? (await startLab(folder, ['--seed', '7']));
@@ -92,5 +90,4 @@ export async function withExam(
 /** Ends the labs; for `after`. */
 export async function endLabs(): Promise<void> {
   for (const lab of free.splice(0)) await lab.stop();
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }

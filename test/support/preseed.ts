@@ -1,14 +1,11 @@
 /** Configurations with accounts, subscriptions and keys, in the test file's own folder. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after } from 'node:test';
 import { runBeside } from './command.ts';
+import { testFolder } from './test-folder.ts';
 
-export const folder = mkdtempSync(join(tmpdir(), 'wirewatch-preseed-'));
-
-after(() => rmSync(folder, { recursive: true, force: true }));
+export const folder = testFolder();
 
 export interface Generated {
   readonly id: string;

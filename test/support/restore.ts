@@ -1,7 +1,6 @@
 /** An appliance with 51 detections, and a copy of the first 50. Since then the first one got another headline. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,9 +10,10 @@ import { type Appliance, showLogOfFailures, startAppliance } from './appliance.t
 import { runToEnd } from './command.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
 import { runProgram } from './program.ts';
+import { testFolder } from './test-folder.ts';
 
 export let appliance: Appliance;
-export let work: string;
+export const work = testFolder();
 /** A copy with 50 detections, and the number of its last entry. */
 export let backup: string;
 export let backedUp: number;
@@ -27,7 +27,6 @@ export let added: Row;
 export let backedUpAtMs: number;
 showLogOfFailures(() => appliance?.serving());
 before(async () => {
-  work = mkdtempSync(join(tmpdir(), 'wirewatch-restore-'));
   backup = join(work, 'backup');
   appliance = await startAppliance();
   first = newRow({ article_headline: 'right' });
@@ -44,10 +43,7 @@ before(async () => {
   stopped = await stoppedCopy('stopped');
   whole = backupOf(copyOf(stopped, 'whole-data'), 'whole');
 });
-after(async () => {
-  await appliance?.stop();
-  rmSync(work, { recursive: true, force: true });
-});
+after(() => appliance?.stop());
 
 export function run(...args: string[]) {
   return runToEnd(args);

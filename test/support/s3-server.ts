@@ -1,11 +1,12 @@
 /**
- * An S3 service in memory, for one bucket, as strict as the real ones: it computes each signature itself, and knows
- * `If-None-Match` and pages of lists. Faults are planted in it.
+ * An S3 service in memory, for one bucket, as strict as the real ones: it checks each signature, and knows
+ * `If-None-Match` and pages of lists. Faults are planted in it. On a real service: test/long/copy-s3-server.test.ts.
  */
-import { createHash, createHmac } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttps, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { AwsV4Signer } from 'aws4fetch';
 
 export const BUCKET = 'bucket';
 export const CREDENTIALS = { access: 'AKIDEXAMPLE', secret: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
@@ -70,7 +71,7 @@ async function respond(server: S3Server, request: IncomingMessage, response: Ser
   if (fault === '409') return send(response, problem(409, 'ConditionalRequestConflict'));
   if (fault === 'cut') return void request.socket.destroy();
   if (fault === 'hang') return;
-  const why = signatureProblem(request, body, server.sessionToken);
+  const why = await signatureProblem(request, body, server.sessionToken);
   const reply = why === null ? carryOut(server, request, body, fault === 'other first') : problem(403, why);
   if (fault === '503 after') return send(response, problem(503, 'InternalError'));
   if (fault === 'cut after') return void request.socket.destroy();
@@ -147,55 +148,32 @@ function pairsOf(query: string): [string, string][] {
   });
 }
 
-function strictlyEncoded(text: string): string {
-  return [...Buffer.from(text)]
-    .map((byte) => {
-      const character = String.fromCharCode(byte);
-      return /[A-Za-z0-9_.~-]/.test(character)
-        ? character
-        : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
-    })
-    .join('');
-}
-
-/** Signature version 4, as Amazon describes it. @returns what S3 calls the error; null if the request is signed rightly */
-function signatureProblem(request: IncomingMessage, body: Buffer, token: string | undefined): string | null {
-  const { headers } = request;
+/** @returns what S3 calls the error; null if the request is signed rightly */
+async function signatureProblem(
+  { method = '', url = '', headers }: IncomingMessage,
+  body: Buffer,
+  token: string | undefined,
+): Promise<string | null> {
   const form =
-    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]{64})$/;
-  const [, access, day = '', region = '', signedNames = '', signature] =
-    form.exec(headers.authorization ?? '') ?? [];
+    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/\d{8}\/([^/]+)\/s3\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=/;
+  const [, access, region, names = ''] = form.exec(headers.authorization ?? '') ?? [];
   if (access === undefined) return 'AccessDenied';
   if (access !== CREDENTIALS.access) return 'InvalidAccessKeyId';
   if (region !== REGION) return 'AuthorizationHeaderMalformed';
   if (token !== undefined && headers['x-amz-security-token'] !== token) return 'InvalidToken';
-  const names = signedNames.split(';');
+  const signed = names.split(';');
   const mustBeSigned = Object.keys(headers).filter((name) => /^(host|if-none-match|x-amz-.*)$/.test(name));
-  if (mustBeSigned.some((name) => !names.includes(name))) return 'AccessDenied';
+  if (mustBeSigned.some((name) => !signed.includes(name))) return 'AccessDenied';
   const sum = createHash('sha256').update(body).digest('hex');
   if (headers['x-amz-content-sha256'] !== sum) return 'XAmzContentSHA256Mismatch';
-  const time = String(headers['x-amz-date']);
-  const timeMs = Date.parse(time.replace(/^(....)(..)(..T..)(..)(..Z)$/, '$1-$2-$3:$4:$5'));
-  if (!time.startsWith(day) || !(Math.abs(Date.now() - timeMs) < 900_000)) return 'RequestTimeTooSkewed';
-
-  const [path = '', query = ''] = (request.url ?? '').split('?');
-  const canonical = [
-    request.method,
-    path.split('/').map(decodeURIComponent).map(strictlyEncoded).join('/'),
-    pairsOf(query)
-      .map((pair) => pair.map(strictlyEncoded).join('='))
-      .sort()
-      .join('&'),
-    ...names.map((name) => `${name}:${String(headers[name]).trim().replace(/ +/g, ' ')}`),
-    '',
-    signedNames,
-    sum,
-  ].join('\n');
-  const digest = createHash('sha256').update(canonical).digest('hex');
-  const text = ['AWS4-HMAC-SHA256', time, `${day}/${region}/s3/aws4_request`, digest].join('\n');
-  const key = [day, region, 's3', 'aws4_request'].reduce<string | Buffer>(
-    (above, part) => createHmac('sha256', above).update(part).digest(),
-    `AWS4${CREDENTIALS.secret}`,
-  );
-  return createHmac('sha256', key).update(text).digest('hex') === signature ? null : 'SignatureDoesNotMatch';
+  const datetime = String(headers['x-amz-date']);
+  const timeMs = Date.parse(datetime.replace(/^(....)(..)(..T..)(..)(..Z)$/, '$1-$2-$3:$4:$5'));
+  if (!(Math.abs(Date.now() - timeMs) < 900_000)) return 'RequestTimeTooSkewed';
+  const signer = new AwsV4Signer({
+    ...{ method, url: `http://${headers.host}${url}`, service: 's3', region, datetime },
+    ...{ accessKeyId: CREDENTIALS.access, secretAccessKey: CREDENTIALS.secret },
+    headers: Object.fromEntries(signed.map((name) => [name, String(headers[name])])),
+  });
+  const { headers: expected } = await signer.sign();
+  return expected.get('authorization') === headers.authorization ? null : 'SignatureDoesNotMatch';
 }

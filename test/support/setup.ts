@@ -1,17 +1,13 @@
 /** Runs `wirewatch setup` with its two files in a temporary folder. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { after } from 'node:test';
 import { runToEnd } from './command.ts';
+import { testFolder } from './test-folder.ts';
 
 /** A program that exists on every system, and is not in a home folder. */
 export const PROGRAM = '/bin/sh';
 
-const scratch = mkdtempSync(path.join(tmpdir(), 'wirewatch-setup-'));
-
-after(() => rmSync(scratch, { recursive: true }));
+const scratch = testFolder();
 
 let folders = 0;
 

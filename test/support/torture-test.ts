@@ -1,10 +1,8 @@
 /** Runs a small share of a torture part as a test. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Outcome, Part } from '../torture/part.ts';
+import { testFolder } from './test-folder.ts';
 
 const SEED = 20261122;
 
@@ -21,17 +19,12 @@ export interface TortureTest {
 
 export function tortureTest(part: Part, { share, fired, seed = SEED, check = () => {} }: TortureTest): void {
   test(`${part.about} (a share of ${share}, seed ${seed})`, async (context) => {
-    const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
-    try {
-      const onProgress = (progress: string) => context.diagnostic(progress);
-      const { figures, failures } = await part.run({ seed, share, folder, onProgress });
-      assert.deepEqual(failures, []);
-      const counts = new Map(Object.entries(figures).map(([name, figure]) => [name.trim(), Number(figure)]));
-      const missing = fired.filter((name) => !((counts.get(name) ?? 0) > 0));
-      assert.deepEqual(missing, [], `did not fire: ${JSON.stringify(figures, null, 1)}`);
-      check(figures);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    const onProgress = (progress: string) => context.diagnostic(progress);
+    const { figures, failures } = await part.run({ seed, share, folder: testFolder(), onProgress });
+    assert.deepEqual(failures, []);
+    const counts = new Map(Object.entries(figures).map(([name, figure]) => [name.trim(), Number(figure)]));
+    const missing = fired.filter((name) => !((counts.get(name) ?? 0) > 0));
+    assert.deepEqual(missing, [], `did not fire: ${JSON.stringify(figures, null, 1)}`);
+    check(figures);
   });
 }

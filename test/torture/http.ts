@@ -9,7 +9,7 @@ import { runCampaign } from './http/campaign.ts';
 import { CLIENTS_MIN, runClients } from './http/clients.ts';
 import { dropHostile, EXPORTS_MIN } from './http/exports.ts';
 import { runCommands } from './http/operator.ts';
-import { createSecrets } from './http/secrets.ts';
+import { Secrets } from './http/secrets.ts';
 import { memoryMib, startTarget } from './http/target.ts';
 import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 
@@ -24,7 +24,7 @@ export const http: Part = {
   name: 'http',
   about: 'generated requests, bad clients, hostile exports; searches all output for secrets',
   minutes: 25,
-  needs: ['mkfifo'],
+  needs: [],
   run: (options) => httpWith(options, { hasShortTimeouts: false }),
 };
 
@@ -34,7 +34,7 @@ export async function httpWith(
   { hasShortTimeouts }: { hasShortTimeouts: boolean },
 ): Promise<Outcome> {
   const { folder, share, onProgress } = options;
-  const secrets = createSecrets();
+  const secrets = new Secrets();
   const target = await startTarget(secrets, hasShortTimeouts);
   const { appliance } = target;
   const tally = new Tally();
@@ -53,7 +53,6 @@ export async function httpWith(
     const exports = {
       count: least(EXPORTS, EXPORTS_MIN),
       prng: seededPrng(options.seed, 'exports'),
-      folder,
       memoryMib: () => memoryMib(target.admin),
     };
     await dropHostile(appliance, exports, tally);

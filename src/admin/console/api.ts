@@ -13,7 +13,6 @@ import type { READERS } from './reads.ts';
 export type { AuditedChange } from '../../auth/audit.ts';
 export type { AlertDocument } from '../../health/alert-texts.ts';
 export type { FileDocument as FileEntry, FileOutcome, FileReport } from '../../ingest/files/file-record.ts';
-export type { Question } from '../../operations/operation.ts';
 export type { DetectionEntry, DetectionsPage } from './detections.ts';
 export type { Action, WindowLetter } from './windows.ts';
 export type { ExportName };
@@ -48,6 +47,7 @@ export type Changes = View<'changes'>;
 export type Operations = View<'operations'>;
 export type Overview = View<'overview'>;
 export type Trends = View<'trends'>;
+export type KeyTrends = View<'trends/keys'>;
 export type WindowMap = View<'windows'>;
 export type OpenWindow = WindowMap['open'][number];
 export type WindowDetail = View<'window'>;
@@ -73,17 +73,6 @@ export interface LabState {
     /** Its effect and its conditions, as in `lab fault add`. */
     readonly members: Readonly<Record<string, unknown>>;
     readonly fired: number;
-    readonly seen: number;
     readonly left: number | null;
-  }[];
-  /** Requests that a fault affected, the newest first, at most 100. */
-  readonly fired: readonly {
-    readonly number: number;
-    readonly at: Time;
-    readonly fault: string;
-    readonly endpoint: string | null;
-    /** What the client got; null: no answer. */
-    readonly status: number | null;
-    readonly user_agent: string | null;
   }[];
 }

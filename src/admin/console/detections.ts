@@ -1,10 +1,15 @@
 /** The live stream, the search in a period, and one detection with its versions (api.ts). */
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { ContentType } from '../../detection/content-type.ts';
+import type { ContentType, StreamName } from '../../detection/content-type.ts';
 import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
-import { FILTER_PARAMETERS, STREAM_PARAMETERS } from '../../query/common-parameters.ts';
+import {
+  type DetectionFilters,
+  FILTER_PARAMETERS,
+  filterSql,
+  STREAM_PARAMETERS,
+} from '../../query/common-parameters.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {
   deliveredAtMs,
@@ -22,7 +27,9 @@ import {
   readParameters,
   readValues,
 } from '../../query/parameters.ts';
+import type { Period } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
+import { storedStreams } from '../../query/stored-streams.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
@@ -58,7 +65,16 @@ export interface DetectionsPage {
   readonly next: string | null;
   /** How far back a search has come: a step may find none and still have a `next`. */
   readonly searched_to: string | null;
+  /** How many there are in all, where that is cheap: without words and filters, of a search on its first page. */
+  readonly total: { readonly rows: number; readonly or_more: boolean } | null;
 }
+
+const COUNTED_MAX = 10_000;
+export const COUNT_DETECTIONS = `
+  SELECT count(*) FROM (
+    SELECT 1 FROM json_each(:ordinals) AS known CROSS JOIN detection INDEXED BY detection_by_time
+    WHERE detection.place >> 34 = known.value AND first_detected_at >= :from AND first_detected_at < :to
+    LIMIT ${COUNTED_MAX})`;
 
 const LIMIT = { limit: defaulted(integer(1, 200), 50) };
 const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
@@ -75,8 +91,16 @@ export function readLive(sources: Sources, { query }: Read): string {
     selection: readValues(parameters, STREAM_PARAMETERS),
     filters: readValues(parameters, FILTER_PARAMETERS),
   };
-  const rows = newestRows(sources.detections(), wanted, readValues(parameters, LIMIT).limit);
-  return page(textsOf(sources, rows), { next: null, searched_to: null });
+  const db = sources.detections();
+  const rows = newestRows(db, wanted, readValues(parameters, LIMIT).limit);
+  const streams = isFiltered(wanted.filters) ? null : storedStreams(db, knownStreams(db, wanted.selection));
+  const versions = streams?.reduce((sum, { sequence }) => sum + sequence, 0);
+  const total = versions === undefined ? null : { rows: versions, or_more: false };
+  return page(textsOf(sources, rows), { next: null, searched_to: null, total });
+}
+
+function isFiltered(filters: DetectionFilters): boolean {
+  return filterSql(filters).sql !== '';
 }
 
 function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
@@ -88,7 +112,7 @@ function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry
   return textsOf(sources, rows).map((text) => JSON.parse(text));
 }
 
-function page(texts: readonly string[], rest: Readonly<Record<string, unknown>>): string {
+function page(texts: readonly string[], rest: Omit<DetectionsPage, 'detections'>): string {
   return `{"detections":[${texts.join(',')}],${JSON.stringify(rest).slice(1)}`;
 }
 
@@ -118,20 +142,23 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   const db = sources.detections();
   // A complete id needs no search, whatever the period.
   const named = words !== null && isDetectionId(words) ? currentText(sources, db, words) : null;
-  if (named !== null) return page([named], { next: null, searched_to: formatSeconds(period.from) });
+  const whole = { next: null, searched_to: formatSeconds(period.from), total: null };
+  if (named !== null) return page([named], whole);
   const names = knownStreams(db, selection);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
-  if (from >= period.to) return page([], { next: null, searched_to: formatSeconds(period.from) });
+  if (from >= period.to) return page([], whole);
   const groups = Math.ceil(names.length / STREAMS_AT_ONCE);
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
   let count = 0;
   const cursor = readCursor(readValues(parameters, AFTER).after, PLACE);
   if (cursor !== null && cursor.end > period.to) throw notNext();
+  const isCounted = cursor === null && words === null && !isFiltered(filters);
+  const total = isCounted ? countIn(db, names, { from, to: period.to }) : null;
   let at: SearchPlace | null = cursor ?? { end: period.to, group: 0, place: null };
   do {
-    const day: { from: number; to: number } = { from: Math.max(from, dayBefore(at.end)), to: at.end };
+    const day: Period = { from: Math.max(from, dayBefore(at.end)), to: at.end };
     const found = readPeriodPage(
       db,
       {
@@ -155,7 +182,18 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
   return page(texts, {
     next: nextOf(at),
     searched_to: formatSeconds(at === null ? period.from : (at.place?.second ?? at.end)),
+    total,
   });
+}
+
+function countIn(db: Database, names: readonly StreamName[], period: Period): DetectionsPage['total'] {
+  const ordinals = JSON.stringify(storedStreams(db, names).map(({ ordinal }) => ordinal));
+  const rows =
+    db
+      .prepare<unknown[], number>(COUNT_DETECTIONS)
+      .pluck()
+      .get({ ordinals, ...period }) ?? 0;
+  return { rows, or_more: rows === COUNTED_MAX };
 }
 
 /** @param rows JSON texts with commas between them */
@@ -177,7 +215,7 @@ function dayBefore(end: number): number {
   return Math.floor((end - 1) / day) * day;
 }
 
-function readPeriod(parameters: Parameters, nowMs: number): { from: number; to: number } {
+function readPeriod(parameters: Parameters, nowMs: number): Period {
   const ends = readValues(parameters, PERIOD);
   const second = (name: 'from' | 'to') => {
     const ms = readEnd(ends, name);

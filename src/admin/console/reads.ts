@@ -1,22 +1,20 @@
 /** The read of each path of the console (api.ts), and the small ones themselves. Runs on the operations thread. */
 import { statSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
+import { type AuditedChange, readTrail } from '../../auth/audit.ts';
 import { fileDocument, filesPage } from '../../ingest/files/file-record.ts';
-import { MINUTES_KEPT } from '../../limits/request-counts.ts';
-import { readUsage } from '../../limits/usage.ts';
 import { manualHtml } from '../../manual/html.ts';
 import { markdownOf, TOPICS } from '../../manual/topics.ts';
 import { readStatus } from '../../operations/status.ts';
 import { operationForms } from '../../operations/table.ts';
 import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
 import { integer, text } from '../../query/value-kinds.ts';
-import { Refused } from '../../refused.ts';
-import { formatMs, MINUTE_MS } from '../../time.ts';
+import { failed, Refused } from '../../refused.ts';
+import { MINUTE_MS, parseInstant } from '../../time.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
-import { readAudit } from './history.ts';
-import type { Read, Sources } from './sources.ts';
-import { readTrends } from './trends.ts';
+import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
+import { readKeyTrends, readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
 type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
@@ -27,6 +25,7 @@ export const READERS = {
   changes,
   overview,
   trends: readTrends,
+  'trends/keys': readKeyTrends,
   windows: readWindowMap,
   window: readWindow,
   files,
@@ -34,7 +33,7 @@ export const READERS = {
   'detections/live': readLive,
   'detections/search': readSearch,
   'detections/one': readOne,
-  'history/audit': readAudit,
+  'history/audit': audit,
   jobs: ({ jobs }: Sources) => ({ jobs: jobs.list() }),
   manual: manualTopics,
   'manual/': manualTopic,
@@ -66,26 +65,10 @@ function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs
   };
 }
 
-async function overview(sources: Sources, { query }: Read, nowMs: number) {
+function overview(sources: Sources, { query }: Read, nowMs: number) {
   readParameters(query, {});
   const { config, kind } = sources.settings;
-  return { ...(await readStatus({ ...sources, config, kind, nowMs })), minutes: minutesOf(sources, nowMs) };
-}
-
-/** Each minute of the last 24 hours, the oldest first, including the current one: the arrays are equally long. */
-function minutesOf({ folder }: Sources, nowMs: number) {
-  const first = Math.floor(nowMs / MINUTE_MS) - MINUTES_KEPT + 1;
-  const byMinute = new Map(readUsage(folder.usage)?.minutes.map((minute) => [minute.minute, minute]));
-  const columnOf = (name: 'requests' | 'refused' | 'rows_served' | 'rows_ingested') =>
-    Array.from({ length: MINUTES_KEPT }, (_, at) => byMinute.get(first + at)?.[name] ?? 0);
-  return {
-    from: formatMs(first * MINUTE_MS),
-    requests: columnOf('requests'),
-    /** Answered with 4xx. */
-    refused: columnOf('refused'),
-    rows_served: columnOf('rows_served'),
-    rows_ingested: columnOf('rows_ingested'),
-  };
+  return readStatus({ ...sources, config, kind, nowMs });
 }
 
 const FILE_PARAMETERS = {
@@ -101,6 +84,35 @@ function files(sources: Sources, { query }: Read) {
   const wanted = { outcomes: asked.outcome, export: asked.export, part: asked.name, before: asked.after };
   const page = filesPage(sources.detections(), wanted);
   return { files: page.files.map(fileDocument), next: page.next === null ? null : `${page.next}` };
+}
+
+const ENTRIES_MAX = 50;
+
+const AUDIT_PARAMETERS = {
+  ...PERIOD,
+  after: single(integer(0, Number.MAX_SAFE_INTEGER)),
+  /** A part of an entry, as JSON, in any case: of a user, a command, an id. */
+  words: ANY_TEXT,
+};
+
+/** The audit trail, the newest first. */
+function audit({ access }: Sources, { query }: Read) {
+  const parameters = readParameters(query, AUDIT_PARAMETERS);
+  const from = readEnd(parameters, 'from') ?? 0;
+  const to = readEnd(parameters, 'to') ?? Number.POSITIVE_INFINITY;
+  const words = parameters.words?.toLowerCase() ?? '';
+  const isWanted = (change: AuditedChange) => {
+    const ms = parseInstant(change.at) ?? 0;
+    return ms >= from && ms < to && JSON.stringify(change).toLowerCase().includes(words);
+  };
+  const { changes: trail, damage } = readTrail(access());
+  if (damage !== null) throw failed(damage);
+  // `next` is an index in the trail, which only grows at its end.
+  const end = parameters.after ?? trail.length;
+  const wanted = trail.slice(0, end).flatMap((change, at) => (isWanted(change) ? [{ change, at }] : []));
+  const page = wanted.slice(-ENTRIES_MAX).reverse();
+  const next = wanted.length > page.length ? `${page.at(-1)?.at}` : null;
+  return { entries: page.map(({ change }) => change), next };
 }
 
 const SEARCH_CHARACTERS_MAX = 100;

@@ -123,7 +123,7 @@ export function detectionRoute(sources: DetectionSources): KeyedRoute {
   };
 }
 
-export function noDetection(): Refused {
+function noDetection(): Refused {
   return new Refused('not_found', 'No detection with this id is available to this key.');
 }
 

@@ -135,7 +135,7 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   return { status: 200, key_id, body: JSON.stringify(token) };
 }
 
-export function tooLarge(): Refused {
+function tooLarge(): Refused {
   return new Refused(
     'content_too_large',
     `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,

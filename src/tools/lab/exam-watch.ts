@@ -19,6 +19,7 @@ export interface ClientProcess {
 export interface ExamOptions {
   /** Has the lab do an operation. @throws Refused by it */
   readonly ask: <Answer>(name: LabName, given: object) => Promise<Answer>;
+  readonly removeSubscription: (id: number) => Promise<unknown>;
   /** Reads the API, marked so that the evidence leaves it out. @returns the body of a good answer */
   readonly read: <Answer>(target: string) => Promise<Answer>;
   /** Null: the user runs it. */
@@ -58,7 +59,8 @@ export class Watch {
   #filters: string | null = null;
   /** Number of the request for the last page that the client read after a change. */
   #lastPage = 0;
-  #cursor: string | null = null;
+  /** The cursor that the client had when it had caught up. */
+  cursor: string | null = null;
   /** Number of the last request when the clock went on. */
   #pacedAt = 0;
 
@@ -71,11 +73,6 @@ export class Watch {
   async begin(): Promise<void> {
     this.#first = await this.last();
     this.#pacedAt = this.#first;
-  }
-
-  /** The cursor that the client had when it had caught up. */
-  get cursor(): string | null {
-    return this.#cursor;
   }
 
   /** Adds a fault of requests for changes, unless it names another endpoint. @returns its id */
@@ -103,7 +100,7 @@ export class Watch {
         page.number > last && page.has_more === false && page.fault === null && this.isGood(page);
       if (!isRead && !page.waits) return false;
       this.#lastPage = page.waits ? page.number - 1 : page.number;
-      this.#cursor = page.waits ? (page.parameters.cursor ?? null) : page.cursor_given;
+      this.cursor = page.waits ? (page.parameters.cursor ?? null) : page.cursor_given;
       return true;
     });
   }

@@ -1,16 +1,15 @@
 /**
- * Sends answers that a fault changes: late, slowly, in part, corrupted, or not at all. Each has the fault's id in a
+ * Sends answers that a fault changes: late, slowly, in part, or not at all. Each has the fault's id in a
  * header. Every answer of a lab has the date of its clock.
  */
 import type { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from '../../clock.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { isEvents, sendAnswer, writeHead } from '../../http/reply.ts';
 import type { Answer, EventBody } from '../../http/routes.ts';
-import { type FaultSpec, parseDuration } from '../../operations/lab-members.ts';
-import { SECOND_MS } from '../../time.ts';
+import type { FaultSpec } from '../../operations/lab-members.ts';
+import { parseDuration, SECOND_MS } from '../../time.ts';
 import type { Fault } from './faults.ts';
 import type { RequestRecord } from './report.ts';
 
@@ -18,8 +17,6 @@ const TAMPERED = 'X-Wirewatch-Lab';
 const EXPOSE = 'Access-Control-Expose-Headers';
 /** How often a second a slow body is continued. */
 const PIECES_A_SECOND = 10;
-/** How many bytes of a corrupted body become 0xFF, which is invalid in UTF-8 and breaks any compression. */
-const CORRUPTED_BYTES = 8;
 const REASONS: Readonly<Record<number, string>> = { 502: 'Bad Gateway', 504: 'Gateway Time-out' };
 
 /** Sends an answer with the effect of its fault; never rejects. */
@@ -75,15 +72,8 @@ export function retryAfter({ retry_after_date }: FaultSpec, seconds: number): st
   return retry_after_date === true ? new Date(now() + seconds * SECOND_MS).toUTCString() : `${seconds}`;
 }
 
-/** @param isReset with RST instead of an orderly end */
-export function cutConnection(socket: Socket, isReset = false): void {
-  if (isReset) socket.resetAndDestroy();
-  else socket.destroy();
-}
-
 function touchesBody({ spec }: Fault): boolean {
-  const { slow, cut_after, truncate, corrupt } = spec;
-  return slow !== undefined || cut_after !== undefined || truncate !== undefined || corrupt === true;
+  return [spec.slow, spec.cut_after, spec.truncate].some((given) => given !== undefined);
 }
 
 async function sendBody(
@@ -95,7 +85,6 @@ async function sendBody(
   const { response } = exchange;
   const { body: whole } = answer;
   const body = whole.subarray(0, spec.truncate ?? whole.length);
-  if (spec.corrupt === true) corrupt(body);
   writeHead(exchange, { ...answer, body: [body] }, closing);
   const cut = spec.cut_after === undefined ? null : Math.min(spec.cut_after, body.length);
   const piece = Math.max(1, Math.ceil((spec.slow ?? Number.MAX_SAFE_INTEGER) / PIECES_A_SECOND));
@@ -107,10 +96,9 @@ async function sendBody(
   }
   if (cut === null) response.end();
   // In a later turn: what was written must reach the client first.
-  else setImmediate(() => cutConnection(response.req.socket, spec.reset));
+  else setImmediate(() => (spec.reset ? response.req.socket.resetAndDestroy() : response.destroy()));
 }
 
-/** @returns a copy, which may be changed */
 async function bytesOf(body: Exclude<Answer['body'], EventBody>): Promise<Buffer> {
   if (typeof body === 'string') return Buffer.from(body);
   if (!('handle' in body)) return Buffer.concat(body);
@@ -121,11 +109,6 @@ async function bytesOf(body: Exclude<Answer['body'], EventBody>): Promise<Buffer
   } finally {
     await body.handle.close();
   }
-}
-
-function corrupt(body: Buffer): void {
-  const middle = Math.max(0, (body.length - CORRUPTED_BYTES) >> 1);
-  body.fill(0xff, middle, middle + CORRUPTED_BYTES);
 }
 
 /** Resolves when the system has the bytes, or the client is gone. */

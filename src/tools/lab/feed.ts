@@ -11,9 +11,9 @@ import { now } from '../../clock.ts';
 import type { Config } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, streamParts, TYPE_RULES } from '../../detection/content-type.ts';
 import { streamOfId } from '../../detection/id.ts';
-import { type LabValues, parseDuration } from '../../operations/lab-members.ts';
+import type { LabValues } from '../../operations/lab-members.ts';
 import { failed, Refused } from '../../refused.ts';
-import { DAY_MS, formatMs, parseInstant, SECOND_MS, WINDOW_MS } from '../../time.ts';
+import { DAY_MS, formatMs, parseDuration, parseInstant, SECOND_MS, WINDOW_MS } from '../../time.ts';
 import { findWindow, listWindows } from '../../windows/ledger.ts';
 import { overdueBeforeMs } from '../../windows/window-states.ts';
 import { COLUMNS, writeExportFile } from '../generate/files.ts';
@@ -111,21 +111,20 @@ export class Feed {
     }
   }
 
-  /** Rescores a detection that it dropped. @param score undefined: the present score */
-  async score(id: string, score?: number): Promise<Dropped> {
+  /** Rescores a detection that it dropped. */
+  async score(id: string, strength_score: number): Promise<Dropped> {
     const { content_type } = streamParts(streamOfId(id));
     const { export: exportName, score_max } = TYPE_RULES[content_type];
-    if ((score ?? 0) > score_max)
+    if (strength_score > score_max)
       throw new Refused(
         'invalid_request',
-        `score: expected 0 to ${score_max} for this detection, found ${score}`,
+        `score: expected 0 to ${score_max} for this detection, found ${strength_score}`,
       );
     const row = this.#rows.get(id);
     if (row === undefined) throw new Refused('not_found', `there is no detection ${id} of this lab`);
-    this.requireSubscription(row.subscription_id);
+    this.#requireSubscription(row.subscription_id);
     const scoredMs = Math.max(now(), (parseInstant(row.last_scored_at) ?? 0) + SECOND_MS);
     const last_scored_at = formatMs(scoredMs);
-    const strength_score = score ?? row.strength_score;
     const own = { ...row, last_scored_at, exported_at: last_scored_at, strength_score };
     this.#backfills += 1;
     const file = await this.#writeRows(exportName, `${MARK}-${this.#backfills}-${scoredMs}`, [own]);
@@ -134,7 +133,7 @@ export class Feed {
   }
 
   /** @throws Refused `invalid_request` for a subscription that is unknown or removed */
-  requireSubscription(subscription: number): void {
+  #requireSubscription(subscription: number): void {
     const known = this.subscriptions.map(({ id }) => id);
     if (known.includes(subscription)) return;
     const expected =
@@ -164,7 +163,7 @@ export class Feed {
 
   async #dropNew(windowMs: number, wanted: Omit<LabValues['drop'], 'age'>): Promise<Dropped[]> {
     const { rows = ROWS_DEFAULT, export: only, subscription } = wanted;
-    if (subscription !== undefined) this.requireSubscription(subscription);
+    if (subscription !== undefined) this.#requireSubscription(subscription);
     const exports = READING_ORDER.filter((name) => only === undefined || name === only);
     const drawnMs = FIRST_WINDOW_MS + this.#drops * WINDOW_MS;
     this.#drops += 1;

@@ -1,23 +1,21 @@
 /**
- * The part of a lab in one request of a client: records it, and applies its fault. A fault that is an error throws what
- * the real cause throws, at the same step of the pipeline, so body, headers and log line come from the same code.
+ * The part of a lab in one request of a client: records it, and applies its fault. A fault that is an error is thrown at
+ * the same step of the pipeline as the real one.
  */
 import type { IncomingMessage } from 'node:http';
-import { unavailable } from '../../auth/access-reader.ts';
-import { type Credential, notValid, SUSPENDED } from '../../auth/authorize.ts';
+import type { Credential } from '../../auth/authorize.ts';
 import { CLIENT_NOT_VALID } from '../../auth/client-credentials.ts';
-import { isLikeToken } from '../../auth/token.ts';
 import { now } from '../../clock.ts';
-import { noDetection } from '../../http/endpoints/detection.ts';
-import { invalidClient, oauthError, tooLarge, tooManyTokens } from '../../http/endpoints/token.ts';
+import { PROBLEMS, type ProblemCode } from '../../error-codes.ts';
+import { invalidClient, oauthError, tooManyTokens } from '../../http/endpoints/token.ts';
 import type { Exchange, Intervention } from '../../http/exchange.ts';
 import { nextLink } from '../../http/next-link.ts';
 import { byteLength, isEvents } from '../../http/reply.ts';
-import { type Answer, type Route, splitTarget, unroutedProblem } from '../../http/routes.ts';
+import { type Answer, type Route, splitTarget } from '../../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
 import { Refused } from '../../refused.ts';
-import { cutConnection, delayOf, retryAfter, sendAsProxy, sendTampered } from './fault-answers.ts';
+import { delayOf, retryAfter, sendAsProxy, sendTampered } from './fault-answers.ts';
 import { codeOf, type Fault, type Faults } from './faults.ts';
 import type { Report, RequestRecord } from './report.ts';
 
@@ -38,19 +36,8 @@ const AT_CREDENTIAL = ['unauthorized', 'forbidden', 'unavailable', 'method_not_a
 const TOKEN_RETRY_SECONDS = 60;
 const CAUSE = 'a fault of the lab';
 
-/** The real errors by their code; any other code is an internal error. @param allowance rows a day of the account */
+/** Errors that also have the numbers of their cause. @param allowance rows a day of the account */
 const ERRORS: Readonly<Record<string, (begun: Begun, allowance: number) => Error>> = {
-  unauthorized: ({ request: { headers } }) =>
-    notValid(isLikeToken((headers.authorization ?? '').replace(/^bearer +/i, ''))),
-  forbidden: () => new Refused('forbidden', SUSPENDED),
-  unavailable: () => unavailable(new Error(CAUSE)),
-  method_not_allowed: (begun) =>
-    new Refused('method_not_allowed', unroutedProblem({ kind: 'no_method', allow: allowOf(begun) }).detail),
-  not_found: ({ endpoint }) =>
-    endpoint === 'getDetection'
-      ? noDetection()
-      : new Refused('not_found', unroutedProblem({ kind: 'no_path' }).detail),
-  content_too_large: tooLarge,
   rate_limited: ({ exchange, fault }) => {
     const wait = fault?.spec.retry_after;
     if (exchange.rate === null) return tooManyTokens(wait ?? TOKEN_RETRY_SECONDS, 'from this address');
@@ -62,29 +49,35 @@ const ERRORS: Readonly<Record<string, (begun: Begun, allowance: number) => Error
     const nowMs = now();
     return allowanceUsed({ by: 'account', allowance, used: allowance, until_ms: nextDayMs(nowMs) }, nowMs);
   },
-  invalid_request: () => new Refused('invalid_request', 'The request is not valid.'),
+  internal: () => new Error(CAUSE),
 };
+
+/** As the pipeline has it from the real cause, so body, headers and log line come from the same code. */
+function errorOf(code: string, begun: Begun, allowance: number): Error {
+  const error = ERRORS[code]?.(begun, allowance);
+  if (error !== undefined) return error;
+  if (!isRefusal(code)) return new Error(CAUSE);
+  return new Refused(code, PROBLEMS[code].example, { cause: new Error(CAUSE) });
+}
+
+function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
+  return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
+}
 
 const refusedClient = ({ headers }: IncomingMessage) =>
   invalidClient(CLIENT_NOT_VALID, headers.authorization);
-const SCOPE_WRONG = 'scope: must be a space-separated subset of the scopes of the key';
 
-/** The errors that the token endpoint answers in OAuth's own form. */
-const TOKEN_ERRORS: Readonly<Record<string, (request: IncomingMessage) => Answer>> = {
-  unauthorized: refusedClient,
-  invalid_client: refusedClient,
-  invalid_scope: () => oauthError('invalid_scope', SCOPE_WRONG),
-  unsupported_grant_type: () =>
-    oauthError('unsupported_grant_type', 'grant_type: must be client_credentials'),
-};
+/** The answer in OAuth's own form; null: the endpoint has a problem document for this error. */
+function tokenError(code: string, request: IncomingMessage): Answer | null {
+  if (code === 'unauthorized' || code === 'invalid_client') return refusedClient(request);
+  return code === 'invalid_scope' || code === 'unsupported_grant_type' ? oauthError(code, CAUSE) : null;
+}
 
 /** What a request needs of its lab. */
 interface Lab {
   readonly faults: Pick<Faults, 'giveBack'>;
   readonly requests: Pick<Report, 'finish'>;
   readonly dailyRows: number;
-  /** The cursor at which a walk begins that gave none. */
-  startCursor(query: string): string;
 }
 
 export class LabRequest implements Intervention {
@@ -100,16 +93,16 @@ export class LabRequest implements Intervention {
   constructor(begun: Begun, lab: Lab) {
     const { request, exchange, fault, record } = begun;
     const { response } = exchange;
-    const { status, close, reset, cut_after } = fault?.spec ?? {};
+    const { status, reset, cut_after } = fault?.spec ?? {};
     this.#begun = begun;
     this.#lab = lab;
     this.#code = fault === null ? null : codeOf(fault.spec);
     response.once('close', () => lab.requests.finish(record, response.writableFinished));
     const isProxy = status === 502 || status === 504;
-    this.isTaken = isProxy || close === true || (reset === true && cut_after === undefined);
+    this.isTaken = isProxy || (reset === true && cut_after === undefined);
     if (fault === null || !this.isTaken) return;
     record.fault = fault.id;
-    const act = () => (isProxy ? sendAsProxy(response, fault, record) : cutConnection(request.socket, reset));
+    const act = () => (isProxy ? sendAsProxy(response, fault, record) : request.socket.resetAndDestroy());
     const delayMs = delayOf(fault);
     if (delayMs === 0) act();
     else setTimeout(act, delayMs).unref();
@@ -120,14 +113,14 @@ export class LabRequest implements Intervention {
   }
 
   atEndpoint(credential: Credential | null): void {
-    const isOfAnswer = this.#isOfHealth() || this.#tokenError() !== undefined;
+    const isOfAnswer = this.#isOfHealth() || this.#tokenError() !== null;
     if (this.#code !== null && !isOfAnswer) this.#raise(credential);
   }
 
   answered(answer: Answer): Answer {
-    const { fault, endpoint, request } = this.#begun;
+    const { fault, endpoint } = this.#begun;
     if (endpoint === 'listChanges' || endpoint === 'listDetections') this.#notePage(answer);
-    let replaced = this.#tokenError()?.(request) ?? null;
+    let replaced = this.#tokenError();
     if (this.#isOfHealth()) replaced = degradedHealth(answer);
     else if (this.#code === null && fault?.spec.empty_page === true) replaced = this.#emptyPage(answer);
     this.#isApplied ||= replaced !== null;
@@ -147,7 +140,6 @@ export class LabRequest implements Intervention {
     if (wait !== undefined && exchange.rate?.allowed !== false && !headers.includes('Retry-After'))
       headers.push('Retry-After', `${wait}`);
     if (fault !== null && record.code === 'method_not_allowed') headers.push('Allow', allowOf(this.#begun));
-    if (fault?.id === 'prefer') headers.push('Preference-Applied', `code=${answer.status}`);
     const at = headers.indexOf('Retry-After');
     record.retry_after = at < 0 ? null : Number(headers[at + 1]);
     if (fault !== null && record.retry_after !== null)
@@ -158,11 +150,12 @@ export class LabRequest implements Intervention {
   #raise(credential: Credential | null): never {
     this.#isApplied = true;
     const allowance = credential?.account.daily_rows ?? this.#lab.dailyRows;
-    throw ERRORS[this.#code ?? '']?.(this.#begun, allowance) ?? new Error(CAUSE);
+    throw errorOf(this.#code ?? '', this.#begun, allowance);
   }
 
-  #tokenError() {
-    return this.#begun.endpoint === 'createToken' ? TOKEN_ERRORS[this.#code ?? ''] : undefined;
+  #tokenError(): Answer | null {
+    const { endpoint, request } = this.#begun;
+    return endpoint === 'createToken' && this.#code !== null ? tokenError(this.#code, request) : null;
   }
 
   /** Health reports this error in its body (GET /v1/health). */
@@ -187,15 +180,14 @@ export class LabRequest implements Intervention {
     this.#page = page;
   }
 
-  /** @returns null if the answer is no page, or if there is no cursor at which its request begins */
+  /** @returns null if the answer is no page, or if its request begins at no cursor */
   #emptyPage(answer: Answer): Answer | null {
-    const { record, endpoint, request, exchange, baseUrl } = this.#begun;
-    const { query } = splitTarget(request.url ?? '');
-    const cursor =
-      endpoint === 'listChanges' ? this.#lab.startCursor(query) : (record.parameters.cursor ?? null);
-    if (this.#page === null || cursor === null) return null;
+    const { record, request, exchange, baseUrl } = this.#begun;
+    const { cursor } = record.parameters;
+    if (this.#page === null || cursor === undefined) return null;
     const page = { ...this.#page, data: [], next_cursor: cursor, has_more: true };
     Object.assign(record, { rows: 0, cursor_given: cursor, has_more: true });
+    const { query } = splitTarget(request.url ?? '');
     const headers = nextLink(baseUrl, exchange.path, query, cursor);
     return { ...answer, body: JSON.stringify(page), headers };
   }

@@ -15,7 +15,6 @@ import type { LabJoined, LabParts } from '../../appliance.ts';
 import { getAccount } from '../../auth/accounts.ts';
 import { noteOperation } from '../../auth/audit.ts';
 import { openAccess } from '../../auth/open-access.ts';
-import { removeSubscription } from '../../auth/removal.ts';
 import { listSubscriptions } from '../../auth/subscriptions.ts';
 import { moveClock, now } from '../../clock.ts';
 import { isLoopback } from '../../config/listening.ts';
@@ -26,23 +25,18 @@ import type { IngestRequest } from '../../ingest/requests/requests.ts';
 import { PAGE_ROWS_DEFAULT } from '../../limits/contract-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { epochAt } from '../../log/version-epoch.ts';
-import { LAB_MEMBERS, type LabName, parseDuration, parseLabTime } from '../../operations/lab-members.ts';
+import { LAB_MEMBERS, type LabName, parseLabTime } from '../../operations/lab-members.ts';
 import { readMembers, type ValuesOf } from '../../operations/member.ts';
 import { readStreamHead } from '../../query/as-of.ts';
-import { parseChangesParameters } from '../../query/changes-parameters.ts';
-import { positionBefore } from '../../query/delivery.ts';
-import { createStreamCursors } from '../../query/stream-cursor.ts';
 import { failed, Refused } from '../../refused.ts';
 import { type Database, writing } from '../../store/database.ts';
 import type { InstallationKind } from '../../store/installation.ts';
-import { formatMs } from '../../time.ts';
+import { formatMs, parseDuration } from '../../time.ts';
 import { SAMPLE_ACCOUNT } from '../generate/rows.ts';
 import { type Fault, Faults } from './faults.ts';
 import { Feed } from './feed.ts';
 import { LabRequest } from './lab-request.ts';
 import { Report } from './report.ts';
-
-const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE last_position <= @before';
 
 type Given = typeof LAB_MEMBERS;
 type Acts = {
@@ -96,8 +90,7 @@ export class Lab implements LabJoined {
     const endpoint = route?.id ?? null;
     const waits = () => this.#running().waiting.isIdle(request.socket);
     const record = this.requests.begin(request, endpoint, waits);
-    const found =
-      endpoint === null ? null : (preferred(request.headers.prefer) ?? this.faults.next(endpoint));
+    const found = endpoint === null ? null : this.faults.next(endpoint);
     const fault = found === null ? null : this.#redirected(found, request);
     return new LabRequest({ request, exchange, route, endpoint, fault, record, baseUrl }, this);
   }
@@ -119,9 +112,7 @@ export class Lab implements LabJoined {
       return this.#act(name, values, operation);
     });
     this.#last = done.catch(() => {});
-    const result = await done;
-    this.requests.did(name, values, result);
-    return result;
+    return done;
   }
 
   /** @param values have come through threads */
@@ -152,9 +143,8 @@ export class Lab implements LabJoined {
   readonly shown = (): LabState => {
     const faults = this.faults
       .list()
-      .map(({ id, fired, seen, left, ...members }) => ({ id, members, fired, seen, left }));
-    const times = { now: formatMs(now()), real_now: formatMs(Date.now()) };
-    return { ...times, seed: this.#seed, faults, fired: this.requests.fired() };
+      .map(({ id, fired, seen: _, left, ...members }) => ({ id, members, fired, left }));
+    return { now: formatMs(now()), real_now: formatMs(Date.now()), seed: this.#seed, faults };
   };
 
   /** Resolves when every dropped file is processed. */
@@ -180,7 +170,6 @@ export class Lab implements LabJoined {
     drop: (body) => this.feed.drop(body),
     late: (body) => this.feed.late(body),
     correct: ({ id, score }) => this.feed.score(id, score),
-    rescore: ({ id }) => this.feed.score(id),
     gap: async ({ export: name, status, window }, operation) => {
       const wanted = window === undefined ? null : parseLabTime(window);
       if (status === 'failed') {
@@ -190,13 +179,6 @@ export class Lab implements LabJoined {
       const window_start = wanted ?? this.feed.missable(name);
       await this.#ask(operation, { kind: 'gap', export: name, window_start, status });
       return { export: name, window_start: formatMs(window_start), status };
-    },
-    'remove-subscription': async ({ subscription }, operation) => {
-      this.feed.requireSubscription(subscription);
-      await this.#ask(operation, { kind: 'remove', subscriptions: [subscription] }, (db) =>
-        removeSubscription(db, subscription),
-      );
-      return { subscription };
     },
     restore: async () => {
       const { detections, ingest } = this.#running();
@@ -248,32 +230,9 @@ export class Lab implements LabJoined {
     return fault;
   }
 
-  /** The cursor at which the page of a request for changes begins. @param query as sent */
-  startCursor(query: string): string {
-    const { secret, detections, recentDeliveries } = this.#running();
-    const cursors = createStreamCursors(secret);
-    const { start, epoch } = parseChangesParameters(query, now(), cursors.decode);
-    if (start.kind === 'after') return cursors.encode({ position: start.position, epoch });
-    const db = detections();
-    const before = positionBefore(db, start.since_ms, recentDeliveries) ?? readStreamHead(db).position;
-    // Not any position: an unknown one would prove that the end of the log is lost.
-    const known = db.prepare<unknown[], { position: number | null }>(SELECT_KNOWN).get({ before });
-    const position = known?.position ?? 0;
-    return cursors.encode({ position, epoch: epochAt(db, position) });
-  }
-
-  /** Sends a request to the ingest thread. @param first in the transaction that notes it; @throws Refused if it fails */
-  async #ask(
-    operation: AskLab['operation'],
-    request: IngestRequest,
-    first: (access: Database) => unknown = () => {},
-  ): Promise<void> {
-    this.#withAccess(operation, (db) =>
-      writing(db, () => {
-        first(db);
-        noteOperation(db, request);
-      }),
-    );
+  /** Sends a request to the ingest thread. @throws Refused if it fails */
+  async #ask(operation: AskLab['operation'], request: IngestRequest): Promise<void> {
+    this.#withAccess(operation, (db) => writing(db, () => noteOperation(db, request)));
     const outcome = await this.#running().ingest.ask(request, () => {});
     if (!outcome.ok) throw failed(outcome.reason);
     await this.rested();
@@ -290,7 +249,7 @@ export class Lab implements LabJoined {
   }
 }
 
-/** Whether it changes nothing that the report should name, and so need not wait for other operations. */
+/** Whether it changes nothing, and so need not wait for other operations. */
 function isRead(name: LabName, values: object): boolean {
   const isShown = name === 'clock' && Object.keys(values).length === 0;
   return isShown || name === 'report' || name === 'fault list' || name === 'fault clear';
@@ -311,15 +270,4 @@ async function answerControl(
   if (isAccepted) return answerRequest(request, response, operations, ASKER);
   const { status, body } = problem(403, NOT_HERE, 'forbidden');
   response.writeHead(status, { 'Content-Type': 'application/problem+json' }).end(body);
-}
-
-/** `Prefer: code=503`: a fault for this request alone. Unknown preferences are ignored (RFC 7240, section 2). */
-function preferred(header: string | string[] | undefined): Fault | null {
-  const [, value = ''] = /(?:^|,)\s*code\s*=\s*"?(\w+)"?\s*(?:[;,]|$)/i.exec(String(header ?? '')) ?? [];
-  const spec = /^\d{3}$/.test(value) ? { status: Number(value) } : { code: value };
-  try {
-    return { id: 'prefer', spec: readMembers(LAB_MEMBERS['fault add'], spec) };
-  } catch {
-    return null;
-  }
 }

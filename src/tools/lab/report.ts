@@ -1,4 +1,4 @@
-/** The report of a lab: the newest requests of clients, with the faults that they met, and the newest operations. */
+/** The report of a lab: the newest requests of clients, with the faults that they met. */
 import type { IncomingMessage } from 'node:http';
 import { now } from '../../clock.ts';
 import { splitTarget } from '../../http/routes.ts';
@@ -38,22 +38,10 @@ export interface RequestRecord {
   real_finished_at: string | null;
 }
 
-/** An operation that changed the lab. */
-export interface ActionRecord {
-  readonly at: string;
-  readonly real_at: string;
-  readonly action: string;
-  readonly body: unknown;
-  readonly result: unknown;
-}
-
 const REQUESTS_MAX = 20_000;
-const ACTIONS_MAX = 2_000;
-const FIRED_MAX = 100;
 
 export class Report {
   #requests: RequestRecord[] = [];
-  #actions: ActionRecord[] = [];
   #count = 0;
 
   /** @param waits whether the request waits for a change at the moment */
@@ -96,11 +84,6 @@ export class Report {
     Object.assign(record, { complete: isComplete, finished_at, real_finished_at });
   }
 
-  did(action: string, body: unknown, result: unknown): void {
-    this.#actions.push({ ...times(), action, body, result });
-    if (this.#actions.length > ACTIONS_MAX) this.#actions.shift();
-  }
-
   /**
    * Finds the request for changes whose page led to a cursor, past empty pages.
    * @param pages how many pages with rows to go back; undefined: one
@@ -122,26 +105,14 @@ export class Report {
   /** @param after only requests with greater numbers */
   read(after: number) {
     return {
-      actions: this.#actions,
       requests_total: this.#count,
       requests: this.#requests.filter(({ number }) => number > after),
     };
   }
 
-  /** The newest requests that met a fault, newest first, for the console. */
-  fired() {
-    const fired = [];
-    for (const { number, at, fault, endpoint, status, user_agent } of this.#requests.toReversed()) {
-      if (fault !== null) fired.push({ number, at, fault, endpoint, status, user_agent });
-      if (fired.length === FIRED_MAX) break;
-    }
-    return fired;
-  }
-
   /** Numbers continue. */
   clear(): void {
     this.#requests = [];
-    this.#actions = [];
   }
 }
 
@@ -150,8 +121,6 @@ function times(): { at: string; real_at: string } {
 }
 
 function parametersOf(query: string): Readonly<Record<string, string>> {
-  const parameters: Record<string, string> = Object.create(null);
-  for (const [name, value] of new URLSearchParams(query))
-    parameters[name] = Object.hasOwn(parameters, name) ? `${parameters[name]},${value}` : value;
-  return parameters;
+  const parameters = new URLSearchParams(query);
+  return Object.fromEntries([...parameters.keys()].map((name) => [name, parameters.getAll(name).join()]));
 }

@@ -170,13 +170,10 @@ test('a scenario runs its steps by the clock of the lab', async () => {
     const script = join(folder, 'script.json');
     writeFileSync(script, example('testing-your-client', 'scenario'));
     const lab = await startLab(folder, ['--clock', SPRING, '--scenario', script]);
-    const actions = async () =>
-      (await lab.control('report')).actions.map(({ action }: { action: string }) => action);
-    for (let done: string[] = []; done.length < 1; ) done = await actions();
-    assert.deepEqual(await actions(), ['drop']);
+    await lab.run.until('the drop', () => lab.run.log().find(({ msg }) => msg === 'file applied'));
     assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 200);
     await lab.control('clock', { advance: '121m' });
-    for (let done: string[] = []; done.length < 3; ) done = await actions();
+    for (let faults: unknown[] = []; faults.length < 1; ) faults = await lab.control('fault-list');
     assert.equal((await lab.get(`${CHANGES}?${SINCE_SPRING}`)).status, 503);
     const help = await command(lab, '--help');
     assert.match(help.text, /--scenario [\s\S]*"wirewatch manual\s+testing-your-client"/);

@@ -1,6 +1,6 @@
 /** The faults of `wirewatch lab`: every response that a client must handle, on demand. */
 import assert from 'node:assert/strict';
-import { Agent, request } from 'node:http';
+import { request } from 'node:http';
 import { beforeEach, describe, test } from 'node:test';
 import { checkResponse } from '../../support/checked-fetch.ts';
 import { CHANGES, SINCE_SPRING, sharedLab } from '../../support/lab.ts';
@@ -31,16 +31,15 @@ async function checked(target: string, init: RequestInit = {}) {
   return { status: response.status, headers: response.headers, body: JSON.parse(body) };
 }
 
-/** Sends a request on an agent's connection. @returns the received bytes of the body, and how it ended */
-function received(agent?: Agent): Promise<{ bytes: Buffer; end: string; length: number; isReused: boolean }> {
+/** Sends a request. @returns the received bytes of the body, and how it ended */
+function received(): Promise<{ bytes: Buffer; end: string; length: number }> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let length = 0;
-    const done = (end: string) =>
-      resolve({ bytes: Buffer.concat(chunks), end, length, isReused: sent.reusedSocket });
+    const done = (end: string) => resolve({ bytes: Buffer.concat(chunks), end, length });
     const sent = request(
       `${lab.url}/v1/me`,
-      { headers: { authorization: `Bearer ${lab.key}` }, ...(agent && { agent }) },
+      { headers: { authorization: `Bearer ${lab.key}` } },
       (response) => {
         length = Number(response.headers['content-length']);
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -202,17 +201,6 @@ describe('which requests', () => {
     assert.deepEqual(await statuses(3), [200, 200, 200]);
   });
 
-  test('one request, by its Prefer header', async () => {
-    const response = await lab.get('/v1/me', { prefer: 'code=503' });
-    assert.equal(response.status, 503);
-    assert.equal(response.headers.get('x-wirewatch-lab'), 'prefer');
-    assert.equal(response.headers.get('preference-applied'), 'code=503');
-    const daily = await lab.get(START, { prefer: 'respond-async, code=daily_allowance' });
-    assert.equal(daily.status, 429);
-    assert.equal((await lab.get('/v1/me', { prefer: 'code=299' })).status, 200);
-    assert.equal((await lab.get('/v1/me')).status, 200);
-  });
-
   test('a request that is refused anyway leaves the fault for the next', async () => {
     await fault({ status: 500 });
     assert.equal(
@@ -240,7 +228,7 @@ describe('what happens to the body and the connection', () => {
     assert.ok(performance.now() - headMs >= 100, 'the head must be sent immediately');
   });
 
-  test('cut, reset, truncated, corrupted', async () => {
+  test('cut, reset, truncated', async () => {
     const whole = await received();
     assert.deepEqual([whole.end, whole.bytes.length], ['end', whole.length]);
     await fault({ cut_after: whole.length });
@@ -259,51 +247,25 @@ describe('what happens to the body and the connection', () => {
     const truncated = await received();
     assert.deepEqual([truncated.end, truncated.length], ['end', 30]);
     assert.deepEqual(truncated.bytes, whole.bytes.subarray(0, 30));
-    await fault({ corrupt: true });
-    const corrupted = await received();
-    assert.deepEqual([corrupted.end, corrupted.length], ['end', whole.length]);
-    assert.notDeepEqual(corrupted.bytes, whole.bytes);
-    assert.equal(corrupted.bytes.filter((byte) => byte === 0xff).length, 8);
     await fault({ reset: true });
     const reset = await received();
     assert.deepEqual([reset.bytes.length, reset.end], [0, 'ECONNRESET']);
-  });
-
-  test('a keep-alive connection is closed when the next request arrives', async () => {
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    assert.equal((await received(agent)).end, 'end');
-    await fault({ close: true });
-    const closed = await received(agent);
-    assert.deepEqual([closed.end, closed.isReused], ['ECONNRESET', true]);
-    assert.equal((await received(agent)).end, 'end');
-    agent.destroy();
-  });
-
-  test('a compressed response is tampered with as it is sent', async () => {
-    const [plain, packed] = await Promise.all([
-      lab.get(START),
-      lab.get(START, { 'accept-encoding': 'gzip' }),
-    ]);
-    assert.deepEqual(await packed.json(), await plain.json());
-    await fault({ corrupt: true });
-    const broken = await lab.get(START, { 'accept-encoding': 'gzip' });
-    await assert.rejects(broken.text());
   });
 });
 
 describe('pages', () => {
   test('an empty page has has_more, and its cursor repeats the position', async () => {
-    const whole = await lab.read(`${START}&limit=5`);
     await fault({ empty_page: true, times: 2, endpoint: 'listChanges' });
-    const first = await checked(`${START}&limit=5`);
+    const { next_cursor } = await lab.read(`${START}&limit=5`);
+    const after = (cursor: string) => `${CHANGES}?cursor=${cursor}&limit=5`;
+    const first = await checked(after(next_cursor));
     assert.deepEqual([first.body.data, first.body.has_more], [[], true]);
     assert.ok(first.headers.get('link')?.includes(first.body.next_cursor));
-    const second = await checked(`${CHANGES}?cursor=${first.body.next_cursor}&limit=5`);
+    const second = await checked(after(first.body.next_cursor));
     assert.deepEqual([second.body.data, second.body.has_more], [[], true]);
-    assert.deepEqual(
-      (await lab.read(`${CHANGES}?cursor=${second.body.next_cursor}&limit=5`)).data,
-      whole.data,
-    );
+    const whole = await lab.read(after(next_cursor));
+    assert.ok(whole.data.length > 0);
+    assert.deepEqual((await lab.read(after(second.body.next_cursor))).data, whole.data);
   });
 
   test('a page is delivered twice', async () => {

@@ -62,7 +62,8 @@ test('another origin may read the header of a fault; a lab ends at once even dur
     const page = 'https://page.example';
     writeFileSync(join(folder, 'lab', 'wirewatch.toml'), `[server]\ncors_origins = ["${page}"]\n`);
     const lab = await startLab(folder, []);
-    const faulty = await lab.get('/v1/me', { origin: page, prefer: 'code=503' });
+    await lab.control('fault-add', { status: 503 });
+    const faulty = await lab.get('/v1/me', { origin: page });
     assert.equal(faulty.status, 503);
     assert.match(faulty.headers.get('access-control-expose-headers') ?? '', /Retry-After.*X-Wirewatch-Lab/);
     await lab.control('fault-add', { delay: '1d' });
@@ -108,8 +109,6 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     const { rows } = await follow(lab, SINCE_SPRING);
     const versions = (list: typeof rows) => list.map(({ id, version }) => `${id} ${version}`);
     assert.deepEqual(versions(rows), versions(month.rows));
-    const drops = await lab.control('report');
-    assert.deepEqual(drops.actions, [], 'no state of the earlier lab may remain');
     await lab.stop();
   });
 });

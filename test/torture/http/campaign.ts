@@ -5,11 +5,11 @@
 import assert from 'node:assert/strict';
 import { SCHEMAS } from '../../../src/openapi/schemas.ts';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
+import { ambiguousRequests } from '../../support/ambiguous-requests.ts';
 import { checkBody, checkResponse } from '../../support/checked-fetch.ts';
 import { parseResponses, type RawResponse, sendBytes } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
 import type { Tally } from '../part.ts';
-import { makeMalformed } from './malformed.ts';
 import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -23,6 +23,11 @@ export interface Campaign {
   readonly onProgress: (responses: number) => void;
 }
 
+/** Each must get an error. */
+const BROKEN = [
+  ...Object.values(ambiguousRequests('GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n')),
+  `GET /${'x'.repeat(40_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+];
 const PIPELINED_MAX = 5;
 const FAILURES_MAX = 10;
 /** Concurrent connections, to keep the program busy. */
@@ -116,7 +121,9 @@ async function tryMalformed(
   note: (response: RawResponse) => void,
 ): Promise<void> {
   const good = bytesOf(makeRequest(prng, facts), facts.host, true);
-  const { bytes, mustRespond } = makeMalformed(prng, facts, good);
+  // Changed bytes may still be the start of a good request.
+  const mustRespond = prng.chance(0.6);
+  const bytes = mustRespond ? Buffer.from(prng.pick(BROKEN), 'latin1') : changed(prng, good);
   const isHead = bytes.toString('latin1', 0, 5) === 'HEAD ';
   const responsesOf = (received: Buffer) => {
     try {
@@ -159,6 +166,13 @@ async function tryMalformed(
     [response.status, response.headers.get('x-request-id')],
     what,
   );
+}
+
+/** Changes some bytes, and sometimes cuts off the end. */
+function changed(prng: Prng, good: Buffer): Buffer {
+  const bytes = Buffer.from(good);
+  for (let left = 1 + prng.below(4); left > 0; left -= 1) bytes[prng.below(bytes.length)] = prng.below(256);
+  return bytes.subarray(0, prng.chance(0.2) ? prng.below(bytes.length) : bytes.length);
 }
 
 function shown(bytes: Buffer): string {

@@ -1,7 +1,4 @@
-/** Hostile exports: each must be refused with a reason or ignored, and the next good file applied. */
-import { spawnSync } from 'node:child_process';
-import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** Hostile exports: each must fail with a reason, and the next good file be applied. Names and links: test/drop. */
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Form } from '../../../src/exports/file-name.ts';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
@@ -73,30 +70,13 @@ const DOUBTFUL: Kinds = {
 
 const FILES = Object.entries({ ...FAILING, ...DOUBTFUL });
 
-const ODD_NAMES: readonly ((number: number) => string)[] = [
-  (number) => `odd-${number}.txt`,
-  (number) => `newswire.20261101T1010Z.ndjson\n${number}`,
-  (number) => `\u001b[31mred ${number}`,
-  (number) => `\u202efdp.${number}.ndjson`,
-  (number) => `${number}${'ü'.repeat(120)}`,
-  (number) => `-rf ${number}`,
-  (number) => `$(touch ${number})`,
-  (number) => `newswire.backfill-..%2f..%2f${number}.ndjson`,
-  (number) => `newswire.20269999T${number}Z.ndjson`,
-];
-
 /** Enough files for every kind. */
 export const EXPORTS_MIN = FILES.length;
 
-/** @param folder for the targets of links; @param memoryMib returns the program's current memory */
+/** @param memoryMib returns the program's current memory */
 export async function dropHostile(
   appliance: Appliance,
-  {
-    count,
-    prng,
-    folder,
-    memoryMib,
-  }: { count: number; prng: Prng; folder: string; memoryMib: () => Promise<number> },
+  { count, prng, memoryMib }: { count: number; prng: Prng; memoryMib: () => Promise<number> },
   tally: Tally,
 ): Promise<void> {
   const { failures } = tally;
@@ -111,57 +91,12 @@ export async function dropHostile(
     if (msg !== 'file failed' && !(kind in DOUBTFUL && msg === 'file applied'))
       failures.push(`file ${number}, ${kind}: ${msg}`);
     tally.count(kind);
-    if (number % 5 === 0) {
-      const oddName = (ODD_NAMES[(number / 5) % ODD_NAMES.length] ?? String)(number);
-      appliance.put(oddName, 'x');
-      const odd = await appliance.processed(oddName);
-      if (odd.msg !== 'file refused') failures.push(`the name ${JSON.stringify(oddName)}: ${odd.msg}`);
-      tally.count('odd name');
-    }
     highest = Math.max(highest, await memoryMib());
   }
-  await dropSpecialFiles(appliance, folder, tally);
   tally.count('MiB of memory at most', Math.round(highest));
   if (highest - before > MEMORY_GROWTH_MAX_MIB)
     failures.push(`memory rose from ${before} to ${highest} MiB, by more than ${MEMORY_GROWTH_MAX_MIB}`);
   const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   if (good.msg !== 'file applied')
     failures.push(`a good file after the hostile ones was not applied: ${good.msg}`);
-}
-
-/** Drops links, a FIFO and a folder: they must stay where they are, and nothing may be read or written through them. */
-async function dropSpecialFiles(appliance: Appliance, folder: string, tally: Tally): Promise<void> {
-  const inDrop = () => join(appliance.drop, fileName('newswire', nextWindowMs()));
-  const outside = join(folder, 'outside');
-  mkdirSync(join(outside, 'empty'), { recursive: true });
-  writeFileSync(join(outside, 'secret.ndjson'), ndjson([newRow()]));
-  const content = readFileSync(join(outside, 'secret.ndjson'), 'utf8');
-  const makers: Readonly<Record<string, (path: string) => void>> = {
-    'link to a file': (path) => symlinkSync(join(outside, 'secret.ndjson'), path),
-    'link to nothing': (path) => symlinkSync(join(outside, 'nothing'), path),
-    'link to a folder': (path) => symlinkSync(join(outside, 'empty'), path),
-    'link to itself': (path) => symlinkSync(path, path),
-    FIFO: (path) => void spawnSync('mkfifo', [path]),
-    folder: (path) => mkdirSync(path),
-  };
-  const made = Object.entries(makers).map(([kind, make]) => {
-    const path = inDrop();
-    make(path);
-    tally.count(kind);
-    return { kind, path, was: lstatSync(path).mode };
-  });
-  // Once a second good file is applied, all earlier entries have been scanned.
-  for (let left = 2; left > 0; left -= 1)
-    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  const { failures } = tally;
-  for (const { kind, path, was } of made) {
-    if (lstatSync(path, { throwIfNoEntry: false })?.mode !== was)
-      failures.push(`${kind}: it was moved or changed`);
-    rmSync(path, { recursive: true, force: true });
-  }
-  const isUntouched =
-    readFileSync(join(outside, 'secret.ndjson'), 'utf8') === content &&
-    `${readdirSync(outside).sort()}` === 'empty,secret.ndjson' &&
-    readdirSync(join(outside, 'empty')).length === 0;
-  if (!isUntouched) failures.push('files outside of the drop folder were changed');
 }

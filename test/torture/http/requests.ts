@@ -251,7 +251,7 @@ function encodeLoosely(text: string): string {
   return encodeURIComponent(text.toWellFormed());
 }
 
-/** Encodes characters that would end the request line early; malformed.ts covers those. */
+/** Encodes characters that would end the request line early; malformed requests have those. */
 function targetSafe(text: string): string {
   const bytes = Buffer.from(text.toWellFormed()).toString('latin1');
   return bytes.replace(/[^\x21-\x7e]/g, (one) => `%${one.charCodeAt(0).toString(16).padStart(2, '0')}`);

@@ -9,8 +9,6 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'a copy that ends with an entry of another history is left alone',
     '{+await deleteBefore(this.place, generation, []);\n    +}if (await this.#claim(old.generation':
       'an old generation goes only once another takes its place',
-    '[-throw new LogDamage(`the log ends before entry ${to.entry}`)-]{+return end+}':
-      'a log with damage at its end is not copied',
   }),
   ...faultsIn('copy/source.ts', 'heal', {
     '[-!(await hasEntry(place, objects, mark))-]{+false+}':
@@ -20,9 +18,6 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     'took over.\n    if ([-this.isPromoted-]{+false+}) return;':
       'a machine that was promoted writes nothing behind another that took over',
   }),
-  ...faultsIn('copy/keep.ts', 'keep', {
-    '[-shipper.noteDamage();-]': 'a damaged copy is written anew',
-  }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
     '{+if (access !== null) this.#count(await writeAccess(this.place, access.state, access.content));\n      +}if (end !== null) await':
       'access.db of a copy is not newer than its log',
@@ -30,10 +25,8 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/own-copy.ts', 'own-copy', {
     'if ([-!(await place.read(SECRET))?.equals(secret)-]{+false+})':
       'a copy with another secret is left alone',
-    'if ([-before > change-]{+false+})': 'a later access.db of a copy is left alone',
   }),
-  ...faultsIn('copy/back-up.ts', 'pending-entry', {
-    "[-if (mark !== null && placeOf(log, mark) === 'known') return mark;-]":
-      'a copy has no entry that the database refused',
+  ...faultsIn('admin/thread.ts', 'standby', {
+    "if ([-role !== 'writer'-]{+false+}) throw refusedBy(": 'only the writer changes accounts and keys',
   }),
 ];

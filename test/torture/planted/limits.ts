@@ -23,40 +23,11 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('limits/contract-limits.ts', 'limits', {
     'RATE_WINDOW_MS = MINUTE_MS{+ - 1000+};': 'requests are counted by the minute',
   }),
-  ...faultsIn('query/changes-parameters.ts', 'parameters', {
-    'if (sinceMs >{+=+} nowMs) throw': 'since may be now',
-    'if ([-given !== null && since !== null-]{+false+})': 'since and cursor exclude each other',
-  }),
-  ...faultsIn('query/common-parameters.ts', 'parameters', {
-    'integer([-1-]{+0+}, PAGE_ROWS_MAX)': 'limit is at least 1',
-  }),
-  ...faultsIn('query/value-kinds.ts', 'parameters', {
-    '[-[...any]-]{+any+}.length > maxLength': 'characters are counted, not UTF-16 code units',
-  }),
-  ...faultsIn('query/period.ts', 'period-parameters', {
-    'Math.floor([-(to_ms - 1)-]{+to_ms+} / DAY_MS)':
-      'a period that ends at midnight does not reach the next day',
-  }),
-  ...faultsIn('query/period-request.ts', 'period-parameters', {
-    'streams.length > [-1-]{+2+} ? Math.min': 'two streams have pages of at most 200 rows',
-  }),
   ...faultsIn('limits/request-rate.ts', 'limits', {
     'window.count <{+=+} limit': 'the limit of requests per minute',
-    '[-isSeen(keyId, address, nowMs) ? null : -]attempts': 'a key that has been used is not counted',
-  }),
-  ...faultsIn('limits/request-rate.ts', 'routes', {
-    '[-nowMs >= window.startMs &&-]': 'a clock that was set back does not lock out clients',
-  }),
-  ...faultsIn('limits/request-rate.ts', 'token-form', {
-    '[-seen.isSeen(clientId, address, nowMs) ? owners : strangers-]{+strangers+}':
-      "strangers cannot use up the owner's rate",
-  }),
-  ...faultsIn('bounded-map.ts', 'routes', {
-    'if ([-this.size > this.#entriesMax-]{+false+}) {': 'stored entries are bounded',
   }),
   ...faultsIn('limits/daily-rows.ts', 'limits', {
     '(dayOf(nowMs) + 1) * DAY_MS{+ + 1+}': 'an allowance resets at midnight',
-    'const DAYS_MAX = [-3-]{+1+};': "no day's allowance is granted twice",
   }),
   ...faultsIn('limits/daily-rows.ts', 'limits-http', {
     'usedByKey <{+=+} ofKey': 'a used-up allowance of a key is refused',
@@ -64,19 +35,7 @@ export const LIMIT_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('appliance.ts', 'usage', {
     'createSeenKeys([-stored.seen-])': 'networks are known after a restart',
   }),
-  ...faultsIn('http/line-limit.ts', 'line-limit', {
-    '[-lines < linesMax &&-]': 'strangers of all addresses share their lines',
-  }),
   ...faultsIn('http/connections.ts', 'connection-limit', {
     '[-waiting.set(connection, null);-]': 'a connection that sends nothing makes room',
-  }),
-  ...faultsIn('http/pipeline.ts', 'pipeline', {
-    'exchange.rate = pipeline.rate.[-take-]{+current+}(credential.key_id, nowMs);': 'requests are counted',
-  }),
-  ...faultsIn('http/pipeline.ts', 'long-poll', {
-    '[-pipeline.allowance.require(again, atMs);-]': 'after a wait the allowance is checked again',
-  }),
-  ...faultsIn('http/pipeline.ts', 'event-stream', {
-    '[-if (!rate.allowed) throw rateLimited(rate);-]': 'each page of an event stream counts as a request',
   }),
 ];
