@@ -23,8 +23,7 @@ import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import type { Now } from '../time.ts';
-import { entriesIn, findLog } from './copied-log.ts';
-import { beforeEntry, FIRST_GENERATION, generationFolder, LOG, type LogObject, partName } from './names.ts';
+import { entriesIn, FIRST_GENERATION, findLog, type LogObject, namesFrom, partName } from './copied-log.ts';
 import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
 import { draftSegment, hasEntry } from './source.ts';
@@ -175,10 +174,7 @@ export class Follower {
   async #readEntries(place: Place): Promise<void> {
     const known = this.#generation;
     const own = this.#log.last?.entry ?? 0;
-    if (known !== null) {
-      const beyond = await place.list(generationFolder(LOG, known), beforeEntry(known, own + 1));
-      if (beyond.length === 0) return;
-    }
+    if (known !== null && (await namesFrom(place, known, own + 1)).length === 0) return;
     const { generation, objects } = await findLog(place, known ?? FIRST_GENERATION);
     const first = objects[0]?.first ?? 1;
     const isBehind = first > 1 && own < first;

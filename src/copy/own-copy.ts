@@ -12,10 +12,13 @@ import type { DataFolder } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { keptCopies } from '../store/role.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
-import { ACCESS, accessName, INSTALLATION, parseAccessName, SECRET } from './names.ts';
 import type { Place } from './place.ts';
 
 const FORMAT_VERSION = 1;
+export const INSTALLATION = 'installation.json';
+const SECRET = 'secret';
+const ACCESS = 'access/';
+const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
 /** Copies of access.db that are kept. */
 const ACCESS_KEPT = 5;
 
@@ -37,6 +40,8 @@ const unpack = promisify(zstdDecompress);
 const sha256 = (content: Buffer) => hash('sha256', content, 'hex');
 /** With a checksum, which unpacking compares. */
 const pack = (content: Buffer) => compress(content, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
+
+export const accessName = (change: number) => `${ACCESS}${String(change).padStart(16, '0')}.db.zst`;
 
 /** @returns the ids of the installation and of the copy; null: the place has no copy. @throws Unreachable; Refused `failed` */
 export async function ownerOf(place: Place): Promise<Static<typeof Installation> | null> {
@@ -107,7 +112,7 @@ export async function readCopiedSecret(place: Place): Promise<Buffer> {
 /** The number of the newest change of access.db in a copy; 0: it has none. @throws Unreachable */
 export async function copiedChange(place: Place): Promise<number> {
   const names = await place.list(ACCESS, '');
-  return Math.max(0, ...names.map((name) => parseAccessName(name) ?? 0));
+  return Math.max(0, ...names.map((name) => Number(ACCESS_NAME.exec(name)?.[1] ?? 0)));
 }
 
 /** The newest `access.db` in a copy. @throws Unreachable; Refused `failed`; LogDamage */

@@ -15,19 +15,19 @@ import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { ensureRole, keptCopies, noteKept, PROMOTE, readRole } from '../store/role.ts';
-import { commitsIn, findLog, pointerContent } from './copied-log.ts';
 import {
-  beforeEntry,
-  generationAfter,
-  generationFolder,
-  isBefore,
-  LARGE,
-  LOG,
+  commitsIn,
+  deleteBefore,
+  findLog,
   mergedName,
+  namesFrom,
+  newGeneration,
   parseLogName,
   partName,
   pieceName,
-} from './names.ts';
+  piecesOf,
+  pointerContent,
+} from './copied-log.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
 import { verifyCopy } from './source.ts';
@@ -147,8 +147,7 @@ export class Shipper {
     // Another machine may have taken the next number meanwhile, also where there is nothing to write.
     if (this.#end !== null && this.#end.last !== null) {
       const { generation, last } = this.#end;
-      const next = beforeEntry(generation, last.entry + 1);
-      if ((await place.list(generationFolder(LOG, generation), next)).length > 0) this.#end = null;
+      if ((await namesFrom(place, generation, last.entry + 1)).length > 0) this.#end = null;
     }
     // Where another process writes meanwhile, the end of the copy is read again.
     for (let end: CopyEnd | null = this.#end; ; ) {
@@ -166,7 +165,7 @@ export class Shipper {
   /** @throws Refused `failed` if the copy has entries that the log of this machine lacks */
   async #findEnd(): Promise<CopyEnd> {
     const { generation, changes, objects } = await findLog(this.place);
-    if (changes.length > 0) await this.#deleteBefore(generation, changes);
+    if (changes.length > 0) await deleteBefore(this.place, generation, changes);
     const newest = objects.at(-1);
     const last = newest === undefined ? null : ((await commitsIn(this.place, newest.name)).at(-1) ?? null);
     // Where a snapshot has taken the place of that entry, only the note tells whose it is.
@@ -262,7 +261,7 @@ export class Shipper {
   async #claim(generation: string, first: number, content: Buffer): Promise<boolean> {
     const name = partName(generation, first);
     if (!(await this.#create(name, content))) return false;
-    const beyond = await this.place.list(generationFolder(LOG, generation), beforeEntry(generation, first));
+    const beyond = await namesFrom(this.place, generation, first);
     return beyond.every((other) => other === name);
   }
 
@@ -277,15 +276,14 @@ export class Shipper {
     const segment = listSegments(this.#folder.log).findLast((other) => other.firstEntry < firstEntry);
     if (segment === undefined) return;
     const first = segment.firstEntry;
-    const names = await this.place.list(generationFolder(LOG, generation), beforeEntry(generation, first));
+    const names = await namesFrom(this.place, generation, first);
     const parts = names
       .flatMap((name) => parseLogName(name) ?? [])
       .filter((object) => object.last === null && object.first <= last.entry);
     const newest = parts.at(-1);
     if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== first) return;
     // Entries in pieces stay so: as one object they could be larger than memory.
-    const pieces = await this.place.list(generationFolder(LARGE, generation), pieceName(generation, first));
-    if (pieces.some((name) => name < pieceName(generation, firstEntry))) return;
+    if ((await piecesOf(this.place, generation, first, firstEntry)).length > 0) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
     if ((await commitsIn(this.place, newest.name)).at(-1)?.id !== last.id) return;
     await this.#create(mergedName(generation, first, last.entry), await contentOf(segment, last));
@@ -294,22 +292,13 @@ export class Shipper {
 
   /** Writes the compacted log beside the old objects, and then the part that leads to it. @returns null: the end must be read */
   async #beginGeneration(old: CopyEnd, to: Mark): Promise<null> {
-    const generation = generationAfter(await this.place.list(LOG, ''), randomBytes(4).toString('hex'));
+    const generation = await newGeneration(this.place);
     const made = await this.#shipAfter({ generation, first: null, last: null }, to, true);
     if (made === null) return null;
     this.#note([old.last, made.last]);
     const content = pointerContent({ generation, machine: readRole(this.#folder).machine });
     if (await this.#claim(old.generation, (old.last?.entry ?? 0) + 1, content)) this.#isDamaged = false;
     return null;
-  }
-
-  /** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
-  async #deleteBefore(generation: string, changes: readonly string[]): Promise<void> {
-    for (const folder of [LOG, LARGE] as const) {
-      const names = await this.place.list(folder, '');
-      for (const name of names)
-        if (isBefore(name, generation) && !changes.includes(name)) await this.place.delete(name);
-    }
   }
 
   #note(marks: readonly (Mark | null)[]): void {

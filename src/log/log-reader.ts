@@ -16,8 +16,6 @@ export interface Tail {
   readonly segment: (Segment & { readonly program: string; readonly bytes: number }) | null;
   /** Files without a complete header, left by a crash when a segment was started. */
   readonly stumps: readonly Segment[];
-  /** Whether something follows the last complete entry. */
-  readonly isTorn: boolean;
   /**
    * Whether one entry follows whose end is intact, but another part is not. A power cut before it was durable may cause
    * that, since a disk writes in any order; so may damage.
@@ -34,7 +32,6 @@ export function findTail(folder: string, mayBeDoubtful = false): Tail {
   const segments = listSegments(folder);
   const stumps: Segment[] = [];
   let open: Tail['segment'] = null;
-  let isTorn = false;
   let isDoubtful = false;
   for (const segment of segments.toReversed()) {
     using reader = new SegmentReader(segment);
@@ -45,13 +42,12 @@ export function findTail(folder: string, mayBeDoubtful = false): Tail {
       isDoubtful ||= behind.length > 0;
       const isDamage = behind.some((entry) => entry !== next) || (isDoubtful && !mayBeDoubtful);
       if (open !== null || isDamage) throw new LogDamage(`${segment.path} is damaged at byte ${reader.end}`);
-      isTorn = true;
     }
     if (reader.header === null) stumps.push(segment);
     else open ??= { ...segment, program: reader.header.program, bytes: reader.end };
-    if (reader.last !== null) return { last: reader.last, segment: open, stumps, isTorn, isDoubtful };
+    if (reader.last !== null) return { last: reader.last, segment: open, stumps, isDoubtful };
   }
-  return { last: null, segment: open, stumps, isTorn, isDoubtful };
+  return { last: null, segment: open, stumps, isDoubtful };
 }
 
 /**

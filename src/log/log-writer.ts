@@ -54,8 +54,7 @@ export class LogWriter {
     if (segment === null || segment.program !== options.program) return;
     if (segment.bytes >= (options.segmentBytes ?? SEGMENT_BYTES)) return;
     this.#path = segment.path;
-    this.#end = segment.bytes;
-    this.#offset = segment.bytes;
+    this.#beginAt(segment.bytes);
   }
 
   get isPending(): boolean {
@@ -110,10 +109,7 @@ export class LogWriter {
   /** @returns whether the segment is full */
   #decided(commit: Commit): boolean {
     this.last = commit;
-    this.#isDirty = false;
-    this.#end = this.#offset;
-    this.#frames = 0;
-    this.#checksum = 0;
+    this.#beginAt(this.#offset);
     return this.#end >= (this.#options.segmentBytes ?? SEGMENT_BYTES);
   }
 
@@ -142,7 +138,13 @@ export class LogWriter {
       this.#failure = new LogFailure('cut', this.#path ?? '', error);
       throw this.#failure;
     }
-    this.#offset = this.#end;
+    this.#beginAt(this.#end);
+  }
+
+  /** The next entry begins at this byte of the segment. */
+  #beginAt(end: number): void {
+    this.#end = end;
+    this.#offset = end;
     this.#isDirty = false;
     this.#frames = 0;
     this.#checksum = 0;
@@ -152,8 +154,7 @@ export class LogWriter {
   closeSegment(): void {
     this.close();
     this.#path = null;
-    this.#end = 0;
-    this.#offset = 0;
+    this.#beginAt(0);
   }
 
   close(): void {
@@ -196,8 +197,7 @@ export class LogWriter {
       // Before its first entry counts: the entry's own fsync covers what is written here, but not the name.
       syncFolder(folder);
       syncFolder(dirname(folder));
-      this.#end = frame.length;
-      this.#offset = frame.length;
+      this.#beginAt(frame.length);
     } catch (error) {
       closeSync(file);
       throw error;

@@ -111,7 +111,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     // Refused before anything is shown.
     if (db !== null) options.decisions?.areAwaited(db);
     if (db !== null && readLogMark(db)?.entry === tail.last?.entry) options.onReadable?.();
-    if (tail.isTorn || tail.segment !== null) trustTail(folder.log, tail);
+    trustTail(folder.log, tail);
     let applied = 0;
     if (db !== null) {
       try {

@@ -206,12 +206,21 @@ test('a number that was merged and deleted is not created again by a machine tha
 test('an entry that is too large for one object has pieces, and a manifest that decides', async () => {
   const history = await installation();
   const place = memoryPlace();
-  history.apply(rowsFrom(1, 10));
   const shipper = new Shipper(place, history.folder, () => {}, 4096);
+  for (let at = 1; at <= 10; at += 1) {
+    history.apply(rowsFrom(at, 1));
+    await ship(shipper, history);
+  }
   history.apply(rowsFrom(100, 2000));
+  await ship(shipper, history);
   history.apply(rowsFrom(9000, 1));
   await ship(shipper, history);
   assert.ok([...place.objects.keys()].some((name) => name.startsWith('large/0001/')));
+  const { objects } = await findLog(place);
+  assert.ok(
+    objects.every(({ last }) => last === null),
+    'its segment stays in parts',
+  );
   await requireEqual(place, history);
   history.delete();
 });

@@ -7,7 +7,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
       'a number that was merged and deleted does not make a second writer',
     "if ([-found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))-]{+false+})":
       'a copy that ends with an entry of another history is left alone',
-    '{+await this.#deleteBefore(generation, []);\n    +}if (await this.#claim(old.generation':
+    '{+await deleteBefore(this.place, generation, []);\n    +}if (await this.#claim(old.generation':
       'an old generation goes only once another takes its place',
   }),
   ...faultsIn('copy/source.ts', 'heal', {
