@@ -4,8 +4,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
+import { deleteRows } from '../ingest/apply/remove-rows.ts';
 import { LogApplier } from '../log/apply-log.ts';
+import { endedStreams } from '../log/detection-rows.ts';
 import type { Commit } from '../log/format.ts';
 import { decodeLines, encodeFrame } from '../log/frame.ts';
 import { findTail, newestCommits } from '../log/log-reader.ts';
@@ -15,7 +18,7 @@ import { linesPart, listSegments, replaceLog } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
+import { checkpoint } from '../store/checkpoint.ts';
 import { waitsForCopy } from '../store/copy-mode.ts';
 import { openDatabase } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
@@ -64,6 +67,8 @@ export class Follower {
   #generation: string | null = null;
   /** The change of access.db that was read last. */
   #change = 0;
+  /** How many streams were removed when their rows were last deleted; null: unknown, as after a start. */
+  #removed: number | null = null;
   /** Whether the last promotion that was applied is that of this machine. */
   isPromoted = false;
 
@@ -90,8 +95,10 @@ export class Follower {
     if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
       applyPending(this.#db, this.#options.folder.log);
     await this.#readEntries();
+    await this.#deleteRemoved();
     if (change > this.#change) await this.#readAccess();
-    if (walBytes(this.#db) > CHECKPOINT_BYTES) checkpoint(this.#db);
+    // As on the writer at rest: what was removed stays in no file.
+    checkpoint(this.#db);
   }
 
   /**
@@ -135,6 +142,14 @@ export class Follower {
     if (waitsForCopy(this.#db)) return null;
     const given = newestPromotion(this.#options.folder)?.epoch ?? 0;
     return Math.max(given, epochTimes(this.#db).length) + 1;
+  }
+
+  /** The log says which streams were removed; each machine deletes their rows from its own database. */
+  async #deleteRemoved(): Promise<void> {
+    const removed = endedStreams(this.#db);
+    if (removed.length === this.#removed) return;
+    await deleteRows(this.#db, removed, { between: () => nextTurn(), tell() {} });
+    this.#removed = removed.length;
   }
 
   async #readAccess(): Promise<void> {

@@ -148,7 +148,7 @@ export async function compactNow(
 }
 
 /** SQLite overwrites them: see `secure_delete` in store/database.ts. */
-async function deleteRows(
+export async function deleteRows(
   db: Database,
   ordinals: readonly number[],
   { between, tell }: LongWork,
