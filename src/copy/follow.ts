@@ -3,8 +3,11 @@
  * serve reads meanwhile. A promotion is an entry of the log like any other: whoever creates it is the writer.
  */
 import { rmSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
+import { deleteEndedRows } from '../ingest/apply/remove-rows.ts';
 import { LogApplier } from '../log/apply-log.ts';
+import { endedStreams } from '../log/detection-rows.ts';
 import type { Operation } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
@@ -14,7 +17,7 @@ import { listSegments, replaceLog } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { CHECKPOINT_BYTES, checkpoint, walBytes } from '../store/checkpoint.ts';
+import { checkpoint } from '../store/checkpoint.ts';
 import { waitsForCopy } from '../store/copy-mode.ts';
 import { openDatabase } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
@@ -58,6 +61,8 @@ export class Follower {
   #newest: Operation | undefined;
   /** A promotion, and what is being read, wait for each other. */
   #turns: Promise<void> = Promise.resolve();
+  /** How many streams had ended when their rows were last deleted; null: unknown, as after a start. */
+  #ended: number | null = null;
 
   constructor(options: FollowOptions, { db, log }: Pick<Recovered, 'db' | 'log'>) {
     this.#options = options;
@@ -117,8 +122,10 @@ export class Follower {
     if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
       applyPending(this.#db, this.#options.folder.log);
     await this.#readEntries(place);
+    await this.#deleteEnded();
     if (change > this.#change) await this.#readAccess(place);
-    if (walBytes(this.#db) > CHECKPOINT_BYTES) checkpoint(this.#db);
+    // As on the writer at rest: what was removed stays in no file.
+    checkpoint(this.#db);
     this.#notePromotion();
   }
 
@@ -160,6 +167,14 @@ export class Follower {
     const commits = commitsBackwards(this.#options.folder.log);
     const given = commits.find(({ operation }) => operation.kind === PROMOTE)?.operation.epoch;
     return Math.max(Number(given ?? 0), epochTimes(this.#db).length) + 1;
+  }
+
+  /** The log says which streams have ended; each machine deletes their rows from its own database. */
+  async #deleteEnded(): Promise<void> {
+    const ended = endedStreams(this.#db).length;
+    if (ended === this.#ended) return;
+    await deleteEndedRows(this.#db, { between: () => nextTurn(), tell() {} });
+    this.#ended = ended;
   }
 
   async #readAccess(place: Place): Promise<void> {

@@ -1,16 +1,17 @@
 /** A standby beside a writer, as programs: it serves what the writer has, takes over, and the old writer follows it. */
 import assert from 'node:assert/strict';
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { createInstallation, type Installation, type Serving } from '../support/appliance.ts';
+import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { openConsole } from '../support/console-client.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { changesOf, createMachinePair } from '../support/machine-pair.ts';
 import { until } from '../support/until.ts';
 
 const pair = createMachinePair({}, { WIREWATCH_ADMIN_PORT: `${await freePort()}` });
-const { place, settings, one, other, drop } = pair;
+const { work, place, settings, one, other, drop } = pair;
 let writer: Serving;
 let standby: Serving;
 
@@ -65,6 +66,17 @@ test('it follows: rows, accounts, keys', async () => {
   await until('the account', async () =>
     other.cli(['account', 'list', '--json']).stdout.includes('"second"'),
   );
+});
+
+test('what is removed leaves its files, too', async () => {
+  const row = newRow({ subscription_id: 7002 });
+  putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson([row]));
+  const { data } = other;
+  const hasRow = () =>
+    ['detections.db', 'detections.db-wal'].some((name) => readFileSync(join(data, name)).includes(idOf(row)));
+  await until('the row', hasRow);
+  one.cli(['subscription', 'remove', '7002', '--yes']);
+  await until('nothing of it', () => !hasRow());
 });
 
 test('what changes something is refused there, with where to do it; so it is while it is stopped', async () => {
