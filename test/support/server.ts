@@ -32,7 +32,8 @@ export const PLAIN = { headers: { 'accept-encoding': 'identity' } };
 export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
 export const TEST_SECRET = Buffer.alloc(32, 7);
 
-export interface TestServer {
+/** An `await using` declaration closes it. */
+export interface TestServer extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   readonly store: TestStore;
@@ -133,6 +134,10 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     throw error;
   });
   checkResponsesOf(running.url);
+  const close = async () => {
+    await running.close(1000);
+    closeStores();
+  };
   return {
     url: running.url,
     port: Number(new URL(running.url).port),
@@ -152,10 +157,8 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
       const headers = { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...init.headers };
       return fetch(`${running.url}${path}`, { ...init, headers });
     },
-    async close() {
-      await running.close(1000);
-      closeStores();
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

@@ -20,7 +20,8 @@ export interface TestRow {
   readonly row: Partial<ExportRow>;
 }
 
-export interface TestStore {
+/** A `using` declaration closes it. */
+export interface TestStore extends Disposable {
   readonly folder: string;
   readonly path: string;
   readonly writer: Database;
@@ -103,6 +104,11 @@ export function createTestStore(gap = 1): TestStore {
     return last;
   }
 
+  const close = () => {
+    reader.close();
+    writer.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
   return {
     folder,
     path,
@@ -119,10 +125,7 @@ export function createTestStore(gap = 1): TestStore {
     finishWindow(exportName, windowStartMs) {
       writer.prepare(INSERT_WINDOW).run(exportName, windowStartMs, windowStartMs);
     },
-    close() {
-      reader.close();
-      writer.close();
-      rmSync(folder, { recursive: true, force: true });
-    },
+    close,
+    [Symbol.dispose]: close,
   };
 }
