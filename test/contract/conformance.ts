@@ -5,7 +5,7 @@
  */
 import { words } from '../support/words.ts';
 
-interface Rule {
+export interface Rule {
   readonly section: string;
   readonly rule: string;
   readonly file: string;
@@ -13,7 +13,7 @@ interface Rule {
 }
 
 /** @param lines `rule | test file | name of the test` */
-function rules(section: string, lines: readonly string[]): Rule[] {
+export function rules(section: string, lines: readonly string[]): Rule[] {
   return lines.map((line) => {
     const [rule, file, test, ...rest] = line.split(' | ');
     if (rule === undefined || file === undefined || test === undefined || rest.length > 0)

@@ -14,6 +14,9 @@ export const READ_FAULTS: readonly PlantedFault[] = [
     'if ([-!ends.every((end, stream) => end === next[stream])-]{+false+}) throw':
       'missing rows at the end are detected',
   }),
+  ...faultsIn('log/detection-rows.ts', 'checked-texts', {
+    '[-requireChecksum(found);-]': 'a damaged text is not merged',
+  }),
   ...faultsIn('query/detection-text.ts', 'checked-texts', {
     'if ([-!text.toString().startsWith(`{"id":"${id}",`)-]{+false+})': 'a detection is at its own place',
   }),
