@@ -18,62 +18,54 @@ test('each customer has the rows that were delivered between two times, most fir
     content_types: ['text' as const],
   };
   addSubscription(db, other, NOW_MS);
-  const store = createTestStore();
-  try {
-    const rows = (subscription_id: number, count: number, content_type: 'text' | 'image' = 'text') =>
-      Array.from({ length: count }, (_, at) => ({
-        content_type,
-        version: 1,
-        row: { subscription_id, article_id: at + 1 },
-      }));
-    store.deliver(rows(7001, 2), 100);
-    store.deliver([...rows(7001, 3, 'image'), ...rows(7002, 1)], 200);
-    store.deliver(rows(7002, 1, 'image'), 300);
-    const steps = [101, 201, 201, 301];
-    assert.deepEqual(customerRows(store.reader, db, steps), [
-      { id: 'acme', name: 'Acme News', rows: [4, 0, 1] },
-    ]);
-    store.deliver(rows(7009, 20), 400);
-    assert.deepEqual(
-      customerRows(store.reader, db, [...steps, 401]).map(({ id, rows: counts }) => [id, counts]),
-      [
-        ['other', [0, 0, 0, 20]],
-        ['acme', [4, 0, 1, 0]],
-      ],
-    );
-  } finally {
-    store.close();
-  }
+  using store = createTestStore();
+  const rows = (subscription_id: number, count: number, content_type: 'text' | 'image' = 'text') =>
+    Array.from({ length: count }, (_, at) => ({
+      content_type,
+      version: 1,
+      row: { subscription_id, article_id: at + 1 },
+    }));
+  store.deliver(rows(7001, 2), 100);
+  store.deliver([...rows(7001, 3, 'image'), ...rows(7002, 1)], 200);
+  store.deliver(rows(7002, 1, 'image'), 300);
+  const steps = [101, 201, 201, 301];
+  assert.deepEqual(customerRows(store.reader, db, steps), [
+    { id: 'acme', name: 'Acme News', rows: [4, 0, 1] },
+  ]);
+  store.deliver(rows(7009, 20), 400);
+  assert.deepEqual(
+    customerRows(store.reader, db, [...steps, 401]).map(({ id, rows: counts }) => [id, counts]),
+    [
+      ['other', [0, 0, 0, 20]],
+      ['acme', [4, 0, 1, 0]],
+    ],
+  );
 });
 
 test('a key is behind by the age of the oldest change of its streams that it has not been given', () => {
-  const store = createTestStore();
-  try {
-    const row = (subscription_id: number, article_id: number) =>
-      ({ content_type: 'text', version: 1, row: { subscription_id, article_id } }) as const;
-    const at = (seconds: number) => seconds * 1000;
-    const positions = [100, 200, 300].map((seconds, index) => {
-      store.deliver([row(7001, index + 1), row(7002, index + 1)], at(seconds));
-      return readStreamHead(store.reader).position;
-    });
-    store.deliver([row(7002, 9)], at(400));
-    const [first = 0, , third = 0] = positions;
-    const marks = [
-      { atMs: at(50), position: null },
-      { atMs: at(150), position: first },
-      { atMs: at(250), position: first },
-      { atMs: at(310), position: third },
-      { atMs: at(500), position: third },
-    ];
-    const lags = (ids: readonly number[]) =>
-      lagsAt(
-        store.reader,
-        ids.map((id) => streamName(id, 'text')),
-        marks,
-      );
-    assert.deepEqual(lags([7001]), [null, 0, 50, 0, 0]);
-    assert.deepEqual(lags([7001, 7002, 7999]), [null, 0, 50, 0, 100]);
-  } finally {
-    store.close();
-  }
+  using store = createTestStore();
+  const row = (subscription_id: number, article_id: number) =>
+    ({ content_type: 'text', version: 1, row: { subscription_id, article_id } }) as const;
+  const at = (seconds: number) => seconds * 1000;
+  const positions = [100, 200, 300].map((seconds, index) => {
+    store.deliver([row(7001, index + 1), row(7002, index + 1)], at(seconds));
+    return readStreamHead(store.reader).position;
+  });
+  store.deliver([row(7002, 9)], at(400));
+  const [first = 0, , third = 0] = positions;
+  const marks = [
+    { atMs: at(50), position: null },
+    { atMs: at(150), position: first },
+    { atMs: at(250), position: first },
+    { atMs: at(310), position: third },
+    { atMs: at(500), position: third },
+  ];
+  const lags = (ids: readonly number[]) =>
+    lagsAt(
+      store.reader,
+      ids.map((id) => streamName(id, 'text')),
+      marks,
+    );
+  assert.deepEqual(lags([7001]), [null, 0, 50, 0, 0]);
+  assert.deepEqual(lags([7001, 7002, 7999]), [null, 0, 50, 0, 100]);
 });

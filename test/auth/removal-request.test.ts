@@ -37,11 +37,6 @@ function disposable() {
   return { ...installation, [Symbol.dispose]: () => installation.remove() };
 }
 
-function disposableStore() {
-  const store = createTestStore();
-  return { ...store, [Symbol.dispose]: () => store.close() };
-}
-
 /** Reads a file with these rows in a run of the appliance. */
 async function ingest(installation: Installation, rows: readonly Row[]): Promise<void> {
   const serving = await installation.serve();
@@ -159,7 +154,7 @@ describe('interrupted', () => {
   });
 
   test('others can read during a removal, even if it deletes the newest rows', async () => {
-    using store = disposableStore();
+    using store = createTestStore();
     const rows = [8001, 7001, 7001].map((subscription_id, article_id) => ({
       content_type: 'text' as const,
       version: 1,
@@ -188,7 +183,7 @@ describe('interrupted', () => {
   });
 
   test('transactions are bounded; the next run deletes the rest, and no other rows', async () => {
-    using store = disposableStore();
+    using store = createTestStore();
     const row = (subscription: number, article: number) => ({
       content_type: 'text' as const,
       version: 1,
@@ -210,7 +205,7 @@ describe('interrupted', () => {
   });
 
   test('rows are found by their stream, without a full scan', () => {
-    using store = disposableStore();
+    using store = createTestStore();
     for (const [sql, index] of [
       [DELETE_STREAM_ROWS, /SEARCH stream_row USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
       [DELETE_RESCORED, /SEARCH rescored USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],

@@ -258,16 +258,12 @@ test('limit: 1 to 1000, 100 by default', async () => {
     const page = JSON.parse(await (await server.get(`${list}&limit=1`, key)).text());
     assert.deepEqual([page.data.length, page.has_more], [1, true]);
   }
-  const other = await startTestServer();
-  try {
-    const rows = Array.from({ length: 150 }, (_, at) => row('text', at + 1, {}));
-    other.store.deliver(rows, NOW_MS - 60_000);
-    const reader = other.makeKey().key;
-    for (const list of LISTS) {
-      const page = JSON.parse(await (await other.get(`${list}&content_type=text`, reader)).text());
-      assert.deepEqual([page.data.length, page.has_more], [100, true]);
-    }
-  } finally {
-    await other.close();
+  await using other = await startTestServer();
+  const rows = Array.from({ length: 150 }, (_, at) => row('text', at + 1, {}));
+  other.store.deliver(rows, NOW_MS - 60_000);
+  const reader = other.makeKey().key;
+  for (const list of LISTS) {
+    const page = JSON.parse(await (await other.get(`${list}&content_type=text`, reader)).text());
+    assert.deepEqual([page.data.length, page.has_more], [100, true]);
   }
 });

@@ -79,27 +79,23 @@ async function prepare(server: TestServer, wrongs: ReadonlySet<Wrong>): Promise<
 }
 
 async function ask(wrongs: ReadonlySet<Wrong>): Promise<unknown[]> {
-  const server = await startTestServer({
+  await using server = await startTestServer({
     trusted_proxies: ['127.0.0.0/8'],
     ...(wrongs.has('rate') ? { requests_per_minute: 2 } : {}),
     ...(wrongs.has('allowance') ? { daily_rows: 1 } : {}),
     ...(wrongs.has('unseen') ? { unseen_key_ids_per_minute: 1 } : {}),
   });
-  try {
-    server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 60_000);
-    const key = await prepare(server, wrongs);
-    const id = wrongs.has('detection') ? 't.7001.999.1' : 't.7001.1.1';
-    const path = wrongs.has('path') ? '/v1/nowhere' : `/v1/detections/${id}`;
-    const response = await server.get(`${path}${wrongs.has('parameter') ? '?nope=1' : ''}`, key, {
-      method: wrongs.has('method') ? 'DELETE' : 'GET',
-    });
-    const body = JSON.parse(await response.text());
-    if (response.status === 200) return [200];
-    const code = String(body.type).split('/').at(-1);
-    return [response.status, code, response.headers.has('ratelimit-limit'), body.detail];
-  } finally {
-    await server.close();
-  }
+  server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 60_000);
+  const key = await prepare(server, wrongs);
+  const id = wrongs.has('detection') ? 't.7001.999.1' : 't.7001.1.1';
+  const path = wrongs.has('path') ? '/v1/nowhere' : `/v1/detections/${id}`;
+  const response = await server.get(`${path}${wrongs.has('parameter') ? '?nope=1' : ''}`, key, {
+    method: wrongs.has('method') ? 'DELETE' : 'GET',
+  });
+  const body = JSON.parse(await response.text());
+  if (response.status === 200) return [200];
+  const code = String(body.type).split('/').at(-1);
+  return [response.status, code, response.headers.has('ratelimit-limit'), body.detail];
 }
 
 function assertError([status, code, hasRate, detail]: unknown[], wrong: Wrong, what: string): void {
@@ -137,41 +133,37 @@ const TOKEN_LIMIT = 2;
 
 async function askToken(wrongs: ReadonlySet<TokenWrong>): Promise<[number, string]> {
   const isLimited = wrongs.has('address') || wrongs.has('client');
-  const server = await startTestServer({
+  await using server = await startTestServer({
     trusted_proxies: ['127.0.0.0/8'],
     ...(isLimited ? { token_requests_per_minute: TOKEN_LIMIT } : {}),
   });
-  try {
-    const { id, key } = server.makeKey();
-    const post = (form: Record<string, string>, headers: Record<string, string> = {}) =>
-      server.get('/oauth/token', undefined, {
-        method: 'POST',
-        body: new URLSearchParams(form).toString(),
-        headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-      });
-    const grant_type = 'client_credentials';
-    for (let used = 0; used < TOKEN_LIMIT; used += 1) {
-      if (wrongs.has('address')) await post({ grant_type });
-      if (wrongs.has('client')) await post({ grant_type, client_id: id }, ELSEWHERE.headers);
-    }
-    const response = await post(
-      {
-        grant_type: wrongs.has('grant') ? 'password' : grant_type,
-        client_id: id,
-        client_secret: wrongs.has('credentials') ? 'wrong' : key,
-        ...(wrongs.has('scope') ? { scope: 'exports:create' } : {}),
-        ...(wrongs.has('size') ? { padding: 'x'.repeat(4096) } : {}),
-      },
-      wrongs.has('form') ? { 'content-type': 'text/plain' } : {},
-    );
-    const { type, error, error_description, detail } = JSON.parse(await response.text());
-    const limited = wrongs.has('address') ? /from this address/ : /for this client_id/;
-    if (response.status === 429) assert.match(detail, limited);
-    assert.equal(error === undefined, error_description === undefined);
-    return [response.status, error ?? String(type).split('/').at(-1)];
-  } finally {
-    await server.close();
+  const { id, key } = server.makeKey();
+  const post = (form: Record<string, string>, headers: Record<string, string> = {}) =>
+    server.get('/oauth/token', undefined, {
+      method: 'POST',
+      body: new URLSearchParams(form).toString(),
+      headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    });
+  const grant_type = 'client_credentials';
+  for (let used = 0; used < TOKEN_LIMIT; used += 1) {
+    if (wrongs.has('address')) await post({ grant_type });
+    if (wrongs.has('client')) await post({ grant_type, client_id: id }, ELSEWHERE.headers);
   }
+  const response = await post(
+    {
+      grant_type: wrongs.has('grant') ? 'password' : grant_type,
+      client_id: id,
+      client_secret: wrongs.has('credentials') ? 'wrong' : key,
+      ...(wrongs.has('scope') ? { scope: 'exports:create' } : {}),
+      ...(wrongs.has('size') ? { padding: 'x'.repeat(4096) } : {}),
+    },
+    wrongs.has('form') ? { 'content-type': 'text/plain' } : {},
+  );
+  const { type, error, error_description, detail } = JSON.parse(await response.text());
+  const limited = wrongs.has('address') ? /from this address/ : /for this client_id/;
+  if (response.status === 429) assert.match(detail, limited);
+  assert.equal(error === undefined, error_description === undefined);
+  return [response.status, error ?? String(type).split('/').at(-1)];
 }
 
 test('the token endpoint: of any two errors, the one checked first is reported', async () => {

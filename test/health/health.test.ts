@@ -118,49 +118,41 @@ describe('the endpoint', () => {
   };
 
   test('answers without a credential or a rate limit, for any query, 200 or 503 with the same body; never a problem document', async () => {
-    const server = await startTestServer({ health: source, requests_per_minute: 1 });
-    try {
-      for (const [state, status] of [
-        [HEALTH, 200],
-        [DEGRADED, 503],
-      ] as const) {
-        health = state;
-        for (const path of ['/v1/health', '/v1/health?anything=1&anything=', '/v1/health?%']) {
-          const answer = await server.get(path);
-          assert.equal(answer.status, status);
-          assert.equal(answer.headers.get('content-type'), 'application/json');
-          assert.equal(answer.headers.get('cache-control'), 'no-store');
-          assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
-          assert.equal(answer.headers.get('ratelimit-limit'), null);
-          assert.equal(answer.headers.get('retry-after'), null);
-          assert.deepEqual(await answer.json(), state);
-        }
-        const wrong = await server.get('/v1/health', 'no-key-at-all');
-        assert.equal(wrong.status, status);
-        const head = await server.get('/v1/health', undefined, { method: 'HEAD' });
-        assert.equal(head.status, status);
-        assert.equal(head.headers.get('content-length'), `${JSON.stringify(state).length}`);
-        assert.equal(head.headers.get('cache-control'), 'no-store');
-        assert.equal(await head.text(), '');
+    await using server = await startTestServer({ health: source, requests_per_minute: 1 });
+    for (const [state, status] of [
+      [HEALTH, 200],
+      [DEGRADED, 503],
+    ] as const) {
+      health = state;
+      for (const path of ['/v1/health', '/v1/health?anything=1&anything=', '/v1/health?%']) {
+        const answer = await server.get(path);
+        assert.equal(answer.status, status);
+        assert.equal(answer.headers.get('content-type'), 'application/json');
+        assert.equal(answer.headers.get('cache-control'), 'no-store');
+        assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
+        assert.equal(answer.headers.get('ratelimit-limit'), null);
+        assert.equal(answer.headers.get('retry-after'), null);
+        assert.deepEqual(await answer.json(), state);
       }
-      const post = await server.get('/v1/health', undefined, { method: 'POST' });
-      assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
-      assert.equal((await server.get('/v1/health/')).status, 404);
-    } finally {
-      await server.close();
+      const wrong = await server.get('/v1/health', 'no-key-at-all');
+      assert.equal(wrong.status, status);
+      const head = await server.get('/v1/health', undefined, { method: 'HEAD' });
+      assert.equal(head.status, status);
+      assert.equal(head.headers.get('content-length'), `${JSON.stringify(state).length}`);
+      assert.equal(head.headers.get('cache-control'), 'no-store');
+      assert.equal(await head.text(), '');
     }
+    const post = await server.get('/v1/health', undefined, { method: 'POST' });
+    assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD']);
+    assert.equal((await server.get('/v1/health/')).status, 404);
   });
 
   test('includes faults found by requests', async () => {
-    const server = await startTestServer({ health: source });
+    await using server = await startTestServer({ health: source });
     const { key } = server.makeKey();
-    try {
-      server.store.reader.close();
-      const answer = await server.get('/v1/detections/t.7001.1.1', key);
-      assert.equal(answer.status, 500);
-      assert.equal(faults.length, 1);
-    } finally {
-      await server.close();
-    }
+    server.store.reader.close();
+    const answer = await server.get('/v1/detections/t.7001.1.1', key);
+    assert.equal(answer.status, 500);
+    assert.equal(faults.length, 1);
   });
 });

@@ -27,27 +27,23 @@ test('the OpenAPI document names the address of the service, and needs no creden
   }));
 
 test('an OAuth library finds the token endpoint', async () => {
-  const server = await startTestServer();
-  try {
-    const issuer = new URL(server.url);
-    const found = await discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure });
-    // The library expects the address with a slash, as every URL has it.
-    const metadata = Object(await found.json());
-    assert.equal(metadata.issuer, server.url);
-    const as = await processDiscoveryResponse(issuer, Response.json({ ...metadata, issuer: issuer.href }));
-    const { id, key } = server.makeKey();
-    const basic = { authorization: `Basic ${btoa(`${id}:${key}`)}` };
-    const granted = await clientCredentialsGrantRequest(
-      as,
-      { client_id: id },
-      (_as, _client, _body, headers) => headers.set('authorization', basic.authorization),
-      {},
-      insecure,
-    );
-    assert.equal(granted.status, 200);
-  } finally {
-    await server.close();
-  }
+  await using server = await startTestServer();
+  const issuer = new URL(server.url);
+  const found = await discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure });
+  // The library expects the address with a slash, as every URL has it.
+  const metadata = Object(await found.json());
+  assert.equal(metadata.issuer, server.url);
+  const as = await processDiscoveryResponse(issuer, Response.json({ ...metadata, issuer: issuer.href }));
+  const { id, key } = server.makeKey();
+  const basic = { authorization: `Basic ${btoa(`${id}:${key}`)}` };
+  const granted = await clientCredentialsGrantRequest(
+    as,
+    { client_id: id },
+    (_as, _client, _body, headers) => headers.set('authorization', basic.authorization),
+    {},
+    insecure,
+  );
+  assert.equal(granted.status, 200);
 });
 
 test('without server.discovery both are 404, also with a key', () =>

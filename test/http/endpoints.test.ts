@@ -53,15 +53,11 @@ test('one detection is its latest version, without event', async () => {
 });
 
 test('an export that is switched off has no streams', async () => {
-  const other = await startTestServer({ disabled: ['image'] });
-  try {
-    other.store.deliver([{ content_type: 'image', version: 1, row: {} }], NOW_MS - MINUTE_MS);
-    other.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
-    const { key: all } = other.makeKey();
-    const page = JSON.parse(await (await other.get(SINCE, all)).text());
-    assert.deepEqual([page.data, page.as_of], [[], '2026-11-21T11:50:00Z']);
-    assert.equal((await other.get('/v1/detections/i.7001.1.1', all)).status, 404);
-  } finally {
-    await other.close();
-  }
+  await using other = await startTestServer({ disabled: ['image'] });
+  other.store.deliver([{ content_type: 'image', version: 1, row: {} }], NOW_MS - MINUTE_MS);
+  other.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
+  const { key: all } = other.makeKey();
+  const page = JSON.parse(await (await other.get(SINCE, all)).text());
+  assert.deepEqual([page.data, page.as_of], [[], '2026-11-21T11:50:00Z']);
+  assert.equal((await other.get('/v1/detections/i.7001.1.1', all)).status, 404);
 });

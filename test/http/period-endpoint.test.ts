@@ -122,34 +122,30 @@ test('the period of a walk is fixed, even if to is in the future', async () => {
 });
 
 test('late detections of a current period are on unread pages, and in the next walk', async () => {
-  const other = await startTestServer();
-  try {
-    const { key: reader } = other.makeKey();
-    const today = '/v1/detections?from=2026-11-20&to=2026-11-21&sort=first_detected_at&limit=1';
-    const read = async (more = ''): Promise<Page> => {
-      const response = await other.get(`${today}${more}`, reader);
-      assert.equal(response.status, 200);
-      return JSON.parse(await response.text());
-    };
-    const walk = async (page: Page): Promise<string[]> => {
-      const ids = idsOf(page);
-      for (let at = page; at.has_more; ids.push(...idsOf(at))) at = await read(`&cursor=${at.next_cursor}`);
-      return ids;
-    };
-    other.store.deliver(
-      [row('text', 1, '2026-11-20T10:00:00Z'), row('text', 2, '2026-11-21T10:00:00Z')],
-      NOW_MS - 2 * MINUTE_MS,
-    );
-    const first = await read();
-    other.store.deliver(
-      [row('text', 3, '2026-11-20T09:00:00Z'), row('text', 4, '2026-11-20T11:00:00Z')],
-      NOW_MS - MINUTE_MS,
-    );
-    assert.deepEqual(await walk(first), ['t.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
-    assert.deepEqual(await walk(await read()), ['t.7001.3.1', 't.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
-  } finally {
-    await other.close();
-  }
+  await using other = await startTestServer();
+  const { key: reader } = other.makeKey();
+  const today = '/v1/detections?from=2026-11-20&to=2026-11-21&sort=first_detected_at&limit=1';
+  const read = async (more = ''): Promise<Page> => {
+    const response = await other.get(`${today}${more}`, reader);
+    assert.equal(response.status, 200);
+    return JSON.parse(await response.text());
+  };
+  const walk = async (page: Page): Promise<string[]> => {
+    const ids = idsOf(page);
+    for (let at = page; at.has_more; ids.push(...idsOf(at))) at = await read(`&cursor=${at.next_cursor}`);
+    return ids;
+  };
+  other.store.deliver(
+    [row('text', 1, '2026-11-20T10:00:00Z'), row('text', 2, '2026-11-21T10:00:00Z')],
+    NOW_MS - 2 * MINUTE_MS,
+  );
+  const first = await read();
+  other.store.deliver(
+    [row('text', 3, '2026-11-20T09:00:00Z'), row('text', 4, '2026-11-20T11:00:00Z')],
+    NOW_MS - MINUTE_MS,
+  );
+  assert.deepEqual(await walk(first), ['t.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
+  assert.deepEqual(await walk(await read()), ['t.7001.3.1', 't.7001.1.1', 't.7001.4.1', 't.7001.2.1']);
   const text = words('periods');
   assert.match(text, /ended less than two days ago is still filling.*not a consistent snapshot/);
 });

@@ -268,14 +268,10 @@ test('without the folder there is no photo; an unreadable photo is a fault, and 
     [join(folder, 'photos', '5.jpg'), 404],
     [`${folder}\0`, 500],
   ] as const) {
-    const other = await startTestServer({ photos });
-    try {
-      const response = await other.get(photoPath(KEY, 5));
-      assert.deepEqual([response.status, response.headers.get('cache-control')], [status, 'no-store']);
-      assert.equal(other.lines.filter(({ msg }) => msg === 'fault').length, status === 500 ? 1 : 0);
-    } finally {
-      await other.close();
-    }
+    await using other = await startTestServer({ photos });
+    const response = await other.get(photoPath(KEY, 5));
+    assert.deepEqual([response.status, response.headers.get('cache-control')], [status, 'no-store']);
+    assert.equal(other.lines.filter(({ msg }) => msg === 'fault').length, status === 500 ? 1 : 0);
   }
 });
 

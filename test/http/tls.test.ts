@@ -68,7 +68,7 @@ describe('a server with a certificate', { skip }, () => {
 
   test('TLS 1.2 has forward secrecy and authenticated encryption, and no renegotiation', async () => {
     const rsa = makeCertificate(folder, 'rsa', 'rsa');
-    const other = await startTestServer({ tls: rsa });
+    await using other = await startTestServer({ tls: rsa });
     const speak = async (port: number, pair: CertificateFiles, cipher: string) => {
       const ca = readFileSync(pair.certificate);
       const old = { maxVersion: 'TLSv1.2', ciphers: `${cipher}@SECLEVEL=0` } as const;
@@ -77,24 +77,20 @@ describe('a server with a certificate', { skip }, () => {
       await once(socket, 'secureConnect');
       return socket;
     };
-    try {
-      for (const cipher of [
-        'AES128-GCM-SHA256',
-        'AES256-SHA',
-        'ECDHE-RSA-AES128-SHA',
-        'ECDHE-RSA-AES256-SHA384',
-      ])
-        await assert.rejects(speak(other.port, rsa, cipher), /handshake failure/, cipher);
-      await assert.rejects(speak(server.port, first, 'ECDHE-ECDSA-AES128-SHA256'), /handshake failure/);
-      for (const cipher of ['ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-RSA-CHACHA20-POLY1305'])
-        (await speak(other.port, rsa, cipher)).destroy();
-      const socket = await speak(server.port, first, 'ECDHE-ECDSA-AES128-GCM-SHA256');
-      const refusal = new Promise((resolve) => socket.once('error', resolve).once('close', resolve));
-      socket.renegotiate({}, (error) => assert.ok(error instanceof Error));
-      assert.match(String(await refusal), /no renegotiation|NO_RENEGOTIATION/i);
-    } finally {
-      await other.close();
-    }
+    for (const cipher of [
+      'AES128-GCM-SHA256',
+      'AES256-SHA',
+      'ECDHE-RSA-AES128-SHA',
+      'ECDHE-RSA-AES256-SHA384',
+    ])
+      await assert.rejects(speak(other.port, rsa, cipher), /handshake failure/, cipher);
+    await assert.rejects(speak(server.port, first, 'ECDHE-ECDSA-AES128-SHA256'), /handshake failure/);
+    for (const cipher of ['ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-RSA-CHACHA20-POLY1305'])
+      (await speak(other.port, rsa, cipher)).destroy();
+    const socket = await speak(server.port, first, 'ECDHE-ECDSA-AES128-GCM-SHA256');
+    const refusal = new Promise((resolve) => socket.once('error', resolve).once('close', resolve));
+    socket.renegotiate({}, (error) => assert.ok(error instanceof Error));
+    assert.match(String(await refusal), /no renegotiation|NO_RENEGOTIATION/i);
   });
 
   test('plain HTTP is 400, with a hint', async () => {

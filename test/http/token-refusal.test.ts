@@ -199,20 +199,16 @@ test('400 invalid_scope: a scope that the key lacks, after the credentials', asy
 });
 
 test('unreadable keys are 503, a fault is 500, both as problem documents', async () => {
-  const other = await startTestServer();
-  try {
-    const known = makeClient(other);
-    // No token can be issued at such a time.
-    other.setNow(-1);
-    await problem(other, await postToken(other, inBody(known)), 500, 'internal');
-    other.setNow(NOW_MS);
-    other.access.close();
-    rmSync(join(other.store.folder, 'access.db'));
-    await problem(other, await postToken(other, inBody(known)), 503, 'unavailable');
-    // Malformed credentials are not looked up.
-    const malformed = { id: 'x', secret: 'y' };
-    await refused(await postToken(other, inBody(malformed)), 401, 'invalid_client');
-  } finally {
-    await other.close();
-  }
+  await using other = await startTestServer();
+  const known = makeClient(other);
+  // No token can be issued at such a time.
+  other.setNow(-1);
+  await problem(other, await postToken(other, inBody(known)), 500, 'internal');
+  other.setNow(NOW_MS);
+  other.access.close();
+  rmSync(join(other.store.folder, 'access.db'));
+  await problem(other, await postToken(other, inBody(known)), 503, 'unavailable');
+  // Malformed credentials are not looked up.
+  const malformed = { id: 'x', secret: 'y' };
+  await refused(await postToken(other, inBody(malformed)), 401, 'invalid_client');
 });

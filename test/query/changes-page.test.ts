@@ -22,7 +22,7 @@ import { FIND_STREAM } from '../../src/query/stored-streams.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
 import { planOf } from '../support/query-plan.ts';
-import { createTestStore, type TestRow, type TestStore, testId, testMatch } from '../support/store.ts';
+import { createTestStore, type TestRow, testId, testMatch } from '../support/store.ts';
 
 const BASE_URL = 'https://api.example/ww';
 const STREAMS = [7001, 7002].flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
@@ -75,15 +75,6 @@ function expected(rows: readonly TestRow[], streams: readonly StreamName[], f: D
     .map((one) => `${testId(testMatch(one))} ${one.version}`);
 }
 
-function withStore(use: (store: TestStore) => void, gap?: number): void {
-  const store = createTestStore(gap);
-  try {
-    use(store);
-  } finally {
-    store.close();
-  }
-}
-
 test('pages of any size together are exactly the matching rows, in order of arrival', () => {
   const streams = fc.subarray(STREAMS, { minLength: 1 });
   fc.assert(
@@ -94,19 +85,18 @@ test('pages of any size together are exactly the matching rows, in order of arri
       fc.integer({ min: 1, max: 7 }),
       fc.boolean(),
       (rows, read, f, limit, projected) => {
-        withStore((store) => {
-          for (let at = 0; at < rows.length; at += 5) store.deliver(rows.slice(at, at + 5), 1000);
-          const projection = projected ? parseFields('id') : null;
-          const { seen, pages } = walk(store.reader, query({ streams: read, filters: f, limit, projection }));
-          assert.deepEqual(seen, expected(rows, read, f));
-          assert.equal(
-            pages.at(-1)?.position,
-            rows.length * 3,
-            'the last cursor must be at the end of all streams',
-          );
-          for (const page of pages.slice(0, -1))
-            assert.equal(page.rows, limit, 'a page is full while there is more');
-        }, 3);
+        using store = createTestStore(3);
+        for (let at = 0; at < rows.length; at += 5) store.deliver(rows.slice(at, at + 5), 1000);
+        const projection = projected ? parseFields('id') : null;
+        const { seen, pages } = walk(store.reader, query({ streams: read, filters: f, limit, projection }));
+        assert.deepEqual(seen, expected(rows, read, f));
+        assert.equal(
+          pages.at(-1)?.position,
+          rows.length * 3,
+          'the last cursor must be at the end of all streams',
+        );
+        for (const page of pages.slice(0, -1))
+          assert.equal(page.rows, limit, 'a page is full while there is more');
       },
     ),
     { numRuns: 60 },
@@ -121,20 +111,19 @@ test('a page ends after fifty chunks, with a cursor past the filtered rows', () 
     row: { subscription_id: 7001, article_id },
   });
   const image: TestRow = { content_type: 'image', version: 1, row: { subscription_id: 7001 } };
-  withStore((store) => {
-    // Rows of unread streams do not count.
-    store.deliver([image, ...Array.from({ length: scanned + 1 }, () => text(1)), image, text(2)], 1000);
-    const [stream] = STREAMS;
-    assert.ok(stream !== undefined);
-    const first = query({ streams: [stream], filters: { ...NO_FILTERS, article_id: 2 }, limit: 1000 });
-    const page = readChangesPage(store.reader, first);
-    assert.deepEqual([page.rows, page.has_more, page.position], [0, true, scanned + 1]);
-    assert.deepEqual(walk(store.reader, first).seen, ['t.7001.1.2 1']);
-    const exact = query({ ...first, start: { kind: 'after', position: 4 } });
-    assert.deepEqual(readChangesPage(store.reader, exact).has_more, false, 'exactly fifty chunks remain');
-    const none = query({ ...first, filters: { ...NO_FILTERS, article_id: 3 } });
-    assert.equal(walk(store.reader, none).pages.length, 2);
-  });
+  using store = createTestStore();
+  // Rows of unread streams do not count.
+  store.deliver([image, ...Array.from({ length: scanned + 1 }, () => text(1)), image, text(2)], 1000);
+  const [stream] = STREAMS;
+  assert.ok(stream !== undefined);
+  const first = query({ streams: [stream], filters: { ...NO_FILTERS, article_id: 2 }, limit: 1000 });
+  const page = readChangesPage(store.reader, first);
+  assert.deepEqual([page.rows, page.has_more, page.position], [0, true, scanned + 1]);
+  assert.deepEqual(walk(store.reader, first).seen, ['t.7001.1.2 1']);
+  const exact = query({ ...first, start: { kind: 'after', position: 4 } });
+  assert.deepEqual(readChangesPage(store.reader, exact).has_more, false, 'exactly fifty chunks remain');
+  const none = query({ ...first, filters: { ...NO_FILTERS, article_id: 3 } });
+  assert.equal(walk(store.reader, none).pages.length, 2);
 });
 
 test('min_score rounds half up, and a band begins at its threshold', () => {
@@ -145,159 +134,150 @@ test('min_score rounds half up, and a band begins at its threshold', () => {
   const images = [29.99, 30, 59.99, 60].map(
     (strength_score): TestRow => ({ content_type: 'image', version: 1, row: { strength_score } }),
   );
-  withStore((store) => {
-    store.deliver([...given, ...images], 1000);
-    const count = (type: ContentType, narrowed: Partial<DetectionFilters>) =>
-      readChangesPage(
-        store.reader,
-        query({ streams: [streamName(7001, type)], filters: { ...NO_FILTERS, ...narrowed } }),
-      ).rows;
-    assert.equal(count('text', { min_score: 50 }), 5);
-    assert.equal(count('text', { min_score: 51 }), 2);
-    assert.equal(count('text', { min_score: 95 }), 2);
-    assert.equal(count('text', { min_band: BANDS.indexOf('max') }), 1);
-    assert.equal(count('text', { band: [BANDS.indexOf('medium')] }), 2);
-    assert.equal(count('image', { band: [BANDS.indexOf('low')] }), 1);
-    assert.equal(count('image', { band: [BANDS.indexOf('medium')] }), 2);
-    assert.equal(count('image', { min_band: BANDS.indexOf('off') }), 4);
-    assert.equal(count('image', { min_band: BANDS.indexOf('max') }), 0);
-  });
+  using store = createTestStore();
+  store.deliver([...given, ...images], 1000);
+  const count = (type: ContentType, narrowed: Partial<DetectionFilters>) =>
+    readChangesPage(
+      store.reader,
+      query({ streams: [streamName(7001, type)], filters: { ...NO_FILTERS, ...narrowed } }),
+    ).rows;
+  assert.equal(count('text', { min_score: 50 }), 5);
+  assert.equal(count('text', { min_score: 51 }), 2);
+  assert.equal(count('text', { min_score: 95 }), 2);
+  assert.equal(count('text', { min_band: BANDS.indexOf('max') }), 1);
+  assert.equal(count('text', { band: [BANDS.indexOf('medium')] }), 2);
+  assert.equal(count('image', { band: [BANDS.indexOf('low')] }), 1);
+  assert.equal(count('image', { band: [BANDS.indexOf('medium')] }), 2);
+  assert.equal(count('image', { min_band: BANDS.indexOf('off') }), 4);
+  assert.equal(count('image', { min_band: BANDS.indexOf('max') }), 0);
 });
 
 test('has_more is false when the last row of the streams is on a full page', () => {
   const one = (id: number): TestRow => ({ content_type: 'text', version: 1, row: { subscription_id: id } });
-  withStore((store) => {
-    store.deliver([one(7001), one(7001), one(7003)], 1000);
-    const page = readChangesPage(store.reader, query({ limit: 2 }));
-    assert.deepEqual([page.rows, page.has_more, page.position], [2, false, 3]);
-    const again = readChangesPage(store.reader, query({ start: { kind: 'after', position: page.position } }));
-    assert.deepEqual([again.rows, again.has_more, again.position], [0, false, 3]);
-    const ahead = readChangesPage(store.reader, query({ start: { kind: 'after', position: 900 } }));
-    assert.deepEqual(
-      [ahead.rows, ahead.has_more, ahead.position],
-      [0, false, 900],
-      'a cursor must not go back',
-    );
-    const nothing = readChangesPage(store.reader, query({ streams: [], content_types: [] }));
-    assert.deepEqual(
-      [nothing.rows, nothing.has_more, nothing.position, nothing.as_of_ms],
-      [0, false, 3, null],
-    );
-  });
+  using store = createTestStore();
+  store.deliver([one(7001), one(7001), one(7003)], 1000);
+  const page = readChangesPage(store.reader, query({ limit: 2 }));
+  assert.deepEqual([page.rows, page.has_more, page.position], [2, false, 3]);
+  const again = readChangesPage(store.reader, query({ start: { kind: 'after', position: page.position } }));
+  assert.deepEqual([again.rows, again.has_more, again.position], [0, false, 3]);
+  const ahead = readChangesPage(store.reader, query({ start: { kind: 'after', position: 900 } }));
+  assert.deepEqual(
+    [ahead.rows, ahead.has_more, ahead.position],
+    [0, false, 900],
+    'a cursor must not go back',
+  );
+  const nothing = readChangesPage(store.reader, query({ streams: [], content_types: [] }));
+  assert.deepEqual([nothing.rows, nothing.has_more, nothing.position, nothing.as_of_ms], [0, false, 3, null]);
 });
 
 test('since starts with the first transaction delivered at or after it', () => {
   const one: TestRow = { content_type: 'text', version: 1, row: {} };
-  withStore((store) => {
-    store.deliver([one, one], 1000);
-    store.deliver([one], 2000);
-    const [third] = store.deliver([one], null);
-    const [fourth] = store.deliver([one], null);
-    assert.ok(third !== undefined && fourth !== undefined);
-    const since = (since_ms: number, recent: [number, number][] = []) =>
-      readChangesPage(
-        store.reader,
-        query({ start: { kind: 'since', since_ms }, recentDeliveries: new Map(recent) }),
-      ).rows;
-    assert.equal(since(1000), 5);
-    assert.equal(since(1001), 3);
-    assert.equal(since(2000), 3);
-    assert.equal(since(2001), 2, 'a row without a delivery time counts as the latest');
-    assert.equal(since(9_000_000), 2);
-    assert.equal(since(3000, [[third, 3000]]), 2);
-    assert.equal(since(3001, [[third, 3000]]), 1);
-    assert.equal(
-      since(4001, [
+  using store = createTestStore();
+  store.deliver([one, one], 1000);
+  store.deliver([one], 2000);
+  const [third] = store.deliver([one], null);
+  const [fourth] = store.deliver([one], null);
+  assert.ok(third !== undefined && fourth !== undefined);
+  const since = (since_ms: number, recent: [number, number][] = []) =>
+    readChangesPage(
+      store.reader,
+      query({ start: { kind: 'since', since_ms }, recentDeliveries: new Map(recent) }),
+    ).rows;
+  assert.equal(since(1000), 5);
+  assert.equal(since(1001), 3);
+  assert.equal(since(2000), 3);
+  assert.equal(since(2001), 2, 'a row without a delivery time counts as the latest');
+  assert.equal(since(9_000_000), 2);
+  assert.equal(since(3000, [[third, 3000]]), 2);
+  assert.equal(since(3001, [[third, 3000]]), 1);
+  assert.equal(
+    since(4001, [
+      [third, 3000],
+      [fourth, 4000],
+    ]),
+    0,
+  );
+  const start = { kind: 'since', since_ms: 4001 } as const;
+  const none = readChangesPage(
+    store.reader,
+    query({
+      start,
+      recentDeliveries: new Map([
         [third, 3000],
         [fourth, 4000],
       ]),
-      0,
-    );
-    const start = { kind: 'since', since_ms: 4001 } as const;
-    const none = readChangesPage(
-      store.reader,
-      query({
-        start,
-        recentDeliveries: new Map([
-          [third, 3000],
-          [fourth, 4000],
-        ]),
-      }),
-    );
-    assert.deepEqual([none.position, none.has_more], [5, false], 'the end of the newest stream');
-  });
+    }),
+  );
+  assert.deepEqual([none.position, none.has_more], [5, false], 'the end of the newest stream');
 });
 
 test('since on an empty store, and a cursor from the very beginning', () => {
-  withStore((store) => {
-    const page = readChangesPage(store.reader, query({ start: { kind: 'since', since_ms: 5 } }));
-    assert.deepEqual([page.rows, page.position, page.has_more, page.as_of_ms], [0, 0, false, null]);
-  });
+  using store = createTestStore();
+  const page = readChangesPage(store.reader, query({ start: { kind: 'since', since_ms: 5 } }));
+  assert.deepEqual([page.rows, page.position, page.has_more, page.as_of_ms], [0, 0, false, null]);
 });
 
 test('as_of is the earliest of the newest finished windows of the types read', () => {
-  withStore((store) => {
-    const asOf = (...types: ContentType[]) =>
-      readChangesPage(store.reader, query({ content_types: types })).as_of_ms;
-    assert.equal(asOf('text', 'image'), null);
-    store.finishWindow('newswire', 1_200_000);
-    store.finishWindow('newswire', 600_000);
-    assert.equal(asOf('text', 'image'), null, 'an export without a finished window');
-    assert.equal(asOf('text'), 1_800_000);
-    store.finishWindow('imagewire', 0);
-    assert.equal(asOf('text', 'image'), 600_000);
-    assert.equal(asOf(), null);
-    store.writer.exec(`INSERT INTO export_window (export, window_start, status, since)
-      VALUES ('newswire', 1800000, 'failed', 1), ('imagewire', 600000, 'missing', 1)`);
-    assert.deepEqual(
-      [asOf('text'), asOf('image')],
-      [1_800_000, 600_000],
-      'not the end of a window that is not done',
-    );
-  });
+  using store = createTestStore();
+  const asOf = (...types: ContentType[]) =>
+    readChangesPage(store.reader, query({ content_types: types })).as_of_ms;
+  assert.equal(asOf('text', 'image'), null);
+  store.finishWindow('newswire', 1_200_000);
+  store.finishWindow('newswire', 600_000);
+  assert.equal(asOf('text', 'image'), null, 'an export without a finished window');
+  assert.equal(asOf('text'), 1_800_000);
+  store.finishWindow('imagewire', 0);
+  assert.equal(asOf('text', 'image'), 600_000);
+  assert.equal(asOf(), null);
+  store.writer.exec(`INSERT INTO export_window (export, window_start, status, since)
+    VALUES ('newswire', 1800000, 'failed', 1), ('imagewire', 600000, 'missing', 1)`);
+  assert.deepEqual(
+    [asOf('text'), asOf('image')],
+    [1_800_000, 600_000],
+    'not the end of a window that is not done',
+  );
 });
 
 test('our photo URLs contain the base address, with and without fields, and in one detection', () => {
-  withStore((store) => {
-    store.deliver(
-      [
-        { content_type: 'image', version: 1, row: { source_internal_id: 4 } },
-        {
-          content_type: 'image',
-          version: 2,
-          row: { source_internal_id: 5, source_image_url: 'https://cdn.example/5.jpg' },
-        },
-        {
-          content_type: 'image',
-          version: 1,
-          row: { source_internal_id: 6, article_headline: '\\u0001 $& \u0001' },
-        },
-      ],
-      1000,
+  using store = createTestStore();
+  store.deliver(
+    [
+      { content_type: 'image', version: 1, row: { source_internal_id: 4 } },
+      {
+        content_type: 'image',
+        version: 2,
+        row: { source_internal_id: 5, source_image_url: 'https://cdn.example/5.jpg' },
+      },
+      {
+        content_type: 'image',
+        version: 1,
+        row: { source_internal_id: 6, article_headline: '\\u0001 $& \u0001' },
+      },
+    ],
+    1000,
+  );
+  const urls = [
+    'https://api.example/ww/photos/4?signature=abc',
+    'https://cdn.example/5.jpg',
+    'https://api.example/ww/photos/6?signature=abc',
+  ];
+  for (const projection of [null, parseFields('source,article.headline')]) {
+    const rows = rowsOf(readChangesPage(store.reader, query({ projection })).data);
+    assert.deepEqual(
+      rows.map(({ source }) => source.image_url),
+      urls,
     );
-    const urls = [
-      'https://api.example/ww/photos/4?signature=abc',
-      'https://cdn.example/5.jpg',
-      'https://api.example/ww/photos/6?signature=abc',
-    ];
-    for (const projection of [null, parseFields('source,article.headline')]) {
-      const rows = rowsOf(readChangesPage(store.reader, query({ projection })).data);
-      assert.deepEqual(
-        rows.map(({ source }) => source.image_url),
-        urls,
-      );
-    }
-    const one = { streams: STREAMS, projection: null, baseUrl: Buffer.from("https://x.example/$&$'") };
-    const found = readOneDetection(store.reader, { ...one, id: 'i.7001.4.1' });
-    assert.equal(JSON.parse(found ?? '').source.image_url, "https://x.example/$&$'/photos/4?signature=abc");
-    assert.equal(JSON.parse(found ?? '').event, undefined);
-    assert.equal(
-      readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [streamName(7001, 'text')] }),
-      null,
-    );
-    assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [] }), null);
-    assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.9.1' }), null);
-  });
+  }
+  const one = { streams: STREAMS, projection: null, baseUrl: Buffer.from("https://x.example/$&$'") };
+  const found = readOneDetection(store.reader, { ...one, id: 'i.7001.4.1' });
+  assert.equal(JSON.parse(found ?? '').source.image_url, "https://x.example/$&$'/photos/4?signature=abc");
+  assert.equal(JSON.parse(found ?? '').event, undefined);
+  assert.equal(
+    readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [streamName(7001, 'text')] }),
+    null,
+  );
+  assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [] }), null);
+  assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.9.1' }), null);
 });
 
 const EVERY_FILTER: DetectionFilters = {
@@ -314,55 +294,54 @@ const EVERY_FILTER: DetectionFilters = {
 };
 
 test('no statement of a page sorts, and none reads more than its streams', () => {
-  withStore((store) => {
-    const conditions = ['', filterSql(EVERY_FILTER).sql];
-    for (const streams of [1, 2, 4, 20]) {
-      for (const fragment of conditions) assertPlan(store.reader, pageTextSql(streams, fragment), streams);
-      assertPlan(store.reader, scanBoundSql(streams), streams);
-      assertPlan(store.reader, rawRowsSql(streams), streams);
-    }
-    assert.match(planOf(store.reader, pageTextSql(2, '')), /MERGE \(UNION ALL\)/);
-    assert.equal(
-      planOf(store.reader, RANGE_TEXT),
-      'SEARCH page USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
-      'a single stream must be read in the order of its places',
-    );
-  });
+  using store = createTestStore();
+  const conditions = ['', filterSql(EVERY_FILTER).sql];
+  for (const streams of [1, 2, 4, 20]) {
+    for (const fragment of conditions) assertPlan(store.reader, pageTextSql(streams, fragment), streams);
+    assertPlan(store.reader, scanBoundSql(streams), streams);
+    assertPlan(store.reader, rawRowsSql(streams), streams);
+  }
+  assert.match(planOf(store.reader, pageTextSql(2, '')), /MERGE \(UNION ALL\)/);
+  assert.equal(
+    planOf(store.reader, RANGE_TEXT),
+    'SEARCH page USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
+    'a single stream must be read in the order of its places',
+  );
 });
 
 test('the other statements of a page use an index', () => {
-  withStore(({ reader }) => {
-    assert.match(
-      planOf(reader, STREAM_HEAD),
-      /SEARCH export_window USING PRIMARY KEY|SEARCH export_window USING COVERING INDEX/,
-    );
-    assert.doesNotMatch(planOf(reader, STREAM_HEAD), /SCAN export_window|TEMP B-TREE/);
-    assert.match(
-      planOf(reader, FIRST_DELIVERED_SINCE),
-      /SEARCH delivery USING (COVERING )?INDEX delivery_by_time \(delivered_at>\?\)/,
-    );
-    assert.match(
-      planOf(reader, UNSTAMPED),
-      /SEARCH delivery USING (COVERING )?INDEX delivery_by_time \(delivered_at=\?\)/,
-    );
-    for (const sql of [FIRST_DELIVERED_SINCE, UNSTAMPED])
-      assert.doesNotMatch(planOf(reader, sql), /TEMP B-TREE/);
-    assert.equal(
-      planOf(reader, ONE_DETECTION),
-      [
-        'SEARCH detection USING PRIMARY KEY (id=?)',
-        'SEARCH row USING INTEGER PRIMARY KEY (rowid=?)',
-        'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN',
-      ].join('\n'),
-    );
-    assert.match(planOf(reader, STREAM_HEAD), /SEARCH stream USING COVERING INDEX stream_by_position/);
-    assert.equal(
-      planOf(reader, FIND_STREAM)
-        .match(/SEARCH stream USING [A-Z ]+/g)
-        ?.join(),
-      'SEARCH stream USING COVERING INDEX ,SEARCH stream USING INTEGER PRIMARY KEY ',
-    );
-  });
+  using store = createTestStore();
+  const { reader } = store;
+  assert.match(
+    planOf(reader, STREAM_HEAD),
+    /SEARCH export_window USING PRIMARY KEY|SEARCH export_window USING COVERING INDEX/,
+  );
+  assert.doesNotMatch(planOf(reader, STREAM_HEAD), /SCAN export_window|TEMP B-TREE/);
+  assert.match(
+    planOf(reader, FIRST_DELIVERED_SINCE),
+    /SEARCH delivery USING (COVERING )?INDEX delivery_by_time \(delivered_at>\?\)/,
+  );
+  assert.match(
+    planOf(reader, UNSTAMPED),
+    /SEARCH delivery USING (COVERING )?INDEX delivery_by_time \(delivered_at=\?\)/,
+  );
+  for (const sql of [FIRST_DELIVERED_SINCE, UNSTAMPED])
+    assert.doesNotMatch(planOf(reader, sql), /TEMP B-TREE/);
+  assert.equal(
+    planOf(reader, ONE_DETECTION),
+    [
+      'SEARCH detection USING PRIMARY KEY (id=?)',
+      'SEARCH row USING INTEGER PRIMARY KEY (rowid=?)',
+      'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN',
+    ].join('\n'),
+  );
+  assert.match(planOf(reader, STREAM_HEAD), /SEARCH stream USING COVERING INDEX stream_by_position/);
+  assert.equal(
+    planOf(reader, FIND_STREAM)
+      .match(/SEARCH stream USING [A-Z ]+/g)
+      ?.join(),
+    'SEARCH stream USING COVERING INDEX ,SEARCH stream USING INTEGER PRIMARY KEY ',
+  );
 });
 
 /** Bare parameters here would affect the plan: SQLite would recompile the statement for every value. */

@@ -58,14 +58,10 @@ const READS_OF_VERSIONS: typeof READS = {
   'the versions of the console': ({ reader }) => versionRows(reader, SECOND, null),
 };
 
-function withRows(use: (store: TestStore) => void): void {
+function storeWithRows(): TestStore {
   const store = createTestStore();
-  try {
-    store.deliver(ROWS, 1);
-    use(store);
-  } finally {
-    store.close();
-  }
+  store.deliver(ROWS, 1);
+  return store;
 }
 
 /** Scores the second detection again, without a new version. */
@@ -84,32 +80,29 @@ function rescore({ writer }: TestStore): void {
 
 for (const [what, read] of Object.entries({ ...READS, ...READS_OF_VERSIONS }))
   test(`${what}: a changed text is refused`, () => {
-    withRows((store) => {
-      assert.doesNotThrow(() => read(store));
-      const { changes } = store.writer
-        .prepare(`UPDATE stream_row SET body = ${OTHER_TEXT} WHERE place = ${2 ** 34 + 2}`)
-        .run();
-      assert.equal(changes, 1);
-      assert.throws(() => read(store), isDamage);
-    });
+    using store = storeWithRows();
+    assert.doesNotThrow(() => read(store));
+    const { changes } = store.writer
+      .prepare(`UPDATE stream_row SET body = ${OTHER_TEXT} WHERE place = ${2 ** 34 + 2}`)
+      .run();
+    assert.equal(changes, 1);
+    assert.throws(() => read(store), isDamage);
   });
 
 for (const [what, read] of Object.entries(READS))
   test(`${what}: a changed text of a new scoring is refused`, () => {
-    withRows((store) => {
-      rescore(store);
-      assert.match(period(store), /09:09:09/);
-      assert.doesNotThrow(() => read(store));
-      assert.equal(store.writer.prepare(`UPDATE rescored SET body = ${OTHER_TEXT}`).run().changes, 1);
-      assert.throws(() => read(store), isDamage);
-    });
+    using store = storeWithRows();
+    rescore(store);
+    assert.match(period(store), /09:09:09/);
+    assert.doesNotThrow(() => read(store));
+    assert.equal(store.writer.prepare(`UPDATE rescored SET body = ${OTHER_TEXT}`).run().changes, 1);
+    assert.throws(() => read(store), isDamage);
   });
 
 test('a detection whose place is that of another one is refused', () => {
-  withRows((store) => {
-    store.writer.prepare('UPDATE detection SET place = ? WHERE id = ?').run(2 ** 34 + 1, SECOND);
-    for (const read of [READS['one detection'], READS['the next merge']])
-      assert.throws(() => read?.(store), isDamage);
-    assert.notEqual(FIRST, SECOND);
-  });
+  using store = storeWithRows();
+  store.writer.prepare('UPDATE detection SET place = ? WHERE id = ?').run(2 ** 34 + 1, SECOND);
+  for (const read of [READS['one detection'], READS['the next merge']])
+    assert.throws(() => read?.(store), isDamage);
+  assert.notEqual(FIRST, SECOND);
 });

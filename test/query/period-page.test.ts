@@ -26,7 +26,7 @@ import { parseFields } from '../../src/query/projection.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
 import { planOf } from '../support/query-plan.ts';
-import { createTestStore, type TestRow, type TestStore, testId, testMatch } from '../support/store.ts';
+import { createTestStore, type TestRow, testId, testMatch } from '../support/store.ts';
 
 const START = Date.parse('2026-11-20T08:00:00Z') / 1000;
 /** Some ids start with the same digits, so that the order of bytes differs from that of numbers. */
@@ -77,15 +77,6 @@ function walk(db: Database, first: PeriodQuery, scanRowsMax?: number) {
     after = page.next;
   }
   throw new Error('the walk does not end');
-}
-
-function withStore(use: (store: TestStore) => void): void {
-  const store = createTestStore();
-  try {
-    use(store);
-  } finally {
-    store.close();
-  }
 }
 
 function timestamp(second: number): string {
@@ -149,23 +140,22 @@ test('pages of any size together are exactly the matching detections, in order, 
         isProjected: fc.boolean(),
       }),
       ({ rows, streams, filters, from, width, sort, limit, scanRowsMax, isProjected }) => {
-        withStore((store) => {
-          store.deliver(rows, 1000);
-          const asked = query({
-            streams,
-            filters,
-            sort,
-            limit,
-            period: { from: START + from, to: START + from + width },
-            projection: isProjected ? parseFields('id') : null,
-          });
-          const { seen, sizes } = walk(store.reader, asked, scanRowsMax);
-          assert.deepEqual(seen, expected(rows, asked));
-          if (filterSql(filters).sql === '') {
-            for (const size of sizes.slice(0, -1)) assert.equal(size, limit, 'full while there is more');
-            assert.equal(sizes.length, Math.max(1, Math.ceil(seen.length / limit)), 'no extra page');
-          }
+        using store = createTestStore();
+        store.deliver(rows, 1000);
+        const asked = query({
+          streams,
+          filters,
+          sort,
+          limit,
+          period: { from: START + from, to: START + from + width },
+          projection: isProjected ? parseFields('id') : null,
         });
+        const { seen, sizes } = walk(store.reader, asked, scanRowsMax);
+        assert.deepEqual(seen, expected(rows, asked));
+        if (filterSql(filters).sql === '') {
+          for (const size of sizes.slice(0, -1)) assert.equal(size, limit, 'full while there is more');
+          assert.equal(sizes.length, Math.max(1, Math.ceil(seen.length / limit)), 'no extra page');
+        }
       },
     ),
     { numRuns: 80 },
@@ -183,16 +173,15 @@ test('ties are sorted by ascending id in bytes in both sorts, across streams', (
   };
   const image: TestRow = { content_type: 'image', version: 1, row: { subscription_id: 7002 } };
   const other: TestRow = { content_type: 'text', version: 1, row: { subscription_id: 70011 } };
-  withStore((store) => {
-    store.deliver([...ids, later, image, other], 1000);
-    const tied = ['i.7002.1.1 1', 't.7001.1.1 1', 't.7001.10.1 1', 't.7001.2.1 1', 't.70011.1.1 1'];
-    for (const limit of [1, 2, 100]) {
-      const up = walk(store.reader, query({ sort: 'ascending', limit }));
-      assert.deepEqual(up.seen, [...tied, 't.7001.5.1 1']);
-      const down = walk(store.reader, query({ sort: 'descending', limit }));
-      assert.deepEqual(down.seen, ['t.7001.5.1 1', ...tied]);
-    }
-  });
+  using store = createTestStore();
+  store.deliver([...ids, later, image, other], 1000);
+  const tied = ['i.7002.1.1 1', 't.7001.1.1 1', 't.7001.10.1 1', 't.7001.2.1 1', 't.70011.1.1 1'];
+  for (const limit of [1, 2, 100]) {
+    const up = walk(store.reader, query({ sort: 'ascending', limit }));
+    assert.deepEqual(up.seen, [...tied, 't.7001.5.1 1']);
+    const down = walk(store.reader, query({ sort: 'descending', limit }));
+    assert.deepEqual(down.seen, ['t.7001.5.1 1', ...tied]);
+  }
 });
 
 test('from is inclusive, to is not', () => {
@@ -203,13 +192,12 @@ test('from is inclusive, to is not', () => {
       row: { source_internal_id: offset + 1, first_detected_at: timestamp(START + offset) },
     }),
   );
-  withStore((store) => {
-    store.deliver(given, 1000);
-    for (const sort of SORTS) {
-      const { seen } = walk(store.reader, query({ sort, period: { from: START, to: START + 2 }, limit: 1 }));
-      assert.deepEqual(seen.sort(), ['t.7001.1.1 1', 't.7001.2.1 1']);
-    }
-  });
+  using store = createTestStore();
+  store.deliver(given, 1000);
+  for (const sort of SORTS) {
+    const { seen } = walk(store.reader, query({ sort, period: { from: START, to: START + 2 }, limit: 1 }));
+    assert.deepEqual(seen.sort(), ['t.7001.1.1 1', 't.7001.2.1 1']);
+  }
 });
 
 test('a filter that matches little ends a page after 50 chunks, even within a second, and its cursor advances', () => {
@@ -220,22 +208,21 @@ test('a filter that matches little ends a page after 50 chunks, even within a se
     row: { source_internal_id, article_id },
   });
   const foreign: TestRow = { content_type: 'image', version: 1, row: {} };
-  withStore((store) => {
-    const many = Array.from({ length: scanned }, (_, index) => text(1, 1_000_000 + index));
-    store.deliver([...many, text(2, 9_000_000), foreign], 1000);
-    const streams = [streamName(7001, 'text')];
-    const rare = query({ streams, filters: { ...NO_FILTERS, article_id: 2 } });
-    for (const sort of SORTS) {
-      const first = readPeriodPage(store.reader, { ...rare, sort });
-      assert.deepEqual([first.rows, first.next], [0, { second: START, id: `t.7001.${999_999 + scanned}.1` }]);
-      const second = readPeriodPage(store.reader, { ...rare, sort, after: first.next });
-      assert.deepEqual([second.rows, second.next], [1, null]);
-    }
-    const exact = query({ streams, filters: { ...NO_FILTERS, article_id: 3 }, limit: 1 });
-    assert.deepEqual(walk(store.reader, exact).sizes, [0, 0]);
-    const fits = { ...exact, after: { second: START, id: 't.7001.1000000.1' } };
-    assert.deepEqual(walk(store.reader, fits).sizes, [0], 'exactly fifty chunks remain');
-  });
+  using store = createTestStore();
+  const many = Array.from({ length: scanned }, (_, index) => text(1, 1_000_000 + index));
+  store.deliver([...many, text(2, 9_000_000), foreign], 1000);
+  const streams = [streamName(7001, 'text')];
+  const rare = query({ streams, filters: { ...NO_FILTERS, article_id: 2 } });
+  for (const sort of SORTS) {
+    const first = readPeriodPage(store.reader, { ...rare, sort });
+    assert.deepEqual([first.rows, first.next], [0, { second: START, id: `t.7001.${999_999 + scanned}.1` }]);
+    const second = readPeriodPage(store.reader, { ...rare, sort, after: first.next });
+    assert.deepEqual([second.rows, second.next], [1, null]);
+  }
+  const exact = query({ streams, filters: { ...NO_FILTERS, article_id: 3 }, limit: 1 });
+  assert.deepEqual(walk(store.reader, exact).sizes, [0, 0]);
+  const fits = { ...exact, after: { second: START, id: 't.7001.1000000.1' } };
+  assert.deepEqual(walk(store.reader, fits).sizes, [0], 'exactly fifty chunks remain');
 });
 
 test('a page that begins within a second has no more rows than its limit', () => {
@@ -250,15 +237,14 @@ test('a page that begins within a second has no more rows than its limit', () =>
       },
     }),
   );
-  withStore((store) => {
-    store.deliver(given, 1000);
-    for (const sort of SORTS)
-      for (const filters of [NO_FILTERS, { ...NO_FILTERS, min_score: 0 }])
-        assert.deepEqual(walk(store.reader, query({ sort, filters, limit: 2 })).sizes, [2, 2, 2]);
-    // Each page reads one row: what lies behind it in the second is not on it.
-    const some = query({ filters: { ...NO_FILTERS, article_id: 1 } });
-    for (const sort of SORTS) assert.equal(walk(store.reader, { ...some, sort }, 1).seen.length, 3);
-  });
+  using store = createTestStore();
+  store.deliver(given, 1000);
+  for (const sort of SORTS)
+    for (const filters of [NO_FILTERS, { ...NO_FILTERS, min_score: 0 }])
+      assert.deepEqual(walk(store.reader, query({ sort, filters, limit: 2 })).sizes, [2, 2, 2]);
+  // Each page reads one row: what lies behind it in the second is not on it.
+  const some = query({ filters: { ...NO_FILTERS, article_id: 1 } });
+  for (const sort of SORTS) assert.equal(walk(store.reader, { ...some, sort }, 1).seen.length, 3);
 });
 
 test('a full page without more rows is the last', () => {
@@ -273,43 +259,40 @@ test('a full page without more rows is the last', () => {
     row: { source_internal_id: 9, first_detected_at: timestamp(START + 100) },
   };
   const foreign: TestRow = { content_type: 'text', version: 1, row: { subscription_id: 7003 } };
-  withStore((store) => {
-    store.deliver([one(1), one(2), outside, foreign], 1000);
-    for (const sort of SORTS) {
-      const page = readPeriodPage(store.reader, query({ sort, limit: 2 }));
-      assert.deepEqual([page.rows, page.next], [2, null]);
-      const filters = { ...NO_FILTERS, article_id: 1 };
-      assert.equal(readPeriodPage(store.reader, query({ sort, limit: 2, filters })).next, null);
-    }
-    assert.equal(readPeriodPage(store.reader, query({ streams: [], content_types: [] })).next, null);
-    assert.equal(readPeriodPage(store.reader, query({ period: { from: START, to: START } })).rows, 0);
-  });
+  using store = createTestStore();
+  store.deliver([one(1), one(2), outside, foreign], 1000);
+  for (const sort of SORTS) {
+    const page = readPeriodPage(store.reader, query({ sort, limit: 2 }));
+    assert.deepEqual([page.rows, page.next], [2, null]);
+    const filters = { ...NO_FILTERS, article_id: 1 };
+    assert.equal(readPeriodPage(store.reader, query({ sort, limit: 2, filters })).next, null);
+  }
+  assert.equal(readPeriodPage(store.reader, query({ streams: [], content_types: [] })).next, null);
+  assert.equal(readPeriodPage(store.reader, query({ period: { from: START, to: START } })).rows, 0);
 });
 
 test('current versions are read, without event and with our photo URLs, complete and with fields', () => {
-  withStore((store) => {
-    store.deliver(
-      [1, 2].map((version) => ({ content_type: 'image', version, row: { strength_score: 40 + version } })),
-      1000,
-    );
-    for (const projection of [null, parseFields('event,source,first_detected_at')]) {
-      const [shown, ...others] = rowsOf(readPeriodPage(store.reader, query({ projection })).data);
-      assert.equal(others.length, 0);
-      assert.deepEqual([shown?.version, shown?.event], [2, undefined]);
-      assert.equal(shown?.source.image_url, 'https://api.example/ww/photos/1?signature=abc');
-    }
-  });
+  using store = createTestStore();
+  store.deliver(
+    [1, 2].map((version) => ({ content_type: 'image', version, row: { strength_score: 40 + version } })),
+    1000,
+  );
+  for (const projection of [null, parseFields('event,source,first_detected_at')]) {
+    const [shown, ...others] = rowsOf(readPeriodPage(store.reader, query({ projection })).data);
+    assert.equal(others.length, 0);
+    assert.deepEqual([shown?.version, shown?.event], [2, undefined]);
+    assert.equal(shown?.source.image_url, 'https://api.example/ww/photos/1?signature=abc');
+  }
 });
 
 test('as_of covers the content types read, as on the change stream', () => {
-  withStore((store) => {
-    store.finishWindow('newswire', 1_200_000);
-    const asOf = (changes: Partial<PeriodQuery>) => readPeriodPage(store.reader, query(changes)).as_of_ms;
-    assert.equal(asOf({}), null);
-    assert.equal(asOf({ content_types: ['text'] }), 1_800_000);
-    store.finishWindow('imagewire', 0);
-    assert.equal(asOf({}), 600_000);
-  });
+  using store = createTestStore();
+  store.finishWindow('newswire', 1_200_000);
+  const asOf = (changes: Partial<PeriodQuery>) => readPeriodPage(store.reader, query(changes)).as_of_ms;
+  assert.equal(asOf({}), null);
+  assert.equal(asOf({ content_types: ['text'] }), 1_800_000);
+  store.finishWindow('imagewire', 0);
+  assert.equal(asOf({}), 600_000);
 });
 
 test('records begin with the earliest current first_detected_at of each stream', () => {
@@ -320,53 +303,52 @@ test('records begin with the earliest current first_detected_at of each stream',
     version,
     row: { source_internal_id: 1, first_detected_at: timestamp(second) },
   });
-  withStore((store) => {
-    assert.equal(readFirstDataStart(store.reader, [text, image]), null);
-    store.deliver(
-      [at(START), { ...at(START + 5), row: { ...at(START + 5).row, source_internal_id: 2 } }],
-      1000,
-    );
-    assert.deepEqual(
-      [...readDataStarts(store.reader, [text, image])],
-      [
-        [text, START],
-        [image, null],
-      ],
-    );
-    store.deliver([at(START - 60, 2)], 1000);
-    assert.equal(readFirstDataStart(store.reader, [text, image]), START - 60);
-    assert.equal(readFirstDataStart(store.reader, []), null);
-    assert.equal(recordsBeginBy(store.reader, [image, text], START - 60), true);
-    assert.equal(recordsBeginBy(store.reader, [image, text], START - 61), false);
-    assert.equal(recordsBeginBy(store.reader, [image], START), false);
-    assert.equal(recordsBeginBy(store.reader, [], START), false);
-  });
+  using store = createTestStore();
+  assert.equal(readFirstDataStart(store.reader, [text, image]), null);
+  store.deliver(
+    [at(START), { ...at(START + 5), row: { ...at(START + 5).row, source_internal_id: 2 } }],
+    1000,
+  );
+  assert.deepEqual(
+    [...readDataStarts(store.reader, [text, image])],
+    [
+      [text, START],
+      [image, null],
+    ],
+  );
+  store.deliver([at(START - 60, 2)], 1000);
+  assert.equal(readFirstDataStart(store.reader, [text, image]), START - 60);
+  assert.equal(readFirstDataStart(store.reader, []), null);
+  assert.equal(recordsBeginBy(store.reader, [image, text], START - 60), true);
+  assert.equal(recordsBeginBy(store.reader, [image, text], START - 61), false);
+  assert.equal(recordsBeginBy(store.reader, [image], START), false);
+  assert.equal(recordsBeginBy(store.reader, [], START), false);
 });
 
 test('no statement scans or sorts the detections: each stream is searched by index, and merged', () => {
   const sorted = /USE TEMP B-TREE/;
-  withStore(({ reader }) => {
-    for (const streams of [1, 2, 8]) {
-      for (const conditions of ['', filterSql({ ...NO_FILTERS, min_score: 5, domain: ['a.example'] }).sql]) {
-        const parts = ['rest', 'whole', 'beginning'] as const;
-        const planIn = (sort: PeriodSort) =>
-          plan(reader, pageSql(sort, parts, streams, conditions), parts.length * streams);
-        assert.doesNotMatch(planIn('descending'), sorted);
-        // Only ids of the same whole second may be sorted, never the seconds.
-        const ascending = planIn('ascending');
-        assert.equal(ascending.match(/USE TEMP B-TREE FOR LAST TERM OF ORDER BY/g)?.length, streams);
-        assert.equal(ascending.match(new RegExp(sorted, 'g'))?.length, streams);
-      }
-      for (const sort of SORTS)
-        assert.doesNotMatch(plan(reader, secondAtSql(sort, streams), 2 * streams), sorted);
-      for (const sql of [rowsBeforeSql(streams), moreSql(streams)])
-        assert.doesNotMatch(plan(reader, sql, 2 * streams), sorted);
-      for (const sql of [pageSql('descending', ['whole'], streams, ''), begunSql(streams), idAtSql(streams)])
-        assert.doesNotMatch(plan(reader, sql, streams), sorted);
+  using store = createTestStore();
+  const { reader } = store;
+  for (const streams of [1, 2, 8]) {
+    for (const conditions of ['', filterSql({ ...NO_FILTERS, min_score: 5, domain: ['a.example'] }).sql]) {
+      const parts = ['rest', 'whole', 'beginning'] as const;
+      const planIn = (sort: PeriodSort) =>
+        plan(reader, pageSql(sort, parts, streams, conditions), parts.length * streams);
+      assert.doesNotMatch(planIn('descending'), sorted);
+      // Only ids of the same whole second may be sorted, never the seconds.
+      const ascending = planIn('ascending');
+      assert.equal(ascending.match(/USE TEMP B-TREE FOR LAST TERM OF ORDER BY/g)?.length, streams);
+      assert.equal(ascending.match(new RegExp(sorted, 'g'))?.length, streams);
     }
-    assert.match(plan(reader, pageSql('descending', ['whole'], 2, ''), 2), /MERGE \(UNION ALL\)/);
-    assert.doesNotMatch(plan(reader, DATA_START.replace('@ordinal', '(@ordinal + 0)'), 1), sorted);
-  });
+    for (const sort of SORTS)
+      assert.doesNotMatch(plan(reader, secondAtSql(sort, streams), 2 * streams), sorted);
+    for (const sql of [rowsBeforeSql(streams), moreSql(streams)])
+      assert.doesNotMatch(plan(reader, sql, 2 * streams), sorted);
+    for (const sql of [pageSql('descending', ['whole'], streams, ''), begunSql(streams), idAtSql(streams)])
+      assert.doesNotMatch(plan(reader, sql, streams), sorted);
+  }
+  assert.match(plan(reader, pageSql('descending', ['whole'], 2, ''), 2), /MERGE \(UNION ALL\)/);
+  assert.doesNotMatch(plan(reader, DATA_START.replace('@ordinal', '(@ordinal + 0)'), 1), sorted);
 });
 
 /** Bare parameters here would affect the plan: SQLite would recompile the statement for every value. */

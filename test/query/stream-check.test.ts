@@ -28,17 +28,13 @@ for (const kind of ['bit', 'block'] as const satisfies Kind[]) {
 }
 
 /** Six rows at positions 10 to 60, alternating between two streams. */
-function withRows(use: (store: TestStore) => void): void {
+function storeWithRows(): TestStore {
   const store = createTestStore(10);
-  try {
-    for (let at = 1; at <= 6; at += 1) {
-      const content_type = at % 2 === 1 ? 'text' : 'image';
-      store.deliver([{ content_type, version: 1, row: { article_id: at } }], at * 1000);
-    }
-    use(store);
-  } finally {
-    store.close();
+  for (let at = 1; at <= 6; at += 1) {
+    const content_type = at % 2 === 1 ? 'text' : 'image';
+    store.deliver([{ content_type, version: 1, row: { article_id: at } }], at * 1000);
   }
+  return store;
 }
 
 function pageOf(store: TestStore, more: Partial<Parameters<typeof readChangesPage>[1]> = {}) {
@@ -142,13 +138,12 @@ const DAMAGES: readonly [
 
 test('damage that SQLite does not detect is refused', () => {
   for (const [what, sql, more, head] of DAMAGES) {
-    withRows((store) => {
-      // Checks of the complete table run once per stream head: unless the head is new, this reader has already made
-      // them.
-      if (head === undefined) assert.equal(pageOf(store).rows, 6);
-      store.writer.exec(sql);
-      assert.throws(() => pageOf(store, more), isDamage, what);
-    });
+    using store = storeWithRows();
+    // Checks of the complete table run once per stream head: unless the head is new, this reader has already made
+    // them.
+    if (head === undefined) assert.equal(pageOf(store).rows, 6);
+    store.writer.exec(sql);
+    assert.throws(() => pageOf(store, more), isDamage, what);
   }
 });
 
@@ -171,12 +166,12 @@ function withoutIndex(store: TestStore, index: string, sql: string): void {
 }
 
 test('rows of several streams are refused if one has another position than the index, which orders them', () => {
-  for (const more of [{}, { filters: { ...NO_FILTERS, min_band: 0 } }])
-    withRows((store) => {
-      const sql = 'UPDATE stream_row SET position = 25 WHERE position = 30';
-      withoutIndex(store, 'stream_row_by_position', sql);
-      assert.throws(() => pageOf(store, more), isDamage);
-    });
+  for (const more of [{}, { filters: { ...NO_FILTERS, min_band: 0 } }]) {
+    using store = storeWithRows();
+    const sql = 'UPDATE stream_row SET position = 25 WHERE position = 30';
+    withoutIndex(store, 'stream_row_by_position', sql);
+    assert.throws(() => pageOf(store, more), isDamage);
+  }
 });
 
 test('a wrong index is refused if a row would be missed', () => {
@@ -192,15 +187,14 @@ test('a wrong index is refused if a row would be missed', () => {
     ['stream_by_name', "UPDATE stream SET ordinal = 9 WHERE content_type = 'text'", textAfter(0)],
   ];
   for (const [index, sql, more] of cases) {
-    withRows((store) => {
-      withoutIndex(store, index, sql);
-      const reader = openDatabase(store.path, 'read');
-      try {
-        assert.throws(() => pageOf({ ...store, reader }, more), isDamage, sql);
-      } finally {
-        reader.close();
-      }
-    });
+    using store = storeWithRows();
+    withoutIndex(store, index, sql);
+    const reader = openDatabase(store.path, 'read');
+    try {
+      assert.throws(() => pageOf({ ...store, reader }, more), isDamage, sql);
+    } finally {
+      reader.close();
+    }
   }
 });
 
@@ -209,18 +203,17 @@ function textAfter(position: number): Parameters<typeof pageOf>[1] {
 }
 
 test('the checks of a page use an index', () => {
-  withRows(({ reader }) => {
-    const plan = planOf(reader, edgeSql(4));
-    assert.equal(
-      plan.match(
-        /SEARCH stream_row USING COVERING INDEX stream_row_by_position \(<expr>=\? AND position<\?\)/g,
-      )?.length,
-      4,
-      plan,
-    );
-    assert.doesNotMatch(plan, /SCAN (stream_)?row|TEMP B-TREE/);
-    assert.doesNotMatch(planOf(reader, LAST_DELIVERED), /TEMP B-TREE/);
-    // All streams, once per head: there are few.
-    assert.match(planOf(reader, CHECK_STREAMS), /SEARCH found USING COVERING INDEX stream_by_name/);
-  });
+  using store = storeWithRows();
+  const { reader } = store;
+  const plan = planOf(reader, edgeSql(4));
+  assert.equal(
+    plan.match(/SEARCH stream_row USING COVERING INDEX stream_row_by_position \(<expr>=\? AND position<\?\)/g)
+      ?.length,
+    4,
+    plan,
+  );
+  assert.doesNotMatch(plan, /SCAN (stream_)?row|TEMP B-TREE/);
+  assert.doesNotMatch(planOf(reader, LAST_DELIVERED), /TEMP B-TREE/);
+  // All streams, once per head: there are few.
+  assert.match(planOf(reader, CHECK_STREAMS), /SEARCH found USING COVERING INDEX stream_by_name/);
 });

@@ -111,23 +111,19 @@ function withBit(value: number, bit: number): number {
 test('a text in two parts has the checksum of the whole, and SQL lists what is compared', () => {
   const place = 2 ** 34 + 1;
   assert.equal(rowChecksum(place, '{"a":', Buffer.from('"ä"}')), rowChecksum(place, '{"a":"ä"}'));
-  const store = createTestStore();
-  try {
-    store.deliver(
-      [1, 2, 3].map((article_id) => ({ content_type: 'text', version: 1, row: { article_id } })),
-      1,
-    );
-    const page = store.reader
-      .prepare<[], { readonly data: Buffer; readonly places: string; readonly seals: string }>(
-        `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, group_concat(place) AS places,
-          ${sealsSql('body', 'checksum')} FROM stream_row`,
-      )
-      .get();
-    assert.ok(page !== undefined);
-    const places = numbersOf(page.places);
-    assert.deepEqual(places, [place, place + 1, place + 2]);
-    assert.equal(requireChecksums(page.data, places, page.seals).length, 3);
-  } finally {
-    store.close();
-  }
+  using store = createTestStore();
+  store.deliver(
+    [1, 2, 3].map((article_id) => ({ content_type: 'text', version: 1, row: { article_id } })),
+    1,
+  );
+  const page = store.reader
+    .prepare<[], { readonly data: Buffer; readonly places: string; readonly seals: string }>(
+      `SELECT CAST(group_concat(body, ',') AS BLOB) AS data, group_concat(place) AS places,
+        ${sealsSql('body', 'checksum')} FROM stream_row`,
+    )
+    .get();
+  assert.ok(page !== undefined);
+  const places = numbersOf(page.places);
+  assert.deepEqual(places, [place, place + 1, place + 2]);
+  assert.equal(requireChecksums(page.data, places, page.seals).length, 3);
 });

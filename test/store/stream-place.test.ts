@@ -12,51 +12,43 @@ const ordinal = fc.integer({ min: 1, max: 2 ** 19 - 1 });
 const sequence = fc.integer({ min: 0, max: 2 ** 34 - 1 });
 
 test('a place is a safe integer of ordinal and sequence, as in SQL; places of streams do not overlap', () => {
-  const store = createTestStore();
+  using store = createTestStore();
   const shift = store.reader.prepare<unknown[], number>('SELECT ? >> 34').pluck();
-  try {
-    fc.assert(
-      fc.property(ordinal, sequence, (stream, row) => {
-        const place = placeOf(stream, row);
-        assert.ok(Number.isSafeInteger(place));
-        assert.deepEqual([ordinalOf(place), sequenceOf(place), shift.get(place)], [stream, row, stream]);
-        const { first, end } = placesOf(stream);
-        assert.ok(first <= place && place < end);
-        if (stream < 2 ** 19 - 1) assert.equal(end, placesOf(stream + 1).first);
-      }),
-    );
-    for (const [stream, row] of [
-      [0, 1],
-      [2 ** 19, 1],
-      [1, 2 ** 34],
-      [1, -1],
-    ] as const)
-      assert.throws(() => placeOf(stream, row), RangeError);
-  } finally {
-    store.close();
-  }
+  fc.assert(
+    fc.property(ordinal, sequence, (stream, row) => {
+      const place = placeOf(stream, row);
+      assert.ok(Number.isSafeInteger(place));
+      assert.deepEqual([ordinalOf(place), sequenceOf(place), shift.get(place)], [stream, row, stream]);
+      const { first, end } = placesOf(stream);
+      assert.ok(first <= place && place < end);
+      if (stream < 2 ** 19 - 1) assert.equal(end, placesOf(stream + 1).first);
+    }),
+  );
+  for (const [stream, row] of [
+    [0, 1],
+    [2 ** 19, 1],
+    [1, 2 ** 34],
+    [1, -1],
+  ] as const)
+    assert.throws(() => placeOf(stream, row), RangeError);
 });
 
 test('the database itself refuses ordinals and sequence numbers beyond the limits', () => {
-  const store = createTestStore();
-  try {
-    const insert = (...values: number[]) =>
-      store.writer
-        .prepare(
-          "INSERT INTO stream (ordinal, subscription_id, content_type, sequence, position) VALUES (?, ?, 'text', ?, 0)",
-        )
-        .run(...values);
-    insert(2 ** 19 - 1, 1, 2 ** 34 - 1);
-    for (const [stream, row] of [
-      [0, 0],
-      [2 ** 19, 0],
-      [1, 2 ** 34],
-      [1, -1],
-    ] as const)
-      assert.throws(() => insert(stream, 2, row), { code: 'SQLITE_CONSTRAINT_CHECK' });
-  } finally {
-    store.close();
-  }
+  using store = createTestStore();
+  const insert = (...values: number[]) =>
+    store.writer
+      .prepare(
+        "INSERT INTO stream (ordinal, subscription_id, content_type, sequence, position) VALUES (?, ?, 'text', ?, 0)",
+      )
+      .run(...values);
+  insert(2 ** 19 - 1, 1, 2 ** 34 - 1);
+  for (const [stream, row] of [
+    [0, 0],
+    [2 ** 19, 0],
+    [1, 2 ** 34],
+    [1, -1],
+  ] as const)
+    assert.throws(() => insert(stream, 2, row), { code: 'SQLITE_CONSTRAINT_CHECK' });
 });
 
 test('ordinals follow the order in which streams first appear, and are never reused', async () => {
@@ -94,20 +86,16 @@ test('ordinals follow the order in which streams first appear, and are never reu
 });
 
 test('rows of all streams are found by index, stream by stream', () => {
-  const store = createTestStore();
-  try {
-    store.writer.exec('CREATE TEMP TABLE row_order (number INTEGER PRIMARY KEY, place INTEGER NOT NULL)');
-    for (const [sql, search] of [
-      [SELECT_CHANGED, 'USING INDEX stream_row_by_position (<expr>=? AND position>? AND position<?)'],
-      [INSERT_ORDER, 'USING COVERING INDEX stream_row_by_position (<expr>=?)'],
-    ] as const) {
-      const plan = store.writer
-        .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
-        .all(sql.includes('@') ? { ordinal: 1, after: 1, end: 2, limit: 1 } : {})
-        .map(({ detail }) => detail);
-      assert.ok(plan.includes(`SEARCH stream_row ${search}`), plan.join('\n'));
-    }
-  } finally {
-    store.close();
+  using store = createTestStore();
+  store.writer.exec('CREATE TEMP TABLE row_order (number INTEGER PRIMARY KEY, place INTEGER NOT NULL)');
+  for (const [sql, search] of [
+    [SELECT_CHANGED, 'USING INDEX stream_row_by_position (<expr>=? AND position>? AND position<?)'],
+    [INSERT_ORDER, 'USING COVERING INDEX stream_row_by_position (<expr>=?)'],
+  ] as const) {
+    const plan = store.writer
+      .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+      .all(sql.includes('@') ? { ordinal: 1, after: 1, end: 2, limit: 1 } : {})
+      .map(({ detail }) => detail);
+    assert.ok(plan.includes(`SEARCH stream_row ${search}`), plan.join('\n'));
   }
 });

@@ -32,6 +32,7 @@ export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
 const BOTH = [7001, 7002].map((id) => ({ id, content_types: null }));
 export const TEST_SECRET = Buffer.alloc(32, 7);
 
+/** An `await using` declaration closes it. */
 export type TestServer = Awaited<ReturnType<typeof startTestServer>>;
 
 export interface TestServerOptions {
@@ -114,6 +115,10 @@ export async function startTestServer(options: TestServerOptions = {}) {
     throw error;
   });
   checkResponsesOf(running.url);
+  const close = async () => {
+    await running.close(1000);
+    closeStores();
+  };
   return {
     url: running.url,
     port: Number(new URL(running.url).port),
@@ -135,10 +140,8 @@ export async function startTestServer(options: TestServerOptions = {}) {
       const headers = { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...init.headers };
       return fetch(`${running.url}${path}`, { ...init, headers });
     },
-    async close(): Promise<void> {
-      await running.close(1000);
-      closeStores();
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

@@ -20,6 +20,7 @@ export interface TestRow {
   readonly row: Partial<ExportRow>;
 }
 
+/** A `using` declaration closes it. */
 export type TestStore = ReturnType<typeof createTestStore>;
 
 const EXPORT_ROW: ExportRow = {
@@ -90,6 +91,11 @@ export function createTestStore(gap = 1) {
     return last;
   }
 
+  const close = () => {
+    reader.close();
+    writer.close();
+    rmSync(folder, { recursive: true, force: true });
+  };
   return {
     folder,
     path,
@@ -111,10 +117,7 @@ export function createTestStore(gap = 1) {
     finishWindow(exportName: ExportName, windowStartMs: number): void {
       writer.prepare(INSERT_WINDOW).run(exportName, windowStartMs, windowStartMs);
     },
-    close(): void {
-      reader.close();
-      writer.close();
-      rmSync(folder, { recursive: true, force: true });
-    },
+    close,
+    [Symbol.dispose]: close,
   };
 }

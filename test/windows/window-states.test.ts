@@ -56,7 +56,7 @@ test('windows are searched once a day, and at once if the last search is in the 
 });
 
 test('the progress of an export names the earlier windows that were not read', () => {
-  const store = createTestStore();
+  using store = createTestStore();
   const set = (count: number, status: WindowStatus) =>
     setWindow(store.writer, {
       export: 'newswire',
@@ -66,21 +66,17 @@ test('the progress of an export names the earlier windows that were not read', (
       file: null,
     });
   const reach = () => reachText(readReach(store.reader, 'newswire', START + DAY_MS));
-  try {
-    assert.equal(reach(), 'no window finished yet');
-    assert.deepEqual(readReach(store.reader, 'imagewire', START), NOTHING_READ);
-    set(0, 'done');
-    assert.equal(reach(), 'read up to 2026-11-01T10:20:00Z');
-    for (const count of [1, 2]) set(count, 'failed');
-    set(8, 'done');
-    set(6, 'missing');
-    assert.equal(
-      reach(),
-      'read up to 2026-11-01T11:40:00Z, except 7 windows: 2 failed, 1 missing, 4 not arrived',
-    );
-    for (const count of [1, 2, 3, 4, 5, 6]) set(count, 'done');
-    assert.equal(reach(), 'read up to 2026-11-01T11:40:00Z; 1 window before it has not arrived');
-  } finally {
-    store.close();
-  }
+  assert.equal(reach(), 'no window finished yet');
+  assert.deepEqual(readReach(store.reader, 'imagewire', START), NOTHING_READ);
+  set(0, 'done');
+  assert.equal(reach(), 'read up to 2026-11-01T10:20:00Z');
+  for (const count of [1, 2]) set(count, 'failed');
+  set(8, 'done');
+  set(6, 'missing');
+  assert.equal(
+    reach(),
+    'read up to 2026-11-01T11:40:00Z, except 7 windows: 2 failed, 1 missing, 4 not arrived',
+  );
+  for (const count of [1, 2, 3, 4, 5, 6]) set(count, 'done');
+  assert.equal(reach(), 'read up to 2026-11-01T11:40:00Z; 1 window before it has not arrived');
 });

@@ -2,7 +2,7 @@
  * Scans the drop folder, and reports when it cannot be read or written, and which files stay there until an operator
  * resets or accepts their window.
  */
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { counted } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Scan } from '../../drop/drop-folder.ts';
@@ -72,7 +72,8 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
         checkWritable(drop.root);
       } catch (error) {
         if (scan === null && !isFileError(error)) throw error;
-        const isRead = scan !== null || error instanceof ForeignFolder;
+        const isFolder = () => statSync(drop.root, { throwIfNoEntry: false })?.isDirectory() === true;
+        const isRead = scan !== null || (error instanceof ForeignFolder && isFolder());
         report(isRead ? 'drop folder not writable' : 'drop folder not readable', error);
         return null;
       }
