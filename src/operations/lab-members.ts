@@ -63,7 +63,7 @@ const isWindow = (text: string) => (parseLabTime(text) ?? Number.NaN) % WINDOW_M
 const TIME_EXPECTED = 'a time between 2001 and 2099 such as 2026-03-29T00:00Z';
 const span = texts('duration', isSpan, 'a duration such as 500ms, 90s, 59m58s, 26h or 3d');
 const shift = texts('shift', isShift, 'a duration such as +26h, 90s or -1d');
-const time = texts('time', isTime, TIME_EXPECTED);
+export const time = texts('time', isTime, TIME_EXPECTED);
 const when = texts(
   'when',
   (text) => isShift(text) || isTime(text),
