@@ -67,11 +67,11 @@ function trafficMetrics(registry: Registry) {
     buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   });
-  const counter = countersOf(registry);
-  const rowsServed = counter('wirewatch_rows_served_total', 'Detections returned to clients.', ['endpoint']);
-  const refused = counter('wirewatch_refused_total', 'Requests and connections rejected by a limit.', [
-    'limit',
+  const rowsServed = counter(registry, 'wirewatch_rows_served_total', 'Detections returned to clients.', [
+    'endpoint',
   ]);
+  const rejected = 'Requests and connections rejected by a limit.';
+  const refused = counter(registry, 'wirewatch_refused_total', rejected, ['limit']);
   for (const limit of LIMITS) refused.inc({ limit }, 0);
   return {
     refused,
@@ -83,10 +83,10 @@ function trafficMetrics(registry: Registry) {
 }
 
 function ingestMetrics(registry: Registry): (file: ProcessedFile) => void {
-  const counter = countersOf(registry);
   const labels = ['export', 'outcome'];
-  const files = counter('wirewatch_files_total', 'Files processed, by outcome.', labels);
-  const rows = counter('wirewatch_rows_ingested_total', 'Rows of files processed, by outcome.', labels);
+  const files = counter(registry, 'wirewatch_files_total', 'Files processed, by outcome.', labels);
+  const help = 'Rows of files processed, by outcome.';
+  const rows = counter(registry, 'wirewatch_rows_ingested_total', help, labels);
   for (const name of EXPORT_NAMES) {
     for (const outcome of FILE_OUTCOMES) if (outcome !== 'applying') files.inc({ export: name, outcome }, 0);
     for (const outcome of ROW_OUTCOMES) rows.inc({ export: name, outcome }, 0);
@@ -100,9 +100,8 @@ function ingestMetrics(registry: Registry): (file: ProcessedFile) => void {
   };
 }
 
-function countersOf(registry: Registry) {
-  return (name: string, help: string, labelNames: string[] = []) =>
-    new Counter({ name, help, labelNames, registers: [registry] });
+function counter(registry: Registry, name: string, help: string, labelNames: string[]) {
+  return new Counter({ name, help, labelNames, registers: [registry] });
 }
 
 function gaugesOf(registry: Registry, sources: GaugeSources): () => Promise<void> {

@@ -34,7 +34,7 @@ const SEED_DEFAULT = '1';
 const FAULT = 'add, list and remove faults of answers';
 const MEMBERS = {
   seed: value(anyText, {
-    hint: `seed of the detections, the key and chance: a number or any text (default: ${SEED_DEFAULT})`,
+    hint: `seed of the detections and the key: a number or any text (default: ${SEED_DEFAULT})`,
   }),
   key_file: value(readPath, { hint: 'write the API key to this file, for clients', placeholder: 'file' }),
   clock: time('what the clock shows at the start, such as 2026-03-29T00:00Z'),

@@ -32,16 +32,15 @@ function labOf({ now, real_now, seed, faults }: LabState): VNode[] {
     ['Fault', ({ id }) => foreign(id, 'mono')],
     ['What it does', ({ members: given }) => members(given), 'wide'],
     ['Fired', ({ fired }) => count(fired, 'time'), 'number'],
-    ['State', ({ left }) => stateOf(left)],
+    [
+      'State',
+      ({ left }) =>
+        left === 0 ? state('done', 'used up') : state('held', `waiting, ${count(left, 'time')} left`),
+    ],
     ['Action', ({ id }) => actions([{ operation: 'lab fault clear', given: { id } }])],
   );
   return [
     panel('Clock', clock, { ...HELP, aside: actions(MOVES) }),
     panel('Faults', faultRows, { ...HELP, aside: actions(ADDS) }),
   ];
-}
-
-function stateOf(left: number | null): VNode {
-  if (left === 0) return state('done', 'used up');
-  return state('held', left === null ? 'waiting, without limit' : `waiting, ${count(left, 'time')} left`);
 }

@@ -128,13 +128,8 @@ const FAULT = {
     1000,
     'with duplicate: how many pages with rows to go back, for that page alone (default: 1)',
   ),
-  times: whole(1, 1_000_000, 'how many requests it applies to (default: 1; with a probability, no limit)'),
+  times: whole(1, 1_000_000, 'how many requests it applies to (default: 1)'),
   after: whole(0, 1_000_000, 'how many requests to let pass first'),
-  probability: decimal(
-    1,
-    'a number from 0 to 1',
-    'probability that it applies to a request. Chance follows the seed',
-  ),
 };
 const faultId = texts('id', (text) => /^f\d{1,9}$/.test(text), 'the id of a fault, such as f1');
 

@@ -68,7 +68,6 @@ export const LAB = [
       'fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
       'fault add --cut-after 200',
       'fault add --duplicate --endpoint listChanges',
-      'fault add --status 503 --probability 0.1',
     ],
     form: {
       label: 'Add a fault',

@@ -92,7 +92,7 @@ describe('the console of a running appliance', () => {
       assert.equal((await send('POST', `${origin}/console/session`, OWN_PAGE, body)).status, 401);
   });
 
-  test('everything but metrics, OpenAPI and the empty page needs a session', async () => {
+  test('every view and operation needs a session', async () => {
     const { secret } = await openConsole(appliance);
     const link = new URL(linkOf(appliance)).hash.slice('#login='.length);
     for (const wrong of [
@@ -109,13 +109,6 @@ describe('the console of a running appliance', () => {
         assert.equal((await nobody.ask(path)).status, 401, path);
       for (const { name } of OPERATIONS) assert.equal((await nobody.operate(name)).status, 401, name);
       assert.equal((await nobody.operate('nothing')).status, 401);
-    }
-    for (const path of ['/', '/app.js', '/style.css', '/metrics', '/openapi.json']) {
-      const reply = await send('GET', `${origin}${path}`);
-      assert.equal(reply.status, 200, path);
-      const policy = reply.headers['content-security-policy'] ?? '';
-      assert.match(`${policy}`, /^default-src 'none';/);
-      assert.doesNotMatch(`${policy}`, /unsafe|https?:|\*/);
     }
   });
 

@@ -73,6 +73,6 @@ export interface LabState {
     /** Its effect and its conditions, as in `lab fault add`. */
     readonly members: Readonly<Record<string, unknown>>;
     readonly fired: number;
-    readonly left: number | null;
+    readonly left: number;
   }[];
 }

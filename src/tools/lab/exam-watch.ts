@@ -106,7 +106,7 @@ export class Watch {
   }
 
   async #allFired(): Promise<boolean> {
-    const faults = await this.options.ask<{ endpoint: string; left: number | null }[]>('fault list', {});
+    const faults = await this.options.ask<{ endpoint: string; left: number }[]>('fault list', {});
     return faults.every(({ endpoint, left }) => endpoint !== 'listChanges' || left === 0);
   }
 

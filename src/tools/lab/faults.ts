@@ -1,11 +1,7 @@
-/**
- * The faults of a lab, and which of them applies to a request: one at most, the first that was added. Chance follows the
- * seed, so the same requests meet the same faults.
- */
+/** The faults of a lab, and which of them applies to a request: one at most, the first that was added. */
 import { PROBLEMS } from '../../error-codes.ts';
 import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../../operations/lab-members.ts';
 import { failed, Refused } from '../../refused.ts';
-import { createDraws, type Prng } from '../generate/prng.ts';
 
 export interface Fault {
   /** The value of `X-Wirewatch-Lab`. */
@@ -17,23 +13,17 @@ interface Armed extends Fault {
   fired: number;
   /** Requests to its endpoint since it was added. */
   seen: number;
-  /** Null: no limit. */
-  left: number | null;
+  left: number;
 }
 
 const FAULTS_MAX = 1000;
 /** Members that choose the requests, or belong to another member. Every other member has an effect. */
-const NO_EFFECTS = ['endpoint', 'times', 'after', 'probability', 'retry_after', 'retry_after_date', 'pages'];
+const NO_EFFECTS = ['endpoint', 'times', 'after', 'retry_after', 'retry_after_date', 'pages'];
 const EFFECTS = Object.keys(LAB_MEMBERS['fault add']).filter((name) => !NO_EFFECTS.includes(name));
 
 export class Faults {
-  readonly #prng: Prng;
   #armed: Armed[] = [];
   #added = 0;
-
-  constructor(seed: string) {
-    this.#prng = createDraws(seed)('lab faults', 0, 0);
-  }
 
   /** @throws Refused `invalid_request` for members that contradict each other */
   add(spec: FaultSpec): Fault {
@@ -41,8 +31,7 @@ export class Faults {
     if (this.#armed.length >= FAULTS_MAX)
       throw failed(`there are ${FAULTS_MAX} faults; remove some with: wirewatch lab fault clear`);
     this.#added += 1;
-    const left = spec.times ?? (spec.probability === undefined ? 1 : null);
-    const fault = { id: `f${this.#added}`, spec, fired: 0, seen: 0, left };
+    const fault = { id: `f${this.#added}`, spec, fired: 0, seen: 0, left: spec.times ?? 1 };
     this.#armed.push(fault);
     return fault;
   }
@@ -54,9 +43,8 @@ export class Faults {
       if (left === 0 || (spec.endpoint !== undefined && spec.endpoint !== endpoint)) continue;
       fault.seen += 1;
       if (fault.seen <= (spec.after ?? 0)) continue;
-      if (spec.probability !== undefined && !this.#prng.chance(spec.probability)) continue;
       fault.fired += 1;
-      if (left !== null) fault.left = left - 1;
+      fault.left = left - 1;
       return fault;
     }
     return null;
@@ -67,7 +55,7 @@ export class Faults {
     const fault = this.#armed.find((armed) => armed.id === id);
     if (fault === undefined) return;
     fault.fired -= 1;
-    if (fault.left !== null) fault.left += 1;
+    fault.left += 1;
   }
 
   /** @param id null: all. @returns what was removed, as in the list. @throws Refused `not_found` */

@@ -52,7 +52,7 @@ const LOST_POSITIONS = 1_000_000;
 
 export class Lab implements LabJoined {
   readonly feed: Feed;
-  readonly faults: Faults;
+  readonly faults = new Faults();
   readonly #seed: string;
   readonly #config: Config;
   readonly #kind: InstallationKind;
@@ -68,7 +68,6 @@ export class Lab implements LabJoined {
     this.#seed = seed;
     this.#config = config;
     this.#kind = kind;
-    this.faults = new Faults(seed);
     this.feed = new Feed(seed, config, () => this.#running());
   }
 

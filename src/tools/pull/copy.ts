@@ -146,11 +146,6 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
 function openOwn(path: string): Database {
   if (existsSync(`${path}.place`))
     throw new Refused('usage', `${path} is a copy of lines. Name its format with --format, or another file.`);
-  // SQLite would join it to the new database.
-  if (!existsSync(path) && existsSync(`${path}-wal`)) {
-    const next = `Delete ${path}-wal and ${path}-shm to start a new copy, or name another file with --into.`;
-    throw failed(`${path} is missing, but ${path}-wal is still there. ${next}`);
-  }
   return openDatabase(path, 'write', SCHEMA);
 }
 

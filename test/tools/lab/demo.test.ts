@@ -4,10 +4,8 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Session } from '../../../src/admin/console/api.ts';
 import { createInstallation, type Detection } from '../../support/appliance.ts';
 import { runBeside } from '../../support/command.ts';
-import { consoleOf, redeem } from '../../support/console-client.ts';
 import { CHANGES, follow, type Lab, type LabRow } from '../../support/lab.ts';
 import { inFolder, type RunningProgram, runProgram } from '../../support/program.ts';
 
@@ -138,20 +136,6 @@ test('stops at once while it reads its first day', async () => {
     assert.match(run.stdout(), /^(\nConsole .*\n.*\n.*\n\n)?$/);
   });
 });
-
-test('first prints a link to the console, which works', () =>
-  inFolder(async (folder) => {
-    const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
-    const link = await run.until('the link', () => /^ {2}(http:\S+#login=\S+)\n/m.exec(run.stdout())?.[1]);
-    assert.doesNotMatch(run.stdout(), /Keys/);
-    const reply = await redeem(link);
-    assert.equal(reply.status, 200);
-    const session: Session = await consoleOf(new URL(link).origin, JSON.parse(reply.text).secret).get(
-      'session',
-    );
-    assert.equal(session.demo, true);
-    assert.equal(await run.stop(), 0);
-  }));
 
 test('leaves the folder of another installation alone', async () => {
   const installation = createInstallation();
