@@ -3,26 +3,18 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { OWN_FOLDERS } from '../src/drop/own-folder.ts';
 import { markdownOf, TOPICS } from '../src/manual/topics.ts';
+import { onPath } from './support/command.ts';
 import { example, topic } from './support/manual.ts';
 import { sample } from './support/samples.ts';
 import { cleanEnv } from './support/scripts.ts';
+import { testFolder } from './support/test-folder.ts';
 import { until } from './support/until.ts';
 import { words } from './support/words.ts';
 
@@ -36,14 +28,9 @@ function has(tool: string): boolean {
   return spawnSync(tool, ['--version']).status === 0;
 }
 
-function temporaryFolder(): string {
-  return mkdtempSync(path.join(tmpdir(), 'wirewatch-documents-'));
-}
-
 describe("README's way to a real appliance", { skip: !has('curl') && 'curl is not installed' }, () => {
-  const folder = temporaryFolder();
-  const bin = path.join(folder, 'bin');
-  const env = cleanEnv({ PATH: `${bin}${path.delimiter}${process.env.PATH}`, WIREWATCH_SERVER_PORT: '0' });
+  const folder = testFolder();
+  const env = cleanEnv({ PATH: onPath(path.join(folder, 'bin')), WIREWATCH_SERVER_PORT: '0' });
   const since = new Date(Date.now() - 1000).toISOString();
   /** Waits until ingest is idle, like a person who reads on. */
   const UNTIL_READ =
@@ -51,22 +38,12 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
   let appliance: ChildProcess | null = null;
   let url = '';
 
-  before(() => {
-    mkdirSync(bin);
-    const command = path.join(bin, 'wirewatch');
-    writeFileSync(
-      command,
-      `#!/bin/sh\nexec '${process.execPath}' '${path.join(root, 'dist', 'main.cjs')}' "$@"\n`,
-    );
-    chmodSync(command, 0o755);
-  });
   after(async () => {
     if (appliance !== null && appliance.exitCode === null && appliance.pid !== undefined) {
       const ended = once(appliance, 'exit');
       process.kill(-appliance.pid, 'SIGTERM');
       await ended;
     }
-    rmSync(folder, { recursive: true });
   });
 
   function sh(code: string) {
