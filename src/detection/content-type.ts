@@ -60,9 +60,7 @@ function recordOf<Name extends string, Value>(
   names: readonly Name[],
   make: (name: Name) => Value,
 ): Record<Name, Value> {
-  const record: Partial<Record<Name, Value>> = {};
-  for (const name of names) record[name] = make(name);
-  return record as Record<Name, Value>;
+  return Object.fromEntries(names.map((name) => [name, make(name)])) as Record<Name, Value>;
 }
 
 /** The greatest subscription, publisher or article number (999,999,999,999,999). */

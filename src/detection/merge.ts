@@ -1,10 +1,9 @@
 /**
  * The merge rule: what becomes of a detection when one more scoring of it arrives.
  *
- * The outcome of any set of scorings does not depend on the order of their arrival (but for `version`, and for
- * an `exported_at` that the export left out): `first_detected_at` is the earliest that was ever given, every
- * other field comes from the newest scoring. `version` counts visible changes; a re-scoring that changes only
- * `last_scored_at` and `exported_at` is brought up to date in place and is not announced.
+ * The outcome does not depend on the order of their arrival (but for `version`, and for an `exported_at` that the export left
+ * out): `first_detected_at` is the earliest that was ever given, every other field comes from the newest scoring. A
+ * re-scoring that changes only `last_scored_at` and `exported_at` is brought up to date in place, and not announced.
  *
  * What is stored may come from another version of this program. Members in another order, and an absent member in
  * place of a null one, are no difference: else such a version would announce every detection again.
@@ -93,7 +92,6 @@ function canonicalText(value: object): string {
 
 function canonicalValue(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.map(canonicalValue);
   const members: Readonly<Record<string, unknown>> = { ...value };
   const sorted: Record<string, unknown> = {};
   for (const name of Object.keys(members).sort()) {

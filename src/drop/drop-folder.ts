@@ -13,13 +13,13 @@ import { type DataFolder, isThere, syncFolder, syncName } from '../store/folder.
 import { SECOND_MS } from '../time.ts';
 import { nullOfFileError } from './file-errors.ts';
 import {
+  entriesIn,
   ForeignFolder,
   inDrop,
   inFolder,
   isDraft,
   isThereIn,
   makeOwnFolder,
-  namesIn,
   OWN_FOLDERS,
   openIn,
   removeIn,
@@ -27,7 +27,7 @@ import {
   syncIn,
 } from './own-folder.ts';
 import { type DropSettings, type Readiness, readiness } from './readiness.ts';
-import { type HeldFile, type KnownFiles, TAKEN_NAME, waitingFiles } from './waiting-names.ts';
+import { type KnownFiles, type Named, TAKEN_NAME, waitingFiles } from './waiting-names.ts';
 
 export type Waiting = {
   /** It was dropped under. */
@@ -39,18 +39,7 @@ export type Waiting = {
   readonly isReadAgain?: true;
 } & Exclude<Readiness, { kind: 'wait' }>;
 
-export interface Scan {
-  /** Files that can be processed now, in their order. */
-  readonly ready: readonly Waiting[];
-  /** When the next file may become ready, milliseconds from now; null: when something changes. */
-  readonly nextScanMs: number | null;
-  /** Names of folders, links and pipes, of files of Wirewatch's user or root with further names, and not in UTF-8. */
-  readonly ignored: readonly string[];
-  /** Export files in the folder that are not ready. */
-  readonly notReady: number;
-  /** Export files that wait for an operator. */
-  readonly held: readonly HeldFile[];
-}
+export type Scan = ReturnType<DropFolder['scan']>;
 
 interface Remembered {
   readonly snapshot: FileSnapshot;
@@ -88,11 +77,9 @@ export class DropFolder {
   prepare(mayBeMissing = false): void {
     try {
       // Not its parents: if a share is not mounted, exports would be written below its mount point. It may be a link.
-      try {
+      if (!isThere(this.root)) {
         mkdirSync(this.root);
         syncName(this.root);
-      } catch (error) {
-        if (!isErrorCode(error, 'EEXIST')) throw error;
       }
       inFolder(this.root, '', syncFolder);
     } catch (error) {
@@ -140,20 +127,24 @@ export class DropFolder {
     await this.#watcher?.close();
   }
 
-  /** @throws the file system's error when the folder cannot be read */
-  scan(nowMs: number, known: KnownFiles): Scan {
+  /**
+   * @returns `ready`: files that can be processed now, in their order; `nextScanMs`: when the next one may become ready, from
+   *   now, null: when something changes; `ignored`: names of folders, links and pipes, of files of Wirewatch's user or root
+   *   with further names, and not in UTF-8; `held`: files that wait for an operator
+   * @throws the file system's error when the folder cannot be read
+   */
+  scan(nowMs: number, known: KnownFiles) {
     // Without any of its folders, this may be the mount point of a share that is not mounted.
     if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
     inFolder(this.root, '.taken', () => {});
     const { exports, refused, held, others: ignored } = waitingFiles(this, known, SCANNED_FILES_MAX);
-    const files = [...exports.map(({ file: { name }, path }) => ({ name, path })), ...refused];
     const nowMonotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];
     let nextScanMs = Number.POSITIVE_INFINITY;
-    let notReady = 0;
     inFolder(this.root, '', (root) => {
-      for (const { name, path } of files) {
+      for (const dropped of [...exports, ...refused]) {
+        const { name, path } = dropped;
         // Those in `.taken` are few, and are named by way of that folder.
         const snapshot = path === name ? snapshotOf(join(root, name)) : this.snapshot(path);
         if (snapshot === 'gone') continue;
@@ -168,31 +159,33 @@ export class DropFolder {
         };
         remembered.set(path, memory);
         const { sinceMs, isTruncated } = memory;
-        const seen = { name, size: snapshot.size, unchangedMs: nowMonotonicMs - sinceMs, isTruncated };
-        const is = readiness(seen, this.#settings, this.parse, nowMs);
+        const seen = { size: snapshot.size, unchangedMs: nowMonotonicMs - sinceMs, isTruncated };
+        const is = readiness(dropped, seen, this.#settings, nowMs);
         if (is.kind !== 'wait') ready.push({ name, path, snapshot, ...is });
-        else {
-          notReady += 1;
-          nextScanMs = Math.min(nextScanMs, is.waitMs);
-        }
+        else nextScanMs = Math.min(nextScanMs, is.waitMs);
       }
     });
     this.#remembered = remembered;
     ready.sort(compareWaiting);
-    return { ready, notReady, held, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
+    return { ready, held, ignored, nextScanMs: Number.isFinite(nextScanMs) ? nextScanMs : null };
   }
 
   /**
    * A file in the folder that is to be read now, as a scan would find it; null: it is gone, or may still be written.
    * Waits for `quiet_ms` if its time does not say that it is older: nothing else speaks against a writer at work.
    */
-  async settled(name: string, path: string, snapshot: FileSnapshot, nowMs: number): Promise<Waiting | null> {
+  async settled(
+    dropped: Named & Pick<Waiting, 'name' | 'path'>,
+    snapshot: FileSnapshot,
+    nowMs: number,
+  ): Promise<Waiting | null> {
+    const { name, path } = dropped;
     const ageMs = Math.abs(Date.now() - Number(snapshot.mtimeNs / 1_000_000n));
     const unchangedMs = Math.max(ageMs, this.#settings.quiet_ms);
     if (ageMs < this.#settings.truncated_seconds * SECOND_MS) await sleep(this.#settings.quiet_ms);
     if (!this.isUnchanged({ path, snapshot })) return null;
-    const seen = { name, size: snapshot.size, unchangedMs, isTruncated: false };
-    const is = readiness(seen, this.#settings, this.parse, nowMs);
+    const seen = { size: snapshot.size, unchangedMs, isTruncated: false };
+    const is = readiness(dropped, seen, this.#settings, nowMs);
     return is.kind === 'wait' ? null : { name, path, snapshot, ...is };
   }
 
@@ -216,8 +209,8 @@ export class DropFolder {
 
   /** The numbers of the files in `.taken`, lowest first: after a crash, one may have no record. */
   takenNumbers(): number[] {
-    return namesIn(this.root, '.taken')
-      .flatMap((name) => TAKEN_NAME.exec(name)?.[1] ?? [])
+    return entriesIn(this.root, '.taken')
+      .flatMap(({ name }) => TAKEN_NAME.exec(name)?.[1] ?? [])
       .map(Number)
       .sort((a, b) => a - b);
   }
@@ -232,7 +225,7 @@ export class DropFolder {
 
   /** Removes the skipped rows and drafts that an interrupted run left. @param kept files that have a record */
   removeTemporary(kept: ReadonlySet<number>): void {
-    for (const name of namesIn(this.root, '.taken')) {
+    for (const { name } of entriesIn(this.root, '.taken')) {
       const number = /^skipped-(\d+)\.ndjson$/.exec(name)?.[1];
       const isLeft = number === undefined ? isDraft(name) : !kept.has(Number(number));
       if (isLeft) removeIn(this.root, join('.taken', name));

@@ -191,18 +191,12 @@ export function makeOwnFolder(root: string, path: string): void {
   const parent = folderOf(path);
   if (parent !== '') makeOwnFolder(root, parent);
   inFolder(root, parent, (at) => {
-    try {
-      mkdirSync(join(at, basename(path)), 0o755);
-      syncFolder(at);
-    } catch (error) {
-      if (!isErrorCode(error, 'EEXIST')) throw error;
-    }
+    const own = join(at, basename(path));
+    if (isThere(own)) return;
+    mkdirSync(own, 0o755);
+    syncFolder(at);
   });
   inFolder(root, path, () => {});
-}
-
-export function namesIn(root: string, folder: string): string[] {
-  return inFolder(root, folder, (at) => readdirSync(at));
 }
 
 /** Whether it is a folder, link, pipe, socket or device. Some file systems do not tell. */

@@ -3,27 +3,15 @@
  * cut off, it had `truncated_seconds` to grow. Times that the file carries do not count: copying tools set them.
  */
 
-import {
-  type ExportFileName,
-  type NameParser,
-  type OwnNames,
-  windowReadiness,
-} from '../exports/file-name.ts';
+import { type ExportFileName, type OwnNames, windowReadiness } from '../exports/file-name.ts';
 import { SECOND_MS, WINDOW_MS } from '../time.ts';
+import type { Named } from './waiting-names.ts';
 
 export interface DropSettings {
   readonly quiet_ms: number;
   readonly truncated_seconds: number;
   /** Other names of export files; without them, there are none. */
   readonly file_names?: OwnNames;
-}
-
-interface SeenFile {
-  readonly name: string;
-  readonly size: bigint;
-  readonly unchangedMs: number;
-  /** It was read in this state, and its compressed data was cut off. */
-  readonly isTruncated: boolean;
 }
 
 export type Readiness =
@@ -36,18 +24,17 @@ export type Readiness =
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'wait'; readonly waitMs: number };
 
+/** @param seen `isTruncated`: it was read in this state, and its compressed data was cut off */
 export function readiness(
-  seen: SeenFile,
+  named: Named,
+  seen: { readonly size: bigint; readonly unchangedMs: number; readonly isTruncated: boolean },
   settings: DropSettings,
-  parse: NameParser,
   nowMs: number,
 ): Readiness {
   const { unchangedMs } = seen;
   if (unchangedMs < settings.quiet_ms) return { kind: 'wait', waitMs: settings.quiet_ms - unchangedMs };
-  const parsed = parse(seen.name);
-  if (parsed.kind === 'unfinished') throw new Error(`${seen.name} is still being written`);
-  if (parsed.kind === 'refused') return parsed;
-  const { file } = parsed;
+  if (named.kind === 'refused') return { kind: 'refused', reason: named.reason };
+  const { file } = named;
   if (file.kind === 'window') {
     const due = windowReadiness(file.window_start, nowMs);
     if (due === 'too far ahead') {

@@ -2,7 +2,7 @@
 import { type Dir, opendirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
-import { compareFiles, type ExportFileName, type NameParser } from '../exports/file-name.ts';
+import { compareFiles, type ExportFileName, type NameParser, type ParsedName } from '../exports/file-name.ts';
 import type { HeldBy } from '../windows/ledger.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
 import { entriesIn, inFolder, isOther, OWN_FOLDERS } from './own-folder.ts';
@@ -24,18 +24,18 @@ export interface DropNames {
   readonly parse: NameParser;
 }
 
-/** An export file that waits. */
-interface DroppedExport {
-  readonly file: ExportFileName;
-  /** In the drop folder. */
+/** What a name says of a file that is not being written. */
+export type Named = Exclude<ParsedName, { kind: 'unfinished' }>;
+/** `name`: under which it was dropped; `path`: in the drop folder. */
+type Dropped<Kind extends Named['kind']> = Extract<Named, { kind: Kind }> & {
+  readonly name: string;
   readonly path: string;
-}
-
-export interface HeldFile extends DroppedExport {
+};
+/** `status`: of its window. */
+export type HeldFile = Dropped<'export'> & {
   readonly file: Extract<ExportFileName, { kind: 'window' }>;
-  /** The status of its window. */
   readonly status: ResettableStatus;
-}
+};
 
 /** What must be known of the files in the folder. */
 export interface KnownFiles {
@@ -48,8 +48,8 @@ const NOTHING_KNOWN: KnownFiles = { isRecorded: () => false, heldBy: () => null 
 /**
  * The files in the drop folder, and those that were taken and have no record.
  * @param filesMax of how many export files, and as many others, those that are read first are returned
- * @returns `exports` in the order in which they are read; `refused`: names of other files; `held`, in the order of their
- *   windows; `others`: the names of what is no file, as far as the folder tells
+ * @returns `exports` in the order in which they are read; `refused`: other files; `held`, in the order of their windows;
+ *   `others`: the names of what is no file, as far as the folder tells
  * @throws the file system's error if the folder cannot be read
  */
 export function waitingFiles(
@@ -58,20 +58,17 @@ export function waitingFiles(
   filesMax = Number.POSITIVE_INFINITY,
 ) {
   const exports = firstOf(compareExports, filesMax);
-  const refused = firstOf<{ readonly name: string; readonly path: string }>(
-    (a, b) => (a.name < b.name ? -1 : 1),
-    filesMax,
-  );
+  const refused = firstOf<Dropped<'refused'>>((a, b) => (a.name < b.name ? -1 : 1), filesMax);
   const held: HeldFile[] = [];
   const others: string[] = [];
   const add = (name: string, path: string) => {
     const parsed = parse(name);
-    if (parsed.kind === 'refused') refused.add({ name, path });
+    if (parsed.kind === 'refused') refused.add({ ...parsed, name, path });
     if (parsed.kind !== 'export') return;
-    const { file } = parsed;
+    const { kind, file } = parsed;
     const status = heldBy(file);
-    if (file.kind === 'window' && status !== null) held.push({ file, path, status });
-    else exports.add({ file, path });
+    if (file.kind === 'window' && status !== null) held.push({ kind, file, name, path, status });
+    else exports.add({ kind, file, name, path });
   };
   inFolder(root, '', (at) => {
     using folder: Dir & Disposable = opendirSync(at, { bufferSize: NAMES_AT_ONCE });
@@ -98,7 +95,7 @@ export function waitingWindows(drop: DropNames, exportName: ExportName): Readonl
   );
 }
 
-function compareExports(a: DroppedExport, b: DroppedExport): number {
+function compareExports(a: Dropped<'export'>, b: Dropped<'export'>): number {
   return compareFiles(a.file, b.file);
 }
 

@@ -91,17 +91,10 @@ function otherEncoding(exportName: ExportName): string {
   return `If the file has another encoding, such as windows-1252, set csv = { encoding = "windows-1252" } in [exports.${exportName}].`;
 }
 
-/** A column of a file and what it is read as. */
-interface Target {
-  readonly name: string;
-  readonly index: number;
-  readonly read: Reader;
-}
-
 /** Made once for a file, so that a field costs no search. */
 function recordReader(header: readonly string[], reader: ColumnReader | null) {
   const isInFile = (name: string) => header.includes(name);
-  const targets: Target[] = header.flatMap((theirs, index) =>
+  const targets = header.flatMap((theirs, index) =>
     (reader?.namesOf(theirs, isInFile) ?? [theirs]).map((name) => {
       const plain = fieldReader(name);
       return { name, index, read: reader?.reader(name, plain) ?? plain };

@@ -9,19 +9,12 @@ import type { ColumnReader } from './mapping.ts';
 const MISSPELT_MAX = 4;
 const DELIMITERS = [';', '\t', '|', ','];
 
-interface HeaderRules {
-  readonly reader: ColumnReader | null;
-  readonly delimiter: string;
-  /** Whether the names are those of the setting `csv.header`, and not a line of the file. */
-  readonly isGiven: boolean;
-}
-
+/** @param isGiven whether the names are those of the setting `csv.header`, and not a line of the file */
 export function checkHeader(
   header: readonly string[],
   exportName: ExportName,
-  rules: HeaderRules,
+  { reader, delimiter, isGiven }: { reader: ColumnReader | null; delimiter: string; isGiven: boolean },
 ): RawEntry | null {
-  const { reader, delimiter } = rules;
   const names = new Set<string>();
   const read = new Set<string>();
   for (const name of header) {
@@ -50,7 +43,7 @@ export function checkHeader(
     return given === null ? shown : `${shown} (misspelled as "${given.slice(0, 100)}"?)`;
   });
   const columns = absent.length === 1 ? 'the column' : 'the columns';
-  const where = rules.isGiven ? 'the setting csv.header' : 'a header line';
+  const where = isGiven ? 'the setting csv.header' : 'a header line';
   const section = `[exports.${exportName}]`;
   const quoted = JSON.stringify(separator);
   const what_to_do =

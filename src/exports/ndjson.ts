@@ -54,7 +54,6 @@ function entryOf(content: string, line: number, reader: ColumnReader | null): Ra
   return { kind: 'trailer', line, rows };
 }
 
-/** The JSON parser's reason, with the position in the line. */
 function placeOf(reason: string): string {
   const [, position] = / at position (\d+)/.exec(reason) ?? [];
   if (position !== undefined) return `not valid JSON at character ${Number(position) + 1}`;

@@ -20,14 +20,6 @@ export class UnreadableContent extends Error {
   }
 }
 
-export interface Content {
-  readonly chunks: AsyncIterable<Buffer>;
-  /** The hash of the packed file; call it once, after all chunks have been read. */
-  sha256(): string;
-  bytes(): number;
-  close(): Promise<void>;
-}
-
 /** Any write to a file changes it. */
 export interface FileSnapshot {
   readonly size: bigint;
@@ -46,8 +38,11 @@ export interface ExportSource {
   readonly found: FileSnapshot | null;
 }
 
-/** @throws UnreadableContent from the chunks, if the packed data is truncated or damaged; Error ESTALE for another file */
-export async function openContent({ path, found }: ExportSource, form: Form): Promise<Content> {
+/**
+ * @returns `sha256`: of the packed file; call it once, after all chunks have been read
+ * @throws UnreadableContent from the chunks, if the packed data is truncated or damaged; Error ESTALE for another file
+ */
+export async function openContent({ path, found }: ExportSource, form: Form) {
   // Something may have replaced the file since the scan: a link is not followed, and a FIFO does not block.
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   const stats = await file.stat({ bigint: true });
@@ -56,21 +51,18 @@ export async function openContent({ path, found }: ExportSource, form: Form): Pr
     throw Object.assign(new Error(`${path} was changed before it was read`), { code: 'ESTALE' });
   }
   const hash = createHash('sha256');
-  let bytes = 0;
   async function* raw(): Source {
     for (;;) {
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(CHUNK_BYTES), 0, CHUNK_BYTES, null);
       if (bytesRead === 0) return null;
       const chunk = buffer.subarray(0, bytesRead);
       hash.update(chunk);
-      bytes += bytesRead;
       yield chunk;
     }
   }
   return {
     chunks: unpack(raw(), form),
     sha256: () => hash.digest('hex'),
-    bytes: () => bytes,
     close: () => file.close(),
   };
 }

@@ -10,7 +10,7 @@ import {
   DELETE_DETECTIONS,
   DELETE_RESCORED,
   DELETE_STREAM_ROWS,
-  removeSubscription,
+  removeRows,
 } from '../../src/ingest/apply/remove-rows.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { writing } from '../../src/store/database.ts';
@@ -21,6 +21,7 @@ import { countOf, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { streamWriterOn } from '../support/history.ts';
+import { planOf } from '../support/query-plan.ts';
 import { createTestStore } from '../support/store.ts';
 import { checkStreams } from '../support/streams.ts';
 
@@ -180,7 +181,7 @@ describe('interrupted', () => {
         read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
     };
     const writer = streamWriterOn(store.writer, store.folder);
-    await removeSubscription(writer, 7001, { between, tell: () => {} });
+    await removeRows(writer, [7001], { between, tell: () => {} });
     await between();
     assert.deepEqual(new Set(read), new Set([1, 0]));
     assert.ok(read.length > 4);
@@ -201,10 +202,9 @@ describe('interrupted', () => {
       left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
       if (left.length === 2) throw new Stopping();
     };
-    await assert.rejects(removeSubscription(writer, 7001, { between, tell: () => {} }), Stopping);
+    await assert.rejects(removeRows(writer, [7001], { between, tell: () => {} }), Stopping);
     assert.deepEqual(left, [20_004, 15_004]);
-    const removed = await removeSubscription(writer, 7001, { between: async () => {}, tell: () => {} });
-    assert.deepEqual(removed, { detections: 0, versions: 15_000 });
+    await removeRows(writer, [7001], { between: async () => {}, tell: () => {} });
     assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
     checkStreams(store.reader);
   });
@@ -217,11 +217,7 @@ describe('interrupted', () => {
       [DELETE_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
       [COUNT_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
     ] as const) {
-      const plan = store.writer
-        .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
-        .all({ ordinal: 1, first: 1, end: 2, limit: 1 })
-        .map(({ detail }) => detail)
-        .join('\n');
+      const plan = planOf(store.writer, sql);
       assert.match(plan, index);
       assert.doesNotMatch(plan, /SCAN|TEMP B-TREE/, plan);
     }

@@ -45,25 +45,22 @@ let taken = '';
 const scan = (nowMs = NOW_MS) => drop.scan(nowMs, { isRecorded: () => false, heldBy: () => null });
 
 /** Scans twice, with enough time between. @returns the only file that is ready then */
-async function ready() {
-  await scan();
+function ready() {
+  scan();
   monotonicMs += 500;
-  const [waiting, ...others] = (await scan()).ready;
+  const [waiting, ...others] = scan().ready;
   assert.ok(waiting && others.length === 0);
   return waiting;
 }
 
 test('a file is ready after two equal scans, quiet_ms apart', async () => {
   writeFileSync(path(), 'x');
-  assert.deepEqual(
-    [(await scan()).ready.length, (await scan()).notReady, (await scan()).nextScanMs],
-    [0, 1, 500],
-  );
+  assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 500]);
   monotonicMs += 499;
-  assert.deepEqual([(await scan()).ready.length, (await scan()).nextScanMs], [0, 1]);
+  assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 1]);
   monotonicMs += 1;
   assert.deepEqual(
-    (await scan()).ready.map(({ name }) => name),
+    scan().ready.map(({ name }) => name),
     [NAME],
   );
 });
@@ -80,14 +77,14 @@ test('any change restarts the wait, even with the same size and time', async () 
   ];
   writeFileSync(path(), 'x');
   for (const change of changes) {
-    await scan();
+    scan();
     monotonicMs += 499;
     change();
-    await scan();
+    scan();
     monotonicMs += 499;
-    assert.equal((await scan()).ready.length, 0);
+    assert.equal(scan().ready.length, 0);
     monotonicMs += 1;
-    assert.equal((await scan()).ready.length, 1);
+    assert.equal(scan().ready.length, 1);
   }
 });
 
@@ -110,7 +107,7 @@ test('a file changed, replaced or removed since the scan is neither taken nor re
   ];
   for (const change of changes) {
     writeFileSync(path(), 'x');
-    const waiting = await ready();
+    const waiting = ready();
     change();
     const isThere = existsSync(path());
     assert.equal(drop.take(waiting, 7), false);
@@ -123,19 +120,16 @@ test('a file changed, replaced or removed since the scan is neither taken nor re
 
 test('a taken file is in .taken, and is found there until it is processed', async () => {
   writeFileSync(path(), 'x');
-  assert.equal(drop.take(await ready(), 7), true);
+  assert.equal(drop.take(ready(), 7), true);
   assert.ok(!existsSync(path()));
-  const again = await ready();
+  const again = ready();
   assert.deepEqual([again.name, again.path], [NAME, drop.takenPath(7, NAME)]);
-  assert.deepEqual(
-    (await drop.scan(NOW_MS, { isRecorded: (number) => number === 7, heldBy: () => null })).ready,
-    [],
-  );
+  assert.deepEqual(drop.scan(NOW_MS, { isRecorded: (number) => number === 7, heldBy: () => null }).ready, []);
 });
 
 test('a taken file is on the disk, with its new name, and is opened before it is moved', async () => {
   writeFileSync(path(), 'x');
-  const waiting = await ready();
+  const waiting = ready();
   const calls = await diskCallsOf(() => drop.take(waiting, 7));
   const moved = calls.findIndex((call) => 'to' in call && call.to === taken);
   const synced = (some: DiskCall[]) => some.flatMap((call) => (call.call === 'sync' ? [call.path] : []));
@@ -146,7 +140,7 @@ test('a taken file is on the disk, with its new name, and is opened before it is
 
 test('a file written to while it is taken is scanned again', async () => {
   writeFileSync(path(), 'x');
-  const waiting = await ready();
+  const waiting = ready();
   // The writer still has the file open, and continues.
   const end = recordDiskCalls((call) => {
     if (call.call === 'rename') appendFileSync(call.to, 'more');
@@ -162,33 +156,33 @@ test('a file written to while it is taken is scanned again', async () => {
 test('a truncated file waits, unless it changes', async () => {
   const name = `${NAME}.gz`;
   writeFileSync(path(name), 'x');
-  const first = await ready();
+  const first = ready();
   assert.ok(first.kind === 'export' && !first.isFinal);
   drop.noteTruncated(first);
-  assert.deepEqual([(await scan()).ready.length, (await scan()).nextScanMs], [0, 59_500]);
+  assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 59_500]);
   appendFileSync(path(name), 'more');
-  const second = await ready();
+  const second = ready();
   assert.ok(second.kind === 'export' && !second.isFinal);
   // A result from before a change does not apply to the changed file.
   drop.noteTruncated(first);
-  assert.equal((await scan()).ready.length, 1);
+  assert.equal(scan().ready.length, 1);
   drop.noteTruncated(second);
   monotonicMs += 59_500;
-  const [third] = (await scan()).ready;
+  const [third] = scan().ready;
   assert.ok(third?.kind === 'export' && third.isFinal);
 });
 
 test('an empty uncompressed file waits as long; a compressed one does not', async () => {
   writeFileSync(path(), '');
   writeFileSync(path('newswire.20261121T1000Z.csv.gz'), '');
-  await scan();
+  scan();
   monotonicMs += 500;
   assert.deepEqual(
-    (await scan()).ready.map(({ name }) => name),
+    scan().ready.map(({ name }) => name),
     ['newswire.20261121T1000Z.csv.gz'],
   );
   monotonicMs += 59_500;
-  assert.equal((await scan()).ready.length, 2);
+  assert.equal(scan().ready.length, 2);
 });
 
 test('ready files are in the order of windows, then backfills, then refused ones', async () => {
@@ -201,10 +195,10 @@ test('ready files are in the order of windows, then backfills, then refused ones
     'newswire.20261121T0950Z.csv',
   ];
   for (const name of names) writeFileSync(path(name), 'x');
-  await scan();
+  scan();
   monotonicMs += 500;
   assert.deepEqual(
-    (await scan()).ready.map(({ name }) => name),
+    scan().ready.map(({ name }) => name),
     [
       'newswire.20261121T0950Z.csv',
       'imagewire.20261121T1010Z.csv',
@@ -227,9 +221,9 @@ test('thousands of held files keep no other file waiting', async () => {
     isRecorded: () => false,
     heldBy: ({ export: exportName }) => (exportName === 'imagewire' ? 'abandoned' : null),
   };
-  await drop.scan(NOW_MS, known);
+  drop.scan(NOW_MS, known);
   monotonicMs += 500;
-  const found = await drop.scan(NOW_MS, known);
+  const found = drop.scan(NOW_MS, known);
   assert.deepEqual(
     found.ready.map(({ name }) => name),
     [NAME],
@@ -239,11 +233,11 @@ test('thousands of held files keep no other file waiting', async () => {
 
 test('a file that waits for the end of its window is scanned then', async () => {
   writeFileSync(path('newswire.20261121T1200Z.csv'), 'x');
-  await scan(NOW_MS + 1000);
+  scan(NOW_MS + 1000);
   monotonicMs += 500;
-  assert.equal((await scan(NOW_MS + 1000)).nextScanMs, WINDOW_MS - 1000);
-  assert.equal((await scan(NOW_MS + WINDOW_MS - 1)).ready.length, 0);
-  assert.equal((await scan(NOW_MS + WINDOW_MS)).ready.length, 1);
+  assert.equal(scan(NOW_MS + 1000).nextScanMs, WINDOW_MS - 1000);
+  assert.equal(scan(NOW_MS + WINDOW_MS - 1).ready.length, 0);
+  assert.equal(scan(NOW_MS + WINDOW_MS).ready.length, 1);
 });
 
 test('a window is ready from its end on, and refused from a day ahead on', () => {

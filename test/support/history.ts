@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { filterColumns, renderMatch } from '../../src/detection/match.ts';
-import { compactNow, removeSubscription } from '../../src/ingest/apply/remove-rows.ts';
+import { compactNow, removeRows } from '../../src/ingest/apply/remove-rows.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
 import type { Compacted } from '../../src/log/compact.ts';
@@ -88,7 +88,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
     },
     restart,
     async remove(subscription: number): Promise<void> {
-      await removeSubscription(current().writer, subscription, { between: async () => {}, tell: () => {} });
+      await removeRows(current().writer, [subscription], { between: async () => {}, tell: () => {} });
     },
     /** Rewrites the log. @param between see LongWork. @throws if it was refused */
     async compact(between: () => Promise<void> = async () => {}): Promise<Compacted> {

@@ -48,7 +48,7 @@ export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): P
   const checking = exports.read(drop.source(waiting), file, `${name} (checking)`, options);
   const result = await finished(checking, between);
   if (result.kind !== 'read') return unread(files, waiting, number, result);
-  const { sha256, bytes, ...counts } = result.counts;
+  const { sha256, ...counts } = result.counts;
   const { mapping } = checking.order;
   const same = findSameContent(writer.db, file, { sha256, mapping });
   if (same !== null)

@@ -15,11 +15,11 @@ import { endedStreams } from '../../log/detection-rows.ts';
 import { paced } from '../../pace.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import { checkpoint } from '../../store/checkpoint.ts';
-import { type Database, writing } from '../../store/database.ts';
+import { writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { isLogError } from '../../store/log-errors.ts';
 import { placesOf } from '../../store/stream-place.ts';
-import { type RowCounts, streamsOf } from '../../store/subscription-rows.ts';
+import { streamsOf } from '../../store/subscription-rows.ts';
 import { HOUR_MS } from '../../time.ts';
 import type { Ingest } from '../files/finished-file.ts';
 import type { StreamWriter } from './stream-writer.ts';
@@ -44,21 +44,35 @@ export interface LongWork {
   readonly tell: (progress: string) => void;
 }
 
-export async function removeSubscription(
+/** Ends the streams of subscriptions in the log, and deletes the rows of these and of all that were ended before. */
+export async function removeRows(
   writer: StreamWriter,
-  subscription: number,
-  work: LongWork,
-): Promise<RowCounts> {
+  subscriptions: readonly number[],
+  { between, tell }: LongWork,
+): Promise<void> {
   const { db } = writer;
   writer.applyPending();
-  // First the log ends the streams: from then on they have no name, and nobody reads them.
-  const streams = streamsOf(db, subscription);
-  if (streams.some(({ removed }) => removed === 0)) {
+  for (const subscription of subscriptions) {
+    if (!streamsOf(db, subscription).some(({ removed }) => removed === 0)) continue;
+    // From then on they have no name, and nobody reads them.
     const applier = writer.begin();
     // Within what a full disk takes back as a whole.
     writer.commit(applier, { kind: REMOVE, subscription }, () => applier.removeSubscription(subscription));
   }
-  return deleteRows(db, endedStreams(db, subscription), work);
+  let deleted = 0;
+  for (const ordinal of endedStreams(db)) {
+    const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
+    for (const sql of [DELETE_DETECTIONS, DELETE_RESCORED, DELETE_STREAM_ROWS])
+      for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
+        // SQLite overwrites them (`secure_delete`).
+        rows = writing(db, () => db.prepare(sql).run(values).changes);
+        deleted += rows;
+        tell(`${counted(deleted, 'row')} deleted`);
+        await between();
+      }
+  }
+  // Until then the file itself still has them.
+  checkpoint(db);
 }
 
 /**
@@ -69,24 +83,23 @@ export async function removeSubscription(
 export async function serveRemovals(
   ingest: Ingest,
   tell: LongWork['tell'],
-): Promise<{ ok: true; removed: RowCounts; left_in_log: string | null }> {
+): Promise<{ ok: true; left_in_log: string | null }> {
   const { access, writer, folder, log, setCondition, between } = ingest;
-  const work = { between, tell };
   const subscriptions = access.use(openRemovals);
-  const removed = { detections: 0, versions: 0 };
-  for (const subscription of subscriptions) {
-    const { detections, versions } = await removeSubscription(writer, subscription, work);
-    removed.detections += detections;
-    removed.versions += versions;
-  }
-  const left_in_log = hasRemovedRows(folder.log) ? await compactForRemoval(ingest, work) : null;
+  const isDue = subscriptions.length > 0 || hasRemovedRows(folder.log);
+  if (isDue) await removeRows(writer, subscriptions, { between, tell });
+  const compacted =
+    isDue && hasRemovedRows(folder.log)
+      ? await compactNow(writer, ingest, { between: inTurns(between), tell })
+      : null;
+  const left_in_log = compacted?.ok === false ? compacted.reason : null;
   if (left_in_log !== null)
     log('error', 'cannot delete the rows of removed subscriptions from the log: trying again in an hour', {
       detail: left_in_log,
     });
   setCondition('removal incomplete', left_in_log);
   if (left_in_log === null && subscriptions.length > 0) access.use((db) => closeRemovals(db, subscriptions));
-  return { ok: true, removed, left_in_log };
+  return { ok: true, left_in_log };
 }
 
 /** Completes removals that nobody asks for; what an attempt has left is tried again in an hour. */
@@ -114,18 +127,6 @@ export function removalRetries(ingest: Ingest) {
   return { noteTried, run };
 }
 
-/** @returns why it was not done; null: it was */
-async function compactForRemoval(
-  { writer, folder, program }: Ingest,
-  work: LongWork,
-): Promise<string | null> {
-  // What an interrupted removal, or a restore, left of them.
-  await deleteRows(writer.db, endedStreams(writer.db), work);
-  const between = inTurns(work.between);
-  const outcome = await compactNow(writer, { folder, program }, { ...work, between });
-  return outcome.ok ? null : outcome.reason;
-}
-
 export async function compactNow(
   writer: StreamWriter,
   { folder, program }: Pick<Ingest, 'folder' | 'program'>,
@@ -143,33 +144,3 @@ export async function compactNow(
     return { ok: false, reason: reasonOf(error) };
   }
 }
-
-/** SQLite overwrites them (`secure_delete`). */
-async function deleteRows(
-  db: Database,
-  ordinals: readonly number[],
-  { between, tell }: LongWork,
-): Promise<RowCounts> {
-  const removed = { detections: 0, versions: 0 };
-  for (const ordinal of ordinals) {
-    const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
-    for (const [kind, sql] of STATEMENTS) {
-      for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
-        rows = writing(db, () => db.prepare(sql).run(values).changes);
-        if (kind !== null) removed[kind] += rows;
-        const { detections, versions } = removed;
-        tell(`${counted(detections, 'detection')} and ${counted(versions, 'version')} removed`);
-        await between();
-      }
-    }
-  }
-  // Until then the file itself still has them.
-  checkpoint(db);
-  return removed;
-}
-
-const STATEMENTS = [
-  ['detections', DELETE_DETECTIONS],
-  [null, DELETE_RESCORED],
-  ['versions', DELETE_STREAM_ROWS],
-] as const;

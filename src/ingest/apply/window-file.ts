@@ -53,7 +53,7 @@ export async function ingestWindowFile(files: Ingest, waiting: WaitingWindow): P
       writer.rollback();
       return unread(files, waiting, number, result);
     }
-    const { sha256, bytes, ...counts } = result.counts;
+    const { sha256, ...counts } = result.counts;
     const { mapping } = reading.order;
     const same = findSameContent(writer.db, file, { sha256, mapping });
     if (same !== null) {
@@ -113,7 +113,7 @@ export function unread(
     files.drop.noteTruncated(waiting);
     return null;
   }
-  const { sha256, bytes, ...counts } = result.counts;
+  const { sha256, ...counts } = result.counts;
   const became = { outcome: 'failed', sha256: sha256 || null, ...counts } as const;
   if (result.kind !== 'bad') return putAway(files, waiting, number, { ...became, reason: result.reason });
   const { errors, errors_total, error_groups } = result;

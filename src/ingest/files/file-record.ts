@@ -12,8 +12,7 @@ export const FILE_OUTCOMES = ['applying', 'applied', 'repeated', 'failed', 'refu
 export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 
 /** The outcome of a file's rows, and the reason. */
-export interface FileReport
-  extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256' | 'bytes'> & ReadingErrors> {
+export interface FileReport extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256'> & ReadingErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
   /** The bounds with which a backfill was checked, while it is applied. Records of earlier versions have none. */
@@ -134,25 +133,23 @@ export function filesNotApplied(db: Database, since: number, limit: number): Fil
   return select(db, clauses, since, limit);
 }
 
-export interface FilesWanted {
-  /** Null: all, as for the other members. */
-  readonly outcomes: readonly string[] | null;
-  readonly export: string | null;
-  /** A part of the name. */
-  readonly part: string | null;
-  /** Files with smaller numbers only. */
-  readonly before: number | null;
-}
-
 const PAGE_FILES = 50;
 const SCANNED_FILES_MAX = 5000;
 
 /**
  * The newest matching files, at most 50. It reads a bounded number of records: a page with fewer files can still have a
- * next one.
+ * next one. @param wanted null wants all; `part`: of the name; `before`: only files with smaller numbers
  * @returns `next`: the `before` of the next page; null when there is none
  */
-export function filesPage(db: Database, wanted: FilesWanted): { files: FileRecord[]; next: number | null } {
+export function filesPage(
+  db: Database,
+  wanted: {
+    readonly outcomes: readonly string[] | null;
+    readonly export: string | null;
+    readonly part: string | null;
+    readonly before: number | null;
+  },
+): { files: FileRecord[]; next: number | null } {
   const { outcomes, part, before } = wanted;
   const isFiltered = outcomes !== null || part !== null || wanted.export !== null;
   const scanned = isFiltered ? SCANNED_FILES_MAX : PAGE_FILES;

@@ -91,10 +91,11 @@ export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'write
   });
 }
 
-/** Removes what an interrupted run left in `.taken`. @param kept files there with a record */
-export function removeTemporary({ drop, log }: FileStore, kept: readonly FileRecord[]): void {
+/** Removes what an interrupted run left in `.taken`. */
+export function removeTemporary(files: FileStore): void {
+  const { drop, log } = files;
   try {
-    drop.removeTemporary(new Set(kept.map(({ number }) => number)));
+    drop.removeTemporary(new Set(recordsInTaken(files).map(({ number }) => number)));
   } catch (error) {
     if (!isFileError(error)) throw error;
     // The next start removes them.

@@ -63,9 +63,7 @@ export type ReadValue = {
 
 const FIRST_ROWS = 3;
 
-export interface Effect extends ApplyCounts {
-  rows: number;
-}
+export type Effect = ApplyCounts & { rows: number };
 
 export const EFFECT_ROWS_MAX = 100_000;
 

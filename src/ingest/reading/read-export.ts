@@ -64,7 +64,6 @@ export type BadRow = { readonly line: number; readonly errors: readonly RowError
 
 export interface ReadingCounts {
   readonly sha256: string;
-  readonly bytes: number;
   readonly rows: number;
   /** Rows skipped because they are invalid. */
   readonly bad_rows: number;
@@ -123,10 +122,10 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
     const last = reading.rest();
     if (last !== null) await sinks.onBatch?.(last);
     // A file that was not read to its end has no hash.
-    return reading.result(reading.isOver ? '' : content.sha256(), content.bytes());
+    return reading.result(reading.isOver ? '' : content.sha256());
   } catch (error) {
     if (!(error instanceof UnreadableContent)) throw error;
-    return { kind: error.kind, counts: reading.counts('', content.bytes()), reason: error.message };
+    return { kind: error.kind, counts: reading.counts(''), reason: error.message };
   } finally {
     await content.close();
   }
@@ -234,10 +233,9 @@ class Reading {
     return batch;
   }
 
-  counts(sha256: string, bytes: number): ReadingCounts {
+  counts(sha256: string): ReadingCounts {
     return {
       sha256,
-      bytes,
       rows: this.rows,
       bad_rows: this.#badRows,
       unknown_rows: Object.fromEntries(this.#unknown),
@@ -247,8 +245,8 @@ class Reading {
     };
   }
 
-  result(sha256: string, bytes: number): ReadingResult {
-    const counts = this.counts(sha256, bytes);
+  result(sha256: string): ReadingResult {
+    const counts = this.counts(sha256);
     const errors_total = this.#errorsTotal;
     if (errors_total === 0) return { kind: 'read', counts };
     const errors = { errors: this.#errors, errors_total, error_groups: this.#groups.all() };

@@ -4,7 +4,6 @@
  */
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Compacted } from '../../log/compact.ts';
-import type { RowCounts } from '../../store/subscription-rows.ts';
 import type { ResettableStatus, WindowStatus } from '../../windows/window-states.ts';
 import type { ApplyCounts } from '../apply/apply-rows.ts';
 
@@ -49,13 +48,10 @@ export type RequestOutcome =
   /** How many windows before the start are no longer missing or abandoned. */
   | { readonly ok: true; readonly expected: { readonly forgotten: number } }
   | { readonly ok: true }
-  /** What was deleted since the last start of the request; and why the log still has rows of it, or null. */
-  | { readonly ok: true; readonly removed: RowCounts; readonly left_in_log: string | null }
+  /** Why the log still has rows of them; null: it has none. */
+  | { readonly ok: true; readonly left_in_log: string | null }
   | { readonly ok: true; readonly compacted: Compacted }
   | { readonly ok: false; readonly reason: string };
-
-/** Thrown in a command: an appliance was started, which can be asked. */
-export class GaveWay extends Error {}
 
 /** The outcome of a request that was not completed. @param why the first half of a sentence: `Wirewatch stopped` */
 export function unserved({ kind }: IngestRequest, why: string): Extract<RequestOutcome, { ok: false }> {

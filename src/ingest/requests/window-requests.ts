@@ -43,16 +43,17 @@ async function droppedFile(
 ): Promise<WaitingWindow | 'still written' | null> {
   const known = { isRecorded: recordedIn(writer.db), heldBy: () => null };
   const [newest] = waitingFiles(drop, known)
-    .exports.flatMap(({ file, path }) => {
+    .exports.flatMap((dropped) => {
+      const { file } = dropped;
       if (file.kind !== 'window' || file.export !== request.export) return [];
       if (file.window_start !== request.window_start) return [];
-      const snapshot = drop.snapshot(path);
-      return typeof snapshot === 'string' ? [] : { file, path, snapshot };
+      const snapshot = drop.snapshot(dropped.path);
+      return typeof snapshot === 'string' ? [] : { dropped, file, snapshot };
     })
     .sort((a, b) => (a.snapshot.mtimeNs > b.snapshot.mtimeNs ? -1 : 1));
   if (newest === undefined) return null;
-  const { file, path, snapshot } = newest;
-  const settled = await drop.settled(file.name, path, snapshot, now());
+  const { dropped, file, snapshot } = newest;
+  const settled = await drop.settled(dropped, snapshot, now());
   return settled?.kind === 'export' ? { ...settled, file } : 'still written';
 }
 

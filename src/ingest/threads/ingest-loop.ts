@@ -33,7 +33,7 @@ import { AccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
 import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
 import { type FullDisk, StuckFiles, waitForRoom } from './retries.ts';
-import { committedFiles, finishTaken, resumeBackfills } from './unfinished-files.ts';
+import { finishTaken, resumeBackfills } from './unfinished-files.ts';
 
 /** Between two notes on the progress of a request. */
 const TELL_EVERY_MS = 500;
@@ -162,7 +162,7 @@ export class Ingester {
     const { writer } = this.#ingest;
     this.#options.decisions.begin(writer);
     writer.flush();
-    removeTemporary(this.#ingest, committedFiles(this.#ingest));
+    removeTemporary(this.#ingest);
   }
 
   async close(): Promise<void> {

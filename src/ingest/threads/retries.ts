@@ -15,16 +15,9 @@ const RETRY_MS = paced(10 * SECOND_MS);
 /** `dropped`: by path; `taken` (committed, not in its folder yet), `backfill`: by number; `archive`: files without a record. */
 export type StuckKind = 'dropped' | 'taken' | 'backfill' | 'archive';
 
-interface StuckFile {
-  readonly name: string;
-  readonly reason: string;
-  /** Monotonic milliseconds. */
-  readonly retryAtMs: number;
-}
-
 export class StuckFiles {
-  /** By kind and key, in order. */
-  readonly #files = new Map<string, StuckFile>();
+  /** By kind and key, in order. Times are monotonic. */
+  readonly #files = new Map<string, { readonly name: string; reason: string; retryAtMs: number }>();
   readonly #reporting: Reporting;
 
   constructor(reporting: Reporting) {

@@ -20,7 +20,7 @@ import { finishFile, type Ingest, recordsInTaken } from '../files/finished-file.
 export async function finishTaken(ingest: Ingest): Promise<void> {
   const { writer, stuck, onProcessed } = ingest;
   writer.applyPending();
-  const records = committedFiles(ingest).filter(({ outcome }) => outcome !== 'applying');
+  const records = committedFiles(ingest);
   const numbers = records.map(({ number }) => number);
   stuck.keepOnly('taken', numbers);
   for (const record of records)
@@ -30,10 +30,10 @@ export async function finishTaken(ingest: Ingest): Promise<void> {
     });
 }
 
-/** The records of files in `.taken`. None if the drop folder cannot be read: its scan reports that. */
-export function committedFiles(ingest: Ingest): FileRecord[] {
+/** None if the drop folder cannot be read: its scan reports that. */
+function committedFiles(ingest: Ingest): FileRecord[] {
   try {
-    return recordsInTaken(ingest);
+    return recordsInTaken(ingest).filter(({ outcome }) => outcome !== 'applying');
   } catch (error) {
     return nullOfFileError(error) ?? [];
   }
