@@ -37,7 +37,7 @@ export const PROMISES: readonly Rule[] = rules('Promises', [
   'change-stream: at most 3,200 changes | changes-page | a page ends after fifty chunks, with a cursor past the filtered rows',
   'change-stream: Exactly these bands | filters | band: exactly these; off and max match no image',
   'change-stream: at most 20 streams | stream-rules | at most 20 streams are read; a key with more must select some',
-  'change-stream: needs no key and never expires; operations: never expires | photo-program | the URL in a detection serves the photo once it exists, and never expires',
+  'change-stream: needs no key and never expires; operations: never expires | photo | a URL of an earlier version is valid: its format is stable',
   'change-stream: Stopped at any moment | exam-clients | the sample client in Python passes, as printed',
   'periods: reads exactly one | period-parameters | the time zone is the one given, else that of the only subscription, else UTC',
   'tokens: at most 4096 bytes | token-refusal | 413 for more than 4096 bytes, not for 4096',

@@ -30,6 +30,7 @@ interface ExportReaderOptions {
   readonly access: AccessConnection;
   readonly settings: IngestSettings;
   readonly now: Now;
+  /** @param rows read so far; 0 once it is done */
   readonly onProgress: (label: string, rows: number, isDone: boolean) => void;
 }
 
@@ -102,8 +103,10 @@ export class ExportReader {
     result.promise.catch(() => {});
     const { port1: port, port2 } = new MessageChannel();
     const messages: AsyncIterable<ReaderMessage[]> = on(port, 'message', { close: ['close'] });
+    // Progress comes by another port than the result, so it may come after it.
+    let isOver = false;
     port.on('message', (message: ReaderMessage) => {
-      if (typeof message === 'number') onProgress(label, message, false);
+      if (typeof message === 'number' && !isOver) onProgress(label, message, false);
     });
     const abort = (error: Error) => {
       result.reject(error);
@@ -112,11 +115,12 @@ export class ExportReader {
     this.#readings.add(abort);
     this.#running()
       .call('read', { port: port2, order }, [port2])
-      .finally(() => this.#readings.delete(abort))
-      .then((read) => {
-        onProgress(label, read.counts.rows, true);
-        result.resolve(read);
-      }, abort);
+      .finally(() => {
+        this.#readings.delete(abort);
+        isOver = true;
+        onProgress(label, 0, true);
+      })
+      .then(result.resolve, abort);
     async function* batches(): AsyncGenerator<RowBatch> {
       for await (const [message] of messages) {
         if (typeof message !== 'object') continue;
