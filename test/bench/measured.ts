@@ -1,12 +1,8 @@
 /** The figures for the documents, in `test/bench/measured.json`: `npm run bench -- --record` replaces them. */
+import type { Figure } from './common.ts';
 import recorded from './measured.json' with { type: 'json' };
 
-export interface MeasuredFigure {
-  readonly what: string;
-  readonly unit: string;
-  readonly now: number;
-  /** The baseline's figure; null: none. */
-  readonly before: number | null;
+export interface MeasuredFigure extends Omit<Figure, 'isCost'> {
   /** How many times better than the baseline; null: none. */
   readonly ratio: number | null;
 }

@@ -5,7 +5,8 @@ import { afterEach, mock, test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
 import { createFaultLog, createStrangerLog } from '../../src/http/line-limit.ts';
 import { createLogger } from '../../src/logger.ts';
-import { exchange, useCertificates, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { useCertificates, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import { exchangeBytes } from '../support/raw-http.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 
@@ -59,7 +60,7 @@ test('of each kind of request without a key, ten are logged a minute, then their
   for (const [at, [, ask]] of KINDS.entries()) await send(SENT, `203.0.113.${at}`, ask);
   await send(100 + SENT, '192.0.2.1', get('/v1/me', key));
   for (let last = 0; last < SENT; last += 1) await send(1, `2001:db8::${last}`, get('/'));
-  for (let sent = 0; sent < SENT; sent += 1) await exchange(to.port, 'nonsense\r\n\r\n');
+  for (let sent = 0; sent < SENT; sent += 1) await exchangeBytes(to.port, 'nonsense\r\n\r\n');
   await to.close();
   const more = (kind: string) => [{ [kind]: SENT - 10 }];
   for (const [at, [kind]] of KINDS.entries())
@@ -71,7 +72,7 @@ test('of each kind of request without a key, ten are logged a minute, then their
 
 test('the same for failed handshakes', { skip: WITHOUT_OPENSSL }, async () => {
   const to = await startTestServer({ tls: first });
-  for (let sent = 0; sent < SENT; sent += 1) await exchange(to.port, Buffer.alloc(64, 0x99));
+  for (let sent = 0; sent < SENT; sent += 1) await exchangeBytes(to.port, Buffer.alloc(64, 0x99));
   await to.close();
   assert.deepEqual(shown(to.lines, '127.0.0.1'), [10, [{ handshake: SENT - 10 }]]);
 });

@@ -10,7 +10,6 @@ import { connect } from 'node:tls';
 import {
   type CertificateFiles,
   connectTls,
-  exchange,
   makeCertificate,
   overwrite,
   presentedName,
@@ -20,6 +19,7 @@ import {
 } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
 import { inFolder, runProgram } from '../support/program.ts';
+import { exchangeBytes } from '../support/raw-http.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -94,7 +94,7 @@ describe('a server with a certificate', { skip }, () => {
   });
 
   test('plain HTTP is 400, with a hint', async () => {
-    const reply = await exchange(server.port, 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n');
+    const reply = await exchangeBytes(server.port, 'GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n');
     assert.match(reply, /^HTTP\/1\.1 400 Bad Request\r\n/);
     assert.match(reply, /X-Request-Id: /);
     assert.match(reply, /Content-Type: application\/problem\+json/);

@@ -23,10 +23,9 @@ import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { untilIdle } from '../support/installation-state.ts';
-import { failingCall } from '../support/preload.ts';
+import { failingCall, shiftedClock } from '../support/preload.ts';
 import { until } from '../support/until.ts';
 
-const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
 const IN_ARCHIVE = /\/archive\//;
 
 // The comparison with the log would find the changes that are made here.
@@ -153,10 +152,7 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
 
   test('keeps a file that was read while the clock was far behind', async () => {
     const files = await past([40 * 24, 0]);
-    await appliance.restart({
-      NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
-      TEST_CLOCK_SHIFT_MS: String(Date.parse('2000-01-01T00:00:00Z') - Date.now()),
-    });
+    await appliance.restart(shiftedClock(Date.parse('2000-01-01T00:00:00Z') - Date.now()));
     const newest = fileName('newswire', nextWindowMs() - WINDOW_MS);
     for (const name of [newest, 'newswire.backfill-behind.ndjson']) files.push((await apply(name)).path);
     await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '30', ...hasty });

@@ -6,17 +6,17 @@
  */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { buildSync } from 'esbuild';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');
-const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-generated-'));
+const folder = testFolder();
 const since = new Date(Date.now() - 1000).toISOString();
 const row = newRow({ article_publisher_id: 19, article_publisher_name: 'Example News' });
 
@@ -42,10 +42,7 @@ before(async () => {
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
   writeFileSync(path.join(folder, 'openapi.json'), appliance.cli(['openapi']).stdout);
 });
-after(async () => {
-  await appliance?.stop();
-  rmSync(folder, { recursive: true, force: true });
-});
+after(() => appliance?.stop());
 
 /** Runs a script of an installed package, with the project's Node. */
 function run(script: string, ...args: string[]): void {

@@ -59,26 +59,16 @@ test('rows of a backfill are estimated by default', async () => {
 });
 
 test('a label has 1 to 64 of a-z 0-9 . _ -, and can have any form', async () => {
-  const names = [
-    'newswire.backfill-a.ndjson.gz',
-    `newswire.backfill-${'x'.repeat(64)}.csv`,
-    'newswire.backfill-2026.10_part-1.csv.zst',
-    'newswire.backfill-a.part.ndjson',
-    'newswire.backfill--.ndjson.zst',
-    'newswire.backfill-x.csv.csv.gz',
-  ] as const;
-  for (const name of names) {
-    const form = name.match(/\.((?:csv|ndjson)(?:\.gz|\.zst)?)$/)?.[1];
-    assert.ok(
-      form === 'ndjson' ||
-        form === 'csv' ||
-        form === 'ndjson.gz' ||
-        form === 'csv.gz' ||
-        form === 'ndjson.zst' ||
-        form === 'csv.zst',
-    );
+  for (const [label, form] of [
+    ['a', 'ndjson.gz'],
+    ['x'.repeat(64), 'csv'],
+    ['2026.10_part-1', 'csv.zst'],
+    ['a.part', 'ndjson'],
+    ['-', 'ndjson.zst'],
+    ['x.csv', 'csv.gz'],
+  ] as const) {
     const row = newRow();
-    const line = await appliance.dropped(name, contentOf(form, [row]));
+    const line = await appliance.dropped(`newswire.backfill-${label}.${form}`, contentOf(form, [row]));
     assert.equal(line.msg, 'file applied', JSON.stringify(line));
     assert.ok(await appliance.detection(idOf(row)));
   }

@@ -5,9 +5,8 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
@@ -15,6 +14,7 @@ import { ambiguousRequests } from '../support/ambiguous-requests.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const skip =
@@ -57,7 +57,7 @@ before(async () => {
     WIREWATCH_SERVER_TRUSTED_PROXIES: PROXY,
     WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '1000000',
   });
-  folder = mkdtempSync(join(tmpdir(), 'wirewatch-nginx-'));
+  folder = testFolder();
   ports.buffered = await freePort();
   ports.streamed = await freePort();
   const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((of) => `${of}_temp_path ${of};`);
@@ -75,7 +75,6 @@ after(async () => {
   nginx?.kill();
   if (nginx?.exitCode === null) await once(nginx, 'exit');
   await appliance?.stop();
-  rmSync(folder, { recursive: true });
 });
 
 const me = (headers = '') =>

@@ -8,25 +8,17 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { onPath, programCommand } from '../support/command.ts';
 import { example, topic } from '../support/manual.ts';
+import { shiftedClock } from '../support/preload.ts';
 import { type RunningProgram, runProgram } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const PAGE = join(import.meta.dirname, '..', '..', 'src', 'manual', 'your-exports.md');
-const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
 /** 11:43 in Berlin: the page's "now", unless a block has another time. */
 const STORY_BEGINS = '2026-11-20T10:43:00Z';
 const TIMEOUT_MS = 120_000;
@@ -75,22 +67,18 @@ describe('the page of your own exports', {
       ? `not installed: ${missing.join(', ')}`
       : isExecutable && 'the clock of an executable cannot be set',
 }, () => {
-  const folder = mkdtempSync(join(tmpdir(), 'wirewatch-your-exports-'));
+  const folder = testFolder();
   const home = join(folder, 'home');
   const PATH = onPath(join(folder, 'bin'));
   let running: { readonly program: RunningProgram; readonly url: string; readonly at: string } | null = null;
-  after(async () => {
-    await stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  after(() => stop());
 
   function environment(at: string): Record<string, string> {
     return {
       ...SETTINGS,
       PATH,
       WIREWATCH_HASTE: programCommand([]).options.env.WIREWATCH_HASTE ?? '',
-      NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`,
-      TEST_CLOCK_SHIFT_MS: String(Date.parse(at) - Date.now()),
+      ...shiftedClock(Date.parse(at) - Date.now()),
     };
   }
 

@@ -1,7 +1,7 @@
 /** Certificates for tests, created by openssl when needed, so that the sources contain no private key. */
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
-import { connect as connectTcp, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { before } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
@@ -113,16 +113,5 @@ export function sendRequest(socket: Socket, path: string): Promise<string> {
     socket.once('data', (chunk) => resolve(chunk.toString()));
     socket.once('close', () => reject(new Error('the connection was closed')));
     socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
-  });
-}
-
-/** Sends bytes unchanged. @returns everything received until the server ends the connection */
-export function exchange(port: number, bytes: string | Buffer): Promise<string> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    const socket = connectTcp(port, '127.0.0.1', () => socket.write(bytes));
-    socket.on('data', (chunk) => chunks.push(chunk));
-    socket.on('error', () => {});
-    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
   });
 }

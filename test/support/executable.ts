@@ -18,15 +18,10 @@ export function sqliteVersion(): unknown {
   }
 }
 
-export interface Executable {
-  readonly path: string;
-  /** Creates an empty home, with an empty folder for temporary files beside it. */
-  place(): { readonly home: string; readonly temporary: string };
-  remove(): void;
-}
+export type Executable = ReturnType<typeof buildExecutable>;
 
 /** @param entries the scripts of another program, by name; Wirewatch by default */
-export function buildExecutable(name: string, entries?: Readonly<Record<string, string>>): Executable {
+export function buildExecutable(name: string, entries?: Readonly<Record<string, string>>) {
   mkdirSync(join(PROJECT, 'dist'), { recursive: true });
   const built = mkdtempSync(join(PROJECT, 'dist', 'test-'));
   const scratch = mkdtempSync(join(tmpdir(), 'wirewatch-executable-'));
@@ -46,7 +41,8 @@ export function buildExecutable(name: string, entries?: Readonly<Record<string, 
   let places = 0;
   return {
     path,
-    place() {
+    /** Creates an empty home, with an empty folder for temporary files beside it. */
+    place(): { readonly home: string; readonly temporary: string } {
       places += 1;
       const home = join(scratch, String(places), 'home');
       const temporary = join(dirname(home), 'tmp');
@@ -54,7 +50,7 @@ export function buildExecutable(name: string, entries?: Readonly<Record<string, 
       mkdirSync(temporary);
       return { home, temporary };
     },
-    remove() {
+    remove(): void {
       rmSync(built, { recursive: true, force: true });
       rmSync(scratch, { recursive: true, force: true });
     },

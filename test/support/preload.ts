@@ -1,9 +1,17 @@
 /** Code that is loaded into the program before it starts, in all of its threads; not into an executable (NO_PRELOAD). */
 import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 /** @param source of an ES module; @returns settings of the program */
 export function preloaded(source: string): { readonly NODE_OPTIONS: string } {
   return { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(source)}` };
+}
+
+const SHIFTED_CLOCK = join(import.meta.dirname, 'shifted-clock.cjs');
+
+/** @returns settings of a program whose clock is wrong by so much */
+export function shiftedClock(ms: number) {
+  return { NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`, TEST_CLOCK_SHIFT_MS: String(ms) };
 }
 
 /** For preloaded code: the path of a descriptor, or of a name in a folder that is open. */

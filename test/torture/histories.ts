@@ -16,13 +16,13 @@ import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, type Page, settle } from '../support/followers.ts';
 import { untilIdle } from '../support/installation-state.ts';
+import { shiftedClock } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type History, type Part, runHistories, type Tally } from './part.ts';
 
 const HISTORIES = 300;
 const STEPS = 14;
-const SHIFTED_CLOCK = join(import.meta.dirname, '..', 'support', 'shifted-clock.cjs');
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0', WIREWATCH_SERVER_BASE_URL: 'https://api.example' };
 
 export const histories: Part = {
@@ -158,8 +158,7 @@ class RandomHistory implements History {
   };
 
   async #start(shiftMs = 0): Promise<void> {
-    const clock = { NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`, TEST_CLOCK_SHIFT_MS: String(shiftMs) };
-    this.#serving = await this.#installation.serve(shiftMs === 0 ? {} : clock);
+    this.#serving = await this.#installation.serve(shiftMs === 0 ? {} : shiftedClock(shiftMs));
     await this.#rest();
   }
 

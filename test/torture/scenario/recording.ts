@@ -35,24 +35,13 @@ export interface Trial {
   readonly failure: string | null;
 }
 
-export interface Recording {
-  readonly stages: readonly RecordedStage[];
-  /**
-   * @param folder must not exist yet
-   * @returns a function that repeats a stage from the state before it, with one call killed or failed
-   */
-  worker(folder: string): (stage: RecordedStage, injection: Injection) => Promise<Trial>;
-}
+export type Recording = Awaited<ReturnType<typeof record>>;
 
 /**
  * @param folder an empty folder
  * @throws AssertionError if even the run without faults differs from the model
  */
-export async function record(
-  folder: string,
-  counted: Counted,
-  onProgress: (progress: string) => void,
-): Promise<Recording> {
+export async function record(folder: string, counted: Counted, onProgress: (progress: string) => void) {
   const main = makeSmallProgram(folder);
   const library = compileLibrary(folder);
   const { world, injector } = makeWorld(main, library, join(folder, 'first'));
@@ -79,7 +68,11 @@ export async function record(
   }
   return {
     stages,
-    worker(own) {
+    /**
+     * @param own a folder that does not exist yet
+     * @returns a function that repeats a stage from the state before it, with one call killed or failed
+     */
+    worker(own: string): (stage: RecordedStage, injection: Injection) => Promise<Trial> {
       const place = makeWorld(main, library, own);
       return (stage, injection) => tryOnce(place, counted, stage, injection);
     },

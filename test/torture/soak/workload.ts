@@ -8,12 +8,6 @@ import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../su
 import { Follower, fresh, type Get } from '../../support/followers.ts';
 import { until } from '../../support/until.ts';
 
-export interface Workload {
-  /** @throws Error if a check of the round fails */
-  round(number: number): Promise<void>;
-  readonly counts: Readonly<Record<string, number>>;
-}
-
 /** Rows of a round's temporary subscription. */
 const PASSING_ROWS = 400;
 /** Permanent rows, which every round corrects. */
@@ -28,7 +22,7 @@ const WINDOW_ROUNDS_MAX = 900;
 export async function startWorkload(
   appliance: Appliance,
   { prng, folder, scrubRecord }: { prng: Prng; folder: string; scrubRecord: string },
-): Promise<Workload> {
+) {
   const counts: Record<string, number> = {};
   const count = (what: string, by = 1) => {
     counts[what] = (counts[what] ?? 0) + by;
@@ -72,7 +66,8 @@ export async function startWorkload(
 
   return {
     counts,
-    async round(number) {
+    /** @throws Error if a check of the round fails */
+    async round(number: number): Promise<void> {
       await correctLasting(number);
       await passSubscription(appliance, 100_000 + number, (rows) => drop(nameOf(number, 'passing'), rows));
       count('keys made and revoked');
