@@ -24,9 +24,7 @@ import { deriveKey } from './seal.ts';
 import type { CopyState } from './store/copy-state.ts';
 import { isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
-import { dataFolder } from './store/folder.ts';
 import { LogDamage } from './store/log-errors.ts';
-import { readRole } from './store/role.ts';
 import { HOUR_MS, SECOND_MS } from './time.ts';
 import { VERSION } from './version.ts';
 
@@ -64,12 +62,9 @@ export type ApplianceIngest = ReturnType<typeof startApplianceIngest>;
 const RESUMED_AFTER_MS = paced(10 * SECOND_MS);
 const HEALED_AGAIN_AFTER_MS = paced(HOUR_MS);
 
-/** A shorter file is read before anybody could ask. */
-const LONG_FILE_ROWS = 20_000;
-
 /**
  * @returns also `begun`, which resolves when detections.db is open, or is being rebuilt: the port opens meanwhile; it
- *   rejects as `ready` does. `reading`: the long file that is being read; null: there is none
+ *   rejects as `ready` does. `reading`: the file that is being read; null: there is none
  */
 export function startApplianceIngest(
   options: ApplianceIngestOptions,
@@ -84,7 +79,7 @@ export function startApplianceIngest(
     receive(event, surroundings, log);
     if (event.kind === 'progress') {
       const { file, rows, isDone } = event;
-      reading = isDone || rows < LONG_FILE_ROWS ? null : { file, rows };
+      reading = isDone ? null : { file, rows };
     }
     if (event.kind === 'recovering') recovering.resolve();
   };
@@ -152,7 +147,6 @@ function receive(
 
 export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSettings, 'mode'> {
   const { ingest, copy } = config;
-  const { machine } = readRole(dataFolder(config.dataFolder));
   return {
     ...ingest,
     ...holdRules(config),
@@ -161,7 +155,7 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
     earliest_time: config.earliestTime,
     photo_key: deriveKey(secret, 'photo'),
     program: VERSION,
-    copy: copy.to === '' ? null : { ...copy, machine },
+    copy: copy.to === '' ? null : copy,
   };
 }
 

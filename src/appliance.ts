@@ -63,10 +63,8 @@ export interface ApplianceOptions extends ApplianceIngestOptions {
 export interface LabParts {
   readonly ingest: Pick<IngestClient, 'ask' | 'rested' | 'endLost'>;
   readonly detections: () => Database;
-  readonly recentDeliveries: ReadonlyMap<number, number>;
   readonly dailyRows: DailyRows;
   readonly waiting: Pick<Waiting, 'changed' | 'isIdle'>;
-  readonly secret: Buffer;
   /** Runs operations, once the appliance has started. */
   readonly operations: () => Operations;
 }
@@ -161,12 +159,8 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     url: server.url,
     /** Runs an operation. */
     operate: (asking: Asking) => operations.run(asking),
-    /** The folder into which exports are dropped. */
-    drop: config.ingest.drop,
     /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
     readable: ingest.ready,
-    /** Asks the thread that writes detections.db. */
-    ask: ingest.ask,
     /** Checks for a renewed certificate at once; null without TLS. */
     renewCertificate: server.renewCertificate,
     async stop(): Promise<void> {
@@ -197,7 +191,7 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   const folder = dataFolder(config.dataFolder);
   ensureFolder(folder);
   const releaseLocks = await takeServeLocks(folder, () =>
-    log.info({ data: folder.root }, 'another command is using the data folder: asking it to hand over'),
+    log.info({ data: folder.root }, 'another command is using the data folder: waiting for its end'),
   );
   undo.defer(releaseLocks);
   // A crash leaves these behind.

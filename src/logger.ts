@@ -2,17 +2,10 @@
  * The log: one JSON object per line, with `level`, `time` (ISO 8601) and `msg`, on stderr or in a file; readable lines on
  * a terminal. The only user of pino and pino-pretty.
  *
- * Secrets are redacted: fields with a name like one, at any depth, also of child loggers, and secrets in text
- * (printable.ts). Errors are written as `type`, `message`, `code`, `stack` and `cause`, without any other members.
+ * Secrets are redacted: fields with a name like one, at any depth, and secrets in text (printable.ts). Errors are written
+ * as `type`, `message`, `code`, `stack` and `cause`, without any other members.
  */
-import {
-  type Bindings,
-  type ChildLoggerOptions,
-  type DestinationStream,
-  type Logger as PinoLogger,
-  pino,
-  stdTimeFunctions,
-} from 'pino';
+import { type DestinationStream, type Logger as PinoLogger, pino, stdTimeFunctions } from 'pino';
 import { LogOutput, openLogFile } from './log-output.ts';
 import { cleanText, printable, REDACTED } from './printable.ts';
 import { misconfigured, reasonOf } from './refused.ts';
@@ -120,13 +113,6 @@ function loggerOn(level: string, output: DestinationStream): Logger {
     output,
   );
   outputs.set(logger, output);
-  // pino does not format the fields of a child: without this, secrets among them would be written.
-  const child = Reflect.get(logger, 'child');
-  Object.defineProperty(logger, 'child', {
-    value(this: Logger, fields: Bindings, options?: ChildLoggerOptions) {
-      return Reflect.apply(child, this, [withoutSecrets(fields), options]);
-    },
-  });
   return logger;
 }
 
@@ -143,7 +129,7 @@ export function logInfo(
   msg: string,
 ): void {
   const output = outputs.get(log);
-  // Another logger, or a child with its own fields.
+  // Another logger.
   if (output === undefined) log.info(fields, msg);
   else if (log.isLevelEnabled('info')) {
     const line = JSON.stringify(fields).slice(1, -1);

@@ -1,10 +1,10 @@
 /**
- * Work that takes long, a backup or a verification: the commands that an operator would run, as separate processes at the
- * lowest priority. So a disk that does not respond delays nothing else, and a stop need not wait for it.
+ * Work that takes long, a backup or a verification: the commands that an operator would run, as separate processes, which
+ * lower their own priority. So a disk that does not respond delays nothing else, and a stop need not wait for it.
  */
-import { type ChildProcess, execFile } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { constants, devNull, setPriority } from 'node:os';
+import { devNull } from 'node:os';
 import { ownCommand } from './packed.ts';
 
 export type Outcome =
@@ -44,7 +44,6 @@ export function runCommand(args: readonly string[]): OwnProcess {
       ended.resolve({ kind: 'failed', detail: said === '' ? String(error?.message) : said });
     },
   );
-  giveWay(child);
   return {
     outcome: ended.promise.catch((error) => ({ kind: 'failed', detail: String(error) })),
     async giveUp() {
@@ -60,13 +59,4 @@ function withoutSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(
     entries.filter(([name]) => !name.startsWith('WIREWATCH_') || NO_SETTINGS.includes(name)),
   );
-}
-
-function giveWay({ pid }: ChildProcess): void {
-  if (pid === undefined) return;
-  try {
-    setPriority(pid, constants.priority.PRIORITY_LOW);
-  } catch {
-    // Then the priority stays as it is.
-  }
 }

@@ -1,8 +1,7 @@
 /** The documents match the program: settings, commands, endpoints, files and log lines. */
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { createProgram } from '../src/cli/program.ts';
@@ -14,6 +13,7 @@ import { openApiDocument } from '../src/openapi/document.ts';
 import { runToEnd } from './support/command.ts';
 import { tableRows, topic, words } from './support/manual.ts';
 import { testsByName } from './support/test-files.ts';
+import { testFolder } from './support/test-folder.ts';
 
 const wirewatch = (...args: string[]) => runToEnd(args);
 
@@ -86,7 +86,7 @@ describe('all documents', () => {
   });
 
   test('every configuration in them is valid', () => {
-    const folder = temporaryFolder();
+    const folder = testFolder();
     const file = path.join(folder, 'wirewatch.toml');
     let found = 0;
     for (const [name, text] of documents) {
@@ -97,7 +97,6 @@ describe('all documents', () => {
         assert.doesNotThrow(load, `${name}: ${toml}`);
       }
     }
-    rmSync(folder, { recursive: true });
     assert.ok(found > 3, `only ${found} were found`);
   });
 
@@ -122,6 +121,18 @@ describe('all documents', () => {
       assert.ok(names.length > 0, promise);
       for (const name of names) assert.ok(tests.has(name), name);
     }
+  });
+
+  test('every source file that they name exists', () => {
+    const files = sourceFiles('src').map((file) => `/${file}`);
+    const texts = `${read('ARCHITECTURE.md')}${manual.get('invariants')}`;
+    const named = [...texts.matchAll(/`(?!test\/)([a-z/-]+\.ts)`/g)].map(([, name]) => `/${name}`);
+    assert.ok(named.length > 50);
+    for (const name of named)
+      assert.ok(
+        files.some((file) => file.endsWith(name)),
+        name,
+      );
   });
 
   test('ARCHITECTURE names every room, CHANGELOG the version', () => {
@@ -207,6 +218,12 @@ describe('the manual', () => {
     assert.match(words('change-stream'), /49\.5 passes min_score=50, and its band is low/);
   });
 
+  test('has at most 40,000 words: all that has a letter or a digit, in every topic, programs included', () => {
+    const pages = [read('src/manual/README.md'), ...manual.values()];
+    const counts = pages.map((page) => page.replaceAll(/<!--[\s\S]*?-->/g, '').match(/\S*[\p{L}\p{N}]\S*/gu));
+    assert.ok(counts.flat().length <= 40_000, `${counts.flat().length}`);
+  });
+
   test('is printed as text and as JSON; an unknown topic is wrong usage', () => {
     const list = wirewatch('manual', '--json');
     assert.deepEqual(
@@ -223,7 +240,3 @@ describe('the manual', () => {
     assert.match(unknown.stderr, /no topic "cooking"\. To list the topics, run: wirewatch manual/);
   });
 });
-
-function temporaryFolder(): string {
-  return mkdtempSync(path.join(tmpdir(), 'wirewatch-documents-'));
-}

@@ -1,99 +1,41 @@
 /** Runs the README's steps to a real appliance, and the manual's quick start, exactly as written. */
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { OWN_FOLDERS } from '../src/drop/own-folder.ts';
-import { markdownOf, TOPICS } from '../src/manual/topics.ts';
+import { onPath } from './support/command.ts';
 import { example, topic } from './support/manual.ts';
+import { type RunningProgram, runProgram } from './support/program.ts';
 import { sample } from './support/samples.ts';
 import { cleanEnv } from './support/scripts.ts';
+import { testFolder } from './support/test-folder.ts';
 import { until } from './support/until.ts';
 import { words } from './support/words.ts';
 
-const root = path.join(import.meta.dirname, '..');
-const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
-const readme = read('README.md');
-
-const manual = new Map(TOPICS.map((topic) => [topic.name, markdownOf(topic)]));
+const readme = readFileSync(path.join(import.meta.dirname, '..', 'README.md'), 'utf8');
 
 function has(tool: string): boolean {
   return spawnSync(tool, ['--version']).status === 0;
 }
 
-function temporaryFolder(): string {
-  return mkdtempSync(path.join(tmpdir(), 'wirewatch-documents-'));
-}
-
 describe("README's way to a real appliance", { skip: !has('curl') && 'curl is not installed' }, () => {
-  const folder = temporaryFolder();
-  const bin = path.join(folder, 'bin');
-  const env = cleanEnv({ PATH: `${bin}${path.delimiter}${process.env.PATH}`, WIREWATCH_SERVER_PORT: '0' });
+  const folder = testFolder();
+  const env = cleanEnv({ PATH: onPath(path.join(folder, 'bin')), WIREWATCH_SERVER_PORT: '0' });
   const since = new Date(Date.now() - 1000).toISOString();
   /** Waits until ingest is idle, like a person who reads on. */
   const UNTIL_READ =
     'while [ -n "$(find wirewatch-data/drop -maxdepth 1 -name \'*.ndjson*\')$(ls -A wirewatch-data/drop/.taken)" ]; do sleep 0.1; done\n';
-  let appliance: ChildProcess | null = null;
+  let appliance: RunningProgram | null = null;
   let url = '';
-
-  before(() => {
-    mkdirSync(bin);
-    const command = path.join(bin, 'wirewatch');
-    writeFileSync(
-      command,
-      `#!/bin/sh\nexec '${process.execPath}' '${path.join(root, 'dist', 'main.cjs')}' "$@"\n`,
-    );
-    chmodSync(command, 0o755);
-  });
-  after(async () => {
-    if (appliance !== null && appliance.exitCode === null && appliance.pid !== undefined) {
-      const ended = once(appliance, 'exit');
-      process.kill(-appliance.pid, 'SIGTERM');
-      await ended;
-    }
-    rmSync(folder, { recursive: true });
-  });
+  after(() => appliance?.stop());
 
   function sh(code: string) {
     const script = code.replaceAll('http://127.0.0.1:8080', url === '' ? 'http://unknown.invalid' : url);
     return spawnSync('sh', ['-eu', '-c', script], { cwd: folder, encoding: 'utf8', env, timeout: 60_000 });
-  }
-
-  /** Starts the program in its own process group, as a terminal's shell does, and waits until it listens. */
-  async function start(code: string): Promise<string> {
-    const child = spawn('sh', ['-c', code], {
-      cwd: folder,
-      env,
-      detached: true,
-      stdio: ['ignore', 'ignore', 'pipe'],
-    });
-    appliance = child;
-    const seen: string[] = [];
-    for await (const line of createInterface({ input: child.stderr })) {
-      seen.push(line);
-      // Error messages are plain text.
-      if (!line.startsWith('{')) continue;
-      const { msg, url } = JSON.parse(line);
-      if (msg !== 'listening') continue;
-      child.stderr.resume();
-      return url;
-    }
-    return assert.fail(`the program exited before it listened: ${seen.join('\n')}`);
   }
 
   test('works as written', async () => {
@@ -103,7 +45,10 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     const codes = blocks.map(([, , code = '']) => code);
     const prepared = sh(codes.slice(0, background).join(''));
     assert.equal(prepared.status, 0, prepared.stderr);
-    url = await start(codes[background] ?? '');
+    assert.equal(codes[background], 'wirewatch serve\n');
+    const data = path.join(folder, 'wirewatch-data');
+    appliance = runProgram(['serve', '--data', data], { WIREWATCH_SERVER_PORT: '0' });
+    url = await appliance.url();
 
     const [drop = '', calls = ''] = codes.slice(background + 1);
     const dropped = sh(drop);
@@ -143,7 +88,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
   test('the files are then those that the manual lists', async () => {
     // Row counts are written every few seconds.
     await until('the row counts', () => existsSync(path.join(folder, 'wirewatch-data', 'usage')));
-    const text = manual.get('files') ?? '';
+    const text = topic('files');
     const own = /(-wal|-shm|-journal)$/;
     const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(
       (name) => !own.test(name) && name !== 'drop',

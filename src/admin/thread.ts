@@ -41,7 +41,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   const main = callsTo<MainCalls>(port, 'the main thread');
   const jobs = new Jobs();
   /** Who is told how far a request to the ingest thread has come. */
-  const tells = new Map<number, Context['tell']>();
+  const tells = new Map<number, Tell>();
   let lastId = 0;
 
   /** Runs `work` on a writer of access.db, behind what was revoked while it could not be written. */
@@ -69,7 +69,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   const contextFor = (
     { unreadable, live, way, by }: AskOperation,
     { name }: Operation,
-    tell: Context['tell'],
+    tell: Tell,
   ): Context => ({
     folder,
     kind,
@@ -105,7 +105,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       if (kind === 'appliance') throw failed(NO_LAB);
       return main.call('lab', { name, values, operation: { kind: way, command: `lab ${name}`, ...by } });
     },
-    tell,
     remember: (link) => main.post('link', link),
     endSessions: () => main.post('endSessions'),
     deny(denied) {
@@ -164,6 +163,9 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
   });
 }
+
+/** Told how far a request to the ingest thread has come. */
+type Tell = (progress: string) => void;
 
 const NO_LAB = 'this is not a lab. Start one with: wirewatch lab';
 

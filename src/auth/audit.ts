@@ -57,7 +57,6 @@ const WATCHED: Readonly<Record<string, Watched>> = {
     'allow_addresses',
     'daily_rows',
   ]),
-  api_key_subscription: { subject: 'key', id: 'key_id', columns: ['subscription_id', 'content_types'] },
   ingest_pause: { subject: 'ingest', id: null, columns: ['paused_at'] },
 };
 
@@ -65,9 +64,16 @@ function watched(subject: Subject, columns: readonly string[]): Watched {
   return { subject, id: 'id', columns };
 }
 
-/** The table whose rows a key has several of. */
+/** The table with the subscriptions of keys. */
 const RIGHTS = 'api_key_subscription';
 const REQUESTS = 'operation';
+
+/** The subscriptions of a key, as `key create --subscriptions` takes them: a JSON array. */
+const RIGHTS_OF = (key: string) => `
+  (SELECT json_group_array(text ORDER BY text) FROM (
+    SELECT subscription_id || coalesce(':' || type.value, '') AS text
+    FROM main.${RIGHTS} LEFT JOIN json_each(content_types) AS type WHERE key_id = ${key}))`;
+const SELECT_RIGHTS = `SELECT ${RIGHTS_OF('?')}`;
 
 const CREATE_TOUCHED = `
   CREATE TEMP TABLE touched (number INTEGER PRIMARY KEY, place TEXT NOT NULL, id ANY, before TEXT, after TEXT) STRICT`;
@@ -79,8 +85,6 @@ const INSERT_ENTRY = `
   VALUES (:entry, :at, :operation, :changes, :checksum)`;
 const SELECT_LAST = 'SELECT coalesce(max(entry), 0) FROM audit';
 const SELECT_ENTRIES = 'SELECT entry, at, operation, changes, checksum FROM audit ORDER BY entry';
-const SELECT_ROW = (table: string, { columns, id }: Watched) =>
-  `SELECT ${columns.join(', ')} FROM ${table} WHERE ${id} = ?`;
 
 interface Touched {
   readonly place: string;
@@ -104,6 +108,15 @@ export function watchChanges(db: Database): void {
     note('UPDATE', 'NEW', row('OLD'), row('NEW'));
     note('DELETE', 'OLD', row('OLD'), 'NULL');
   }
+  for (const [event, version] of [
+    ['INSERT', 'NEW'],
+    ['UPDATE', 'OLD'],
+    ['DELETE', 'OLD'],
+  ])
+    db.exec(`CREATE TEMP TRIGGER before_${event}_of_rights BEFORE ${event} ON main.${RIGHTS}
+      WHEN NOT EXISTS (SELECT 1 FROM touched WHERE place = '${RIGHTS}' AND id = ${version}.key_id) BEGIN
+        INSERT INTO touched (place, id, before)
+        VALUES ('${RIGHTS}', ${version}.key_id, json_object('subscriptions', json(${RIGHTS_OF(`${version}.key_id`)}))); END`);
 }
 
 /** Notes an operation that changes no row here. @param request without a secret; times are epoch milliseconds */
@@ -165,14 +178,13 @@ function changesOf(db: Database, touched: readonly Touched[]): Change[] {
 }
 
 function subjectOf(place: string): Subject {
-  return WATCHED[place]?.subject ?? 'operation';
+  return place === RIGHTS ? 'key' : (WATCHED[place]?.subject ?? 'operation');
 }
 
 function changeOf(db: Database, touched: readonly Touched[]): Change[] {
   const [first] = touched;
   if (first === undefined) return [];
-  const { place, id } = first;
-  const subject = subjectOf(place);
+  const subject = subjectOf(first.place);
   if (subject === 'operation')
     return touched.map(({ after }) => ({
       subject,
@@ -180,15 +192,14 @@ function changeOf(db: Database, touched: readonly Touched[]): Change[] {
       change: 'asked for',
       members: membersOf(null, requestView(after ?? {})),
     }));
+  const { id } = first;
   const rows = touched.filter((row) => row.place !== RIGHTS);
-  const [table = 'api_key'] = rows.map((row) => row.place);
-  const now = rows.length > 0 ? null : (rowsNow(db, table, id)[0] ?? null);
-  const before = viewOf(subject, rows.length > 0 ? (rows[0]?.before ?? null) : now);
-  const after = viewOf(subject, rows.length > 0 ? (rows.at(-1)?.after ?? null) : now);
-  const rights = subject === 'key' ? rightsOf(db, id, touched) : null;
+  const rights = touched.find((row) => row.place === RIGHTS)?.before ?? {};
+  const before = rows[0] === undefined ? {} : viewOf(subject, rows[0].before);
+  const after = rows.length === 0 ? {} : viewOf(subject, rows.at(-1)?.after ?? null);
   const members = membersOf(
-    before && { ...before, ...(rights && { subscriptions: rights.before }) },
-    after && { ...after, ...(rights && { subscriptions: rights.after }) },
+    before && { ...before, ...rights },
+    after && { ...after, ...('subscriptions' in rights && { subscriptions: rightsNow(db, id) }) },
   );
   if (Object.keys(members).length === 0) return [];
   const later = after === null ? 'removed' : 'changed';
@@ -196,27 +207,8 @@ function changeOf(db: Database, touched: readonly Touched[]): Change[] {
   return [{ subject, id, change, members }];
 }
 
-function rowsNow(db: Database, table: string, id: Touched['id']): Row[] {
-  const watched = WATCHED[table];
-  return watched === undefined ? [] : db.prepare<unknown[], Row>(SELECT_ROW(table, watched)).all(id);
-}
-
-/** The subscriptions of a key before and after, as `key create --subscriptions` takes them. */
-function rightsOf(db: Database, key: Touched['id'], touched: readonly Touched[]) {
-  const rows = new Map(rowsNow(db, RIGHTS, key).map((row) => [row.subscription_id, row.content_types]));
-  const texts = () => [...rows].flatMap(([subscription, types]) => rightsText(subscription, types)).sort();
-  const after = texts();
-  for (const { place, before: was, after: is } of touched.toReversed()) {
-    if (place !== RIGHTS) continue;
-    if (is !== null) rows.delete(is.subscription_id);
-    if (was !== null) rows.set(was.subscription_id, was.content_types);
-  }
-  return { before: texts(), after };
-}
-
-function rightsText(subscription: unknown, contentTypes: unknown): string[] {
-  const types: unknown = typeof contentTypes === 'string' ? JSON.parse(contentTypes) : null;
-  return Array.isArray(types) ? types.map((type) => `${subscription}:${type}`) : [`${subscription}`];
+function rightsNow(db: Database, key: Touched['id']): unknown {
+  return JSON.parse(db.prepare<unknown[], string>(SELECT_RIGHTS).pluck().get(key) ?? '[]');
 }
 
 function membersOf(before: Row | null, after: Row | null): Change['members'] {

@@ -60,8 +60,6 @@ export async function checkInstallation(
       detections: () => db,
     });
   const status = live ?? (isOpen && !isRunning && config !== null ? await readStopped(config) : null);
-  const changed = live?.settings?.changed.map(({ name }) => name) ?? [];
-  const isUsed = (section: 'server' | 'admin') => isRunning && !changed.includes(`${section}.port`);
   const outcomes: readonly (readonly [check: string, Outcome | readonly Outcome[]])[] = [
     ['configuration', checkConfiguration(configured)],
     ['data folder', usable],
@@ -81,7 +79,7 @@ export async function checkInstallation(
     ['alerts', live?.alerts.length === 0 ? ok('none open') : []],
     ['alert', status === null ? [] : alertsOf(status)],
     ['copy', config === null || config.copy.to === '' ? [] : await checkPlace(config.copy)],
-    ...(config === null ? [] : await checkSurroundings(config, isUsed, nowMs)),
+    ...(config === null ? [] : await checkSurroundings(config, nowMs)),
   ];
   return outcomes.flatMap(([check, found]) => [found].flat().map((outcome) => ({ check, ...outcome })));
 }

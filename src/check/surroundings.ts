@@ -1,7 +1,6 @@
-/** What a start needs besides its data folder: the drop folder, addresses, certificates, log file and alert command. */
+/** What a start needs besides its data folder: the drop folder, certificates, log file and alert command. */
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants, existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import { isInTheClear } from '../config/listening.ts';
 import type { Config } from '../config/load.ts';
@@ -42,18 +41,14 @@ export function tried(path: string, todo: string, work: () => Outcome): Outcome 
   }
 }
 
-/** @param isUsed whether the appliance that runs on the data folder listens on the port of a section already */
 export async function checkSurroundings(
   config: Config,
-  isUsed: (section: 'server' | 'admin') => boolean,
   nowMs: number,
 ): Promise<(readonly [check: string, Outcome])[]> {
   const { ingest, log, alerts } = config;
   return [
     ['drop folder', checkDropFolder(ingest.drop)],
-    ['listening address', await checkAddress('server', config, isUsed('server'))],
     ['TLS', await checkTls(config, nowMs)],
-    ['administration', await checkAddress('admin', config, isUsed('admin'))],
     ...(log.file === '' ? [] : [['log file', checkLogFile(log.file)] as const]),
     ...(alerts.command.length === 0 ? [] : [['alert command', checkAlertCommand(alerts.command)] as const]),
   ];
@@ -96,26 +91,6 @@ function checkDropFolder(folder: string): Outcome {
     }
     return ok(`${folder}: files can be created and renamed, and its subfolders are on the same file system`);
   });
-}
-
-async function checkAddress(section: 'server' | 'admin', config: Config, isOwn: boolean): Promise<Outcome> {
-  const { host, port } = config[section];
-  if (port === 0) return ok(section === 'server' ? `${host}, any free port` : 'off: [admin] port is 0');
-  const shown = `${host.includes(':') ? `[${host}]` : host}:${port}`;
-  if (isOwn) return ok(`${shown}, unless Wirewatch was started with other settings`);
-  const error = await listenError(host, port);
-  return error === null
-    ? ok(`${shown} is free`)
-    : bad(`${shown}: ${reasonOf(error)}`, `Choose another [${section}] port, or another host.`);
-}
-
-/** Listens for a moment, without answering. @returns why that is not possible; null if it is */
-async function listenError(host: string, port: number): Promise<unknown> {
-  const server = createServer((socket) => socket.destroy());
-  const { promise, resolve } = Promise.withResolvers<unknown>();
-  server.once('error', resolve);
-  server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(null)));
-  return promise;
 }
 
 async function checkTls({ server }: Config, nowMs: number): Promise<Outcome> {

@@ -1,5 +1,5 @@
 /** `wirewatch backup`: brings a copy up to date. */
-import { constants, getPriority, setPriority } from 'node:os';
+import { constants, setPriority } from 'node:os';
 import path from 'node:path';
 import { backUp } from '../copy/back-up.ts';
 import { isBucket } from '../copy/place.ts';
@@ -48,8 +48,7 @@ export const register = defineCommand({
 /** Lowers the priority of this process: a running Wirewatch comes first. */
 export function lowerPriority(): void {
   try {
-    const { PRIORITY_BELOW_NORMAL } = constants.priority;
-    if (getPriority() < PRIORITY_BELOW_NORMAL) setPriority(PRIORITY_BELOW_NORMAL);
+    setPriority(constants.priority.PRIORITY_LOW);
   } catch {
     // Not permitted: the priority stays unchanged.
   }

@@ -165,7 +165,7 @@ async function ask<Answer>(address: string, key: string): Promise<Answer | null>
   return answer?.ok === true ? ((await answer.json()) as Answer) : null;
 }
 
-function introductionText(shown: Introduction, { appliance, config }: Serving): string {
+function introductionText(shown: Introduction, { config }: Serving): string {
   const { url, keys, calls, detection, photo } = shown;
   return `
 Wirewatch is running with a sample agency: ${url}
@@ -197,7 +197,7 @@ A photo to open in your browser:
   ${photo}
 
 Every 20 seconds, export files with new and changed detections are dropped into
-  ${appliance.drop}
+  ${config.ingest.drop}
 The log lines below show each file and each request. All data is in
   ${config.dataFolder}
 Press Ctrl-C to stop. The next start begins from scratch.

@@ -8,7 +8,7 @@ import type { Config } from '../config/load.ts';
 import { openTried } from '../copy/open-place.ts';
 import { refuseEmptied } from '../copy/own-copy.ts';
 import { Shipper } from '../copy/ship.ts';
-import { GaveWay, type IngestRequest, type RequestOutcome } from '../ingest/requests/requests.ts';
+import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
 import { type ReportedEvent, startIngest } from '../ingest/threads/ingest-client.ts';
 import { type Compacted, compactStopped, progressText } from '../log/compact.ts';
 import type { Mark } from '../log/format.ts';
@@ -16,18 +16,11 @@ import { createLogger } from '../logger.ts';
 import { failed, reasonOf } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { isLocked } from '../store/locks.ts';
 import { readSecret } from '../store/secret.ts';
 import { VERSION } from '../version.ts';
 import { folderOf } from './installation.ts';
 
-const CHECK_EVERY_MS = 100;
-
-/**
- * The caller holds the lock of the data folder; if an appliance starts meanwhile, which waits for that lock, the work ends
- * at a safe point.
- * @throws GaveWay then; Refused with the reason if it could not be done
- */
+/** The caller holds the lock of the data folder. @throws Refused with the reason if it could not be done */
 export async function ingestAlone(
   config: Config,
   request: IngestRequest,
@@ -49,26 +42,16 @@ export async function ingestAlone(
       void ingest.stop();
     });
   const ingest = startIngest({ ...settings, mode: 'alone' }, onEvent, decide);
-  let isGivingWay = false;
-  const watch = setInterval(() => {
-    if (isGivingWay || !isLocked(folder.serveLock)) return;
-    isGivingWay = true;
-    void ingest.stop();
-  }, CHECK_EVERY_MS);
-  try {
-    const outcome = await ingest.ask(request, tell);
-    await ingest.stop();
-    const fault = await ingest.ended;
-    if (fault !== null) throw fault;
-    if (undecided !== null)
-      throw failed(
-        `the copy ${config.copy.to} could not be written, for which a change waits: ${reasonOf(undecided)}. It is made once Wirewatch runs and the copy can be written.`,
-      );
-    if (outcome.ok) return outcome;
-    throw isGivingWay ? new GaveWay() : failed(outcome.reason);
-  } finally {
-    clearInterval(watch);
-  }
+  const outcome = await ingest.ask(request, tell);
+  await ingest.stop();
+  const fault = await ingest.ended;
+  if (fault !== null) throw fault;
+  if (undecided !== null)
+    throw failed(
+      `the copy ${config.copy.to} could not be written, for which a change waits: ${reasonOf(undecided)}. It is made once Wirewatch runs and the copy can be written.`,
+    );
+  if (outcome.ok) return outcome;
+  throw failed(outcome.reason);
 }
 
 async function shipOnce({ copy }: Config, folder: DataFolder, end: Mark): Promise<void> {
@@ -77,7 +60,6 @@ async function shipOnce({ copy }: Config, folder: DataFolder, end: Mark): Promis
   await new Shipper(place, folder).ship(findAccess(folder), end);
 }
 
-/** @throws GaveWay if an appliance starts meanwhile; Refused */
 function compactAlone(config: Config, tell: (progress: string) => void): Promise<Compacted> {
   const folder = folderOf(config);
   refuseHalfRestored(folder);
@@ -86,8 +68,6 @@ function compactAlone(config: Config, tell: (progress: string) => void): Promise
     program: VERSION,
     nowMs: Date.now(),
     onProgress: (what, done, total) => tell(progressText(what, done, total)),
-    async between() {
-      if (isLocked(folder.serveLock)) throw new GaveWay();
-    },
+    async between() {},
   });
 }

@@ -9,9 +9,8 @@ import type { KeySubscription } from '../auth/keys.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
-import { type Reading, read, wrong } from '../config/option-values.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import { parseLabTime } from '../operations/lab-members.ts';
+import { parseLabTime, time } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { misconfigured } from '../refused.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
@@ -38,10 +37,7 @@ const MEMBERS = {
     hint: `seed of the detections, the key and chance: a number or any text (default: ${SEED_DEFAULT})`,
   }),
   key_file: value(readPath, { hint: 'write the API key to this file, for clients', placeholder: 'file' }),
-  clock: value(readClock, {
-    hint: 'what the clock shows at the start, such as 2026-03-29T00:00Z',
-    placeholder: 'time',
-  }),
+  clock: time('what the clock shows at the start, such as 2026-03-29T00:00Z'),
   ready_file: value(readPath, {
     hint: 'write url and key to this file, as JSON, when the lab is ready',
     placeholder: 'file',
@@ -90,7 +86,7 @@ async function start(command: Command, options: LabStart): Promise<null> {
   const subscriptions = SAMPLE_SUBSCRIPTIONS.map(({ id }) => ({ id, content_types: null }));
   const started = await startLab(command, 'lab', {
     seed,
-    clockMs: options.clock,
+    clockMs: parseLabTime(options.clock ?? '') ?? Date.now(),
     keys(prefix) {
       return [{ ...seededKey(prefix, seed), name: 'lab', subscriptions }];
     },
@@ -142,11 +138,6 @@ The same by HTTP, for tests, without a session (${new URL(link).origin}/openapi-
 Press Ctrl-C to stop. The next start begins from scratch.
 `;
   print(shown, { json: commonOptions(command).json, text });
-}
-
-function readClock(text: string): Reading<number> {
-  const ms = parseLabTime(text);
-  return ms === null ? wrong('a time between 2001 and 2099 such as 2026-03-29T00:00Z') : read(ms);
 }
 
 type LabKind = 'lab' | 'demo';

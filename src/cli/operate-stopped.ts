@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
 import { applyRevocations } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
-import { GaveWay } from '../ingest/requests/requests.ts';
 import { type Context, type Operation, refusedBy } from '../operations/operation.ts';
 import { type OutcomeDocument, outcomeDocument } from '../operations/problem.ts';
 import { printable } from '../printable.ts';
@@ -98,7 +97,6 @@ export async function operateStopped(
     lab: () => {
       throw new Error('a lab that does not run is not asked');
     },
-    tell: onProgress,
     remember() {
       throw new Error('the console of an appliance that does not run');
     },
@@ -106,13 +104,7 @@ export async function operateStopped(
     endSessions() {},
     deny: () => false,
   };
-  try {
-    return outcomeDocument(await operation.run(context, given));
-  } catch (error) {
-    // What was done stays done: an operation that is asked for again goes on with the rest.
-    if (error instanceof GaveWay) return STARTING;
-    throw error;
-  }
+  return outcomeDocument(await operation.run(context, given));
 }
 
 function tell(text: string): void {

@@ -110,27 +110,41 @@ async function askRunning(
   });
   asking.once('response', (response) => {
     clearTimeout(late);
-    let last = '';
-    createInterface({ input: response }).on('line', (line) => {
-      last = line;
-      const { progress } = JSON.parse(line);
-      if (typeof progress === 'string') onProgress(progress);
+    let end: AnswerLine = {};
+    const lines = createInterface({ input: response });
+    lines.on('line', (line) => {
+      end = readLine(line);
+      if (end.progress !== undefined) onProgress(end.progress);
     });
     const ended = () =>
       failed(
         `Wirewatch ended before it had answered. Whether ${operation.name} was done is not known: look with wirewatch audit, then run it again.`,
       );
     response.once('close', () => {
-      const end: { outcome?: OutcomeDocument; problem?: ProblemDocument } =
-        last === '' ? {} : JSON.parse(last);
       if (end.problem !== undefined) answered.reject(errorOf(end.problem));
       else if (end.outcome !== undefined) answered.resolve(end.outcome);
       else answered.reject(ended());
     });
-    response.once('error', () => answered.reject(ended()));
+    // Of the answer: it passes them on.
+    lines.once('error', () => answered.reject(ended()));
   });
   asking.end(JSON.stringify(given));
   return answered.promise;
+}
+
+interface AnswerLine {
+  readonly progress?: string;
+  readonly outcome?: OutcomeDocument;
+  readonly problem?: ProblemDocument;
+}
+
+/** Empty for a line that the end of the appliance has cut off. */
+function readLine(line: string): AnswerLine {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return {};
+  }
 }
 
 function hangs(

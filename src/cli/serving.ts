@@ -1,11 +1,12 @@
 /** Runs the appliance for `serve`, `demo` and `lab`: its log, messages to the service manager, and the end on a signal. */
 import { spawn } from 'node:child_process';
+import { writeSync } from 'node:fs';
 import type { Worker } from 'node:worker_threads';
 import { type Appliance, type ApplianceOptions, startAppliance } from '../appliance.ts';
 import type { Config } from '../config/load.ts';
 import { type Logger, openLog } from '../logger.ts';
 import { paced } from '../pace.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -36,7 +37,7 @@ export async function serveAppliance(
   const { log } = opened;
   process.on('SIGHUP', () => {
     // From the terminal, which was closed; otherwise from logrotate, a certificate renewal or a service manager.
-    if (opened.kind === 'terminal') process.kill(process.pid, 'SIGTERM');
+    if (hasHungUp()) process.kill(process.pid, 'SIGTERM');
     else opened.reopen();
   });
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
@@ -55,10 +56,8 @@ export async function serveAppliance(
     log.level = config.log.level;
   };
   showLog();
-  log.info(
-    { url: appliance.url, version: VERSION, data: config.dataFolder, drop: appliance.drop },
-    'listening',
-  );
+  const { dataFolder: data, ingest } = config;
+  log.info({ url: appliance.url, version: VERSION, data, drop: ingest.drop }, 'listening');
   log.level = level;
   if (opened.kind === 'file' && process.stderr.isTTY)
     process.stderr.write(
@@ -101,6 +100,16 @@ export async function operateHere<Value>(
   const answer = JSON.parse(body);
   if (status !== 200) throw new Refused('failed', answer.detail);
   return answer.value;
+}
+
+/** Whether the terminal that stderr went to was closed. */
+function hasHungUp(): boolean {
+  try {
+    writeSync(process.stderr.fd, '');
+    return false;
+  } catch (error) {
+    return isErrorCode(error, 'EIO');
+  }
 }
 
 const NOTIFY_TIMEOUT_MS = paced(10 * SECOND_MS);

@@ -39,13 +39,18 @@ export interface PreseedSource {
   readonly prefix: string;
 }
 
+const PREFIX = new RegExp(`^${KEY_PREFIX}$`);
 const KEY = {
   ...NEW_KEY_MEMBERS,
   // No message repeats these two, which may be a key.
   id: value(readKeyId, { hint: KEY_ID, isSecret: true }),
   hash: value(readHash, { hint: 'the SHA-256 of the key', isSecret: true }),
-  secret_file: value(readPath, { hint: 'a file that contains the complete key' }),
-  prefix: value(readPrefix, { hint: KEY_PREFIX_FORM }),
+  secret_file: value((text) => (text === '' ? wrong<string>('the path of a file') : read(text)), {
+    hint: 'a file that contains the complete key',
+  }),
+  prefix: value((text) => (PREFIX.test(text) ? read(text) : wrong<string>(KEY_PREFIX_FORM)), {
+    hint: KEY_PREFIX_FORM,
+  }),
 };
 
 /** @param problems gets a line for each problem; the entries are valid only if there are none */
@@ -105,14 +110,6 @@ function readHash(text: string): Reading<Buffer> {
   return wrong(
     `64 hexadecimal digits: the SHA-256 of the complete key, as "wirewatch key generate" prints it${found}`,
   );
-}
-
-function readPath(text: string): Reading<string> {
-  return text === '' ? wrong('the path of a file') : read(text);
-}
-
-function readPrefix(text: string): Reading<string> {
-  return new RegExp(`^${KEY_PREFIX}$`).test(text) ? read(text) : wrong(KEY_PREFIX_FORM);
 }
 
 interface Placed {

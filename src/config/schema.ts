@@ -136,7 +136,7 @@ const Ingest = section({
   bad_rows: Type.Union([Type.Literal('fail'), Type.Literal('skip')], {
     default: 'fail',
     description:
-      'What one bad row does. "fail": it rejects the whole file. "skip": it is written to a file beside the archived one; more than 100 bad rows and a tenth of all still reject the file.',
+      'What one bad row does. "fail": it rejects the whole file. "skip": it is written to a file beside the archived one; more than 100 bad rows, if over a tenth of all, still reject the file.',
   }),
   failed_windows: Type.Union([Type.Literal('hold'), Type.Literal('read')], {
     default: 'hold',

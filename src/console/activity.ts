@@ -210,7 +210,7 @@ function Curve({ title, lines, summary, text, steps }: Series & { steps: Steps }
     (_, part) => html`<span>${time(Math.round((last * part) / LABELS))}</span>`,
   );
   return html`<figure>
-    <figcaption class="row"><h3>${title}</h3>${soft(summary)}</figcaption>
+    <figcaption><h3>${title}</h3>${soft(summary)}</figcaption>
     <svg class="curve" viewBox=${`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none"
       role="img" aria-label=${`${title}: ${summary}`}>
       <path fill="var(--tint)" d=${`M0 ${HEIGHT}L${pointsOf(main)}L${last} ${HEIGHT}`} />

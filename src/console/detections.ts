@@ -38,29 +38,12 @@ export function Detections({ route }: { route: Route }): VNode {
 function Live(wanted: Filters): VNode {
   const path = `/console/detections/live${queryOf(valuesOf(wanted))}`;
   const reading = useReading<DetectionsPage>(path, ['detections']);
-  const [held, setHeld] = useState<DetectionsPage | null>(null);
-  useEffect(() => setHeld(null), [path]);
-  const onHold = () => setHeld(held === null ? (reading.pages[0] ?? null) : null);
-  const label = held === null ? 'Hold the list' : 'Resume';
-  const hold = html`<button type="button" aria-pressed=${held !== null} onClick=${onHold}>${label}</button>`;
-  const rows = (page: DetectionsPage) => {
-    const [first] = held?.detections ?? [];
-    const waiting =
-      first === undefined
-        ? page.detections.length
-        : page.detections.findIndex(
-            (detection) => detection.id === first.id && detection.version === first.version,
-          );
-    const all = page.detections.length;
-    const newer = waiting < 0 ? `At least ${count(all, 'newer version')}` : count(waiting, 'newer version');
-    const live = `In the order of delivery, the newest first: ${shownOf(all, page.total, 'version')}. New versions appear on top.`;
-    return html`<p class="soft live-note">${held === null ? live : `Held. ${newer} waiting.`}</p>
-      ${detectionRows((held ?? page).detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}`;
+  const rows = ({ detections, total }: DetectionsPage) => {
+    const versions = shownOf(detections.length, total, 'version');
+    return html`<p class="soft live-note">In the order of delivery, the newest first: ${versions}. New versions appear on top.</p>
+      ${detectionRows(detections, 'Newest versions', 'None yet. Detections appear here as export files are read.')}`;
   };
-  return panel('Live stream', [filters(wanted), read(reading, rows)], {
-    help: 'change-stream',
-    aside: hold,
-  });
+  return panel('Live stream', [filters(wanted), read(reading, rows)], { help: 'change-stream' });
 }
 
 function Search({ route, fields }: Filters): VNode {

@@ -1,10 +1,10 @@
-/** A lab: its clock, its faults, and the requests that they affected. */
+/** A lab: its clock and its faults. */
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { LabState } from '../admin/console/api.ts';
 import { actions } from './action.ts';
 import { count, instant, span } from './format.ts';
-import { foreign, members, state, when } from './inline.ts';
+import { foreign, members, state } from './inline.ts';
 import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
@@ -19,7 +19,7 @@ export function Lab(): VNode {
   return html`${read(useReading<LabState>('/console/lab', ['tick']), labOf)}`;
 }
 
-function labOf({ now, real_now, seed, faults, fired }: LabState): VNode[] {
+function labOf({ now, real_now, seed, faults }: LabState): VNode[] {
   const aheadMs = Date.parse(now) - Date.parse(real_now);
   const apart = `${span(Math.abs(aheadMs))} ${aheadMs < 0 ? 'behind' : 'ahead of'} this machine`;
   const clock = facts([
@@ -35,19 +35,9 @@ function labOf({ now, real_now, seed, faults, fired }: LabState): VNode[] {
     ['State', ({ left }) => stateOf(left)],
     ['Action', ({ id }) => actions([{ operation: 'lab fault clear', given: { id } }])],
   );
-  const firedRows = table(
-    { label: 'What fired', rows: fired, key: ({ number }) => number, empty: 'Nothing yet.' },
-    ['Time (UTC)', ({ at }) => when(at)],
-    ['Request', ({ number }) => count(number), 'number'],
-    ['Endpoint', ({ endpoint }) => foreign(endpoint ?? 'none', 'mono')],
-    ['Fault', ({ fault }) => foreign(fault, 'mono')],
-    ['The client got', ({ status }) => (status === null ? 'no answer' : `${status}`)],
-    ['Client', ({ user_agent }) => foreign(user_agent), 'wide'],
-  );
   return [
     panel('Clock', clock, { ...HELP, aside: actions(MOVES) }),
     panel('Faults', faultRows, { ...HELP, aside: actions(ADDS) }),
-    panel('What fired', firedRows),
   ];
 }
 

@@ -10,6 +10,7 @@ import { keepInPlace } from '../store/locks.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { requireOwner } from '../store/owner.ts';
+import type { OnProgress } from './copied-log.ts';
 import { openTried } from './open-place.ts';
 import { folderAround, type PlaceSettings, Unreachable } from './place.ts';
 import { Shipper } from './ship.ts';
@@ -20,7 +21,7 @@ export interface BackUpOptions {
   readonly settings: PlaceSettings;
   readonly data: string;
   readonly drop: string;
-  readonly onProgress: (what: string, done: number, total: number) => void;
+  readonly onProgress: OnProgress;
 }
 
 export interface BackedUp {

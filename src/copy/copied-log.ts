@@ -38,9 +38,13 @@ export function pointerContent(pointer: Static<typeof Pointer>): Buffer {
   return encodeFrame('header', `${JSON.stringify(pointer)}\n`);
 }
 
+export type OnProgress = (what: string, done: number, total: number) => void;
+
 export interface CopiedLog {
   /** The newest generation that is in use. */
   readonly generation: string;
+  /** The id of the machine that began it; null: it is the first that was looked at. */
+  readonly begunBy: string | null;
   /** The part of each earlier generation that leads to the next. */
   readonly changes: readonly string[];
   /** The objects of that generation, in order; without entries: none. */
@@ -50,31 +54,22 @@ export interface CopiedLog {
 /** @param from a generation that is, or was, in use. @throws Unreachable, LogDamage */
 export async function findLog(place: Place, from = FIRST_GENERATION): Promise<CopiedLog> {
   const changes: string[] = [];
+  let begunBy: string | null = null;
   for (let generation = from, tries = 1; ; ) {
     const objects = inOrder(await place.list(generationFolder(LOG, generation), ''));
     const last = objects.at(-1);
-    if (last === undefined || last.last !== null) return { generation, changes, objects };
-    const content = await place.read(last.name);
+    const content = last === undefined || last.last !== null ? undefined : await place.read(last.name);
     // Between the two calls the writer may have deleted it, since another generation is in use.
     if (content === null && tries < TRIES_MAX) {
       tries += 1;
       continue;
     }
-    const next = generationOf(last.name, content ?? missing(last.name));
-    if (next === null) return { generation, changes, objects };
-    changes.push(last.name);
-    generation = next.generation;
+    const name = last?.name ?? '';
+    const pointer = content === undefined ? null : pointerIn(name, content ?? missing(name));
+    if (pointer === null || 'large' in pointer) return { generation, begunBy, changes, objects };
+    changes.push(name);
+    ({ generation, machine: begunBy } = pointer);
   }
-}
-
-/** @returns the generation that a part leads to, and who began it; null: the part has entries */
-export async function generationIn(place: Place, name: string) {
-  return generationOf(name, await contentOf(place, name));
-}
-
-function generationOf(name: string, content: Buffer) {
-  const pointer = pointerIn(name, content);
-  return pointer !== null && 'generation' in pointer ? pointer : null;
 }
 
 /** The frames of an object with entries, also of an entry in pieces. @throws Unreachable, LogDamage */
@@ -89,35 +84,29 @@ async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
 /**
  * All parts of the entries in some objects of a log, checked.
  * @param last the entry before them; null: there is none; undefined: not known
- * @param onObject called before each object
+ * @param onProgress called before each object
  * @throws Unreachable, LogDamage
  */
 export async function* entriesIn(
   place: Place,
   objects: readonly LogObject[],
   last: Mark | null | undefined,
-  onObject: (done: number) => void = () => {},
+  onProgress: OnProgress = () => {},
 ): AsyncGenerator<EntryPart> {
   const chain = new EntryChain(last, objects[0]?.first ?? 1);
   for (const [done, { name, first }] of objects.entries()) {
-    onObject(done);
+    onProgress('reading the copy', done, objects.length);
     if (chain.next !== first) throw new LogDamage(`the entries before ${name} are missing`);
     for await (const frame of framesIn(place, name)) yield chain.add(frame);
   }
 }
 
-/** The commit lines of an object, in order. @throws Unreachable, LogDamage */
+/** The commit lines of an object, in order. @throws Unreachable; LogDamage if there is none, or it is damaged */
 export async function commitsIn(place: Place, name: string): Promise<Commit[]> {
   const commits: Commit[] = [];
   for await (const frame of framesIn(place, name)) if (frame.kind === 'commit') commits.push(commitIn(frame));
+  if (commits.length === 0) throw new LogDamage(`${name} has no whole entry`);
   return commits;
-}
-
-/** The last entry of an object. @throws Unreachable; LogDamage if it has none, or is damaged */
-export async function lastIn(place: Place, name: string): Promise<Commit> {
-  const last = (await commitsIn(place, name)).at(-1);
-  if (last === undefined) throw new LogDamage(`${name} has no whole entry`);
-  return last;
 }
 
 /** @throws LogDamage if it is missing */

@@ -2,14 +2,13 @@
  * A standby: reads what is new in the copy, appends it to the log of this machine, and applies it to the databases, which
  * serve reads meanwhile. A promotion is an entry of the log like any other: whoever creates it is the writer.
  */
-import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
 import { LogApplier } from '../log/apply-log.ts';
-import type { Commit, Operation } from '../log/format.ts';
+import type { Operation } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
-import { LogWriter } from '../log/log-writer.ts';
+import { commitAfter, LogWriter } from '../log/log-writer.ts';
 import { applyPending, type Recovered } from '../log/recover.ts';
 import { listSegments, replaceLog } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
@@ -23,7 +22,7 @@ import { type DataFolder, writeWhole } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
-import { formatMs, type Now } from '../time.ts';
+import type { Now } from '../time.ts';
 import { entriesIn, findLog } from './copied-log.ts';
 import { beforeEntry, FIRST_GENERATION, generationFolder, LOG, type LogObject, partName } from './names.ts';
 import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
@@ -43,8 +42,6 @@ export interface FollowOptions {
   /** The version of this program. */
   readonly program: string;
   readonly now: Now;
-  /** The id of this machine. */
-  readonly machine: string;
   /** Called for rows that became visible. */
   readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
 }
@@ -114,6 +111,8 @@ export class Follower {
   }
 
   async #turn(place: Place): Promise<void> {
+    // What comes behind the promotion of this machine is of another one, which took over.
+    if (this.isPromoted) return;
     const change = await copiedChange(place);
     // What the log has, and the database does not yet: applying it failed.
     if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
@@ -126,36 +125,27 @@ export class Follower {
 
   /** Also one that a crash left without a note: its entry is the last of the log then. */
   #notePromotion(): void {
-    const { folder, machine } = this.#options;
-    const { kind, machine: promoted, epoch } = this.#newest ?? { kind: '' };
-    if (kind !== PROMOTE || promoted !== machine || this.isPromoted) return;
-    noteRole(folder, {
-      ...readRole(folder),
-      promoted: true,
-      epoch_due: typeof epoch === 'number' ? epoch : null,
-    });
+    const { folder } = this.#options;
+    const note = readRole(folder);
+    const { kind, machine, epoch } = this.#newest ?? { kind: '' };
+    if (kind !== PROMOTE || machine !== note.machine || note.promoted) return;
+    noteRole(folder, { ...note, promoted: true, epoch_due: typeof epoch === 'number' ? epoch : null });
   }
 
   async #promote(place: Place, by: object): Promise<void> {
-    const { folder, machine, now } = this.#options;
+    const { folder, now } = this.#options;
+    const { machine } = readRole(folder);
     for (let tries = 0; tries < PROMOTE_TRIES; tries += 1) {
       await this.#turn(place);
       // An earlier attempt was interrupted once its entry was there.
       if (this.isPromoted) return;
-      const entry = (this.#log.last?.entry ?? 0) + 1;
-      const commit: Commit = {
-        entry,
-        id: randomBytes(8).toString('hex'),
-        after: this.#log.last?.id ?? null,
-        at: formatMs(now()),
-        operation: { kind: PROMOTE, machine, epoch: this.#nextEpoch(), ...by },
-        frames: 0,
-        checksum: 0,
-      };
+      const operation = { kind: PROMOTE, machine, epoch: this.#nextEpoch(), ...by };
+      const commit = commitAfter(this.#log.last, operation, now());
       const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
       const { copy = '' } = (await ownerOf(place)) ?? {};
       noteKept(folder, { copy, to: place.text }, [this.#log.last, commit]);
-      if (!(await place.create(partName(this.#generation ?? FIRST_GENERATION, entry), content))) continue;
+      if (!(await place.create(partName(this.#generation ?? FIRST_GENERATION, commit.entry), content)))
+        continue;
       await this.#turn(place);
       if (this.#log.last?.id === commit.id) return;
     }

@@ -83,14 +83,16 @@ export function keepCopy(options: KeepOptions): KeptCopy {
     shipper ??= new Shipper(await options.open(), folder);
     // A share that is not mounted must not be filled.
     if (isFirst) await refuseEmptied(shipper.place, folder);
-    // What is being written anew would look damaged.
-    if (isDamaged) shipper.noteDamage();
-    else void verify(shipper);
-    isDamaged = false;
+    const isRepair = isDamaged;
+    // What is being written, for the first time or anew, would look damaged.
+    if (isRepair) shipper.noteDamage();
+    else if (contactMs !== null) void verify(shipper);
     // Before the end of the log is found.
     const access = !isFirst && change === options.accessChange() ? null : findAccess(folder);
     const end = proposed ?? options.applied();
     await shipper.ship(access, end);
+    // Beside other work, a verification may have found it meanwhile.
+    if (isRepair) isDamaged = false;
     copied = end;
     if (end !== null) options.onCopied(end);
     if (access?.kind === 'sound') change = access.state.change;

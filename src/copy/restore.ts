@@ -45,6 +45,7 @@ import { type Ended, readEnded } from '../store/revocations.ts';
 import { noteKept } from '../store/role.ts';
 import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
+import type { OnProgress } from './copied-log.ts';
 import { cutLog, Given, type Replaced, replacedHistory } from './discarded.ts';
 import type { Place } from './place.ts';
 import { loadCopy } from './source.ts';
@@ -64,7 +65,7 @@ export interface RestoreOptions {
   /** For names of the setting `file_name`; without it, there are none. */
   readonly parse?: NameParser;
   readonly now: Now;
-  readonly onProgress: (what: string, done: number, total: number) => void;
+  readonly onProgress: OnProgress;
 }
 
 /** What is in place: the log of the copy, the database that was built from it, and the later `access.db` of both. */

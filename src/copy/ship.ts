@@ -15,7 +15,7 @@ import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { ensureRole, keptCopies, noteKept, PROMOTE, readRole } from '../store/role.ts';
-import { commitsIn, findLog, generationIn, lastIn, pointerContent } from './copied-log.ts';
+import { commitsIn, findLog, pointerContent } from './copied-log.ts';
 import {
   beforeEntry,
   generationAfter,
@@ -168,7 +168,7 @@ export class Shipper {
     const { generation, changes, objects } = await findLog(this.place);
     if (changes.length > 0) await this.#deleteBefore(generation, changes);
     const newest = objects.at(-1);
-    const last = newest === undefined ? null : await lastIn(this.place, newest.name);
+    const last = newest === undefined ? null : ((await commitsIn(this.place, newest.name)).at(-1) ?? null);
     // Where a snapshot has taken the place of that entry, only the note tells whose it is.
     const noted = keptCopies(this.#folder).get(this.#copy)?.ids ?? [];
     const found = last === null ? 'known' : placeOf(this.#folder.log, last);
@@ -186,16 +186,14 @@ export class Shipper {
   /** The other machine that took over last, and wrote what is not in the log of this one, in words; null: there is none. */
   async #newestWriter(): Promise<string | null> {
     const { machine } = readRole(this.#folder);
-    const { objects, changes } = await findLog(this.place);
+    const { objects, begunBy } = await findLog(this.place);
     for (const { name } of objects.toReversed())
       for (const { operation, at, ...mark } of (await commitsIn(this.place, name)).toReversed()) {
         if (placeOf(this.#folder.log, mark) === 'known') return null;
         if (operation.kind !== PROMOTE) continue;
         return operation.machine === machine ? null : `machine ${operation.machine} took over at ${at}`;
       }
-    const change = changes.at(-1);
-    const begun = change === undefined ? null : await generationIn(this.place, change);
-    return begun === null || begun.machine === machine ? null : `machine ${begun.machine} took over`;
+    return begunBy === null || begunBy === machine ? null : `machine ${begunBy} took over`;
   }
 
   /**
@@ -289,7 +287,7 @@ export class Shipper {
     const pieces = await this.place.list(generationFolder(LARGE, generation), pieceName(generation, first));
     if (pieces.some((name) => name < pieceName(generation, firstEntry))) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
-    if ((await lastIn(this.place, newest.name)).id !== last.id) return;
+    if ((await commitsIn(this.place, newest.name)).at(-1)?.id !== last.id) return;
     await this.#create(mergedName(generation, first, last.entry), await contentOf(segment, last));
     for (const { name } of parts) await this.place.delete(name);
   }

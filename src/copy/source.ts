@@ -14,13 +14,11 @@ import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { VERSION } from '../version.ts';
-import { commitsIn, entriesIn, findLog } from './copied-log.ts';
+import { commitsIn, entriesIn, findLog, type OnProgress } from './copied-log.ts';
 import type { LogObject } from './names.ts';
 import { openPlace } from './open-place.ts';
 import { ownerOf, readCopiedAccess, readCopiedSecret } from './own-copy.ts';
 import { isBucket, type Place, type PlaceSettings } from './place.ts';
-
-type OnProgress = (what: string, done: number, total: number) => void;
 
 export interface VerifiedCopy {
   /** The number of the last entry of the log. */
@@ -60,7 +58,7 @@ export async function loadCopy(place: Place, stage: DataFolder, onProgress: OnPr
   mkdirSync(stage.log, { mode: 0o700 });
   const { objects } = await findLog(place);
   const all = { first: objects[0]?.first ?? 1, last: Number.POSITIVE_INFINITY };
-  await writeEntries(place, objects, { folder: stage.log }, all, progressOf(objects, onProgress));
+  await writeEntries(place, objects, { folder: stage.log }, all, onProgress);
   return (await ownerOf(place))?.copy ?? '';
 }
 
@@ -70,7 +68,7 @@ export async function verifyCopy(place: Place, onProgress: OnProgress): Promise<
   let entries = 0;
   const readLog = async () => {
     const { objects } = await findLog(place);
-    for await (const { commit } of entriesIn(place, objects, null, progressOf(objects, onProgress)))
+    for await (const { commit } of entriesIn(place, objects, null, onProgress))
       entries = commit?.entry ?? entries;
   };
   for (const read of [() => readCopiedAccess(place), () => readCopiedSecret(place), readLog])
@@ -83,15 +81,8 @@ export async function verifyCopy(place: Place, onProgress: OnProgress): Promise<
   return { entries, findings };
 }
 
-function progressOf({ length }: readonly unknown[], onProgress: OnProgress): (done: number) => void {
-  return (done) => onProgress('reading the copy', done, length);
-}
-
 /** The first and the last entry, by their numbers; `last` infinite: all that the copy has. */
-interface Range {
-  readonly first: number;
-  readonly last: number;
-}
+type Range = Readonly<Record<'first' | 'last', number>>;
 
 /**
  * Writes entries of a copy into a folder for segments, durably.
@@ -103,14 +94,19 @@ async function writeEntries(
   objects: readonly LogObject[],
   options: { readonly folder: string; readonly segmentBytes?: number },
   { first, last }: Range,
-  onObject?: (done: number) => void,
+  onProgress?: OnProgress,
 ): Promise<number> {
   const before = { entry: first - 1, id: '' };
   const log = new LogWriter({ ...options, program: VERSION }, { last: before, segment: null });
   const begin = objects.findLastIndex((object) => object.first <= first);
   let written = 0;
   try {
-    const read = entriesIn(place, objects.slice(Math.max(0, begin)), begin > 0 ? undefined : null, onObject);
+    const read = entriesIn(
+      place,
+      objects.slice(Math.max(0, begin)),
+      begin > 0 ? undefined : null,
+      onProgress,
+    );
     for await (const part of read) {
       if (part.entry > last) break;
       if (part.entry < first) continue;

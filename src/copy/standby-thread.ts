@@ -33,10 +33,7 @@ export function createStandby(): Standby {
         const onDelivered = (first_position: number, delivered_at: number) =>
           send({ kind: 'delivered', first_position, delivered_at });
         wake = () => timer.wake();
-        follower = new Follower(
-          { open, folder, program, now, machine: copy.machine, onDelivered },
-          recovered,
-        );
+        follower = new Follower({ open, folder, program, now, onDelivered }, recovered);
         await follow(follower, copy.to, parts);
         recovered = { ...recovered, log: follower.log };
         follower = null;

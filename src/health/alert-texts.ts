@@ -17,7 +17,7 @@ const URGENT = {
   'database damaged':
     'Check the disk. No data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
-    'Check the disk. If a copy has the newest entry, the log is made anew from it. Otherwise run "wirewatch compact", which writes it anew from the database and loses nothing. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost.',
+    'Check the disk. If a copy has the newest entry, the log is rebuilt from it. Otherwise run "wirewatch compact", which rewrites it from the database and loses nothing. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost.',
   'database not readable':
     'Check the disk and the permissions of the data folder. The detail states the cause.',
   'drop folder not readable':
@@ -60,7 +60,7 @@ const LATER = {
   'proxy not trusted':
     'Add the address of the proxy to [server] trusted_proxies and restart Wirewatch. If the address is not a proxy, find out what sends the header.',
   'copy behind':
-    'The detail states the cause. Check the disk, the mount, or the service: Wirewatch tries again at least every minute. If the place has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
+    'The detail states the cause. Check the disk, the mount, or the service: Wirewatch tries again by itself. If the place has another copy, set [copy] to to another place, or move that copy away. Unless [copy] wait is set, nothing else stops.',
   'end of log lost':
     'Find out who restored the folder. If the newer folder still exists, stop Wirewatch and restore that one, before clients continue. Otherwise do nothing: clients continue.',
   'removal incomplete':

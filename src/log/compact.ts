@@ -56,8 +56,6 @@ export interface Compacted {
 
 /** The kind of the entry that removes the rows of a subscription. */
 export const REMOVE = 'remove';
-const COUNTS = `
-  SELECT (SELECT count(*) FROM detection) AS detections, (SELECT count(*) FROM stream_row) AS versions`;
 /** How long to work before other work may run. */
 const TURN_MS = 20;
 
@@ -98,8 +96,9 @@ export async function compact(options: CompactOptions): Promise<Compacted> {
     requireCompared(compared);
     replaceLog(folder.log, mark.entry);
     writeScrubRecord(folder, compared, nowMs);
-    const { detections = 0, versions = 0 } =
-      db.prepare<unknown[], Pick<Compacted, 'detections' | 'versions'>>(COUNTS).get() ?? {};
+    const countOf = (table: string) =>
+      db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
+    const [detections, versions] = [countOf('detection'), countOf('stream_row')];
     const bytes = bytesOf(listSegments(folder.log));
     return { entry: mark.entry, detections, versions, bytes_before, bytes, damage };
   } finally {

@@ -22,48 +22,6 @@ export interface StoredDetection {
   readonly epochs: number;
 }
 
-const INSERT_DETECTION = `
-  INSERT INTO detection (id, place, epochs, first_detected_at, exported_at_given, url_withheld)
-  VALUES (?, ?, ?, ?, ?, ?)
-  ON CONFLICT (id) DO NOTHING`;
-
-const UPDATE_DETECTION = `
-  UPDATE detection
-  SET place = ?, epochs = ?, first_detected_at = ?, exported_at_given = ?, url_withheld = ?
-  WHERE id = ?`;
-
-const RESCORE_DETECTION = `
-  UPDATE detection SET first_detected_at = ?, exported_at_given = ?, url_withheld = ? WHERE id = ? RETURNING place`;
-
-const UPSERT_RESCORED = `
-  INSERT INTO rescored (place, body, checksum) VALUES (?, ?, ?)
-  ON CONFLICT (place) DO UPDATE SET body = excluded.body, checksum = excluded.checksum`;
-const DELETE_RESCORED = 'DELETE FROM rescored WHERE place = (SELECT place FROM detection WHERE id = ?)';
-
-/** The text comes in two parts; the second may be bytes. */
-const INSERT_STREAM_ROW = `
-  INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_hash, article_id, checksum, body)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`;
-
-const SELECT_DETECTION = `
-  SELECT version, coalesce(rescored.body, row.body) AS body, exported_at_given, url_withheld, epochs,
-    row.place AS place, coalesce(rescored.checksum, row.checksum) AS checksum
-  FROM detection JOIN stream_row AS row ON row.place = detection.place
-    LEFT JOIN rescored ON rescored.place = detection.place
-  WHERE id = ?`;
-
-const SELECT_STREAM = `
-  SELECT ordinal, sequence, position FROM stream WHERE subscription_id = ? AND content_type = ? AND removed = 0`;
-const INSERT_STREAM = `
-  INSERT INTO stream (ordinal, subscription_id, content_type, sequence, position)
-  VALUES ((SELECT coalesce(max(ordinal), 0) + 1 FROM stream), ?, ?, 0, 0)
-  RETURNING ordinal, sequence, position`;
-const UPDATE_STREAM = 'UPDATE stream SET sequence = ?, position = ? WHERE ordinal = ?';
-const END_STREAMS = `
-  UPDATE stream SET removed = 1 WHERE subscription_id = ? AND removed = 0
-  RETURNING json_object('put', 'stream', 'row', json_object('ordinal', ordinal, 'subscription_id', subscription_id,
-    'content_type', content_type, 'sequence', sequence, 'position', position, 'removed', removed)) AS line`;
-
 interface Head {
   readonly ordinal: number;
   sequence: number;
@@ -80,17 +38,43 @@ interface Pending {
 
 function prepareAll(db: Database) {
   return {
-    insertDetection: db.prepare(INSERT_DETECTION),
-    updateDetection: db.prepare(UPDATE_DETECTION),
-    rescoreDetection: db.prepare<unknown[], { place: number }>(RESCORE_DETECTION),
-    upsertRescored: db.prepare(UPSERT_RESCORED),
-    deleteRescored: db.prepare(DELETE_RESCORED),
-    insertStreamRow: db.prepare(INSERT_STREAM_ROW),
-    selectDetection: db.prepare<unknown[], StoredDetection & StoredText>(SELECT_DETECTION),
-    selectStream: db.prepare<unknown[], Head>(SELECT_STREAM),
-    insertStream: db.prepare<unknown[], Head>(INSERT_STREAM),
-    updateStream: db.prepare(UPDATE_STREAM),
-    endStreams: db.prepare<unknown[], { line: string }>(END_STREAMS),
+    insertDetection: db.prepare(`
+      INSERT INTO detection (id, place, epochs, first_detected_at, exported_at_given, url_withheld)
+      VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT (id) DO NOTHING`),
+    updateDetection: db.prepare(`
+      UPDATE detection
+      SET place = ?, epochs = ?, first_detected_at = ?, exported_at_given = ?, url_withheld = ?
+      WHERE id = ?`),
+    rescoreDetection: db.prepare<unknown[], { place: number }>(`
+      UPDATE detection SET first_detected_at = ?, exported_at_given = ?, url_withheld = ? WHERE id = ? RETURNING place`),
+    upsertRescored: db.prepare(`
+      INSERT INTO rescored (place, body, checksum) VALUES (?, ?, ?)
+      ON CONFLICT (place) DO UPDATE SET body = excluded.body, checksum = excluded.checksum`),
+    deleteRescored: db.prepare(
+      'DELETE FROM rescored WHERE place = (SELECT place FROM detection WHERE id = ?)',
+    ),
+    // The text comes in two parts; the second may be bytes.
+    insertStreamRow: db.prepare(`
+      INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_hash, article_id, checksum, body)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`),
+    selectDetection: db.prepare<unknown[], StoredDetection & StoredText>(`
+      SELECT version, coalesce(rescored.body, row.body) AS body, exported_at_given, url_withheld, epochs,
+        row.place AS place, coalesce(rescored.checksum, row.checksum) AS checksum
+      FROM detection JOIN stream_row AS row ON row.place = detection.place
+        LEFT JOIN rescored ON rescored.place = detection.place
+      WHERE id = ?`),
+    selectStream: db.prepare<unknown[], Head>(`
+      SELECT ordinal, sequence, position FROM stream WHERE subscription_id = ? AND content_type = ? AND removed = 0`),
+    insertStream: db.prepare<unknown[], Head>(`
+      INSERT INTO stream (ordinal, subscription_id, content_type, sequence, position)
+      VALUES ((SELECT coalesce(max(ordinal), 0) + 1 FROM stream), ?, ?, 0, 0)
+      RETURNING ordinal, sequence, position`),
+    updateStream: db.prepare('UPDATE stream SET sequence = ?, position = ? WHERE ordinal = ?'),
+    endStreams: db.prepare<unknown[], { line: string }>(`
+      UPDATE stream SET removed = 1 WHERE subscription_id = ? AND removed = 0
+      RETURNING json_object('put', 'stream', 'row', json_object('ordinal', ordinal, 'subscription_id', subscription_id,
+        'content_type', content_type, 'sequence', sequence, 'position', position, 'removed', removed)) AS line`),
   };
 }
 

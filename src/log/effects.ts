@@ -20,16 +20,12 @@ interface Column {
   readonly pk: number;
 }
 
-const CREATE_EFFECT = 'CREATE TEMP TABLE effect (number INTEGER PRIMARY KEY, line TEXT NOT NULL)';
-const SELECT_EFFECTS = 'SELECT line FROM temp.effect ORDER BY number';
-const DELETE_EFFECTS = 'DELETE FROM temp.effect';
-
 export type Effects = ReturnType<typeof noteEffects>;
 
 /** The lines for what a connection changed since they were last taken. @param tables tables of the main database, each with a primary key */
 export function noteEffects(db: Database, tables: readonly string[]) {
   db.pragma('temp_store = MEMORY');
-  db.exec(CREATE_EFFECT);
+  db.exec('CREATE TEMP TABLE effect (number INTEGER PRIMARY KEY, line TEXT NOT NULL)');
   for (const table of tables) {
     const columns = columnsOf(db, table);
     const keys = columns.filter(({ pk }) => pk > 0);
@@ -41,12 +37,12 @@ export function noteEffects(db: Database, tables: readonly string[]) {
     db.exec(note('UPDATE', put));
     db.exec(note('DELETE', `json_object('delete', '${table}', 'row', ${rowOf('OLD', keys)})`));
   }
-  const select = db.prepare<unknown[], { line: string }>(SELECT_EFFECTS);
-  const clear = db.prepare(DELETE_EFFECTS);
+  const select = db.prepare<[], string>('SELECT line FROM temp.effect ORDER BY number').pluck();
+  const clear = db.prepare('DELETE FROM temp.effect');
   return {
     /** @returns the lines as one text; empty if nothing changed. Call it within the transaction */
     take(): string {
-      const lines = select.all().map(({ line }) => `${line}\n`);
+      const lines = select.all().map((line) => `${line}\n`);
       if (lines.length > 0) clear.run();
       return lines.join('');
     },
@@ -58,10 +54,7 @@ export function* effectsOfRows(db: Database, table: string): Generator<string> {
   const columns = columnsOf(db, table);
   const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
   const line = `json_object('put', '${table}', 'row', ${rowOf(table, columns)})`;
-  const rows = db.prepare<unknown[], { line: string }>(
-    `SELECT ${line} AS line FROM ${table} ORDER BY ${keys.join()}`,
-  );
-  for (const row of rows.iterate()) yield row.line;
+  yield* db.prepare<[], string>(`SELECT ${line} FROM ${table} ORDER BY ${keys.join()}`).pluck().iterate();
 }
 
 function rowOf(row: string, columns: readonly Column[]): string {

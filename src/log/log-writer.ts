@@ -19,6 +19,19 @@ export interface LogOptions {
   readonly segmentBytes?: number;
 }
 
+/** The commit line of an entry that has nothing else, after another one; null: the first. */
+export function commitAfter(last: Mark | null, operation: Operation, nowMs: number): Commit {
+  return {
+    entry: (last?.entry ?? 0) + 1,
+    id: randomBytes(8).toString('hex'),
+    after: last?.id ?? null,
+    at: formatMs(nowMs),
+    operation,
+    frames: 0,
+    checksum: 0,
+  };
+}
+
 export class LogWriter {
   readonly #options: LogOptions;
   last: Mark | null;
@@ -72,15 +85,12 @@ export class LogWriter {
    *   nothing can be appended, and the next start finds out whether the entry is there
    */
   commit(lines: string, operation: Operation, nowMs: number, mark: Mark | null = null): Commit {
-    const commit: Commit = {
-      entry: mark?.entry ?? (this.last?.entry ?? 0) + 1,
-      id: mark?.id ?? randomBytes(8).toString('hex'),
-      after: mark === null ? (this.last?.id ?? null) : null,
-      at: formatMs(nowMs),
-      operation,
+    const next = {
+      ...commitAfter(this.last, operation, nowMs),
       frames: this.#frames,
       checksum: this.#checksum,
     };
+    const commit = mark === null ? next : { ...next, entry: mark.entry, id: mark.id, after: null };
     this.#write(encodeFrame('commit', `${lines}${JSON.stringify({ commit })}\n`));
     this.sync();
     if (this.#decided(commit)) this.closeSegment();

@@ -3,7 +3,7 @@
  * database with it.
  *
  * It applies the log, with the code that a rebuild uses ({@link LogApplier}), to a scratch database on the disk, and
- * compares hashes of both: one for each stream and table (row-hashes.ts). So memory stays flat, and databases are equal if
+ * compares hashes of both: one for each stream and table. So memory stays flat, and databases are equal if
  * a rebuild would give the same rows. The scratch database has no texts, only their checksums: it needs about a fifth of
  * the space. If there is too little, only the log is checked, and the result says so.
  *
@@ -11,6 +11,7 @@
  * by what is written meanwhile.
  */
 import { existsSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
 import { grouped } from '../counted.ts';
 import { errorCode, failed, Refused, reasonOf } from '../refused.ts';
 import { type Database, openDatabase, openScratch, requireSchema, sizeOf } from '../store/database.ts';
@@ -19,11 +20,12 @@ import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, freeBytes } from '../store/folder.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
-import { LogApplier } from './apply-log.ts';
+import { rowChecksum } from '../store/row-checksum.ts';
+import { ordinalOf } from '../store/stream-place.ts';
+import { LOGGED_TABLES, LogApplier } from './apply-log.ts';
 import { endedStreams } from './detection-rows.ts';
 import type { Commit } from './format.ts';
 import { entriesAfter, findTail } from './log-reader.ts';
-import { HASHED_TABLES, rowHashes } from './row-hashes.ts';
 import { ScrubFindings, type ScrubResult } from './scrub-findings.ts';
 import { bytesOf, listSegments } from './segment.ts';
 
@@ -42,6 +44,13 @@ const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
 const SCRATCH_SHARE = 0.2;
 const NO_ROOM =
   'the disk has too little free space for the comparison: it needs about a fifth of the size of detections.db, and 512 MiB more';
+
+/** Their rows belong to streams. */
+const TABLES_OF_STREAMS = ['stream_row', 'rescored', 'detection'];
+const HASHED_TABLES = ['sqlite_schema', ...TABLES_OF_STREAMS, 'stream', ...LOGGED_TABLES] as const;
+
+const TEXT = 'body';
+const ROWS_A_STEP = 500;
 
 /**
  * What is found is checked once more, and counts only if it is found again: a read may fail, and a compaction may have
@@ -193,4 +202,62 @@ async function guard(findings: ScrubFindings, what: string, work: () => Promise<
     if (!isOfFile || isDiskFull(error)) throw error;
     findings.add('database malformed', `${what}: ${reasonOf(error)}`);
   }
+}
+
+interface RowHash {
+  readonly rows: number;
+  /** CRC-32 of the rows as JSON, in the order of their key, without texts: those have checksums. */
+  readonly hash: number;
+}
+
+interface HashOptions {
+  readonly between: () => Promise<void>;
+  /** Ordinals of removed streams, whose rows may still be there. */
+  readonly removed: ReadonlySet<number>;
+  /** Called for each text that does not match its checksum. Null: texts are not read. */
+  readonly onBadText: ((where: string) => void) | null;
+}
+
+/** @returns a hash for each stream that has rows in the table, by `TABLE of stream ORDINAL`, or one by the table's name */
+async function rowHashes(
+  db: Database,
+  table: string,
+  { between, removed, onBadText }: HashOptions,
+): Promise<ReadonlyMap<string, RowHash>> {
+  const { columns, keys } = tableOf(db, table);
+  const isOfStreams = TABLES_OF_STREAMS.includes(table);
+  const place = columns.indexOf('place');
+  const checksum = columns.indexOf('checksum');
+  const hasTexts = onBadText !== null && checksum !== -1;
+  const sql = `SELECT ${columns.join()}${hasTexts ? `, CAST(${TEXT} AS BLOB)` : ''} FROM ${table} ORDER BY ${keys.join()}`;
+  const hashes = new Map<string, RowHash>();
+  let seen = 0;
+  for (const values of db.prepare<unknown[], unknown[]>(sql).raw().iterate()) {
+    seen += 1;
+    if (seen % ROWS_A_STEP === 0) await between();
+    const text = hasTexts ? values.pop() : null;
+    const at = Number(values[place] ?? 0);
+    const ordinal = ordinalOf(at);
+    if (isOfStreams && removed.has(ordinal)) continue;
+    if (hasTexts && !(text instanceof Buffer && rowChecksum(at, text) === values[checksum]))
+      onBadText(`${table} place ${at}: its text does not match its checksum`);
+    const name = isOfStreams ? `${table} of stream ${ordinal}` : table;
+    const { rows, hash } = hashes.get(name) ?? { rows: 0, hash: 0 };
+    hashes.set(name, { rows: rows + 1, hash: crc32(JSON.stringify(values), hash) });
+  }
+  return hashes;
+}
+
+function tableOf(db: Database, table: string): { readonly columns: string[]; readonly keys: string[] } {
+  if (table === 'sqlite_schema')
+    return { columns: ['type', 'name', 'tbl_name', 'sql'], keys: ['type', 'name'] };
+  const all = db
+    .prepare<unknown[], { name: string; pk: number }>(
+      'SELECT name, pk FROM pragma_table_info(?) ORDER BY cid',
+    )
+    .all(table);
+  return {
+    columns: all.flatMap(({ name }) => (name === TEXT ? [] : name)),
+    keys: all.flatMap(({ name, pk }) => (pk > 0 ? name : [])),
+  };
 }

@@ -61,7 +61,6 @@ export const INSERT_ORDER = `
   SELECT place FROM stream CROSS JOIN stream_row INDEXED BY stream_row_by_position ON place >> 34 = ordinal + 0
   WHERE removed = 0 ORDER BY stream_row.position`;
 const DROP_ORDER = 'DROP TABLE IF EXISTS temp.row_order';
-const COUNT_ROWS = 'SELECT count(*) AS rows FROM temp.row_order';
 const SELECT_ROWS = `
   SELECT number, row.place AS place, position, version, body
   FROM (SELECT number, place FROM temp.row_order WHERE number > ? ORDER BY number LIMIT ?) AS page
@@ -88,7 +87,7 @@ export async function writeSnapshot(
   const lines = rowLines(db);
   db.exec(`${DROP_ORDER}; ${CREATE_ORDER}; ${INSERT_ORDER}`);
   try {
-    const total = db.prepare<unknown[], { rows: number }>(COUNT_ROWS).get()?.rows ?? 0;
+    const total = db.prepare<[], number>('SELECT count(*) FROM temp.row_order').pluck().get() ?? 0;
     const selectRows = db.prepare<unknown[], StreamRow>(SELECT_ROWS);
     for (let done = 0; done < total; done += FRAME_ROWS) {
       const rows = selectRows.all(done, FRAME_ROWS);

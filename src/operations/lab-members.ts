@@ -63,7 +63,7 @@ const isWindow = (text: string) => (parseLabTime(text) ?? Number.NaN) % WINDOW_M
 const TIME_EXPECTED = 'a time between 2001 and 2099 such as 2026-03-29T00:00Z';
 const span = texts('duration', isSpan, 'a duration such as 500ms, 90s, 59m58s, 26h or 3d');
 const shift = texts('shift', isShift, 'a duration such as +26h, 90s or -1d');
-const time = texts('time', isTime, TIME_EXPECTED);
+export const time = texts('time', isTime, TIME_EXPECTED);
 const when = texts(
   'when',
   (text) => isShift(text) || isTime(text),
@@ -117,7 +117,7 @@ const FAULT = {
   ),
   reset: toggle('reset the connection instead of answering, or at the place where the body is cut'),
   empty_page: toggle(
-    'answer with a page without rows and has_more true, whose cursor continues where the request did',
+    'answer with a page without rows and has_more true, whose cursor continues where the request did. Waits for a request with a cursor',
   ),
   duplicate: toggle(
     'answer a request for changes with the rows of the previous page again. Waits for such a request',

@@ -32,7 +32,7 @@ export interface Live {
   readonly role: Role;
   /** How the copy stands; null: no place for it is set. */
   readonly copy: CopyState | null;
-  /** The long file that is being read; null: there is none. */
+  /** The file that is being read; null: there is none. */
   readonly reading: { readonly file: string; readonly rows: number } | null;
 }
 
@@ -67,7 +67,6 @@ export interface Context {
   readonly promote: () => Promise<boolean>;
   /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
   readonly lab: (name: LabName, values: object) => Promise<unknown>;
-  readonly tell: (progress: string) => void;
   /** Has the appliance remember a link into its console. */
   readonly remember: (link: Ticket) => void;
   /** Has the appliance end all sessions and links of its console. */

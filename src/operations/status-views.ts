@@ -125,7 +125,9 @@ export function statusText(status: Status, width: number): string {
     ...ingestLines({ ...status.ingest, exports: status.exports, paused_since, unreadable }, nowMs),
     ...(unreadable === null ? heldLines(status.ingest) : []),
     ['keys', keysText(status, nowMs)],
-    ...status.disks.map((disk) => ['disk', diskText(disk)] as const),
+    ...status.disks.map(({ folder, free_bytes, bytes, low }): Line => {
+      return ['disk', `${freeText(free_bytes, bytes)} free${low ? ', getting full' : ''} (${folder})`];
+    }),
     ...(status.role === 'writer' ? [] : [['role', status.role] as const]),
     ['copy', copyText(status, nowMs)],
     ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
@@ -227,10 +229,6 @@ function keysText({ keys }: Status, nowMs: number): string {
   const last = last_used_at === null ? 'no recorded use' : `last used ${since(last_used_at, nowMs)}`;
   const late = behind === 0 ? '' : `; ${counted(behind, 'follower')} more than two hours behind`;
   return `${grouped(active)} active, ${grouped(used_in_last_day)} used in the last 24 hours; ${last}${late}`;
-}
-
-function diskText({ folder, free_bytes, bytes, low }: Status['disks'][number]): string {
-  return `${freeText(free_bytes, bytes)} free${low ? ', getting full' : ''} (${folder})`;
 }
 
 function copyText({ copy, running }: Status, nowMs: number): string {

@@ -71,9 +71,7 @@ export async function readStatus(sources: StatusSources) {
   const pausedMs = orElse(null, () => readPause(sources.access()));
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable } = ledger;
-  const { waiting, waiting_windows, held } = orElse({ waiting: [], waiting_windows: [], held: [] }, () =>
-    droppedFiles(config, ledger.db),
-  );
+  const { waiting, held } = orElse({ waiting: [], held: [] }, () => droppedFiles(config, ledger.db));
   return {
     at: formatMs(nowMs),
     version: VERSION,
@@ -90,16 +88,16 @@ export async function readStatus(sources: StatusSources) {
       /** Export files in the drop folder that are not held, and those that were taken and have no record yet. */
       waiting: waiting.length,
       /** Their names, in the order in which they are read: the first ones. */
-      waiting_files: waiting.slice(0, WAITING_SHOWN_MAX),
+      waiting_files: waiting.slice(0, WAITING_SHOWN_MAX).map(({ name }) => name),
       /** What they wait for besides their turn, and what to do about it; null: nothing. */
       waits_for:
         waiting.length === 0
           ? null
-          : (waitsFor(running, paused_since, alerts) ?? waitsForEnd(waiting_windows, nowMs)),
+          : (waitsFor(running, paused_since, alerts) ?? waitsForEnd(waiting, nowMs)),
       /** Export files in the drop folder that wait for an operator. */
       held: held.length,
       held_files: held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
-      /** The long file that is being read; null: there is none. */
+      /** The file that is being read; null: there is none. */
       reading: live?.reading ?? null,
       applying,
     },
@@ -161,21 +159,15 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
 }
 
 /** Export files in the drop folder: the names of those that are read in their turn, and those that are held. */
-function droppedFiles(
-  config: Config,
-  db: Database | null,
-): { waiting: string[]; waiting_windows: WaitingWindow[]; held: HeldFile[] } {
+function droppedFiles(config: Config, db: Database | null) {
   const known = db === null ? undefined : knownFiles(db, holdRules(config));
   const { exports, held } = waitingFiles(dropNames(config), known);
-  const waiting = exports.map(({ file }) => file);
-  const waiting_windows = waiting.flatMap((file) => (file.kind === 'window' ? file : []));
-  return { waiting: waiting.map(({ name }) => name), waiting_windows, held };
+  return { waiting: exports.map(({ file }) => file), held };
 }
 
-type WaitingWindow = Pick<Extract<ExportFileName, { kind: 'window' }>, 'name' | 'window_start'>;
-
 /** Files of windows that have not ended wait for that. */
-function waitsForEnd(windows: readonly WaitingWindow[], nowMs: number) {
+function waitsForEnd(waiting: readonly ExportFileName[], nowMs: number) {
+  const windows = waiting.filter((file) => file.kind === 'window');
   const early = windows.filter(({ window_start }) => windowReadiness(window_start, nowMs) === 'early');
   const [first] = early;
   if (first === undefined) return null;

@@ -7,7 +7,7 @@ import {
   setSubscription,
   subscriptionDocument,
 } from '../auth/subscriptions.ts';
-import { type Reading, read, readName } from '../config/option-values.ts';
+import { read, readName } from '../config/option-values.ts';
 import { endedStreams } from '../log/detection-rows.ts';
 import { type Column, entryText, listText } from '../text-layout.ts';
 import { hinted, required, value } from './member.ts';
@@ -51,7 +51,9 @@ export const SUBSCRIPTIONS = [
         next: [
           `Next: wirewatch key create --account ${account_id} --name NAME --scopes detections:read --subscriptions ${id}`,
         ],
-        warning: hadRows(context, id) ? hadRowsText(id) : null,
+        warning: hadRows(context, id)
+          ? `an earlier subscription ${id} was removed. This one begins empty: ingest replay leaves out its rows in files that were applied before now`
+          : null,
       };
     },
     text,
@@ -83,7 +85,10 @@ export const SUBSCRIPTIONS = [
         account,
         'account of the subscription, as a check; a subscription cannot move to another account',
       ),
-      name: value(readNameOrNone, { hint: 'display name, or "" for none', placeholder: 'name' }),
+      name: value((text) => (text.trim() === '' ? read<string | null>(null) : readName(text)), {
+        hint: 'display name, or "" for none',
+        placeholder: 'name',
+      }),
       time_zone: hinted(time_zone, ZONE_HINT),
       content_types: hinted(content_types, TYPES_HINT),
     },
@@ -106,10 +111,6 @@ export const SUBSCRIPTIONS = [
   }),
 ];
 
-function readNameOrNone(name: string): Reading<string | null> {
-  return name.trim() === '' ? read(null) : readName(name);
-}
-
 /** Whether a removed subscription with this number had rows; false if the database cannot be read. */
 function hadRows({ detections }: Context, id: number): boolean {
   try {
@@ -119,8 +120,4 @@ function hadRows({ detections }: Context, id: number): boolean {
     // The subscription has been added all the same; an alert or the next start reports the database.
     return false;
   }
-}
-
-function hadRowsText(id: number): string {
-  return `an earlier subscription ${id} was removed. This one begins empty: ingest replay leaves out its rows in files that were applied before now`;
 }

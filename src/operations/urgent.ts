@@ -20,6 +20,8 @@ export type Ending<Result> =
   /** `why`: what the disk said. */
   | { readonly kind: 'noted' | 'in memory'; readonly why: string };
 
+const DISK_ERROR = /^(EIO|EROFS|SQLITE_(IOERR|READONLY|CANTOPEN).*)$/;
+
 /** Ends the access of a key or an account, whatever the disk does. @throws what `work` throws for another reason */
 export function endNow<Result>(
   context: Context,
@@ -30,7 +32,7 @@ export function endNow<Result>(
     return { kind: 'kept', result: context.change(work) };
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    if (!isOfDisk(cause)) throw error;
+    if (!isDiskFull(cause) && !DISK_ERROR.test(errorCode(cause))) throw error;
     const why = reasonOf(cause);
     const isLive = context.deny(denied);
     try {
@@ -41,10 +43,6 @@ export function endNow<Result>(
       return { kind: 'in memory', why };
     }
   }
-}
-
-function isOfDisk(error: unknown): boolean {
-  return isDiskFull(error) || /^(EIO|EROFS|SQLITE_(IOERR|READONLY|CANTOPEN).*)$/.test(errorCode(error));
 }
 
 /** @param what as a sentence begins: `Key ID is revoked` @param again the command that repeats it */

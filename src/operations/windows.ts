@@ -160,16 +160,7 @@ function releaseOperation(release: Release) {
       for (const start of starts) requireStatus(context, release, exportName, start);
       const isList = all || named.length > 1;
       const documents: ReleasedWindow[] = [];
-      for (const start of starts) {
-        // A window that was refused, among several: the others must still be told, and the next ones tried.
-        const told = (error: unknown) => {
-          if (!isList || !(error instanceof Refused)) throw error;
-          return { file: null, outcome: null, reason: error.message };
-        };
-        const result = await releaseWindow(context, from, exportName, start).catch(told);
-        const status = statusOf(context, exportName, start);
-        documents.push({ export: exportName, window_start: formatMs(start), status, ...result });
-      }
+      for (const start of starts) documents.push(await released(context, from, exportName, start, isList));
       return {
         value: isList ? documents : documents[0],
         done:
@@ -213,29 +204,34 @@ function requireStatus(
   throw failed(`the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
 }
 
-/** What became of a window. All but the reason is null if nothing was read. */
-type Result = Readonly<Record<'file' | 'outcome' | 'reason', string | null>>;
-type ReleasedWindow = Result & {
-  readonly export: ExportName;
-  readonly window_start: string;
-  readonly status: WindowStatus | undefined;
-};
+type ReleasedWindow = Awaited<ReturnType<typeof released>>;
 
-/** Reads a window, or does without the file of a failed one. @param start epoch milliseconds */
-async function releaseWindow(
+/**
+ * Reads a window, or does without the file of a failed one.
+ * @param start epoch milliseconds
+ * @param isList among several: a refusal is told, and the next ones are tried
+ * @returns what became of it; `file` and `outcome` are null if nothing was read
+ */
+async function released(
   context: Context,
   from: ResettableStatus,
   exportName: ExportName,
   start: number,
-): Promise<Result> {
+  isList: boolean,
+) {
   const window = { export: exportName, window_start: start };
   const isDismissed = from === 'abandoned' && statusOf(context, exportName, start) === 'failed';
   const request = isDismissed
     ? ({ kind: 'dismiss', ...window } as const)
     : ({ kind: 'reset', ...window, from } as const);
   context.change((access) => noteOperation(access, request));
-  const answer = await context.ingest(request);
-  return 'reset' in answer ? answer.reset : { file: null, outcome: 'dismissed', reason: null };
+  const answer = await context.ingest(request).catch((error: unknown) => {
+    if (!isList || !(error instanceof Refused)) throw error;
+    return { reset: { file: null, outcome: null, reason: error.message } };
+  });
+  const result = 'reset' in answer ? answer.reset : { file: null, outcome: 'dismissed', reason: null };
+  const status = statusOf(context, exportName, start);
+  return { export: exportName, window_start: formatMs(start), status, ...result };
 }
 
 function releasedText(

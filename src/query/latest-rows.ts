@@ -21,12 +21,6 @@ export interface StreamRow extends StoredText {
 const SCANNED_MAX = 10_000;
 const COLUMNS = 'place, position, version, body, checksum';
 
-const SELECT_STREAMS = `
-  SELECT ordinal, subscription_id, content_type FROM stream
-  WHERE removed = 0 AND (:type IS NULL OR content_type = :type)
-    AND (:subscriptions IS NULL OR subscription_id IN (SELECT value FROM json_each(:subscriptions)))
-  ORDER BY position DESC LIMIT :limit`;
-
 export const newestOfStream = (conditions: string) => `
   SELECT ${COLUMNS} FROM (
     SELECT * FROM stream_row WHERE place >> 34 = @ordinal ORDER BY position DESC LIMIT @scanned)
@@ -48,12 +42,9 @@ export function newestRows(
   limit: number,
 ): StreamRow[] {
   return reading(db, () => {
-    const { subscription_id: ids, content_type } = wanted.selection;
-    const streams = db.prepare<unknown[], { ordinal: number }>(SELECT_STREAMS).all({
-      type: content_type,
-      subscriptions: ids === null ? null : JSON.stringify(ids),
-      limit,
-    });
+    const streams = streamsOf(db, wanted.selection)
+      .sort((a, b) => b.position - a.position)
+      .slice(0, limit);
     const filter = wanted.filters === null ? { sql: '', values: {} } : filterSql(wanted.filters);
     const scanned = Math.max(limit, Math.floor(SCANNED_MAX / Math.max(1, streams.length)));
     const select = db.prepare<unknown[], StreamRow>(newestOfStream(filter.sql));
@@ -111,21 +102,29 @@ function wholeSpan(db: Database, newest: { place: number; first_detected_at: num
 }
 
 interface KnownStream {
+  readonly ordinal: number;
   readonly subscription_id: number;
   readonly content_type: ContentType;
+  readonly position: number;
 }
 
-const SELECT_KNOWN = 'SELECT subscription_id, content_type FROM stream WHERE removed = 0 ORDER BY ordinal';
+const SELECT_KNOWN =
+  'SELECT ordinal, subscription_id, content_type, position FROM stream WHERE removed = 0 ORDER BY ordinal';
 
-/** Every stream that has rows, the oldest first. */
-export function knownStreams(db: Database, wanted: StreamSelection): StreamName[] {
-  const { subscription_id: ids, content_type: type } = wanted;
+function streamsOf(
+  db: Database,
+  { subscription_id: ids, content_type: type }: StreamSelection,
+): KnownStream[] {
   return db
     .prepare<[], KnownStream>(SELECT_KNOWN)
     .all()
-    .filter(({ subscription_id: id }) => ids === null || ids.includes(id))
-    .filter(({ content_type }) => type === null || type === content_type)
-    .map(({ subscription_id, content_type }) => streamName(subscription_id, content_type));
+    .filter((stream) => ids === null || ids.includes(stream.subscription_id))
+    .filter((stream) => type === null || type === stream.content_type);
+}
+
+/** Every stream that has rows, the oldest first. */
+export function knownStreams(db: Database, wanted: StreamSelection): StreamName[] {
+  return streamsOf(db, wanted).map((stream) => streamName(stream.subscription_id, stream.content_type));
 }
 
 export const DELIVERED_AT = `

@@ -4,7 +4,7 @@
  * | file | held by |
  * |---|---|
  * | `lock` | the process that ingests or restores: an appliance, or a command if none runs |
- * | `lock-serve` | an appliance, which takes it first: a command that ingests gives way to it |
+ * | `lock-serve` | an appliance, which takes it first: a command that begins meanwhile asks that one |
  * | `lock-state` | commands, shared, while they use the files; a restore, alone, because it replaces them |
  */
 import { existsSync } from 'node:fs';
@@ -16,8 +16,8 @@ import { type DataFolder, refuseFile, refuseLinks } from './folder.ts';
 
 /** A process that checks a lock holds it for a moment. */
 const CHECK_MS = 500;
-/** How long a command that ingests may take to give way. */
-const GIVE_WAY_MS = 30_000;
+/** How long a start waits for a command. */
+const START_MS = 30_000;
 /** How long a command waits for a restore, and a restore for commands. */
 const RESTORE_MS = 5_000;
 const COMMANDS_MS = 5_000;
@@ -30,9 +30,9 @@ export function takeLock(path: string, waitMs = CHECK_MS): Release | null {
 }
 
 /**
- * Takes the locks of an appliance. It waits for a command that ingests, which sees the second lock and gives way.
- * @param onWaiting called once, if there is such a command
- * @throws Refused `failed` if another appliance runs there, or a command does not give way
+ * Takes the locks of an appliance. It waits for a command.
+ * @param onWaiting called once, if there is one
+ * @throws Refused `failed` if another appliance runs there, or a command does not end in time
  */
 export async function takeServeLocks(
   { root, lock, serveLock }: DataFolder,
@@ -47,7 +47,7 @@ export async function takeServeLocks(
   using held = new DisposableStack();
   held.defer(releaseServe);
   for (
-    let untilMs = performance.now() + GIVE_WAY_MS, isTold = false;
+    let untilMs = performance.now() + START_MS, isTold = false;
     performance.now() <= untilMs;
     isTold = true
   ) {

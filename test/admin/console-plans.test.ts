@@ -1,9 +1,8 @@
 /** The console's statements use an index, whatever the amount of data. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
-import { LAST_PLACES } from '../../src/admin/console/customer-rows.ts';
 import { COUNT_DETECTIONS } from '../../src/admin/console/detections.ts';
-import { APPLIED_FILES } from '../../src/admin/console/trends.ts';
+import { APPLIED_FILES, LAST_PLACES } from '../../src/admin/console/trends.ts';
 import { WINDOWS_WITH_FAILED_FILES, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
 import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
 import { FIRST_BEHIND } from '../../src/operations/followers.ts';

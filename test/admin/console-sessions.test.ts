@@ -32,6 +32,7 @@ const READS = [
   'overview',
   'windows',
   'trends',
+  'trends/keys',
   'files',
   'customers',
   'detections/live',

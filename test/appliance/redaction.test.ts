@@ -67,7 +67,7 @@ test('a log line is JSON on stderr with level, time and msg, written also when t
      const log = createLogger({ level: 'info' });
      log.debug('unseen');
      log.info({ url: 'http://127.0.0.1:1' }, 'listening');
-     log.child({ token: 'S3CRET', id: 7 }).child({ apiKey: 'S3CRET' }).warn({ headers: { Authorization: 'S3CRET' } }, 'x');
+     log.warn({ token: 'S3CRET', id: 7, headers: { Authorization: 'S3CRET' } }, 'x');
      log.error(Object.assign(new Error('no'), { code: 'EIO', secret: 'S3CRET', cause: new Error('why') }), 'failed');
      process.exit(3);`,
   );
@@ -79,11 +79,11 @@ test('a log line is JSON on stderr with level, time and msg, written also when t
     .split('\n')
     .map((line) => JSON.parse(line));
   assert.equal(lines.length, 3);
-  const [listening, child, failed] = lines;
+  const [listening, warned, failed] = lines;
   assert.deepEqual(Object.keys(listening), ['level', 'time', 'url', 'msg']);
   assert.deepEqual([listening.level, listening.msg], ['info', 'listening']);
   assert.match(listening.time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-  assert.deepEqual([child.id, child.token, child.headers.Authorization], [7, '[redacted]', '[redacted]']);
+  assert.deepEqual([warned.id, warned.token, warned.headers.Authorization], [7, '[redacted]', '[redacted]']);
   assert.deepEqual(Object.keys(failed.err), ['type', 'message', 'code', 'stack', 'cause']);
   assert.deepEqual([failed.err.code, failed.err.cause.message, failed.msg], ['EIO', 'why', 'failed']);
 });

@@ -32,14 +32,6 @@ test('every formatted second is parsed back', () => {
   );
 });
 
-test('text sorts in the order of time', () => {
-  fc.assert(
-    fc.property(seconds, seconds, (a, b) => {
-      assert.equal(formatSeconds(a) < formatSeconds(b), a < b);
-    }),
-  );
-});
-
 test('an offset is subtracted, and a fraction truncated', () => {
   const offset = fc.integer({ min: -1439, max: 1439 });
   const fraction = fc.stringMatching(/^\d{1,12}$/);

@@ -21,6 +21,7 @@ import { countOf, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { streamWriterOn } from '../support/history.ts';
+import { planOf } from '../support/query-plan.ts';
 import { createTestStore } from '../support/store.ts';
 import { checkStreams } from '../support/streams.ts';
 
@@ -216,11 +217,7 @@ describe('interrupted', () => {
       [DELETE_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
       [COUNT_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
     ] as const) {
-      const plan = store.writer
-        .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
-        .all({ ordinal: 1, first: 1, end: 2, limit: 1 })
-        .map(({ detail }) => detail)
-        .join('\n');
+      const plan = planOf(store.writer, sql);
       assert.match(plan, index);
       assert.doesNotMatch(plan, /SCAN|TEMP B-TREE/, plan);
     }

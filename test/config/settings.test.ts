@@ -291,10 +291,12 @@ test('a TOML instant is accepted like a quoted one', () => {
   assert.match(refusalOfFile('[ingest]\nearliest_time = 2001-02-03\n'), /expected a time in UTC with Z/);
 });
 
-test('a relative drop folder is relative to the configuration file, else to the working directory', () => {
+test('a relative folder is relative to the configuration file, else to the working directory', () => {
   assert.equal(load({ file: written('[ingest]\ndrop = "in"\n') }).ingest.drop, path.join(folder, 'in'));
   assert.equal(load({ env: { WIREWATCH_INGEST_DROP: 'in' } }).ingest.drop, path.resolve('in'));
   assert.equal(load({ flags: { drop: 'in' } }).ingest.drop, path.resolve('in'));
+  assert.equal(load({}).photos.folder, path.join(folder, 'photos'));
+  assert.equal(load({ file: written('[photos]\nfolder = "in"\n') }).photos.folder, path.join(folder, 'in'));
   assert.match(refusal({ flags: { drop: folder } }), /--drop: .* is the data folder itself/);
   const inDrop = { WIREWATCH_COPY_TO: path.join(folder, 'drop') };
   const inData = { WIREWATCH_COPY_TO: folder };

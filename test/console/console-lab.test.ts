@@ -1,4 +1,4 @@
-/** The console of a lab in a real Chromium: its clock, its faults, and which of them fired. */
+/** The console of a lab in a real Chromium: its clock, and its faults. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { assertAccessible, launchBrowser, skip, watchedPage } from '../support/browser.ts';
@@ -7,7 +7,7 @@ import { withLab } from '../support/lab.ts';
 const LINK = /http:\S+#login=\S+/;
 
 describe('the console of a lab', { skip }, () => {
-  test('shows the clock, the faults, and the requests they affected', async () => {
+  test('shows the clock and the faults', async () => {
     await withLab(['--seed', '7', '--clock', '2026-03-29T00:00Z'], async (lab) => {
       const browser = await launchBrowser();
       try {
@@ -18,7 +18,6 @@ describe('the console of a lab', { skip }, () => {
         await page.locator('nav a', { hasText: 'Lab' }).click();
         await page.locator('dd', { hasText: '2026-03-29 00:0' }).waitFor();
         await page.locator('.empty', { hasText: 'None.' }).waitFor();
-        await page.locator('.empty', { hasText: 'Nothing yet.' }).waitFor();
         await assertAccessible(page, 'a lab without faults');
 
         const fault = { status: 429, retry_after: 7, endpoint: 'listChanges', times: 2 };
@@ -27,10 +26,6 @@ describe('the console of a lab', { skip }, () => {
         const refused = await lab.get('/v1/detections/changes?since=2026-03-28T00:00:00Z');
         assert.equal(refused.headers.get('x-wirewatch-lab'), id);
         await page.locator('[aria-label=Faults] td', { hasText: '1 time left' }).waitFor();
-        const fired = page.locator('[aria-label="What fired"] tbody tr');
-        await fired.first().waitFor();
-        assert.match((await fired.first().textContent()) ?? '', new RegExp(`listChanges[^]*${id}[^]*429`));
-        assert.equal(await fired.count(), 1);
 
         await page.locator('button', { hasText: 'Move the clock' }).click();
         await page.locator('dialog input[name=advance]').fill('+26h');

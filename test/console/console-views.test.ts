@@ -290,29 +290,18 @@ describe('the console in a browser', { skip }, () => {
     assert.match(page.url(), /#\/detections\?domain=example\.com$/);
   });
 
-  test('new versions appear on top of the live stream; paused, they are counted', async () => {
+  test('new versions appear on top of the live stream', async () => {
     await open('detections', 'Detections');
     const row = page.locator('tbody tr');
     await row.first().waitFor();
-    const page1 = Object(server.responses['/console/detections/live']);
-    const [, second] = page1.detections;
+    const live = Object(server.responses['/console/detections/live']);
+    const [, second] = live.detections;
     server.responses['/console/detections/live'] = {
-      ...page1,
-      detections: [{ ...second, id: 't.7001.9.9', version: 7 }],
-      next: 'b',
+      ...live,
+      detections: [{ ...second, id: 't.7001.9.9', version: 7 }, ...live.detections],
     };
     server.change('detections');
     await row.first().locator('text=t.7001.9.9').waitFor();
-    await page.locator('button', { hasText: 'Hold' }).click();
-    server.responses['/console/detections/live'] = {
-      ...page1,
-      detections: [{ ...second, id: 't.7001.9.8' }],
-      next: 'c',
-    };
-    server.change('detections');
-    await page.locator('.live-note', { hasText: '1 newer version waiting' }).waitFor();
-    await page.locator('button', { hasText: 'Resume' }).click();
-    await row.first().locator('text=t.7001.9.8').waitFor();
   });
 
   test('a search runs in steps, and shows how far it got', async () => {

@@ -1,13 +1,15 @@
-/** The table of the contract's rules: each names an existing test, and no rule is listed twice. */
+/** The tables of the contract's rules and of the documents' promises: each names an existing test, and none is listed twice. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { FIELDS } from '../../src/detection/fields.ts';
 import { PROBLEMS } from '../../src/error-codes.ts';
+import { TOPICS } from '../../src/manual/topics.ts';
 import { OPERATIONS } from '../../src/openapi/operations.ts';
 import { testsByName } from '../support/test-files.ts';
 import { CONFORMANCE } from './conformance.ts';
+import { EXCUSED, PROMISES } from './promises.ts';
 
 /**
  * The names of the tests in a file: arguments of `test` and of functions whose name ends in `Test`. `…` replaces each
@@ -33,7 +35,9 @@ const tests = new Map(
 
 test('every rule names a test that exists', () => {
   assert.ok(CONFORMANCE.length > 200);
-  const missing = CONFORMANCE.filter((rule) => tests.get(rule.file)?.has(rule.test) !== true);
+  const missing = [...CONFORMANCE, ...PROMISES].filter(
+    (rule) => tests.get(rule.file)?.has(rule.test) !== true,
+  );
   assert.deepEqual(
     missing.map(({ section, rule, file, test }) => `${section}: ${rule}: no '${test}' in ${file}.test.ts`),
     [],
@@ -41,7 +45,7 @@ test('every rule names a test that exists', () => {
 });
 
 test('no rule is listed twice', () => {
-  const seen = CONFORMANCE.map(({ section, rule }) => `${section}: ${rule}`);
+  const seen = [...CONFORMANCE, ...PROMISES].map(({ section, rule }) => `${section}: ${rule}`);
   assert.deepEqual(
     seen.filter((one, at) => seen.indexOf(one) !== at),
     [],
@@ -71,6 +75,45 @@ test('every field, endpoint, parameter and error of the service is among the rul
   }
   const errors = within('Errors').join('\n');
   for (const { status } of Object.values(PROBLEMS)) assert.match(errors, new RegExp(`\\b${status}\\b`));
+});
+
+const PROMISING =
+  /\b(never|always|exactly|at most|at least|within|nothing is|nothing else|(change[sd]?|overwrites?|deletes|stores|starts|loses|skips?|hides|stops|notices?) nothing|no \w+ is lost|survives?|at any moment|stays? (valid|revoked)|completely)\b/i;
+
+/** What a page promises: its sentences with such words, without code and headings, and the points of README's list. */
+function promisesOf(page: string): string[] {
+  const folder = path.join(import.meta.dirname, '..', '..', page === 'README.md' ? '' : 'src/manual');
+  const text = readFileSync(path.join(folder, page), 'utf8');
+  const [, list = ''] = /^## What it promises\n([\s\S]*?)^It does not/m.exec(text) ?? [];
+  const prose = text.replaceAll(/<!--[\s\S]*?-->|^ *```[\s\S]*?^ *```|^#+ .*|^!\[.*/gm, '');
+  const sentences = prose.split(/\n+|(?<!\\)\||(?<=[.:;?!])\s+(?=[A-Z`*[])/);
+  return [...list.split(/^- /m), ...sentences.filter((one) => PROMISING.test(one))].filter((one) =>
+    /\w/.test(one),
+  );
+}
+
+test('every promise of README and the manual has a test, and still stands there', () => {
+  // The promises of the page on invariants name their tests themselves.
+  const pages = TOPICS.map(({ name }) => `${name}.md`).filter((page) => page !== 'invariants.md');
+  const listed = [...PROMISES.map(({ rule }) => rule), ...Object.values(EXCUSED)].flatMap((said) =>
+    said.split('; ').flatMap((one) => {
+      const [where = '', part = ''] = one.split(': ');
+      return where.split(' ').map((page) => [`${page}.md`, part] as const);
+    }),
+  );
+  const promises = ['README.md', ...pages].flatMap((page) =>
+    promisesOf(page).map((said) => [page, said] as const),
+  );
+  const covers = ([page, part]: readonly [string, string], [where, said]: readonly [string, string]) =>
+    page === where && said.includes(part);
+  assert.deepEqual(
+    promises.filter((promise) => !listed.some((one) => covers(one, promise))),
+    [],
+  );
+  assert.deepEqual(
+    listed.filter((one) => !promises.some((promise) => covers(one, promise))),
+    [],
+  );
 });
 
 test('the parser of test names finds every form', () => {

@@ -5,7 +5,7 @@
  */
 import { words } from '../support/words.ts';
 
-interface Rule {
+export interface Rule {
   readonly section: string;
   readonly rule: string;
   readonly file: string;
@@ -13,7 +13,7 @@ interface Rule {
 }
 
 /** @param lines `rule | test file | name of the test` */
-function rules(section: string, lines: readonly string[]): Rule[] {
+export function rules(section: string, lines: readonly string[]): Rule[] {
   return lines.map((line) => {
     const [rule, file, test, ...rest] = line.split(' | ');
     if (rule === undefined || file === undefined || test === undefined || rest.length > 0)
@@ -73,7 +73,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'first_detected_estimated: for a backfilled row | rows | a newswire row with every column becomes a detection with all of them',
     'source.image_url: a signed address that works for anyone who holds it | photo | the link alone serves the photo, with headers for caching',
     'source.image_url: an earlier version gave it | photo | a URL of an earlier version is valid: its format is stable',
-    'source.image_url: permanent | photo-program | the URL in a detection serves the photo once it exists, and never expires',
+    'source.image_url: permanent | fields | source.image_url',
     'strength.score: text 0 to 100, image 0 to 99 | openapi | a detection has the fields of the field table, with types and nullability',
     'strength.score: nothing beyond is taken | row-values | … …: …, not …',
     'strength.band: thresholds | vocabulary | text bands begin at 25, 50, 75 and 95, image bands at 30 and 60',
@@ -349,7 +349,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'data gaps: 90 days, 200 windows a type | me | at most the newest 200 gaps of a type are listed, whatever their status',
     'requests a minute and token requests: the defaults | settings | the defaults',
     'cache of /v1/me: a minute | me | is cached by clients only, for a minute, and has the rate-limit headers',
-    'the limits are in the OpenAPI document | openapi | have the limits of the contract',
+    'the limits are in the OpenAPI document | openapi | parameters have the limits of the contract',
   ]),
   ...rules('Versioning', [
     'schema_version v1 on every detection endpoint and the schema | schema | schema_version is the only parameter, and v1 its only value',

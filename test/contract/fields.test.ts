@@ -3,6 +3,8 @@
  * columns, for stories and photos, on the stream, in a period and by id (contract: Detection).
  */
 import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { formatMs, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
@@ -133,13 +135,21 @@ fieldTest('source.published_at', '2026-10-01T10:00:00Z', null, '2026-10-01T10:00
 fieldTest('source.language', 'de', null, ABSENT, ABSENT);
 fieldTest('source.syndicated', true, null, ABSENT, ABSENT);
 fieldTest('source.sentences', 12, null, ABSENT, ABSENT);
-test('source.image_url', () => {
+test('source.image_url', async () => {
   for (const [endpoint, detections] of shown) {
     const [text, least, given, own] = detections.map((detection) => valueAt(detection, 'source.image_url'));
     assert.deepEqual([text, least], [ABSENT, ABSENT], endpoint);
     assert.equal(given, 'https://photos.agency.example/1.jpg', endpoint);
     assert.match(String(own), /^https:\/\/api\.example\/ww\/photos\/501\?signature=[\w-]+$/, endpoint);
   }
+  // It serves the photo once that exists, and never expires.
+  const url = String(valueAt(shown.get('alone')?.[3] ?? {}, 'source.image_url'));
+  const address = url.replace('https://api.example/ww', appliance.serving().url);
+  assert.equal((await fetch(address)).status, 404);
+  mkdirSync(join(appliance.data, 'photos'));
+  writeFileSync(join(appliance.data, 'photos', '501.webp'), 'a photo');
+  const photo = await fetch(address);
+  assert.deepEqual([photo.headers.get('content-type'), await photo.text()], ['image/webp', 'a photo']);
 });
 fieldTest('source.origin_url', ABSENT, ABSENT, 'https://origin.example/1', null);
 fieldTest('strength.score', 75, 24.9, 59.5, 60);

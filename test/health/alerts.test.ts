@@ -15,6 +15,7 @@ import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { COUNT_UNKNOWN, SELECT_RESETTABLE, setWindow } from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { tableRows, topic } from '../support/manual.ts';
+import { planOf } from '../support/query-plan.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
@@ -211,36 +212,29 @@ describe('files', () => {
 });
 
 test('the queries, run once a second, use an index', () => {
-  const plan = (sql: string, values: object) =>
-    store.reader
-      .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
-      .all(values)
-      .map(({ detail }) => detail)
-      .join('\n');
-  const windows = plan(WINDOWS_NOT_DONE, { abandoned_since: 0 });
+  const windows = planOf(store.reader, WINDOWS_NOT_DONE);
   const seek = 'SEARCH export_window USING COVERING INDEX export_window_not_done';
   assert.deepEqual(
     windows.split('\n').filter((step) => /export_window|TEMP/.test(step)),
     [`${seek} (export=? AND status=?)`, `${seek} (export=? AND status=? AND since>?)`],
   );
   assert.match(
-    plan(SELECT_RESETTABLE, ['newswire']),
+    planOf(store.reader, SELECT_RESETTABLE),
     /SEARCH export_window USING COVERING INDEX export_window_not_done \(export=\? AND status=\?\)/,
   );
   assert.match(
-    plan(FAILED_FILES, { since: 0, limit: 1 }),
+    planOf(store.reader, FAILED_FILES),
     /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
   );
-  const span = { export: 'newswire', from: 0, to: 1 };
   assert.match(
-    plan(COUNT_UNKNOWN, span),
+    planOf(store.reader, COUNT_UNKNOWN),
     /SEARCH export_window USING PRIMARY KEY \(export=\? AND window_start=\?\)/,
   );
   assert.match(
-    plan(REFUSED_FILES, { since: 0 }),
+    planOf(store.reader, REFUSED_FILES),
     /SEARCH ingest_file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
   );
-  assert.match(plan(FILES_WITH_SKIPPED_ROWS, { since: 0 }), /USING INDEX ingest_file_skipped/);
+  assert.match(planOf(store.reader, FILES_WITH_SKIPPED_ROWS), /USING INDEX ingest_file_skipped/);
 });
 
 test('the manual lists every alert, its urgency, and what to do', () => {

@@ -15,9 +15,8 @@ import {
   granted,
   inBody,
   makeClient,
-  postToken,
-  refused,
   type TokenClient,
+  tokenCalls,
 } from '../support/token-client.ts';
 
 const ALL: readonly Scope[] = ['detections:read', 'reports:read', 'exports:create'];
@@ -31,9 +30,7 @@ beforeEach(() => {
   client = makeClient(server);
 });
 
-function post(body: Parameters<typeof postToken>[1], headers: Record<string, string> = {}, at = server) {
-  return postToken(at, body, headers);
-}
+const { post, refusal } = tokenCalls(server);
 
 describe('the response', () => {
   test('a token with its type, lifetime and scope, and every header of the contract', async () => {
@@ -54,7 +51,7 @@ describe('the response', () => {
     await granted(await post(GRANT, basic(`${client.id}:${client.secret}`)));
     await granted(await post(GRANT, basic(`${client.id}:${client.key}`)));
     const other = makeClient(server);
-    await refused(await post(inBody({ id: client.id, secret: other.key })), 401, 'invalid_client');
+    await refusal(401, 'invalid_client', inBody({ id: client.id, secret: other.key }));
   });
 
   test('scope: omitted or empty means all of the key; else the requested ones, in order and once', async () => {
@@ -84,13 +81,13 @@ describe('the response', () => {
     // An empty parameter counts as omitted (RFC 6749, 3.1).
     await granted(await post({ ...GRANT, client_id: '' }, { authorization }));
     // + is a space: a well-formed, but unknown secret.
-    await refused(await post(GRANT, basic(`${client.id}:a+b`)), 401, 'invalid_client', true);
+    await refusal(401, 'invalid_client', GRANT, basic(`${client.id}:a+b`));
   });
 
   test('an Authorization scheme other than Basic is no credential here', async () => {
     const bearer = { authorization: `Bearer ${client.key}` };
     await granted(await post(inBody(client), bearer));
-    await refused(await post(GRANT, bearer), 401, 'invalid_client');
+    await refusal(401, 'invalid_client', GRANT, bearer);
   });
 
   test('the log has the key id and no secret', async () => {
@@ -149,8 +146,8 @@ describe('an issued token', () => {
 
   test('cannot be used to get another', async () => {
     const access = await token();
-    await refused(await post(inBody({ id: client.id, secret: access })), 401, 'invalid_client');
-    await refused(await post(inBody({ id: client.id, secret: access.slice(-52) })), 401, 'invalid_client');
+    await refusal(401, 'invalid_client', inBody({ id: client.id, secret: access }));
+    await refusal(401, 'invalid_client', inBody({ id: client.id, secret: access.slice(-52) }));
   });
 });
 

@@ -19,6 +19,7 @@ import {
   problem,
   refused,
   type TokenClient,
+  tokenCalls,
 } from '../support/token-client.ts';
 
 let client: TokenClient;
@@ -29,9 +30,7 @@ beforeEach(() => {
   client = makeClient(server);
 });
 
-function post(body: Parameters<typeof postToken>[1], headers: Record<string, string> = {}, at = server) {
-  return postToken(at, body, headers);
-}
+const { post, refusal } = tokenCalls(server);
 
 test('413 for more than 4096 bytes, not for 4096', async () => {
   const body = new URLSearchParams(inBody(client)).toString();
@@ -67,36 +66,36 @@ test('400 invalid_request: the body is not a form', async () => {
   const form = new URLSearchParams(inBody(client)).toString();
   const types = ['application/json', 'text/plain;charset=UTF-8', 'multipart/form-data', `${FORM}x`];
   for (const type of [...types, `x, ${FORM}`, `${FORM}, text/plain`]) {
-    await refused(await post(form, { 'content-type': type }), 400, 'invalid_request');
+    await refusal(400, 'invalid_request', form, { 'content-type': type });
   }
   const untyped = await fetch(`${server.url}/oauth/token`, { method: 'POST' });
   await refused(untyped, 400, 'invalid_request');
   for (const bad of [`${form}&x=%`, `${form}&x=%zz`, `${form}&%ff=1`, `${form}&x=%c3%28`]) {
-    await refused(await post(bad), 400, 'invalid_request');
+    await refusal(400, 'invalid_request', bad);
   }
   const latin1 = new Uint8Array(Buffer.from(`${form}&x=\xfc`, 'latin1'));
-  await refused(await post(latin1), 400, 'invalid_request');
+  await refusal(400, 'invalid_request', latin1);
 });
 
 test('400 invalid_request: a parameter twice, also an unknown, an empty and an encoded one', async () => {
   const form = new URLSearchParams(inBody(client)).toString();
-  assert.match(await refused(await post(`${form}&scope=&scope=`), 400, 'invalid_request'), /^scope /);
-  assert.match(await refused(await post(`${form}&client%5fid=a`), 400, 'invalid_request'), /^client_id /);
+  assert.match(await refusal(400, 'invalid_request', `${form}&scope=&scope=`), /^scope /);
+  assert.match(await refusal(400, 'invalid_request', `${form}&client%5fid=a`), /^client_id /);
   assert.match(
-    await refused(await post(`${form}&grant_type=client_credentials`), 400, 'invalid_request'),
+    await refusal(400, 'invalid_request', `${form}&grant_type=client_credentials`),
     /^grant_type /,
   );
   for (const twice of ['x=1&x=1', 'x&x', '__proto__=1&__proto__=2']) {
-    const description = await refused(await post(`${form}&${twice}`), 400, 'invalid_request');
+    const description = await refusal(400, 'invalid_request', `${form}&${twice}`);
     assert.match(description, /^A parameter /);
   }
 });
 
 test('400 invalid_request: credentials both in the body and with Basic', async () => {
   const headers = basic(`${client.id}:${client.secret}`);
-  await refused(await post(inBody(client), headers), 400, 'invalid_request');
-  await refused(await post({ ...GRANT, client_id: client.id }, headers), 400, 'invalid_request');
-  await refused(await post({ ...GRANT, client_secret: client.secret }, headers), 400, 'invalid_request');
+  await refusal(400, 'invalid_request', inBody(client), headers);
+  await refusal(400, 'invalid_request', { ...GRANT, client_id: client.id }, headers);
+  await refusal(400, 'invalid_request', { ...GRANT, client_secret: client.secret }, headers);
 });
 
 test('400 invalid_request: malformed Basic', async () => {
@@ -115,30 +114,25 @@ test('400 invalid_request: malformed Basic', async () => {
     `Bearer x, Basic ${good}`,
   ];
   for (const authorization of malformed) {
-    await refused(await post(GRANT, { authorization }), 400, 'invalid_request');
+    await refusal(400, 'invalid_request', GRANT, { authorization });
   }
 });
 
 test('400 unsupported_grant_type: missing, empty or another, before the credentials', async () => {
   for (const body of ['', 'grant_type=', 'grant_type=password', 'grant_type=Client_Credentials']) {
-    await refused(await post(body), 400, 'unsupported_grant_type');
+    await refusal(400, 'unsupported_grant_type', body);
   }
-  await refused(await post('', basic('x:y')), 400, 'unsupported_grant_type');
+  await refusal(400, 'unsupported_grant_type', '', basic('x:y'));
   // After a malformed request.
-  await refused(await post('x=1&x=1'), 400, 'invalid_request');
-  await refused(await post('', { authorization: 'Basic !' }), 400, 'invalid_request');
+  await refusal(400, 'invalid_request', 'x=1&x=1');
+  await refusal(400, 'invalid_request', '', { authorization: 'Basic !' });
 });
 
 test('401 invalid_client: missing or wrong credentials, with one text for all wrong ones', async () => {
   const missing = [GRANT, { ...GRANT, client_id: client.id }, { ...GRANT, client_secret: client.secret }];
-  for (const body of missing) await refused(await post(body), 401, 'invalid_client');
-  await refused(await post(GRANT, basic(':')), 401, 'invalid_client', true);
-  await refused(
-    await post(`grant_type=client_credentials`, basic(`${client.id}:`)),
-    401,
-    'invalid_client',
-    true,
-  );
+  for (const body of missing) await refusal(401, 'invalid_client', body);
+  await refusal(401, 'invalid_client', GRANT, basic(':'));
+  await refusal(401, 'invalid_client', `grant_type=client_credentials`, basic(`${client.id}:`));
 
   const nobody = createKey('ww');
   const revoked = makeClient(server);
@@ -160,8 +154,8 @@ test('401 invalid_client: missing or wrong credentials, with one text for all wr
   ];
   const texts = new Set<string>();
   for (const { id, secret } of wrong) {
-    texts.add(await refused(await post(inBody({ id, secret })), 401, 'invalid_client'));
-    texts.add(await refused(await post(GRANT, basic(`${id}:${secret}`)), 401, 'invalid_client', true));
+    texts.add(await refusal(401, 'invalid_client', inBody({ id, secret })));
+    texts.add(await refusal(401, 'invalid_client', GRANT, basic(`${id}:${secret}`)));
   }
   assert.equal(texts.size, 1);
 });
@@ -178,9 +172,9 @@ test('401 invalid_client: credentials in the query are ignored', async () => {
 
 test('401 invalid_client: a suspended account, an address that is not allowed', async () => {
   const elsewhere = makeClient(server, { allow_addresses: ['10.0.0.0/8'] });
-  assert.match(await refused(await post(inBody(elsewhere)), 401, 'invalid_client'), /127\.0\.0\.1/);
+  assert.match(await refusal(401, 'invalid_client', inBody(elsewhere)), /127\.0\.0\.1/);
   const good = basic(`${elsewhere.id}:${elsewhere.secret}`);
-  await refused(await post(GRANT, good), 401, 'invalid_client', true);
+  await refusal(401, 'invalid_client', GRANT, good);
   suspendAccount(server.access, 'agency', NOW_MS);
   const suspended = await post(inBody(client));
   resumeAccount(server.access, 'agency');
@@ -197,15 +191,11 @@ test('400 invalid_scope: a scope that the key lacks, after the credentials', asy
     'DETECTIONS:READ',
   ];
   for (const scope of scopes) {
-    await refused(await post(inBody(client, { scope })), 400, 'invalid_scope');
+    await refusal(400, 'invalid_scope', inBody(client, { scope }));
   }
   const headers = basic(`${client.id}:${client.secret}`);
-  await refused(await post({ ...GRANT, scope: 'admin' }, headers), 400, 'invalid_scope');
-  await refused(
-    await post(inBody({ id: client.id, secret: 'x' }, { scope: 'admin' })),
-    401,
-    'invalid_client',
-  );
+  await refusal(400, 'invalid_scope', { ...GRANT, scope: 'admin' }, headers);
+  await refusal(401, 'invalid_client', inBody({ id: client.id, secret: 'x' }, { scope: 'admin' }));
 });
 
 test('unreadable keys are 503, a fault is 500, both as problem documents', async () => {
@@ -214,14 +204,14 @@ test('unreadable keys are 503, a fault is 500, both as problem documents', async
     const known = makeClient(other);
     // No token can be issued at such a time.
     other.setNow(-1);
-    await problem(other, await post(inBody(known), {}, other), 500, 'internal');
+    await problem(other, await postToken(other, inBody(known)), 500, 'internal');
     other.setNow(NOW_MS);
     other.access.close();
     rmSync(join(other.store.folder, 'access.db'));
-    await problem(other, await post(inBody(known), {}, other), 503, 'unavailable');
+    await problem(other, await postToken(other, inBody(known)), 503, 'unavailable');
     // Malformed credentials are not looked up.
     const malformed = { id: 'x', secret: 'y' };
-    await refused(await post(inBody(malformed), {}, other), 401, 'invalid_client');
+    await refused(await postToken(other, inBody(malformed)), 401, 'invalid_client');
   } finally {
     await other.close();
   }

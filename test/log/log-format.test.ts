@@ -18,7 +18,7 @@ import { listSegments } from '../../src/log/segment.ts';
 import { makeSchema, openContent } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+import { createHistory, type History, type HistoryRow, QUIETLY } from '../support/history.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
 import { type Recorded, recordOf } from '../support/recorded.ts';
@@ -28,14 +28,7 @@ const FIXTURE = join(import.meta.dirname, '..', 'log-format-1');
 test('a log of format 1 is read as recorded', () =>
   inFolder(async (folder) => {
     cpSync(join(FIXTURE, 'log'), join(folder, 'log'), { recursive: true });
-    const { db, log } = await recoverDetections({
-      folder: dataFolder(folder),
-      program: 'a later one',
-      onReadable: () => {},
-      onBegin: () => {},
-      onProgress: () => {},
-      between: async () => {},
-    });
+    const { db, log } = await recoverDetections({ folder: dataFolder(folder), ...QUIETLY });
     log.close();
     db.close();
     const recorded: Recorded = JSON.parse(readFileSync(join(FIXTURE, 'recorded.json'), 'utf8'));

@@ -59,7 +59,7 @@ describe('nothing is found if nothing is damaged', () => {
             .apply(batchOf(newRows(1000, 5000)));
         if (step !== 2) return;
         large.writer().rollback();
-        large.apply(newRows(10_000, 1500));
+        large.apply(newRows(10_000, 2500));
         large.apply(newRows(20_000, 20));
       });
       assert.deepEqual({ findings, not_compared }, CLEAN);

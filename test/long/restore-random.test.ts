@@ -28,7 +28,7 @@ import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { copyFolder } from '../support/copy-folder.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { NO_FILTERS } from '../support/filters.ts';
-import { batchOf } from '../support/history.ts';
+import { batchOf, QUIETLY } from '../support/history.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 
 const SEED = Number(process.env.WIREWATCH_TEST_SEED ?? 1);
@@ -146,12 +146,7 @@ class World {
 
   async #start(): Promise<void> {
     const folder = dataFolder(this.#current);
-    const recovered = await recoverDetections({
-      folder,
-      program: 'test',
-      onProgress: () => {},
-      between: async () => {},
-    });
+    const recovered = await recoverDetections({ folder, ...QUIETLY });
     const { db, log } = recovered;
     const writer = new StreamWriter({ db, log, folder: folder.log, now: this.#now, onDelivered: () => {} });
     const lostEnd = new LostEnd({
@@ -172,15 +167,6 @@ class World {
     recovered.log.close();
     recovered.db.close();
     this.#open = null;
-  }
-
-  get #rebuildOptions() {
-    return {
-      folder: dataFolder(this.#current),
-      program: 'test',
-      onProgress: () => {},
-      between: async () => {},
-    };
   }
 
   ingest(articles: readonly number[]): void {
@@ -264,7 +250,8 @@ class World {
       this.#current = prng.pick(this.#machines);
       said.push(`go back to ${this.#current.slice(-1)}`);
     } else if (kind === 'new log') {
-      await compactStopped({ ...this.#rebuildOptions, nowMs: this.#now() }).catch((error: Error) => {
+      const log = { folder: dataFolder(this.#current), nowMs: this.#now() };
+      await compactStopped({ ...log, ...QUIETLY }).catch((error: Error) => {
         if (!error.message.includes('still empty')) throw error;
       });
       said.push(kind);

@@ -5,8 +5,6 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createAccessTokens } from '../../src/auth/token.ts';
-import { loadConfig } from '../../src/config/load.ts';
-import { markdownOf, TOPICS } from '../../src/manual/topics.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { connectTls, sendRequest, WITHOUT_OPENSSL } from '../support/certificates.ts';
@@ -59,19 +57,6 @@ async function withInstallation(
     installation.remove();
   }
 }
-
-test('every configuration in the manual can be loaded', () =>
-  inFolder(async (folder) => {
-    const file = join(folder, 'wirewatch.toml');
-    const found = TOPICS.flatMap((topic) =>
-      blocksOf(markdownOf(topic), 'toml').map((text) => ({ name: topic.name, text })),
-    );
-    assert.ok(found.length >= 3);
-    for (const { name, text } of found) {
-      writeFileSync(file, text);
-      assert.doesNotThrow(() => loadConfig({ flags: {}, env: {}, file, dataFolder: folder }), name);
-    }
-  }));
 
 test('the commands of the topic backup', () =>
   withInstallation(async (installation, folder) => {

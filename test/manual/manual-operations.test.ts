@@ -167,10 +167,12 @@ describe('a client', { skip: !NEEDED && 'jq is not installed' }, () => {
     await untilRefused(() => fetch(`${url}/v1/me`, from(1, key)));
     const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: 'x' });
     await untilRefused(() => fetch(`${url}/oauth/token`, { ...from(2, ''), method: 'POST', body }));
+    // The id itself would be refused by the limit of its key.
+    const letters = 'abcdefgh'.replace(id.charAt(0), 'i');
     let tried = 0;
     await untilRefused(() => {
       tried += 1;
-      const other = `${'abcdefgh'.charAt(tried % 8)}${'234567'.charAt(tried % 6)}${id.slice(2)}`;
+      const other = `${letters.charAt(tried % 8)}${id.slice(1)}`;
       return fetch(`${url}/v1/me`, from(3, key.replace(id, other)));
     });
     const limits = new Set(json(run('limits')).map(({ limit }) => limit));

@@ -36,18 +36,30 @@ test('on a full disk every revocation succeeds at once, running, stopped and aft
   });
 });
 
+/** Keys of an account of a new installation. */
+async function makeKeys(count: number, data: string): Promise<{ id: string; key: string }[]> {
+  const cli = async (line: string) => {
+    const { status, stdout, stderr } = await runBeside([...line.split(' '), '--data', data, '--json']);
+    assert.equal(status, 0, `${line}: ${stderr}`);
+    return JSON.parse(stdout);
+  };
+  await cli('account add acme --name Acme');
+  await cli('subscription add 7001 --account acme');
+  const keys = [];
+  for (let at = 0; at < count; at += 1)
+    keys.push(
+      await cli(`key create --account acme --name ${at} --scopes detections:read --subscriptions 7001`),
+    );
+  return keys;
+}
+
 async function onFullDisk(data: string, drop: string, ballast: string): Promise<void> {
   const cli = async (...args: string[]) => {
     const run = await runBeside([...args, '--data', data]);
     assert.equal(run.status, 0, `${args.join(' ')}: ${run.stderr}`);
     return run.stdout;
   };
-  await cli('account', 'add', 'acme', '--name', 'Acme');
-  await cli('subscription', 'add', '7001', '--account', 'acme');
-  const terms = ['--account', 'acme', '--scopes', 'detections:read', '--subscriptions', '7001', '--json'];
-  const keys: { id: string; key: string }[] = [];
-  for (let at = 0; at < KEYS; at += 1)
-    keys.push(JSON.parse(await cli('key', 'create', '--name', `key ${at}`, ...terms)));
+  const keys = await makeKeys(KEYS, data);
   const serve = async () => {
     const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
     return { serving, url: await serving.url() };
@@ -144,10 +156,7 @@ async function onReadOnlyDisk(data: string, drop: string, trigger: string): Prom
     const run = runProgram([...args, '--data', data]);
     return { code: await run.ended, out: run.stdout(), err: run.stderr() };
   };
-  await cli('account', 'add', 'acme', '--name', 'Acme');
-  await cli('subscription', 'add', '7001', '--account', 'acme');
-  const terms = ['--account', 'acme', '--scopes', 'detections:read', '--subscriptions', '7001', '--json'];
-  const { id, key } = JSON.parse((await cli('key', 'create', '--name', 'Desk', ...terms)).out);
+  const [{ id, key } = { id: '', key: '' }] = await makeKeys(1, data);
   const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
   const url = await serving.url();
   const status = async () =>

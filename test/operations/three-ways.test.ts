@@ -1,6 +1,7 @@
 /** Every operation of the table in its three ways: by command on a running appliance, by request, and by command on a stopped one. */
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, lstatSync, mkdirSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Value } from '@sinclair/typebox/value';
@@ -207,4 +208,19 @@ test('an appliance that hangs is named with its process id, and its end frees th
     await serving.ended;
     const again = await runBeside(['account', 'list', '--data', data]);
     assert.equal(again.status, 0, again.stderr);
+  }));
+
+test('an appliance that ends in the middle of its answer is said to have ended', () =>
+  inFolder(async (folder) => {
+    const server = createServer((_, response) => {
+      response.write('{"outcome":{"value":[{"id":"ac', () => response.destroy());
+    });
+    await new Promise<void>((resolve) => server.listen(join(folder, 'control.sock'), resolve));
+    const { status, stderr } = await runBeside(['account', 'list', '--data', folder]);
+    server.close();
+    assert.equal(status, 1);
+    assert.match(
+      stderr,
+      /^wirewatch: Wirewatch ended before it had answered\. Whether account list was done/,
+    );
   }));

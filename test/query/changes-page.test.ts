@@ -21,6 +21,7 @@ import { parseFields } from '../../src/query/projection.ts';
 import { FIND_STREAM } from '../../src/query/stored-streams.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
+import { planOf } from '../support/query-plan.ts';
 import { createTestStore, type TestRow, type TestStore, testId, testMatch } from '../support/store.ts';
 
 const BASE_URL = 'https://api.example/ww';
@@ -363,12 +364,6 @@ test('the other statements of a page use an index', () => {
     );
   });
 });
-
-function planOf(db: Database, sql: string): string {
-  const values = Object.fromEntries([...sql.matchAll(/@(\w+)/g)].map(([, name = '']) => [name, 1]));
-  const lines = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(values);
-  return lines.map(({ detail }) => detail).join('\n');
-}
 
 /** Bare parameters here would affect the plan: SQLite would recompile the statement for every value. */
 const PLANNED_VALUE = /(LIMIT|OFFSET|34 =) [@?]/;

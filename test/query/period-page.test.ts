@@ -25,6 +25,7 @@ import {
 import { parseFields } from '../../src/query/projection.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
+import { planOf } from '../support/query-plan.ts';
 import { createTestStore, type TestRow, type TestStore, testId, testMatch } from '../support/store.ts';
 
 const START = Date.parse('2026-11-20T08:00:00Z') / 1000;
@@ -348,11 +349,11 @@ test('no statement scans or sorts the detections: each stream is searched by ind
     for (const streams of [1, 2, 8]) {
       for (const conditions of ['', filterSql({ ...NO_FILTERS, min_score: 5, domain: ['a.example'] }).sql]) {
         const parts = ['rest', 'whole', 'beginning'] as const;
-        const planOf = (sort: PeriodSort) =>
+        const planIn = (sort: PeriodSort) =>
           plan(reader, pageSql(sort, parts, streams, conditions), parts.length * streams);
-        assert.doesNotMatch(planOf('descending'), sorted);
+        assert.doesNotMatch(planIn('descending'), sorted);
         // Only ids of the same whole second may be sorted, never the seconds.
-        const ascending = planOf('ascending');
+        const ascending = planIn('ascending');
         assert.equal(ascending.match(/USE TEMP B-TREE FOR LAST TERM OF ORDER BY/g)?.length, streams);
         assert.equal(ascending.match(new RegExp(sorted, 'g'))?.length, streams);
       }
@@ -374,9 +375,7 @@ const PLANNED_VALUE = /(LIMIT|OFFSET|34 =|first_detected_at =) [@?]/;
 /** The plan of a statement, which must search the index `searches` times and read nothing else. */
 function plan(db: Database, sql: string, searches: number): string {
   assert.doesNotMatch(sql, PLANNED_VALUE);
-  const values = Object.fromEntries([...sql.matchAll(/@(\w+)/g)].map(([, name = '']) => [name, 1]));
-  const lines = db.prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(values);
-  const text = lines.map(({ detail }) => detail).join('\n');
+  const text = planOf(db, sql);
   assert.doesNotMatch(text, /SCAN (detection|row)\b/, `${sql}\n${text}`);
   const found = text.match(/SEARCH detection USING COVERING INDEX detection_by_time \(<expr>=\?/g);
   assert.equal(found?.length, searches, `${sql}\n${text}`);

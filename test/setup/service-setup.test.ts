@@ -183,22 +183,6 @@ describe('existing installation', () => {
     assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/own -/srv/copy -/var/log/wirewatch']);
   });
 
-  test('an existing unit is kept, with the way to a new one', () => {
-    const places = newPlaces();
-    setup(places);
-    const edited = `${readFileSync(places.unit, 'utf8').replace('RestartSec=5', 'RestartSec=9')}# mine\n`;
-    writeFileSync(places.unit, edited);
-    const { files, next } = setup(places);
-    assert.deepEqual(
-      files.map(({ differences }) => differences.length),
-      [0, 1],
-    );
-    assert.ok(
-      next.includes(`# To have the unit that setup would write: rm ${places.unit}, then run setup again.`),
-    );
-    assert.equal(readFileSync(places.unit, 'utf8'), edited);
-  });
-
   test('an invalid configuration stops it, with nothing written', () => {
     const places = newPlaces();
     mkdirSync(path.dirname(places.config), { recursive: true });

@@ -7,7 +7,7 @@ import { addKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { Database } from '../../src/store/database.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
-import { openAccess } from './access.ts';
+import { openAccess, USUAL_TERMS } from './access.ts';
 import { testFolder } from './test-folder.ts';
 
 export const KEY = 'abcdefghij23';
@@ -31,18 +31,8 @@ afterEach(() => {
 });
 
 export function keyOf(id: string) {
-  return {
-    id,
-    account_id: 'acme',
-    prefix: 'ww',
-    hash: HASH,
-    name: 'Dashboard',
-    scopes: ['detections:read' as const],
-    subscriptions: [{ id: 7001, content_types: null }],
-    expires_at: null,
-    allow_addresses: [],
-    daily_rows: null,
-  };
+  const subscriptions = [{ id: 7001, content_types: null }];
+  return { ...USUAL_TERMS, id, account_id: 'acme', prefix: 'ww', hash: HASH, subscriptions };
 }
 
 /** All rows of access.db, by table. */

@@ -4,12 +4,11 @@ import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { type AccessReader, createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
-import { createKey, hashKey } from '../../src/auth/key.ts';
-import { addKey, type KeyTerms } from '../../src/auth/keys.ts';
+import type { KeyTerms } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { Refused, type RefusedCode } from '../../src/refused.ts';
 import type { Database } from '../../src/store/database.ts';
-import { openAccess } from './access.ts';
+import { addTestKey, openAccess } from './access.ts';
 import { testFolder } from './test-folder.ts';
 
 export const NOW_MS = Date.parse('2026-11-21T10:00:00Z');
@@ -36,19 +35,8 @@ after(() => {
   db.close();
 });
 
-export function makeKey(terms: Partial<KeyTerms> = {}, accountId = 'acme'): { id: string; key: string } {
-  const made = createKey('ww');
-  const usual: KeyTerms = {
-    name: 'Dashboard',
-    scopes: ['detections:read'],
-    subscriptions: [],
-    expires_at: null,
-    allow_addresses: [],
-    daily_rows: null,
-  };
-  const proof = { id: made.id, account_id: accountId, prefix: 'ww', hash: hashKey(made.key) };
-  addKey(db, { ...usual, ...terms, ...proof }, NOW_MS);
-  return made;
+export function makeKey(terms: Partial<KeyTerms> = {}, account_id = 'acme'): { id: string; key: string } {
+  return addTestKey(db, NOW_MS, { ...terms, account_id });
 }
 
 /** Runs `work`, which must be refused with this code. @returns the detail */

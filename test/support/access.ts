@@ -1,11 +1,32 @@
-/** Opens access.db for tests, and reads segments of its log. */
+/** Opens access.db for tests, makes keys in it, and reads segments of a log. */
 import { readFileSync } from 'node:fs';
+import { createKey, hashKey } from '../../src/auth/key.ts';
+import { addKey, type KeyTerms, type NewKey } from '../../src/auth/keys.ts';
 import { type OpenAccessOptions, openAccess as open } from '../../src/auth/open-access.ts';
 import { decodeLines, framesOf } from '../../src/log/frame.ts';
 import type { Database } from '../../src/store/database.ts';
 
 export function openAccess(root: string, options: Partial<OpenAccessOptions> = {}): Database {
   return open(root, { operation: { kind: 'test' }, ...options });
+}
+
+export type TestTerms = Partial<KeyTerms & Pick<NewKey, 'account_id'>>;
+
+/** Without any restriction but its subscriptions. */
+export const USUAL_TERMS: KeyTerms = {
+  name: 'Dashboard',
+  scopes: ['detections:read'],
+  subscriptions: [],
+  expires_at: null,
+  allow_addresses: [],
+  daily_rows: null,
+};
+
+export function addTestKey(db: Database, nowMs: number, terms: TestTerms): { id: string; key: string } {
+  const made = createKey('ww');
+  const proof = { id: made.id, prefix: 'ww', hash: hashKey(made.key) };
+  addKey(db, { ...USUAL_TERMS, account_id: 'agency', ...terms, ...proof }, nowMs);
+  return made;
 }
 
 /** All lines of a segment of a log. */

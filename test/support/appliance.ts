@@ -24,81 +24,50 @@ export const TEST_SETTINGS = {
   WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
 
-export interface Installation {
-  readonly data: string;
-  readonly drop: string;
-  readonly key: string;
-  /** Runs a command on the data folder; throws if it fails, unless `anyStatus`. */
-  cli(args: readonly string[], options?: { readonly anyStatus?: boolean }): EndedCommand;
-  /** Starts `serve`; resolves when it listens. */
-  serve(settings?: Readonly<Record<string, string>>): Promise<Serving>;
-  /** Starts `serve` without waiting. */
-  begin(settings?: Readonly<Record<string, string>>): Starting;
-  remove(): void;
-}
-
+export type Installation = ReturnType<typeof createInstallation>;
 /** One run of `serve`. */
-export interface Starting {
-  /** @returns the address, once it listens */
-  listening(): Promise<string>;
-  readonly log: readonly LogLine[];
-  /** Removes the lines from memory: a run of hours would have millions. */
-  takeLog(): LogLine[];
-  /** Waits for the first matching log line of the run. */
-  logged(what: string, condition: (line: LogLine) => boolean): Promise<LogLine>;
-  /** Resolves with the exit code, once it has ended. */
-  readonly ended: Promise<number | null>;
-  /** SIGTERM; @returns the exit code */
-  stop(): Promise<number | null>;
-  /** SIGSTOP or SIGCONT. */
-  pause(signal: 'SIGSTOP' | 'SIGCONT'): void;
-  /** SIGKILL; resolves when the process has ended. */
-  kill(): Promise<void>;
-}
-
+export type Starting = ReturnType<typeof startingOf>;
 /** A run that listens. */
-export interface Serving extends Starting {
-  readonly url: string;
-  get(path: string): Promise<Response>;
-}
+export type Serving = Awaited<ReturnType<Installation['serve']>>;
 
 /**
  * An account with the subscriptions 7001 and 7002 (text only), and a key that reads both.
  *
  * @param isOwn whether the installation gets its own secret and key
  */
-export function createInstallation(
-  settings: Readonly<Record<string, string>> = {},
-  isOwn = false,
-): Installation {
+export function createInstallation(settings: Readonly<Record<string, string>> = {}, isOwn = false) {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const data = join(root, 'data');
   const env = { ...TEST_SETTINGS, ...settings };
   const runs: RunningProgram[] = [];
+  /** Starts `serve` without waiting. */
   const begin = (more?: Readonly<Record<string, string>>) => {
     const run = runProgram(['serve', '--data', data, '--port', '0'], { ...env, ...more }, { isKept: true });
     runs.push(run);
     return startingOf(run);
   };
-  const installation: Omit<Installation, 'key'> = {
+  const template = isOwn ? makeTemplate(join(root, 'own')) : installationTemplate();
+  cpSync(join(template, 'data'), data, { recursive: true, preserveTimestamps: true });
+  return {
     data,
     drop: join(data, 'drop'),
-    cli: (args, options) => runCommand([...args, '--data', data], env, options?.anyStatus === true),
-    async serve(more) {
+    key: readFileSync(join(template, 'key'), 'utf8'),
+    begin,
+    /** Runs a command on the data folder; throws if it fails, unless `anyStatus`. */
+    cli: (args: readonly string[], options?: { readonly anyStatus?: boolean }): EndedCommand =>
+      runCommand([...args, '--data', data], env, options?.anyStatus === true),
+    /** Starts `serve`; resolves when it listens. */
+    async serve(more?: Readonly<Record<string, string>>) {
       const starting = begin(more);
       const url = await starting.listening();
-      return { ...starting, url, get: (path) => fetch(`${url}${path}`) };
+      return { ...starting, url, get: (path: string) => fetch(`${url}${path}`) };
     },
-    begin,
     remove() {
       // A failed test may have left one running, which would keep the test process alive.
       for (const run of runs) run.kill('SIGKILL');
       rmSync(root, { recursive: true, force: true, maxRetries: 5 });
     },
   };
-  const template = isOwn ? makeTemplate(join(root, 'own')) : installationTemplate();
-  cpSync(join(template, 'data'), data, { recursive: true, preserveTimestamps: true });
-  return { ...installation, key: readFileSync(join(template, 'key'), 'utf8') };
 }
 
 /**
@@ -154,66 +123,54 @@ export interface Detection extends Match {
 }
 
 /** A running installation, shared by a test file. */
-export interface Appliance extends Installation {
-  /** The current run. */
-  serving(): Serving;
-  get(path: string, key?: string): Promise<Response>;
-  /** The detection with this id; null if the key cannot read one. */
-  detection(id: string, key?: string): Promise<Detection | null>;
-  /** Puts a file into the drop folder as a careful writer does: under another name, then renamed. */
-  put(name: string, content: string | Buffer): void;
-  /** The next log line with an outcome of the file; each is returned once. */
-  processed(name: string): Promise<LogLine>;
-  /** {@link put}, then {@link processed}. */
-  dropped(name: string, content: string | Buffer): Promise<LogLine>;
-  /** Restarts on the same folder. */
-  restart(settings?: Readonly<Record<string, string>>): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Appliance = Awaited<ReturnType<typeof startAppliance>>;
 
-export async function startAppliance(
-  settings: Readonly<Record<string, string>> = {},
-  isOwn = false,
-): Promise<Appliance> {
+export async function startAppliance(settings: Readonly<Record<string, string>> = {}, isOwn = false) {
   const installation = createInstallation(settings, isOwn);
   let serving = await installation.serve().catch((error) => {
     installation.remove();
     throw error;
   });
   const returned = new Set<LogLine>();
-  const appliance: Appliance = {
+  const get = (path: string, key = installation.key) =>
+    fetch(`${serving.url}${path}`, { headers: { authorization: `Bearer ${key}` } });
+  /** Puts a file into the drop folder as a careful writer does: under another name, then renamed. */
+  const put = (name: string, content: string | Buffer) => putFile(installation.drop, name, content);
+  /** The next log line with an outcome of the file; each is returned once. */
+  async function processed(name: string): Promise<LogLine> {
+    const isNew = (line: LogLine) => isOutcome(line) && line.file === name && !returned.has(line);
+    const line = await serving.logged(`the outcome of ${name}`, isNew);
+    returned.add(line);
+    return line;
+  }
+  return {
     ...installation,
+    ...{ get, put, processed },
+    /** The current run. */
     serving: () => serving,
-    get: (path, key = installation.key) =>
-      fetch(`${serving.url}${path}`, { headers: { authorization: `Bearer ${key}` } }),
-    async detection(id, key) {
-      const response = await appliance.get(`/v1/detections/${id}`, key);
+    /** The detection with this id; null if the key cannot read one. */
+    async detection(id: string, key?: string): Promise<Detection | null> {
+      const response = await get(`/v1/detections/${id}`, key);
       const body = await response.text();
       if (response.status === 404) return null;
       if (response.status !== 200) throw new Error(`/v1/detections/${id}: ${response.status} ${body}`);
       return JSON.parse(body);
     },
-    put: (name, content) => putFile(installation.drop, name, content),
-    async processed(name) {
-      const isNew = (line: LogLine) => isOutcome(line) && line.file === name && !returned.has(line);
-      const line = await serving.logged(`the outcome of ${name}`, isNew);
-      returned.add(line);
-      return line;
+    /** `put`, then `processed`. */
+    dropped(name: string, content: string | Buffer): Promise<LogLine> {
+      put(name, content);
+      return processed(name);
     },
-    async dropped(name, content) {
-      appliance.put(name, content);
-      return appliance.processed(name);
-    },
-    async restart(more) {
+    /** Restarts on the same folder. */
+    async restart(more?: Readonly<Record<string, string>>): Promise<void> {
       await serving.stop();
       serving = await installation.serve(more);
     },
-    async stop() {
+    async stop(): Promise<void> {
       await serving.stop();
       installation.remove();
     },
   };
-  return appliance;
 }
 
 /** An appliance for all tests of the file that calls this at its top; ends with them, and after a failure shows its log. */
@@ -244,21 +201,22 @@ export function showLogOfFailures(serving: () => Serving | undefined): void {
   });
 }
 
-function startingOf(run: RunningProgram): Starting {
-  const end = (signal: NodeJS.Signals) => {
-    run.kill(signal);
-    return run.ended;
-  };
+function startingOf(run: RunningProgram) {
   return {
-    log: run.log(),
     ended: run.ended,
+    stop: run.stop,
     takeLog: run.takeLog,
-    logged: (what, condition) => run.until(what, () => run.log().find(condition)),
+    log: run.log(),
+    /** @returns the address, once it listens */
     listening: run.url,
-    stop: () => end('SIGTERM'),
-    pause: (signal) => run.kill(signal),
-    async kill() {
-      await end('SIGKILL');
+    /** Waits for the first matching log line of the run. */
+    logged: (what: string, condition: (line: LogLine) => boolean): Promise<LogLine> =>
+      run.until(what, () => run.log().find(condition)),
+    pause: (signal: 'SIGSTOP' | 'SIGCONT') => run.kill(signal),
+    /** SIGKILL; resolves when the process has ended. */
+    async kill(): Promise<void> {
+      run.kill('SIGKILL');
+      await run.ended;
     },
   };
 }

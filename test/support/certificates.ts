@@ -57,17 +57,8 @@ export function makeAuthority(
   return { ...files, authority };
 }
 
-/** A folder of certificates, shared by the tests of a file and removed after them. */
-export interface TestCertificates {
-  readonly folder: string;
-  /** Two certificates, created before the tests run. */
-  readonly first: CertificateFiles;
-  readonly second: CertificateFiles;
-  /** A copy of a pair, to overwrite. */
-  copyOf(pair: CertificateFiles, name: string): CertificateFiles;
-}
-
-export function useCertificates(): TestCertificates {
+/** A folder of certificates, shared by the tests of a file. */
+export function useCertificates() {
   const folder = testFolder();
   before(() => {
     if (WITHOUT_OPENSSL) return;
@@ -80,9 +71,11 @@ export function useCertificates(): TestCertificates {
   });
   return {
     folder,
+    /** Two certificates, created before the tests run. */
     first: named('first'),
     second: named('second'),
-    copyOf({ certificate, key }, name) {
+    /** A copy of a pair, to overwrite. */
+    copyOf({ certificate, key }: CertificateFiles, name: string): CertificateFiles {
       const copy = named(name);
       copyFileSync(certificate, copy.certificate);
       copyFileSync(key, copy.key);

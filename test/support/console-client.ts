@@ -48,20 +48,7 @@ export async function redeem(link: string): Promise<Reply> {
   return send('POST', `${origin}/console/session`, OWN_PAGE, { token });
 }
 
-export interface Console {
-  readonly origin: string;
-  readonly secret: string;
-  /** The response to a GET, which must be 200. */
-  get<Value>(path: string): Promise<Value>;
-  ask(path: string): Promise<Reply>;
-  post(path: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
-  /** Asks for an operation, such as `key create`, as the app does. */
-  operate(operation: string, given?: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
-  /** An operation that must be possible, when it has ended. */
-  act(operation: string, given?: unknown): Promise<Outcome>;
-  /** One that becomes a job, when it has ended. */
-  job(operation: string, given?: unknown): Promise<Job>;
-}
+export type Console = ReturnType<typeof consoleOf>;
 
 export async function openConsole(
   installation: Pick<Installation, 'cli'>,
@@ -74,8 +61,9 @@ export async function openConsole(
   return consoleOf(new URL(link).origin, secret);
 }
 
-export function consoleOf(origin: string, secret: string): Console {
+export function consoleOf(origin: string, secret: string) {
   const ask = (path: string) => send('GET', `${origin}/console/${path}`, withSecret(secret));
+  /** The response to a GET, which must be 200. */
   const get = async <Value>(path: string): Promise<Value> => {
     const { status, text } = await ask(path);
     assert.equal(status, 200, `${path}: ${text}`);
@@ -83,7 +71,12 @@ export function consoleOf(origin: string, secret: string): Console {
   };
   const post = (path: string, body: unknown = {}, headers: Readonly<Record<string, string>> = OWN_PAGE) =>
     send('POST', `${origin}/console/${path}`, { ...headers, ...withSecret(secret) }, body);
-  const operate: Console['operate'] = (operation, given = {}, headers = OWN_PAGE) =>
+  /** Asks for an operation, such as `key create`, as the app does. */
+  const operate = (
+    operation: string,
+    given: unknown = {},
+    headers: Readonly<Record<string, string>> = OWN_PAGE,
+  ) =>
     send(
       'POST',
       `${origin}/operations/${operation.replaceAll(' ', '-')}`,
@@ -97,14 +90,11 @@ export function consoleOf(origin: string, secret: string): Console {
     return value;
   };
   return {
-    origin,
-    secret,
-    ask,
-    get,
-    post,
-    operate,
-    act: (operation, given) => done<Outcome>(200, operation, given),
-    async job(operation, given) {
+    ...{ origin, secret, ask, get, post, operate },
+    /** An operation that must be possible, when it has ended. */
+    act: (operation: string, given?: unknown) => done<Outcome>(200, operation, given),
+    /** One that becomes a job, when it has ended. */
+    async job(operation: string, given?: unknown): Promise<Job> {
       const begun = await done<Job>(202, operation, given, { prefer: 'respond-async' });
       for (;;) {
         const { jobs } = await get<Jobs>('jobs');

@@ -1,32 +1,13 @@
 /** The console of the real program in Chromium, as a person uses it. */
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { Browser, Locator } from 'playwright-core';
 import type { Appliance } from './appliance.ts';
-import { type Watched, watchedPage } from './browser.ts';
+import { watchedPage } from './browser.ts';
 import { linkOf } from './console-client.ts';
 
-export interface ConsolePage {
-  readonly page: Page;
-  readonly watched: Watched;
-  show(view: string): Promise<void>;
-  /** Clicks a button, fills in its form, and confirms. */
-  act(button: Locator, fill?: () => Promise<void>): Promise<void>;
-  button(text: string | RegExp): Locator;
-  /** A field of the open form. */
-  field(name: string): Locator;
-  /** Types the word that the open question asks for. */
-  confirm(word: string): Promise<void>;
-  /** Makes a key with the rights to a subscription. @returns the key, which is shown once */
-  makeKey(button: Locator, name: string, subscription: string): Promise<string>;
-  /** The newest entries of the audit trail, as the view shows them. */
-  trail(): Promise<string>;
-}
+export type ConsolePage = Awaited<ReturnType<typeof openConsolePage>>;
 
 /** Opens a page with a new session, under the name kim. */
-export async function openConsolePage(
-  browser: Browser,
-  appliance: Appliance,
-  ...options: string[]
-): Promise<ConsolePage> {
+export async function openConsolePage(browser: Browser, appliance: Appliance, ...options: string[]) {
   const watched = await watchedPage(browser);
   const { page } = watched;
   await page.goto(linkOf(appliance, '--as', 'kim', ...options));
@@ -37,22 +18,22 @@ export async function openConsolePage(
     await page.locator('nav a[aria-current]', { hasText: new RegExp(`^${title}`, 'i') }).waitFor();
     await page.locator('.reading').first().waitFor({ state: 'detached' });
   };
+  /** Clicks a button, fills in its form, and confirms. */
   const act = async (button: Locator, fill: () => Promise<void> = async () => {}) => {
     await button.first().click();
     await fill();
     await page.locator('dialog.question button.main').click();
   };
+  /** A field of the open form. */
   const field = (name: string) => page.locator(`dialog.question [name=${name}]`);
   return {
-    page,
-    watched,
-    show,
-    act,
-    button: (text) => page.locator('main button', { hasText: text }),
-    field,
-    confirm: (word) =>
+    ...{ page, watched, show, act, field },
+    button: (text: string | RegExp) => page.locator('main button', { hasText: text }),
+    /** Types the word that the open question asks for. */
+    confirm: (word: string) =>
       page.locator('dialog.question label', { hasText: 'to confirm' }).locator('input').fill(word),
-    async makeKey(button, name, subscription) {
+    /** Makes a key with the rights to a subscription. @returns the key, which is shown once */
+    async makeKey(button: Locator, name: string, subscription: string): Promise<string> {
       await act(button, async () => {
         await field('name').fill(name);
         await page.locator(`dialog.question input[name=subscriptions][value="${subscription}"]`).check();
@@ -61,7 +42,8 @@ export async function openConsolePage(
       await page.locator('dialog button.main').click();
       return key;
     },
-    async trail() {
+    /** The newest entries of the audit trail, as the view shows them. */
+    async trail(): Promise<string> {
       await show('history');
       await page.locator('tbody tr').first().waitFor();
       return (await page.locator('tbody').textContent()) ?? '';

@@ -52,7 +52,9 @@ export function busyResponses(nowMs: number): Record<string, unknown> {
   const map = windowMap(nowMs);
   const files = failedFiles(map);
   const detections = Array.from({ length: 30 }, (_, index) => detection(ago(index), index));
-  const page: DetectionsPage = { detections, next: 'cursor', searched_to: ago(7 * 24 * 60), total: null };
+  const page: DetectionsPage = {
+    ...{ detections, next: 'cursor', searched_to: ago(7 * 24 * 60), total: null },
+  };
   const job = { by: 'kim', subject: '', started_at: ago(2) };
   const backedUp = '/mnt/copy/wirewatch is up to date: 2,201,930 bytes written.';
   return {
@@ -111,16 +113,12 @@ function trends(ago: Ago): Trends {
 
 function keyTrends(ago: Ago): KeyTrends {
   const { from, step_seconds, machine } = trends(ago);
-  const { requests, refused, rows_served, behind_seconds } = machine;
-  const counts = { requests, refused, rows_served };
-  return {
-    from,
-    step_seconds,
-    keys: [
-      { id: 'k1', name: 'Rights desk', ...counts, lag_seconds: behind_seconds },
-      { id: 'k2', name: 'Archive', ...counts, lag_seconds: null },
-    ],
-  };
+  const { behind_seconds, rows_ingested: _, ...counts } = machine;
+  const keys = [
+    { id: 'k1', name: 'Rights desk', ...counts, lag_seconds: behind_seconds },
+    { id: 'k2', name: 'Archive', ...counts, lag_seconds: null },
+  ];
+  return { from, step_seconds, keys };
 }
 
 function windowMap(nowMs: number): WindowMap {

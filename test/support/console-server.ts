@@ -23,23 +23,10 @@ export interface JsonResponse {
   readonly body: unknown;
 }
 
-export interface ConsoleServer {
-  readonly url: string;
-  /** By path; a test may change it. */
-  readonly responses: Record<string, unknown>;
-  /** The response to POST, by path; by default success. */
-  readonly results: Record<string, JsonResponse>;
-  readonly posted: Posted[];
-  /** Says that the views of a topic have changed. */
-  change(topic: keyof Changes): void;
-  /** How often a page asked what has changed. */
-  asked(): number;
-  /** `true` refuses to say what has changed, until `false`. */
-  refuseChanges(isBroken: boolean): void;
-  close(): Promise<void>;
-}
+export type ConsoleServer = Awaited<ReturnType<typeof startConsoleServer>>;
 
-export async function startConsoleServer(responses: Record<string, unknown>): Promise<ConsoleServer> {
+/** @param responses by path; a test may change them */
+export async function startConsoleServer(responses: Record<string, unknown>) {
   const changes = { overview: 0, windows: 0, detections: 0, customers: 0, jobs: 0 };
   let asked = 0;
   const posted: Posted[] = [];
@@ -74,13 +61,17 @@ export async function startConsoleServer(responses: Record<string, unknown>): Pr
   return {
     url: `http://127.0.0.1:${address.port}`,
     responses,
+    /** The response to POST, by path; by default success. */
     results,
     posted,
-    change: (topic) => {
+    /** Says that the views of a topic have changed. */
+    change(topic: keyof Changes): void {
       changes[topic] += 1;
     },
+    /** How often a page asked what has changed. */
     asked: () => asked,
-    refuseChanges: (broken) => {
+    /** `true` refuses to say what has changed, until `false`. */
+    refuseChanges(broken: boolean): void {
       isBroken = broken;
     },
     close: async () => {

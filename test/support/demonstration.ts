@@ -3,20 +3,18 @@ import { join } from 'node:path';
 import { runProgram } from './program.ts';
 import { testFolder } from './test-folder.ts';
 
-export interface Demonstration {
-  readonly drop: string;
-  /** Its output. */
-  readonly shown: {
-    /** The link to its console. */
-    readonly console: string;
-    readonly url: string;
-    readonly keys: readonly { readonly name: string; readonly key: string }[];
-    readonly detection: { readonly id: string } | null;
-  };
-  stop(): Promise<void>;
+/** What it prints. */
+interface Shown {
+  /** The link to its console. */
+  readonly console: string;
+  readonly url: string;
+  readonly keys: readonly { readonly name: string; readonly key: string }[];
+  readonly detection: { readonly id: string } | null;
 }
 
-export async function startDemonstration(): Promise<Demonstration> {
+export type Demonstration = Awaited<ReturnType<typeof startDemonstration>>;
+
+export async function startDemonstration() {
   const data = testFolder();
   const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
   const stop = async () => {
@@ -27,7 +25,8 @@ export async function startDemonstration(): Promise<Demonstration> {
     const text = await run.until('the output of the demonstration', () =>
       /^\}$/m.test(run.stdout()) ? run.stdout() : undefined,
     );
-    return { drop: join(data, 'drop'), shown: JSON.parse(text), stop };
+    const shown: Shown = JSON.parse(text);
+    return { drop: join(data, 'drop'), shown, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -12,26 +12,12 @@ import { LogWriter } from '../../src/log/log-writer.ts';
 import { type Recovered, type RecoverOptions, recoverDetections } from '../../src/log/recover.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
-import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
+import { dataFolder } from '../../src/store/folder.ts';
 import { parseSeconds } from '../../src/time.ts';
 import { type Content, contentOfDetections } from './database-content.ts';
 import { type TestRow, testId, testMatch } from './store.ts';
 
-export interface History {
-  readonly folder: DataFolder;
-  readonly db: () => Database;
-  readonly writer: () => StreamWriter;
-  /** Applies rows in one transaction, in batches. */
-  apply(rows: readonly HistoryRow[], options?: ApplyOptions): void;
-  /** Closes everything and opens it again, as a start does. */
-  restart(options?: Partial<RecoverOptions>): Promise<Recovered>;
-  remove(subscription: number): Promise<void>;
-  /** Rewrites the log. @param between see LongWork. @throws if it was refused */
-  compact(between?: () => Promise<void>): Promise<Compacted>;
-  /** Closes the database and the log, as a stop does. */
-  stop(): void;
-  delete(): void;
-}
+export type History = Awaited<ReturnType<typeof createHistory>>;
 
 export type HistoryRow = Omit<TestRow, 'version'> & { readonly given?: string; readonly withheld?: string };
 
@@ -41,10 +27,13 @@ export interface ApplyOptions {
   readonly with?: (db: Database) => void;
 }
 
+/** Options of work on a log whose progress nobody looks at. */
+export const QUIETLY = { program: 'test', onProgress: () => {}, between: async () => {} };
+
 /** The segment size of these logs. */
 export const SEGMENT_BYTES = 4 * 1024;
 
-export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<History> {
+export async function createHistory(segmentBytes = SEGMENT_BYTES) {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const folder = dataFolder(root);
   let open: { recovered: Recovered; writer: StreamWriter } | null = null;
@@ -58,15 +47,12 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     return open;
   };
 
+  /** Closes everything and opens it again, as a start does. */
   async function restart(options: Partial<RecoverOptions> = {}): Promise<Recovered> {
     stop();
     const recovered = await recoverDetections({
       folder,
-      program: 'test',
-      onReadable: () => {},
-      onBegin: () => {},
-      onProgress: () => {},
-      between: async () => {},
+      ...QUIETLY,
       ...options,
     });
     recovered.log.close();
@@ -76,6 +62,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     return recovered;
   }
 
+  /** Closes the database and the log, as a stop does. */
   function stop(): void {
     if (open === null) return;
     open.writer.flush();
@@ -88,7 +75,11 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
     folder,
     db: () => current().recovered.db,
     writer: () => current().writer,
-    apply(rows, { batchRows = 500, with: inTransaction = () => {} } = {}) {
+    /** Applies rows in one transaction, in batches. */
+    apply(
+      rows: readonly HistoryRow[],
+      { batchRows = 500, with: inTransaction = () => {} }: ApplyOptions = {},
+    ): void {
       const { writer, recovered } = current();
       const applier = writer.begin();
       for (let at = 0; at < rows.length; at += batchRows)
@@ -96,17 +87,18 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES): Promise<Histo
       writer.commit(applier, { kind: 'test' }, () => inTransaction(recovered.db));
     },
     restart,
-    async remove(subscription) {
+    async remove(subscription: number): Promise<void> {
       await removeRows(current().writer, [subscription], { between: async () => {}, tell: () => {} });
     },
-    async compact(between = async () => {}) {
+    /** Rewrites the log. @param between see LongWork. @throws if it was refused */
+    async compact(between: () => Promise<void> = async () => {}): Promise<Compacted> {
       const work = { between, tell: () => {} };
       const outcome = await compactNow(current().writer, { folder, program: 'test' }, work);
       if (!outcome.ok) throw new Error(outcome.reason);
       return outcome.compacted;
     },
     stop,
-    delete() {
+    delete(): void {
       stop();
       rmSync(root, { recursive: true, force: true });
     },
@@ -129,6 +121,29 @@ export function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const batch = builder.take(rows.length);
   addFrame(batch);
   return batch;
+}
+
+/**
+ * Rows of these subscriptions in turn, with both content types, so that adjacent rows belong to different streams; some
+ * say when they were exported, and some have a withheld address.
+ */
+export function variedRows(
+  subscriptions: readonly number[],
+  from: number,
+  count: number,
+  members: HistoryRow['row'] = {},
+): HistoryRow[] {
+  return Array.from({ length: count }, (_, index) => ({
+    content_type: index % 5 < 2 ? 'image' : 'text',
+    row: {
+      subscription_id: subscriptions[index % subscriptions.length] ?? 0,
+      article_id: from + index,
+      article_headline: `Headline ${from + index} “ü”`,
+      ...members,
+    },
+    ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
+    ...(index % 7 === 0 ? { withheld: 'https://print.example/1' } : {}),
+  }));
 }
 
 export function rowsFrom(from: number, count: number): HistoryRow[] {

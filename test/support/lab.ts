@@ -3,61 +3,44 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { inFolder, type RunningProgram, runProgram } from './program.ts';
+import { inFolder, runProgram } from './program.ts';
 import { testFolder } from './test-folder.ts';
 
-export interface Lab {
-  readonly url: string;
-  readonly key: string;
-  readonly data: string;
-  readonly run: RunningProgram;
-  /** A request to the API with the lab's key. */
-  get(target: string, headers?: Readonly<Record<string, string>>): Promise<Response>;
-  /** The JSON body of a response. */
-  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
-  json(response: Response): Promise<any>;
-  /** The JSON body of a successful response. */
-  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
-  read(target: string): Promise<any>;
-  /** The value of an operation of the lab, such as `fault-add`; fails if refused. */
-  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
-  control(name: string, given?: object): Promise<any>;
-  stop(): Promise<void>;
-}
+export type Lab = Awaited<ReturnType<typeof startLab>>;
 
 /** Starts a lab and waits until it is ready. @param folder the test's folder; the lab's data are below it */
-export async function startLab(folder: string, args: readonly string[] = []): Promise<Lab> {
+export async function startLab(folder: string, args: readonly string[] = []) {
   const data = join(folder, 'lab');
   const ready = join(folder, 'ready.json');
   const run = runProgram(['lab', '--data', data, '--port', '0', '--ready-file', ready, ...args]);
   await run.until('the ready file', () => (existsSync(ready) ? true : undefined));
-  const { url, key } = JSON.parse(readFileSync(ready, 'utf8'));
+  const { url, key }: { url: string; key: string } = JSON.parse(readFileSync(ready, 'utf8'));
+  /** A request to the API with the lab's key. */
   const get = (target: string, headers: Readonly<Record<string, string>> = {}) =>
     fetch(`${url}${target}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
+  /** The JSON body of a response. */
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+  const json = (response: Response): Promise<any> => response.json();
   return {
-    url,
-    key,
-    data,
-    run,
-    get,
-    json: (response) => response.json(),
-    async read(target) {
+    ...{ url, key, data, run, get, json },
+    /** The JSON body of a successful response. */
+    async read(target: string) {
       const response = await get(target);
       assert.equal(response.status, 200, target);
-      return response.json();
+      return json(response);
     },
-    async control(name, given = {}) {
+    /** The value of an operation of the lab, such as `fault-add`; fails if refused. */
+    async control(name: string, given: object = {}) {
       const response = await fetch(`${url}/operations/lab-${name}`, {
         method: 'POST',
         body: JSON.stringify(given),
         headers: { 'content-type': 'application/json' },
       });
-      // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
-      const answer: any = await response.json();
+      const answer = await json(response);
       assert.equal(response.status, 200, `${name} ${JSON.stringify(given)}: ${JSON.stringify(answer)}`);
       return answer.value;
     },
-    async stop() {
+    async stop(): Promise<void> {
       assert.equal(await run.stop(), 0);
     },
   };

@@ -1,30 +1,15 @@
 /** Two machines of one installation, with a place for the copy and a drop folder that both reach. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { createInstallation, type Installation, putFile, type Serving } from './appliance.ts';
+import { createInstallation, putFile, type Serving } from './appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './export-files.ts';
 import { testFolder } from './test-folder.ts';
-
-export interface MachinePair {
-  readonly work: string;
-  /** Of the copy. */
-  readonly place: string;
-  /** Of both machines. */
-  readonly settings: Readonly<Record<string, string>>;
-  /** The writer. */
-  readonly one: Installation;
-  /** Configured as its standby. */
-  readonly other: Installation;
-  /** Drops the file of the next window. @returns its rows */
-  drop(count?: number): ReturnType<typeof newRow>[];
-  remove(): void;
-}
 
 /** @param more settings of both; @param own of the standby */
 export function createMachinePair(
   more: Readonly<Record<string, string>> = {},
   own: Readonly<Record<string, string>> = {},
-): MachinePair {
+) {
   const work = testFolder();
   const place = join(work, 'copy');
   const drop = join(work, 'drop');
@@ -37,13 +22,22 @@ export function createMachinePair(
   const one = createInstallation(settings);
   const other = createInstallation({ ...settings, ...own, WIREWATCH_COPY_STANDBY: 'true' });
   return {
-    ...{ work, place, settings, one, other },
+    work,
+    /** Of the copy. */
+    place,
+    /** Of both machines. */
+    settings,
+    /** The writer. */
+    one,
+    /** Configured as its standby. */
+    other,
+    /** Drops the file of the next window. @returns its rows */
     drop(count = 2) {
       const rows = Array.from({ length: count }, () => newRow());
       putFile(drop, fileName('newswire', nextWindowMs()), ndjson(rows));
       return rows;
     },
-    remove() {
+    remove(): void {
       one.remove();
       other.remove();
     },

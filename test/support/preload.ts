@@ -13,14 +13,6 @@ export const PATH_OF = `((file) => {
     .replace(/^\\/proc\\/self\\/fd\\/\\d+/, (open) => readlinkSync(open));
 })`;
 
-export interface FailingCall {
-  /** Settings of the program. */
-  readonly settings: { readonly NODE_OPTIONS: string };
-  /** From now on the call fails. */
-  begin(): void;
-  end(): void;
-}
-
 /**
  * A call on files fails for some of them, as on a full disk or a network share.
  *
@@ -32,7 +24,7 @@ export function failingCall(
   code: string,
   path: RegExp,
   flag: string,
-): FailingCall {
+) {
   const settings = preloaded(`
     import fs from 'node:fs';
     import { syncBuiltinESMExports } from 'node:module';
@@ -44,5 +36,11 @@ export function failingCall(
     };
     syncBuiltinESMExports();
   `);
-  return { settings, begin: () => writeFileSync(flag, ''), end: () => rmSync(flag) };
+  return {
+    /** Of the program. */
+    settings,
+    /** From now on the call fails. */
+    begin: () => writeFileSync(flag, ''),
+    end: () => rmSync(flag),
+  };
 }

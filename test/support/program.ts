@@ -18,25 +18,7 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-export interface RunningProgram {
-  /** Its stdout so far. */
-  stdout(): string;
-  /** Its stderr so far: log lines, or an error message. */
-  stderr(): string;
-  /** Grows while the program runs. */
-  log(): readonly LogLine[];
-  /** Removes the lines from memory: a run of hours would have millions. */
-  takeLog(): LogLine[];
-  /** Resolves when the condition holds; rejects if the program ends first. */
-  until<Value>(what: string, check: () => Value | undefined): Promise<Value>;
-  /** Its URL, once it listens. */
-  url(): Promise<string>;
-  kill(signal: NodeJS.Signals): void;
-  /** SIGTERM; @returns the exit code */
-  stop(): Promise<number | null>;
-  /** The exit code; null when a signal ended it. */
-  readonly ended: Promise<number | null>;
-}
+export type RunningProgram = ReturnType<typeof watchProgram>;
 
 export interface RunOptions {
   /** Wraps the command line in another one. */
@@ -61,59 +43,67 @@ export function runProgram(
   return watchProgram(child, args);
 }
 
-function watchProgram(child: ChildProcess, args: readonly string[]): RunningProgram {
+function watchProgram(child: ChildProcess, args: readonly string[]) {
   const stdout: string[] = [];
   const stderr: string[] = [];
-  const log: LogLine[] = [];
+  const lines: LogLine[] = [];
   let unfinished = '';
   child.stdout?.setEncoding('utf8').on('data', (text: string) => stdout.push(text));
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr.push(text);
-    const lines = (unfinished + text).split('\n');
-    unfinished = lines.pop() ?? '';
-    log.push(...lines.map(parseLine));
+    const whole = (unfinished + text).split('\n');
+    unfinished = whole.pop() ?? '';
+    lines.push(...whole.map(parseLine));
   });
   let hasEnded = false;
-  const ended = once(child, 'close').then(([code]) => {
+  /** The exit code; null when a signal ended it. */
+  const ended: Promise<number | null> = once(child, 'close').then(([code]) => {
     hasEnded = true;
     running.delete(child);
     return typeof code === 'number' ? code : null;
   });
-  const run: RunningProgram = {
-    stdout: () => stdout.join(''),
-    stderr: () => stderr.join(''),
-    log: () => log,
-    takeLog() {
-      stderr.length = 0;
-      return log.splice(0);
-    },
-    async until(what, check) {
-      const untilMs = performance.now() + TIMEOUT_MS;
-      for (;;) {
-        const wasOver = hasEnded;
-        const found = check();
-        if (found !== undefined) return found;
-        if (wasOver || performance.now() > untilMs) {
-          const why = wasOver ? 'it ended' : `not within ${TIMEOUT_MS} ms`;
-          const output = `stdout:\n${run.stdout()}\nstderr:\n${run.stderr()}`;
-          throw new Error(`wirewatch ${args.join(' ')}: waited for ${what}: ${why}. ${output}`);
-        }
-        await somethingNew(child);
+  /** Resolves when the condition holds; rejects if the program ends first. */
+  async function until<Value>(what: string, check: () => Value | undefined): Promise<Value> {
+    const untilMs = performance.now() + TIMEOUT_MS;
+    for (;;) {
+      const wasOver = hasEnded;
+      const found = check();
+      if (found !== undefined) return found;
+      if (wasOver || performance.now() > untilMs) {
+        const why = wasOver ? 'it ended' : `not within ${TIMEOUT_MS} ms`;
+        const output = `stdout:\n${stdout.join('')}\nstderr:\n${stderr.join('')}`;
+        throw new Error(`wirewatch ${args.join(' ')}: waited for ${what}: ${why}. ${output}`);
       }
+      await somethingNew(child);
+    }
+  }
+  return {
+    ended,
+    until,
+    /** Its stdout so far. */
+    stdout: () => stdout.join(''),
+    /** Its stderr so far: log lines, or an error message. */
+    stderr: () => stderr.join(''),
+    /** Grows while the program runs. */
+    log: (): readonly LogLine[] => lines,
+    /** Removes the lines from memory: a run of hours would have millions. */
+    takeLog(): LogLine[] {
+      stderr.length = 0;
+      return lines.splice(0);
     },
-    async url() {
-      const line = await run.until('its address', () => log.find(({ msg }) => msg === 'listening'));
+    /** Its URL, once it listens. */
+    async url(): Promise<string> {
+      const line = await until('its address', () => lines.find(({ msg }) => msg === 'listening'));
       checkResponsesOf(String(line.url));
       return String(line.url);
     },
-    kill: (signal) => child.kill(signal),
-    stop() {
+    kill: (signal: NodeJS.Signals) => void child.kill(signal),
+    /** SIGTERM; @returns the exit code */
+    stop(): Promise<number | null> {
       child.kill('SIGTERM');
       return ended;
     },
-    ended,
   };
-  return run;
 }
 
 /** Resolves on new output, or after a moment: the condition may also depend on a file. */

@@ -1,14 +1,11 @@
 /** The content of a data folder, independent of the database schema, for comparison with recorded logs. */
 
 import { join } from 'node:path';
-import { CONTENT_TYPES, streamName } from '../../src/detection/content-type.ts';
 import { LOGGED_TABLES } from '../../src/log/apply-log.ts';
-import { readChangesPage } from '../../src/query/changes-page.ts';
 import { readOneDetection } from '../../src/query/detection-text.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
-import { NO_FILTERS } from './filters.ts';
+import { readStream, STREAMS } from './streams.ts';
 
-const STREAMS = [7001, 7002].flatMap((id) => CONTENT_TYPES.map((type) => streamName(id, type)));
 const BASE_URL = Buffer.from('https://api.example');
 
 export interface Recorded {
@@ -37,25 +34,10 @@ export function recordOf(data: string): Recorded {
   }
 }
 
-function changesOf(db: Database): Recorded['changes'][number][] {
+function changesOf(db: Database): Recorded['changes'] {
   const positions = db.prepare<[], number>('SELECT position FROM stream_row ORDER BY position').pluck().all();
-  const changes: Recorded['changes'][number][] = [];
-  for (let position = 0; ; ) {
-    const page = readChangesPage(db, {
-      streams: STREAMS,
-      content_types: CONTENT_TYPES,
-      filters: NO_FILTERS,
-      start: { kind: 'after', position },
-      limit: 1,
-      projection: null,
-      baseUrl: BASE_URL,
-      recentDeliveries: new Map(),
-    });
-    const text = page.data.toString();
-    if (page.rows > 0) changes.push({ position: positions[changes.length] ?? 0, text });
-    position = page.position;
-    if (!page.has_more) return changes;
-  }
+  const rows: unknown[] = JSON.parse(`[${readStream(db)}]`);
+  return rows.map((row, at) => ({ position: positions[at] ?? 0, text: JSON.stringify(row) }));
 }
 
 /** All rows of a table, sorted, with blobs in hexadecimal. */

@@ -1,12 +1,10 @@
-/** A log with several streams, from which tests remove subscriptions. */
-import assert from 'node:assert/strict';
 import { cpSync, rmSync } from 'node:fs';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
-import { scrub } from '../../src/log/scrub.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { assertSameContent, type Content, contentOfDatabase } from './database-content.ts';
-import { createHistory, type History, type HistoryRow } from './history.ts';
+import { createHistory, type History, QUIETLY, variedRows } from './history.ts';
+import { assertClean as assertCleanOf } from './scrub.ts';
 
 /** Thrown to interrupt work, as a stop does. */
 export class Stopping extends Error {}
@@ -21,23 +19,7 @@ export async function startHistory(segmentBytes: number): Promise<void> {
 export const EPOCH = `INSERT INTO version_epoch (number, at, position, reason, orphans)
   VALUES ((SELECT count(*) + 1 FROM version_epoch), 1, 1, 'test', 'read')`;
 
-/** Rows of these subscriptions in turn, with both content types, so that adjacent rows belong to different streams. */
-export const rowsOf = (
-  subscriptions: readonly number[],
-  from: number,
-  count: number,
-  members: HistoryRow['row'] = {},
-): HistoryRow[] =>
-  Array.from({ length: count }, (_, index) => ({
-    content_type: index % 5 < 2 ? 'image' : 'text',
-    row: {
-      subscription_id: subscriptions[index % subscriptions.length] ?? 0,
-      article_id: from + index,
-      ...members,
-    },
-    ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
-    ...(index % 7 === 0 ? { withheld: 'https://print.example/1' } : {}),
-  }));
+export const rowsOf = variedRows;
 
 export const rescored = (minute: number, score?: number) => ({
   last_scored_at: `2026-11-20T09:${minute}:00Z`,
@@ -68,14 +50,7 @@ export async function contentOfLog({ log }: DataFolder = history.folder): Promis
   const place = dataFolder(`${history.folder.root}-made`);
   cpSync(log, place.log, { recursive: true });
   try {
-    const made = await recoverDetections({
-      folder: place,
-      program: 'test',
-      onReadable: () => {},
-      onBegin: () => {},
-      onProgress: () => {},
-      between: async () => {},
-    });
+    const made = await recoverDetections({ folder: place, ...QUIETLY });
     made.log.close();
     const content = contentOfDatabase(made.db);
     made.db.close();
@@ -85,14 +60,7 @@ export async function contentOfLog({ log }: DataFolder = history.folder): Promis
   }
 }
 
-export async function assertClean(): Promise<void> {
-  const { findings, not_compared } = await scrub({
-    folder: history.folder,
-    between: async () => {},
-    onProgress: () => {},
-  });
-  assert.deepEqual({ findings, not_compared }, { findings: [], not_compared: null });
-}
+export const assertClean = () => assertCleanOf(history, '');
 
 export async function assertEqual(what: string): Promise<void> {
   const expected = contentNow();

@@ -4,7 +4,7 @@ import { scrub } from '../../src/log/scrub.ts';
 import type { ScrubResult } from '../../src/log/scrub-findings.ts';
 import type { Database } from '../../src/store/database.ts';
 import { placeOf } from '../../src/store/stream-place.ts';
-import type { History, HistoryRow } from './history.ts';
+import { type History, type HistoryRow, QUIETLY, variedRows } from './history.ts';
 
 /** The first row of the first stream. */
 export const FIRST = placeOf(1, 1);
@@ -13,7 +13,7 @@ export const CLEAN = { findings: [], not_compared: null };
 export const INDEX = 'CREATE INDEX stream_row_by_position ON stream_row (place >> 34, position)';
 
 export async function scrubbed(history: History, between = async () => {}): Promise<ScrubResult> {
-  return scrub({ folder: history.folder, between, onProgress: () => {} });
+  return scrub({ folder: history.folder, ...QUIETLY, between });
 }
 
 export async function assertClean(history: History, what: string): Promise<void> {
@@ -21,18 +21,8 @@ export async function assertClean(history: History, what: string): Promise<void>
   assert.deepEqual({ findings, not_compared }, CLEAN, what);
 }
 
-export const newRows = (from: number, count: number, members: HistoryRow['row'] = {}): HistoryRow[] =>
-  Array.from({ length: count }, (_, index) => ({
-    content_type: index % 3 === 0 ? 'image' : 'text',
-    row: {
-      subscription_id: 7001 + (index % 2),
-      article_id: from + index,
-      article_headline: `Headline ${from + index} “ü”`,
-      ...members,
-    },
-    ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
-    ...(index % 5 === 0 ? { withheld: 'https://print.example/1' } : {}),
-  }));
+export const newRows = (from: number, count: number, members: HistoryRow['row'] = {}) =>
+  variedRows([7001, 7002], from, count, members);
 
 /** Detections created, updated and rescored, with records of files, windows and epochs, across restarts. */
 export async function fill(history: History): Promise<void> {

@@ -6,52 +6,33 @@ import { after } from 'node:test';
 import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
-import { createKey, hashKey } from '../../src/auth/key.ts';
-import { addKey, type KeyTerms, type NewKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import type { Conditions } from '../../src/health/alert-conditions.ts';
 import type { HealthSource } from '../../src/health/monitor.ts';
 import type { ConnectionTimes } from '../../src/http/listener.ts';
 import type { RequestMetrics } from '../../src/http/request-metrics.ts';
-import { type RunningServer, type ServerOptions, startServer } from '../../src/http/server.ts';
-import { createWaiting, type Waiting } from '../../src/http/waiting.ts';
-import { createDailyRows, type DailyRows } from '../../src/limits/daily-rows.ts';
-import { createKeyUses, createSeenKeys, type KeyUses } from '../../src/limits/key-uses.ts';
+import { type ServerOptions, startServer } from '../../src/http/server.ts';
+import { createWaiting } from '../../src/http/waiting.ts';
+import { createDailyRows } from '../../src/limits/daily-rows.ts';
+import { createKeyUses, createSeenKeys } from '../../src/limits/key-uses.ts';
 import type { StreamPosition } from '../../src/log/version-epoch.ts';
 import type { Logger } from '../../src/logger.ts';
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
+import { addTestKey, type TestTerms } from './access.ts';
 import { checkResponsesOf } from './checked-fetch.ts';
-import { createTestStore, type TestStore } from './store.ts';
+import { createTestStore } from './store.ts';
 
 /** Without this, fetch requests a compressed response. */
 export const PLAIN = { headers: { 'accept-encoding': 'identity' } };
 
 export const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
+const BOTH = [7001, 7002].map((id) => ({ id, content_types: null }));
 export const TEST_SECRET = Buffer.alloc(32, 7);
 
-export interface TestServer {
-  readonly url: string;
-  readonly port: number;
-  readonly store: TestStore;
-  /** Writer on access.db: account `agency` with subscriptions 7001 and 7002. */
-  readonly access: Database;
-  readonly running: RunningServer;
-  /** The log lines, oldest first. */
-  readonly lines: Record<string, unknown>[];
-  readonly recentDeliveries: Map<number, number>;
-  readonly dailyRows: DailyRows;
-  readonly keyUses: KeyUses;
-  /** Sets the clock. */
-  setNow(nowMs: number): void;
-  readonly waiting: Waiting;
-  /** Creates a key; by default for both subscriptions, with the scope detections:read. */
-  makeKey(terms?: Partial<KeyTerms & Pick<NewKey, 'account_id'>>): { id: string; key: string };
-  get(path: string, key?: string, init?: RequestInit): Promise<Response>;
-  close(): Promise<void>;
-}
+export type TestServer = Awaited<ReturnType<typeof startTestServer>>;
 
 export interface TestServerOptions {
   /** The connections of which requests that wait may take a share; default: `max_connections`. */
@@ -94,7 +75,7 @@ const HEALTHY: HealthSource = {
   noteFault: () => {},
 };
 
-export async function startTestServer(options: TestServerOptions = {}): Promise<TestServer> {
+export async function startTestServer(options: TestServerOptions = {}) {
   const store = createTestStore();
   const accessPath = join(store.folder, 'access.db');
   const access = createAccess(accessPath);
@@ -137,22 +118,24 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
     url: running.url,
     port: Number(new URL(running.url).port),
     store,
+    /** Writer on access.db: account `agency` with subscriptions 7001 and 7002. */
     access,
     running,
+    /** The log lines, oldest first. */
     lines,
-    recentDeliveries,
-    dailyRows,
-    keyUses,
-    waiting,
-    setNow(ms) {
+    ...{ recentDeliveries, dailyRows, keyUses, waiting },
+    /** Sets the clock. */
+    setNow(ms: number): void {
       nowMs = ms;
     },
-    makeKey: (terms) => makeKey(access, terms),
-    get(path, key, init = {}) {
+    /** Creates a key; by default for both subscriptions, with the scope detections:read. */
+    makeKey: (terms?: TestTerms) =>
+      addTestKey(access, NOW_MS, { name: 'test', subscriptions: BOTH, ...terms }),
+    get(path: string, key?: string, init: RequestInit = {}): Promise<Response> {
       const headers = { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...init.headers };
       return fetch(`${running.url}${path}`, { ...init, headers });
     },
-    async close() {
+    async close(): Promise<void> {
       await running.close(1000);
       closeStores();
     },
@@ -177,24 +160,6 @@ function createAccess(path: string): Database {
     );
   }
   return access;
-}
-
-function makeKey(access: Database, terms: Parameters<TestServer['makeKey']>[0] = {}) {
-  const { id, key } = createKey('ww');
-  const usual: NewKey = {
-    id,
-    account_id: 'agency',
-    prefix: 'ww',
-    hash: hashKey(key),
-    name: 'test',
-    scopes: ['detections:read'],
-    subscriptions: [7001, 7002].map((subscription) => ({ id: subscription, content_types: null })),
-    expires_at: null,
-    allow_addresses: [],
-    daily_rows: null,
-  };
-  addKey(access, { ...usual, ...terms }, NOW_MS);
-  return { id, key };
 }
 
 function configOf(options: TestServerOptions): ServerOptions['config'] {

@@ -3,15 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 
-export interface SmtpSink {
-  /** `smtp://127.0.0.1:PORT` */
-  readonly url: string;
+export async function startSmtpSink() {
   /** The lines of each message, after the envelope; dots that the protocol doubles are single. */
-  readonly messages: string[][];
-  close(): void;
-}
-
-export async function startSmtpSink(): Promise<SmtpSink> {
   const messages: string[][] = [];
   const server = createServer((socket) => {
     let message: string[] | null = null;

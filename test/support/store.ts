@@ -8,7 +8,7 @@ import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
 import { formatDetectionId } from '../../src/detection/id.ts';
 import { filterColumns, type Match, readMatch, renderMatch, renderRow } from '../../src/detection/match.ts';
 import { DetectionRows } from '../../src/log/detection-rows.ts';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { parseInstant } from '../../src/time.ts';
 
@@ -20,20 +20,7 @@ export interface TestRow {
   readonly row: Partial<ExportRow>;
 }
 
-export interface TestStore {
-  readonly folder: string;
-  readonly path: string;
-  readonly writer: Database;
-  readonly reader: Database;
-  /**
-   * Adds one transaction's rows at the next positions; `delivered_at` null leaves it unstamped.
-   *
-   * @returns the positions
-   */
-  deliver(rows: readonly TestRow[], deliveredAtMs: number | null): number[];
-  finishWindow(exportName: ExportName, windowStartMs: number): void;
-  close(): void;
-}
+export type TestStore = ReturnType<typeof createTestStore>;
 
 const EXPORT_ROW: ExportRow = {
   ...EMPTY_ROW,
@@ -80,7 +67,7 @@ const INSERT_DELIVERY = `INSERT INTO delivery (first_position, last_position, de
 const INSERT_WINDOW = `INSERT INTO export_window (export, window_start, status, since) VALUES (?, ?, 'done', ?)`;
 
 /** @param gap the distance between the positions of two rows; real positions follow the clock and have gaps */
-export function createTestStore(gap = 1): TestStore {
+export function createTestStore(gap = 1) {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const path = join(folder, 'detections.db');
   const writer = openDatabase(path, 'write', DETECTIONS_SCHEMA);
@@ -108,7 +95,12 @@ export function createTestStore(gap = 1): TestStore {
     path,
     writer,
     reader,
-    deliver(rows, deliveredAtMs) {
+    /**
+     * Adds one transaction's rows at the next positions; `delivered_at` null leaves it unstamped.
+     *
+     * @returns the positions
+     */
+    deliver(rows: readonly TestRow[], deliveredAtMs: number | null): number[] {
       return writer.transaction(() => {
         const positions = rows.map(addRow);
         stored.finish();
@@ -116,10 +108,10 @@ export function createTestStore(gap = 1): TestStore {
         return positions;
       })();
     },
-    finishWindow(exportName, windowStartMs) {
+    finishWindow(exportName: ExportName, windowStartMs: number): void {
       writer.prepare(INSERT_WINDOW).run(exportName, windowStartMs, windowStartMs);
     },
-    close() {
+    close(): void {
       reader.close();
       writer.close();
       rmSync(folder, { recursive: true, force: true });

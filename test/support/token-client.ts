@@ -72,6 +72,23 @@ export async function refused(
   return body.error_description;
 }
 
+/** Requests to a server, and those that it refuses in the form of OAuth. */
+export function tokenCalls(at: Pick<TestServer, 'url'>) {
+  const post = (body: Parameters<typeof postToken>[1], headers: Record<string, string> = {}) =>
+    postToken(at, body, headers);
+  return {
+    post,
+    /** A refusal of credentials in HTTP Basic has its challenge. @returns the description */
+    refusal: async (status: number, error: string, ...sent: Parameters<typeof post>) =>
+      refused(
+        await post(...sent),
+        status,
+        error,
+        status === 401 && /^basic/i.test(sent[1]?.authorization ?? ''),
+      ),
+  };
+}
+
 export async function problem(
   at: TestServer,
   response: Response,

@@ -25,6 +25,7 @@ import { Refused } from '../../src/refused.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
+import { USUAL_TERMS } from '../support/access.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { readAll as readAllStreams } from '../support/damage.ts';
 import {
@@ -34,7 +35,8 @@ import {
   contentOfDetections,
   reading,
 } from '../support/database-content.ts';
-import { createHistory, type History } from '../support/history.ts';
+import { createHistory, type History, type HistoryRow, QUIETLY, variedRows } from '../support/history.ts';
+import { recordFile } from '../support/scrub.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { DAMAGE_KINDS, type DamageKind, damaged, type Files, isSame } from './damage/damage-files.ts';
 import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
@@ -174,7 +176,7 @@ function targetsOf(scene: Scene): Target[] {
     asItWas();
     return 'as it was';
   };
-  const scrubbed = () => scrub({ folder, between: async () => {}, onProgress: () => {} });
+  const scrubbed = () => scrub({ folder, ...QUIETLY });
   return [
     { name: 'log beside its database', times: 1500, kinds: DAMAGE_KINDS, paths: segments, check: start },
     {
@@ -300,24 +302,9 @@ function contentOfAccess({ folder }: History, root = folder.root): Content {
 async function prepare(work: string): Promise<Scene> {
   const history = await createHistory();
   const { folder } = history;
-  const rows = (from: number, count: number, members = {}) =>
-    Array.from({ length: count }, (_, index) => ({
-      content_type: index % 3 === 0 ? ('image' as const) : ('text' as const),
-      row: {
-        subscription_id: 7001 + (index % 2),
-        article_id: from + index,
-        article_headline: `“ü” ${index}`,
-        ...members,
-      },
-    }));
-  history.apply(rows(1, 300), {
-    with: (db) =>
-      db.exec(`
-        INSERT INTO ingest_file (number, name, export, bytes, outcome, taken_at, report)
-          VALUES (1, 'newswire.ndjson', 'newswire', 10, 'applied', 1000, '{"rows":3}');
-        INSERT INTO export_window (export, window_start, status, since, file)
-          VALUES ('newswire', 600000, 'done', 1, 1);`),
-  });
+  const rows = (from: number, count: number, members: HistoryRow['row'] = {}) =>
+    variedRows([7001, 7002], from, count, members);
+  history.apply(rows(1, 300), { with: recordFile });
   writeFileSync(folder.secret, Buffer.alloc(32, 7));
   makeAccess(folder.root);
   const copy = join(work, 'copy');
@@ -343,22 +330,8 @@ function makeAccess(root: string): void {
   const db = openAccess(root, { create: true, operation: { kind: 'test' } });
   for (let number = 0; number < 20; number += 1)
     addAccount(db, { id: `account-${number}`, name: `Account ${number}`, daily_rows: null }, 1000);
-  addKey(
-    db,
-    {
-      id: 'abcdefghij23',
-      account_id: 'account-0',
-      name: 'revoked',
-      prefix: 'ww',
-      hash: Buffer.alloc(32, 7),
-      scopes: ['detections:read'],
-      subscriptions: [],
-      expires_at: null,
-      allow_addresses: [],
-      daily_rows: null,
-    },
-    1000,
-  );
+  const proof = { id: 'abcdefghij23', prefix: 'ww', hash: Buffer.alloc(32, 7) };
+  addKey(db, { ...USUAL_TERMS, ...proof, account_id: 'account-0' }, 1000);
   revokeKey(db, 'abcdefghij23', 2000);
   db.pragma('wal_checkpoint(TRUNCATE)');
   db.close();

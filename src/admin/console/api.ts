@@ -73,17 +73,6 @@ export interface LabState {
     /** Its effect and its conditions, as in `lab fault add`. */
     readonly members: Readonly<Record<string, unknown>>;
     readonly fired: number;
-    readonly seen: number;
     readonly left: number | null;
-  }[];
-  /** Requests that a fault affected, the newest first, at most 100. */
-  readonly fired: readonly {
-    readonly number: number;
-    readonly at: Time;
-    readonly fault: string;
-    readonly endpoint: string | null;
-    /** What the client got; null: no answer. */
-    readonly status: number | null;
-    readonly user_agent: string | null;
   }[];
 }

@@ -1,6 +1,7 @@
 /** The read of each path of the console (api.ts), and the small ones themselves. Runs on the operations thread. */
 import { statSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
+import { type AuditedChange, readTrail } from '../../auth/audit.ts';
 import { fileDocument, filesPage } from '../../ingest/files/file-record.ts';
 import { manualHtml } from '../../manual/html.ts';
 import { markdownOf, TOPICS } from '../../manual/topics.ts';
@@ -8,12 +9,11 @@ import { readStatus } from '../../operations/status.ts';
 import { operationForms } from '../../operations/table.ts';
 import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
 import { integer, text } from '../../query/value-kinds.ts';
-import { Refused } from '../../refused.ts';
-import { MINUTE_MS } from '../../time.ts';
+import { failed, Refused } from '../../refused.ts';
+import { MINUTE_MS, parseInstant } from '../../time.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
-import { readAudit } from './history.ts';
-import type { Read, Sources } from './sources.ts';
+import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
 import { readKeyTrends, readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
@@ -33,7 +33,7 @@ export const READERS = {
   'detections/live': readLive,
   'detections/search': readSearch,
   'detections/one': readOne,
-  'history/audit': readAudit,
+  'history/audit': audit,
   jobs: ({ jobs }: Sources) => ({ jobs: jobs.list() }),
   manual: manualTopics,
   'manual/': manualTopic,
@@ -84,6 +84,35 @@ function files(sources: Sources, { query }: Read) {
   const wanted = { outcomes: asked.outcome, export: asked.export, part: asked.name, before: asked.after };
   const page = filesPage(sources.detections(), wanted);
   return { files: page.files.map(fileDocument), next: page.next === null ? null : `${page.next}` };
+}
+
+const ENTRIES_MAX = 50;
+
+const AUDIT_PARAMETERS = {
+  ...PERIOD,
+  after: single(integer(0, Number.MAX_SAFE_INTEGER)),
+  /** A part of an entry, as JSON, in any case: of a user, a command, an id. */
+  words: ANY_TEXT,
+};
+
+/** The audit trail, the newest first. */
+function audit({ access }: Sources, { query }: Read) {
+  const parameters = readParameters(query, AUDIT_PARAMETERS);
+  const from = readEnd(parameters, 'from') ?? 0;
+  const to = readEnd(parameters, 'to') ?? Number.POSITIVE_INFINITY;
+  const words = parameters.words?.toLowerCase() ?? '';
+  const isWanted = (change: AuditedChange) => {
+    const ms = parseInstant(change.at) ?? 0;
+    return ms >= from && ms < to && JSON.stringify(change).toLowerCase().includes(words);
+  };
+  const { changes: trail, damage } = readTrail(access());
+  if (damage !== null) throw failed(damage);
+  // `next` is an index in the trail, which only grows at its end.
+  const end = parameters.after ?? trail.length;
+  const wanted = trail.slice(0, end).flatMap((change, at) => (isWanted(change) ? [{ change, at }] : []));
+  const page = wanted.slice(-ENTRIES_MAX).reverse();
+  const next = wanted.length > page.length ? `${page.at(-1)?.at}` : null;
+  return { entries: page.map(({ change }) => change), next };
 }
 
 const SEARCH_CHARACTERS_MAX = 100;

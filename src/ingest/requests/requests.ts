@@ -53,9 +53,6 @@ export type RequestOutcome =
   | { readonly ok: true; readonly compacted: Compacted }
   | { readonly ok: false; readonly reason: string };
 
-/** Thrown in a command: an appliance was started, which can be asked. */
-export class GaveWay extends Error {}
-
 /** The outcome of a request that was not completed. @param why the first half of a sentence: `Wirewatch stopped` */
 export function unserved({ kind }: IngestRequest, why: string): Extract<RequestOutcome, { ok: false }> {
   const next =

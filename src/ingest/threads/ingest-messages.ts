@@ -30,7 +30,7 @@ export interface IngestSettings
   readonly program: string;
   /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
   readonly mode: 'serve' | 'alone';
-  /** The section `[copy]`, and the id of this machine; null: no copy is kept. */
+  /** The section `[copy]`; null: no copy is kept. */
   readonly copy: CopySettings | null;
 }
 
@@ -41,7 +41,6 @@ export interface CopySettings {
   readonly endpoint: string;
   readonly region: string;
   readonly credentials: string;
-  readonly machine: string;
 }
 
 export interface IngestStart {

@@ -40,9 +40,8 @@ export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = perExpor
   EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map(({ name }) => name),
 );
 
-/** Far more than the longest line, which has some kilobytes. */
+const CHUNK_CHARACTERS = 128 * 1024;
 const CHUNK_BYTES = 256 * 1024;
-const TRAILER_BYTES = 256;
 
 /**
  * Writes one file, and creates the folder if it is missing.
@@ -80,35 +79,25 @@ export async function writeExportFile(
   return { file, export: exportName, window_start: typeof part === 'number' ? formatMs(part) : null, rows };
 }
 
-/**
- * The file's bytes in chunks: one is in memory at a time, and the next is made when the disk is ready. Each line is
- * encoded alone: in a joined text, one line in Greek would make every character take two bytes.
- */
+/** The file's text in chunks: one is in memory at a time, and the next is made when the disk is ready. */
 function* chunks(
   sample: SampleFile,
   content: Iterable<object>,
   onRows: (rows: number) => void,
-): Generator<Buffer, void, undefined> {
+): Generator<string, void, undefined> {
   const isCsv = sample.form.startsWith('csv');
-  const toLine = (row: object) => (isCsv ? csvRecord(Object.values(row)) : `${JSON.stringify(row)}\n`);
-  let chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-  let bytes = isCsv ? chunk.write(csvRecord(COLUMNS[sample.exportName])) : 0;
+  let chunk = isCsv ? csvRecord(COLUMNS[sample.exportName]) : '';
   let rows = 0;
   for (const row of content) {
-    const line = toLine(row);
-    // A UTF-16 unit has at most three bytes in UTF-8.
-    if (bytes + line.length * 3 > CHUNK_BYTES - TRAILER_BYTES) {
-      yield chunk.subarray(0, bytes);
-      onRows(rows);
-      chunk = Buffer.allocUnsafe(CHUNK_BYTES);
-      bytes = 0;
-    }
-    bytes += chunk.write(line, bytes);
+    chunk += isCsv ? csvRecord(Object.values(row)) : `${JSON.stringify(row)}\n`;
     rows += 1;
+    if (chunk.length < CHUNK_CHARACTERS) continue;
+    yield chunk;
+    onRows(rows);
+    chunk = '';
   }
-  if (sample.trailer === true && !isCsv)
-    bytes += chunk.write(`${JSON.stringify({ end_of_export: true, rows })}\n`, bytes);
-  if (bytes > 0) yield chunk.subarray(0, bytes);
+  if (sample.trailer === true && !isCsv) chunk += `${JSON.stringify({ end_of_export: true, rows })}\n`;
+  if (chunk !== '') yield chunk;
   onRows(rows);
 }
 

@@ -102,10 +102,14 @@ export function filtersOf({ parameters }: RequestRecord): string {
   return JSON.stringify(filters.sort(([first], [other]) => (first < other ? -1 : 1)));
 }
 
-export function isGoodPage(request: RequestRecord, { damaging }: Pick<Evidence, 'damaging'>): boolean {
-  const { status, complete, fault, has_more } = request;
-  const isDamaged = fault !== null && damaging.has(fault);
-  return status === 200 && complete === true && has_more !== null && !isDamaged;
+/** A page whose body a fault has cut. */
+export function isDamaged({ fault }: RequestRecord, { damaging }: Pick<Evidence, 'damaging'>): boolean {
+  return fault !== null && damaging.has(fault);
+}
+
+export function isGoodPage(request: RequestRecord, evidence: Pick<Evidence, 'damaging'>): boolean {
+  const { status, complete, has_more } = request;
+  return status === 200 && complete === true && has_more !== null && !isDamaged(request, evidence);
 }
 
 export function wasInterrupted(

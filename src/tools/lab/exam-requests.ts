@@ -8,6 +8,7 @@ import {
   chains,
   type Evidence,
   filtersOf,
+  isDamaged,
   isGoodPage,
   type Pair,
   pairs,
@@ -54,7 +55,7 @@ const ALLOWANCE = 'daily_allowance';
 
 export function failedExits(evidence: Evidence): Result {
   const { requests } = evidence;
-  const isMet = requests.some((request) => request.fault !== null && isDamaged(request, evidence));
+  const isMet = requests.some((request) => isDamaged(request, evidence));
   return tested(
     endsInError(evidence, (code) => code !== ALLOWANCE),
     isMet && requests.some(({ status }) => (status ?? 0) >= 500),
@@ -83,11 +84,6 @@ function endsInError(evidence: Evidence, isAfter: (code: string | null) => boole
 function codeBefore({ requests }: Evidence, after: number): string | null {
   const last = requests.findLast(({ number, endpoint }) => number <= after && endpoint === 'listChanges');
   return last?.code ?? null;
-}
-
-/** A page whose body a fault has cut. */
-function isDamaged({ fault }: RequestRecord, { damaging }: Evidence): boolean {
-  return fault !== null && damaging.has(fault);
 }
 
 export function shortWaits(evidence: Evidence): Result {

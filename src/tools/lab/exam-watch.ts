@@ -59,7 +59,8 @@ export class Watch {
   #filters: string | null = null;
   /** Number of the request for the last page that the client read after a change. */
   #lastPage = 0;
-  #cursor: string | null = null;
+  /** The cursor that the client had when it had caught up. */
+  cursor: string | null = null;
   /** Number of the last request when the clock went on. */
   #pacedAt = 0;
 
@@ -72,11 +73,6 @@ export class Watch {
   async begin(): Promise<void> {
     this.#first = await this.last();
     this.#pacedAt = this.#first;
-  }
-
-  /** The cursor that the client had when it had caught up. */
-  get cursor(): string | null {
-    return this.#cursor;
   }
 
   /** Adds a fault of requests for changes, unless it names another endpoint. @returns its id */
@@ -104,7 +100,7 @@ export class Watch {
         page.number > last && page.has_more === false && page.fault === null && this.isGood(page);
       if (!isRead && !page.waits) return false;
       this.#lastPage = page.waits ? page.number - 1 : page.number;
-      this.#cursor = page.waits ? (page.parameters.cursor ?? null) : page.cursor_given;
+      this.cursor = page.waits ? (page.parameters.cursor ?? null) : page.cursor_given;
       return true;
     });
   }

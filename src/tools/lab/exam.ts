@@ -57,23 +57,13 @@ export async function playExam(options: ExamOptions): Promise<Evidence> {
   }
 }
 
-class Exam {
-  readonly #options: ExamOptions;
-  readonly #watch: Watch;
-  readonly #seen: Evidence;
-
-  constructor(options: ExamOptions) {
-    this.#options = options;
-    this.#watch = new Watch(options);
-    this.#seen = this.#watch.seen;
-  }
-
+class Exam extends Watch {
   async play(): Promise<Evidence> {
-    const { ask, onAct } = this.#options;
+    const { ask, onAct } = this.options;
     // What was tried in this lab before must not fail a good client.
     await ask('fault clear', {});
     await ask('allowance', { used: 0 });
-    await this.#watch.begin();
+    await this.begin();
     for (const [name, act] of this.#acts()) {
       onAct(name);
       await ask('clock', { advance: '6m' });
@@ -81,13 +71,13 @@ class Exam {
         await act();
       } catch (error) {
         if (!(error instanceof Unfinished)) throw error;
-        this.#seen.unfinished = `${name}: ${error.message}`;
+        this.seen.unfinished = `${name}: ${error.message}`;
         break;
       }
     }
-    await this.#watch.noteEnd();
-    this.#seen.requests = await this.#watch.all();
-    return this.#seen;
+    await this.noteEnd();
+    this.seen.requests = await this.all();
+    return this.seen;
   }
 
   /** In order. Refusals come last: a client may end with them. */
@@ -110,42 +100,42 @@ class Exam {
 
   /** A client that reads periods first is killed between two pages. */
   async #restartInPeriod(): Promise<void> {
-    if (this.#options.client === null) return;
-    const id = await this.#watch.fault(SHORT_PERIOD);
+    if (this.options.client === null) return;
+    const id = await this.fault(SHORT_PERIOD);
     let isWithin = false;
-    await this.#watch.until('it did not ask for detections', 0, (requests) => {
+    await this.until('it did not ask for detections', 0, (requests) => {
       const periods = requests.filter(({ endpoint }) => endpoint === 'listDetections');
       isWithin = periods.some(({ parameters }) => parameters.cursor !== undefined);
       const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
       // A client that reads both may begin the stream before it goes on with the periods.
       return isWithin || changes.length > (periods.length === 0 ? 0 : STREAM_BEGUN);
     });
-    if (isWithin) this.#seen.isKilledInWalk = await this.#watch.restart();
-    await this.#options.ask('fault clear', { id });
+    if (isWithin) this.seen.isKilledInWalk = await this.restart();
+    await this.options.ask('fault clear', { id });
   }
 
   /** Adds faults, drops new detections, and waits until the client has read past them. */
   async #meets(faults: readonly FaultSpec[]): Promise<void> {
-    for (const fault of faults) await this.#watch.fault(fault);
+    for (const fault of faults) await this.fault(fault);
     await this.#drop();
-    await this.#watch.caughtUp();
+    await this.caughtUp();
   }
 
   /** The same for faults of pages with rows. */
   async #meetsInPages(faults: readonly FaultSpec[]): Promise<void> {
     await this.#addForPages(faults);
-    await this.#watch.caughtUp();
+    await this.caughtUp();
   }
 
   /** @returns the id of the last fault, and the ids of the detections that it meets first */
   async #addForPages(faults: readonly FaultSpec[]) {
-    const before = await this.#watch.lastAnswered();
+    const before = await this.lastAnswered();
     // A client that waits already would get its next page without a fault.
-    const wall = await this.#watch.fault({ status: 503 });
+    const wall = await this.fault({ status: 503 });
     let last = '';
-    for (const fault of faults) last = await this.#watch.fault(fault);
+    for (const fault of faults) last = await this.fault(fault);
     await this.#drop();
-    await this.#watch.until('it did not ask again after 503', before, (requests) => {
+    await this.until('it did not ask again after 503', before, (requests) => {
       const refused = requests.findIndex(({ fault }) => fault === wall);
       return refused >= 0 && requests.slice(refused + 1).some(({ endpoint }) => endpoint === 'listChanges');
     });
@@ -153,24 +143,24 @@ class Exam {
   }
 
   async #restarts(): Promise<void> {
-    const { client } = this.#options;
+    const { client } = this.options;
     for (const afterMs of KILLS_MS) {
-      const last = await this.#watch.lastAnswered();
+      const last = await this.lastAnswered();
       this.#noteKilled(await this.#drop());
-      await this.#watch.asks(last, (request) => (request.rows ?? 0) > 0 && this.#watch.isGood(request));
+      await this.asks(last, (request) => (request.rows ?? 0) > 0 && this.isGood(request));
       await sleep(afterMs);
-      if (!(await this.#watch.restart())) return;
-      await this.#watch.caughtUp();
+      if (!(await this.restart())) return;
+      await this.caughtUp();
     }
     if (client !== null) await this.#killAtSecondRequest();
     // A client that the exam cannot kill only reads a slow page.
-    const last = await this.#watch.last();
+    const last = await this.last();
     const { id, dropped } = await this.#addForPages([{ slow: SLOW_BYTES_A_SECOND }]);
     this.#noteKilled(dropped);
-    await this.#watch.asks(last, ({ fault }) => fault === id);
-    if (client !== null) await this.#watch.restart();
-    await this.#options.ask('fault clear', { id });
-    await this.#watch.caughtUp();
+    await this.asks(last, ({ fault }) => fault === id);
+    if (client !== null) await this.restart();
+    await this.options.ask('fault clear', { id });
+    await this.caughtUp();
   }
 
   /**
@@ -178,31 +168,31 @@ class Exam {
    * It is killed before, too: its next run gets the rows with its first request.
    */
   async #killAtSecondRequest(): Promise<void> {
-    await this.#watch.kill();
+    await this.kill();
     this.#noteKilled(await this.#drop());
-    const last = await this.#watch.last();
-    const id = await this.#watch.fault({ delay: HELD, after: 1 });
-    await this.#watch.until('it did not ask for changes', last, (requests) => {
+    const last = await this.last();
+    const id = await this.fault({ delay: HELD, after: 1 });
+    await this.until('it did not ask for changes', last, (requests) => {
       return requests.filter(({ endpoint }) => endpoint === 'listChanges').length > 1;
     });
-    await this.#watch.restart();
-    await this.#options.ask('fault clear', { id });
-    await this.#watch.caughtUp();
+    await this.restart();
+    await this.options.ask('fault clear', { id });
+    await this.caughtUp();
   }
 
   #noteKilled(ids: readonly string[]): void {
-    this.#seen.atKills = new Set([...this.#seen.atKills, ...ids]);
+    this.seen.atKills = new Set([...this.seen.atKills, ...ids]);
   }
 
   /** @returns the ids of new detections, of both content types */
   async #drop(): Promise<string[]> {
-    const { files } = await this.#options.ask<{ files: { ids: string[] }[] }>('drop', { rows: 4 });
+    const { files } = await this.options.ask<{ files: { ids: string[] }[] }>('drop', { rows: 4 });
     return files.flatMap(({ ids }) => ids);
   }
 
   /** Sends two new versions on two pages, then the first page again; reads the copy while 429 holds the second back. */
   async #lowerVersion(): Promise<void> {
-    const { ask, copy } = this.#options;
+    const { ask, copy } = this.options;
     if (copy === null) return;
     const detections = await this.#expected();
     const text = detections.findLast(({ content_type }) => content_type === 'text');
@@ -210,109 +200,109 @@ class Exam {
     const { id, version, strength } = text;
     const other = strength.score >= 50 ? 10 : 90;
     await ask('correct', { id, score: other });
-    await this.#watch.caughtUp();
-    const { cursor } = this.#watch;
+    await this.caughtUp();
+    const { cursor } = this;
     await ask('correct', { id, score: strength.score });
-    await this.#watch.caughtUp();
-    for (let tries = 0; tries < TRIES && this.#seen.lower === null; tries += 1) {
-      await this.#watch.askedAgain();
-      const last = await this.#watch.last();
+    await this.caughtUp();
+    for (let tries = 0; tries < TRIES && this.seen.lower === null; tries += 1) {
+      await this.askedAgain();
+      const last = await this.last();
       // A client that waits asks again after the page of one more detection.
-      const more = (await this.#watch.isWaiting()) ? 1 : 0;
-      const wall = await this.#watch.fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
-      const lower = await this.#watch.fault({ duplicate: true, pages: 2 + tries + more });
+      const more = (await this.isWaiting()) ? 1 : 0;
+      const wall = await this.fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
+      const lower = await this.fault({ duplicate: true, pages: 2 + tries + more });
       await ask('drop', { rows: 1, export: 'newswire' });
-      await this.#watch.asks(last, ({ fault }) => fault === wall);
-      const requests = await this.#watch.all();
+      await this.asks(last, ({ fault }) => fault === wall);
+      const requests = await this.all();
       // A client that asked in between, or started again with since, did not meet the fault.
       const wasDelivered = requests.some(
         (request) => request.fault === lower && request.cursor_given === cursor,
       );
       const copied = (await copy()).versions.get(id) ?? null;
-      if (wasDelivered) this.#seen.lower = { id, delivered: version + 1, stored: version + 2, copied };
+      if (wasDelivered) this.seen.lower = { id, delivered: version + 1, stored: version + 2, copied };
       await ask('fault clear', {});
-      await this.#watch.caughtUp();
+      await this.caughtUp();
     }
   }
 
   async #gap(): Promise<void> {
-    const { ask } = this.#options;
+    const { ask } = this.options;
     await ask('gap', { export: 'newswire', status: 'missing' });
-    await this.#watch.caughtUp();
+    await this.caughtUp();
     await ask('late', { rows: 2, export: 'newswire' });
-    await this.#watch.caughtUp();
+    await this.caughtUp();
   }
 
   async #readCopy(): Promise<Compared | null> {
-    const { copy, client } = this.#options;
+    const { copy, client } = this.options;
     if (copy === null) return null;
-    await this.#watch.askedAgain();
+    await this.askedAgain();
     const expected = await this.#expected();
-    if (client !== null) await this.#watch.kill();
+    if (client !== null) await this.kill();
     return { ...(await copy()), expected: new Map(expected.map(({ id, version }) => [id, version])) };
   }
 
   async #compareCopy(): Promise<void> {
-    this.#seen.copy = await this.#readCopy();
+    this.seen.copy = await this.#readCopy();
   }
 
   async #restore(): Promise<void> {
-    await this.#options.ask('restore', {});
-    await this.#watch.caughtUp();
-    this.#seen.restored = await this.#readCopy();
+    await this.options.ask('restore', {});
+    await this.caughtUp();
+    this.seen.restored = await this.#readCopy();
   }
 
   /** The allowance is used up a few seconds before the next day, so the client need not wait for hours. */
   async #allowance(): Promise<void> {
-    const { ask } = this.#options;
+    const { ask } = this.options;
     for (let tries = 0; tries < TRIES; tries += 1) {
-      const last = await this.#watch.last();
+      const last = await this.last();
       const { now } = await ask<{ now: string }>('clock', {});
       const nextDayMs = Math.ceil((Date.parse(now) + BEFORE_MIDNIGHT_MS) / DAY_MS) * DAY_MS;
       await ask('clock', { to: formatMs(nextDayMs - BEFORE_MIDNIGHT_MS) });
       await ask('allowance', {});
       await ask('drop', { rows: 2, export: 'newswire' });
-      await this.#watch.caughtUp();
-      const requests = await this.#watch.all();
+      await this.caughtUp();
+      const requests = await this.all();
       if (requests.some(({ number, code }) => number > last && code === 'daily_allowance')) return;
     }
   }
 
   /** A subscription that the client names is removed; otherwise, a fault refuses its request. */
   async #invalid(): Promise<void> {
-    const { ask, client, removeSubscription } = this.#options;
+    const { ask, client, removeSubscription } = this.options;
     // A client that its user runs may end now: 401 is what it meets instead.
     if (client === null) return;
-    await this.#watch.askedAgain();
-    this.#seen.invalidAfter = await this.#watch.last();
-    const named = this.#watch.followed(await this.#watch.all()).at(-1)?.parameters.subscription_id;
-    if (named === undefined) await this.#watch.fault({ status: 400, times: 1000 });
+    await this.askedAgain();
+    this.seen.invalidAfter = await this.last();
+    const named = this.followed(await this.all()).at(-1)?.parameters.subscription_id;
+    if (named === undefined) await this.fault({ status: 400, times: 1000 });
     else await removeSubscription(Number(named.split(',').at(-1)));
     await this.#watchRefused(400);
     await ask('fault clear', {});
   }
 
   async #unauthorized(): Promise<void> {
-    this.#seen.unauthorizedAfter = await this.#watch.last();
-    await this.#watch.fault({ status: 401, times: 1000 });
+    this.seen.unauthorizedAfter = await this.last();
+    await this.fault({ status: 401, times: 1000 });
     await this.#watchRefused(401);
   }
 
   /** The client may end. If it runs on, its requests are recorded for a while. */
   async #watchRefused(refusal: number): Promise<void> {
-    const last = await this.#watch.lastAnswered();
+    const last = await this.lastAnswered();
     await this.#drop();
-    await this.#watch.asks(last, ({ status }) => status === refusal);
+    await this.asks(last, ({ status }) => status === refusal);
     const untilMs = performance.now() + WATCH_MS;
-    while (performance.now() < untilMs && this.#options.client?.isRunning !== false) await sleep(POLL_MS);
+    while (performance.now() < untilMs && this.options.client?.isRunning !== false) await sleep(POLL_MS);
   }
 
   /** The latest version of each detection that the client can have: of its stream, or of all that its periods have. */
   async #expected(): Promise<Detection[]> {
-    const requests = await this.#watch.all();
+    const requests = await this.all();
     const asked = requests.find(({ endpoint, status }) => endpoint === 'listChanges' && status === 200);
     const { cursor, since = '', limit, fields, ...filters } = asked?.parameters ?? {};
-    const { now } = await this.#options.ask<{ now: string }>('clock', {});
+    const { now } = await this.options.ask<{ now: string }>('clock', {});
     const oldest = Date.parse(now) - MONTH_MS + 60_000;
     const isWalk = requests.some(({ endpoint }) => endpoint === 'listDetections');
     const sinceMs = isWalk ? oldest : Math.max(Date.parse(since) || oldest, oldest);
@@ -320,7 +310,7 @@ class Exam {
     const found = new Map<string, Detection>();
     for (let next: Record<string, string> = cursor === undefined ? start : { cursor }; ; ) {
       const query = new URLSearchParams({ ...filters, ...next, limit: '1000' });
-      const page = await this.#options.read<Page>(`/v1/detections/changes?${query}`);
+      const page = await this.options.read<Page>(`/v1/detections/changes?${query}`);
       for (const detection of page.data) found.set(detection.id, detection);
       if (!page.has_more) return [...found.values()];
       next = { cursor: page.next_cursor };

@@ -66,24 +66,18 @@ function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
 
 const refusedClient = ({ headers }: IncomingMessage) =>
   invalidClient(CLIENT_NOT_VALID, headers.authorization);
-const SCOPE_WRONG = 'scope: must be a space-separated subset of the scopes of the key';
 
-/** The errors that the token endpoint answers in OAuth's own form. */
-const TOKEN_ERRORS: Readonly<Record<string, (request: IncomingMessage) => Answer>> = {
-  unauthorized: refusedClient,
-  invalid_client: refusedClient,
-  invalid_scope: () => oauthError('invalid_scope', SCOPE_WRONG),
-  unsupported_grant_type: () =>
-    oauthError('unsupported_grant_type', 'grant_type: must be client_credentials'),
-};
+/** The answer in OAuth's own form; null: the endpoint has a problem document for this error. */
+function tokenError(code: string, request: IncomingMessage): Answer | null {
+  if (code === 'unauthorized' || code === 'invalid_client') return refusedClient(request);
+  return code === 'invalid_scope' || code === 'unsupported_grant_type' ? oauthError(code, CAUSE) : null;
+}
 
 /** What a request needs of its lab. */
 interface Lab {
   readonly faults: Pick<Faults, 'giveBack'>;
   readonly requests: Pick<Report, 'finish'>;
   readonly dailyRows: number;
-  /** The cursor at which a walk begins that gave none. */
-  startCursor(query: string): string;
 }
 
 export class LabRequest implements Intervention {
@@ -119,14 +113,14 @@ export class LabRequest implements Intervention {
   }
 
   atEndpoint(credential: Credential | null): void {
-    const isOfAnswer = this.#isOfHealth() || this.#tokenError() !== undefined;
+    const isOfAnswer = this.#isOfHealth() || this.#tokenError() !== null;
     if (this.#code !== null && !isOfAnswer) this.#raise(credential);
   }
 
   answered(answer: Answer): Answer {
-    const { fault, endpoint, request } = this.#begun;
+    const { fault, endpoint } = this.#begun;
     if (endpoint === 'listChanges' || endpoint === 'listDetections') this.#notePage(answer);
-    let replaced = this.#tokenError()?.(request) ?? null;
+    let replaced = this.#tokenError();
     if (this.#isOfHealth()) replaced = degradedHealth(answer);
     else if (this.#code === null && fault?.spec.empty_page === true) replaced = this.#emptyPage(answer);
     this.#isApplied ||= replaced !== null;
@@ -159,8 +153,9 @@ export class LabRequest implements Intervention {
     throw errorOf(this.#code ?? '', this.#begun, allowance);
   }
 
-  #tokenError() {
-    return this.#begun.endpoint === 'createToken' ? TOKEN_ERRORS[this.#code ?? ''] : undefined;
+  #tokenError(): Answer | null {
+    const { endpoint, request } = this.#begun;
+    return endpoint === 'createToken' && this.#code !== null ? tokenError(this.#code, request) : null;
   }
 
   /** Health reports this error in its body (GET /v1/health). */
@@ -185,15 +180,14 @@ export class LabRequest implements Intervention {
     this.#page = page;
   }
 
-  /** @returns null if the answer is no page, or if there is no cursor at which its request begins */
+  /** @returns null if the answer is no page, or if its request begins at no cursor */
   #emptyPage(answer: Answer): Answer | null {
-    const { record, endpoint, request, exchange, baseUrl } = this.#begun;
-    const { query } = splitTarget(request.url ?? '');
-    const cursor =
-      endpoint === 'listChanges' ? this.#lab.startCursor(query) : (record.parameters.cursor ?? null);
-    if (this.#page === null || cursor === null) return null;
+    const { record, request, exchange, baseUrl } = this.#begun;
+    const { cursor } = record.parameters;
+    if (this.#page === null || cursor === undefined) return null;
     const page = { ...this.#page, data: [], next_cursor: cursor, has_more: true };
     Object.assign(record, { rows: 0, cursor_given: cursor, has_more: true });
+    const { query } = splitTarget(request.url ?? '');
     const headers = nextLink(baseUrl, exchange.path, query, cursor);
     return { ...answer, body: JSON.stringify(page), headers };
   }

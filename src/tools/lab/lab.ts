@@ -28,9 +28,6 @@ import { epochAt } from '../../log/version-epoch.ts';
 import { LAB_MEMBERS, type LabName, parseLabTime } from '../../operations/lab-members.ts';
 import { readMembers, type ValuesOf } from '../../operations/member.ts';
 import { readStreamHead } from '../../query/as-of.ts';
-import { parseChangesParameters } from '../../query/changes-parameters.ts';
-import { positionBefore } from '../../query/delivery.ts';
-import { createStreamCursors } from '../../query/stream-cursor.ts';
 import { failed, Refused } from '../../refused.ts';
 import { type Database, writing } from '../../store/database.ts';
 import type { InstallationKind } from '../../store/installation.ts';
@@ -40,8 +37,6 @@ import { type Fault, Faults } from './faults.ts';
 import { Feed } from './feed.ts';
 import { LabRequest } from './lab-request.ts';
 import { Report } from './report.ts';
-
-const SELECT_KNOWN = 'SELECT max(last_position) AS position FROM delivery WHERE last_position <= @before';
 
 type Given = typeof LAB_MEMBERS;
 type Acts = {
@@ -148,9 +143,8 @@ export class Lab implements LabJoined {
   readonly shown = (): LabState => {
     const faults = this.faults
       .list()
-      .map(({ id, fired, seen, left, ...members }) => ({ id, members, fired, seen, left }));
-    const times = { now: formatMs(now()), real_now: formatMs(Date.now()) };
-    return { ...times, seed: this.#seed, faults, fired: this.requests.fired() };
+      .map(({ id, fired, seen: _, left, ...members }) => ({ id, members, fired, left }));
+    return { now: formatMs(now()), real_now: formatMs(Date.now()), seed: this.#seed, faults };
   };
 
   /** Resolves when every dropped file is processed. */
@@ -234,20 +228,6 @@ export class Lab implements LabJoined {
     }
     request.url = `${path}?${parameters}`;
     return fault;
-  }
-
-  /** The cursor at which the page of a request for changes begins. @param query as sent */
-  startCursor(query: string): string {
-    const { secret, detections, recentDeliveries } = this.#running();
-    const cursors = createStreamCursors(secret);
-    const { start, epoch } = parseChangesParameters(query, now(), cursors.decode);
-    if (start.kind === 'after') return cursors.encode({ position: start.position, epoch });
-    const db = detections();
-    const before = positionBefore(db, start.since_ms, recentDeliveries) ?? readStreamHead(db).position;
-    // Not any position: an unknown one would prove that the end of the log is lost.
-    const known = db.prepare<unknown[], { position: number | null }>(SELECT_KNOWN).get({ before });
-    const position = known?.position ?? 0;
-    return cursors.encode({ position, epoch: epochAt(db, position) });
   }
 
   /** Sends a request to the ingest thread. @throws Refused if it fails */

@@ -39,7 +39,6 @@ export interface RequestRecord {
 }
 
 const REQUESTS_MAX = 20_000;
-const FIRED_MAX = 100;
 
 export class Report {
   #requests: RequestRecord[] = [];
@@ -111,16 +110,6 @@ export class Report {
     };
   }
 
-  /** The newest requests that met a fault, newest first, for the console. */
-  fired() {
-    const fired = [];
-    for (const { number, at, fault, endpoint, status, user_agent } of this.#requests.toReversed()) {
-      if (fault !== null) fired.push({ number, at, fault, endpoint, status, user_agent });
-      if (fired.length === FIRED_MAX) break;
-    }
-    return fired;
-  }
-
   /** Numbers continue. */
   clear(): void {
     this.#requests = [];
@@ -132,8 +121,6 @@ function times(): { at: string; real_at: string } {
 }
 
 function parametersOf(query: string): Readonly<Record<string, string>> {
-  const parameters: Record<string, string> = Object.create(null);
-  for (const [name, value] of new URLSearchParams(query))
-    parameters[name] = Object.hasOwn(parameters, name) ? `${parameters[name]},${value}` : value;
-  return parameters;
+  const parameters = new URLSearchParams(query);
+  return Object.fromEntries([...parameters.keys()].map((name) => [name, parameters.getAll(name).join()]));
 }

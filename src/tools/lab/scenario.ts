@@ -20,12 +20,9 @@ export interface Step {
 
 const EXPECTED = '{"steps": [{"at": "10m", "drop": {"rows": 5}}, …]}, as JSON or TOML';
 const TIMER_MAX_MS = 2 ** 31 - 1;
-/** A lab's own operations are steps under their names in a lab, `fault add` under `faults`. */
-const LAB_STEPS: ReadonlyMap<string, string> = new Map(
-  LAB.filter(({ kind }) => kind === 'act').map((operation) => {
-    const path = pathOf(operation);
-    return [path === 'lab-fault-add' ? 'faults' : path.slice('lab-'.length), path];
-  }),
+/** What a lab's own operations are called in a step: `fault add` is `faults`. */
+const LAB_STEPS = LAB.filter(({ kind }) => kind === 'act').map((operation) =>
+  pathOf(operation).slice('lab-'.length).replace('fault-add', 'faults'),
 );
 
 /** @throws Refused `usage` with the step that is wrong */
@@ -53,11 +50,13 @@ function readStep(step: unknown, place: string): Step {
   const [name = '', ...more] = Object.keys(operations);
   if (atMs === null || atMs < 0)
     throw new Refused('usage', `${place}: at: expected a duration from the start, such as 90s or 10m`);
-  const operation = operationAt(LAB_STEPS.get(name) ?? name);
+  const operation = operationAt(
+    LAB_STEPS.includes(name) ? `lab-${name.replace('faults', 'fault-add')}` : name,
+  );
   if (operation === null || more.length > 0)
     throw new Refused(
       'usage',
-      `${place}: expected at and one of ${[...LAB_STEPS.keys()].join(', ')}, or another operation such as window-reset`,
+      `${place}: expected at and one of ${LAB_STEPS.join(', ')}, or another operation such as window-reset`,
     );
   try {
     readMembers(operation.members, operations[name]);

@@ -255,17 +255,17 @@ describe('what happens to the body and the connection', () => {
 
 describe('pages', () => {
   test('an empty page has has_more, and its cursor repeats the position', async () => {
-    const whole = await lab.read(`${START}&limit=5`);
     await fault({ empty_page: true, times: 2, endpoint: 'listChanges' });
-    const first = await checked(`${START}&limit=5`);
+    const { next_cursor } = await lab.read(`${START}&limit=5`);
+    const after = (cursor: string) => `${CHANGES}?cursor=${cursor}&limit=5`;
+    const first = await checked(after(next_cursor));
     assert.deepEqual([first.body.data, first.body.has_more], [[], true]);
     assert.ok(first.headers.get('link')?.includes(first.body.next_cursor));
-    const second = await checked(`${CHANGES}?cursor=${first.body.next_cursor}&limit=5`);
+    const second = await checked(after(first.body.next_cursor));
     assert.deepEqual([second.body.data, second.body.has_more], [[], true]);
-    assert.deepEqual(
-      (await lab.read(`${CHANGES}?cursor=${second.body.next_cursor}&limit=5`)).data,
-      whole.data,
-    );
+    const whole = await lab.read(after(next_cursor));
+    assert.ok(whole.data.length > 0);
+    assert.deepEqual((await lab.read(after(second.body.next_cursor))).data, whole.data);
   });
 
   test('a page is delivered twice', async () => {

@@ -43,17 +43,7 @@ export interface Hit {
   readonly isMidway: boolean;
 }
 
-export interface Injector {
-  /** Environment variables for the program. */
-  readonly settings: Readonly<Record<string, string>>;
-  /** Starts counting at 0. @param injection null: only count */
-  begin(counted: Counted, injection: Injection | null, isTraced?: boolean): void;
-  /** Stops counting and injecting. */
-  end(): void;
-  hit(): Hit | null;
-  /** All calls since the last begin() with `isTraced`. */
-  trace(): Call[];
-}
+export type Injector = ReturnType<typeof createInjector>;
 
 /** Compiles the library that a program preloads; needs gcc. @returns its path */
 export function compileLibrary(folder: string): string {
@@ -68,7 +58,7 @@ export function compileLibrary(folder: string): string {
  * @param root only calls on files below this folder are counted
  * @param control the path of the control file, outside of the root
  */
-export function createInjector(library: string, root: string, control: string): Injector {
+export function createInjector(library: string, root: string, control: string) {
   writeFileSync(control, Buffer.alloc(CONTROL_BYTES));
   const trace = `${control}.trace`;
 
@@ -100,8 +90,10 @@ export function createInjector(library: string, root: string, control: string): 
   }
 
   return {
+    /** Environment variables for the program. */
     settings: { LD_PRELOAD: library, IO_ROOT: root, IO_CONTROL: control },
-    begin(counted, injection, isTraced = false) {
+    /** Starts counting at 0. @param injection null: only count */
+    begin(counted: Counted, injection: Injection | null, isTraced = false): void {
       if (isTraced) writeFileSync(trace, '');
       else rmSync(trace, { force: true });
       set({ classes: 0, count: 0, pid: 0, midway: 0 });
@@ -115,15 +107,17 @@ export function createInjector(library: string, root: string, control: string): 
       );
       set({ classes: counted === 'changes' ? 1 : 3 });
     },
+    /** Stops counting and injecting. */
     end: () => set({ classes: 0, at: 0 }),
-    hit() {
+    hit(): Hit | null {
       const bytes = read();
       const pid = bytes.readUInt32LE(AT.pid);
       if (pid === 0) return null;
       const what = bytes.subarray(WHAT_AT, bytes.indexOf(0, WHAT_AT)).toString();
       return { pid, what, isMidway: bytes.readUInt32LE(AT.midway) === 1 };
     },
-    trace: () =>
+    /** All calls since the last begin() with `isTraced`. */
+    trace: (): Call[] =>
       readFileSync(trace, 'utf8')
         .split('\n')
         .slice(0, -1)

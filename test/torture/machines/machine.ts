@@ -185,13 +185,11 @@ export class Machine {
   }
 
   async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
-    const { machine } = readRole(this.folder);
     const parts = {
       open: async () => this.place,
       folder: this.folder,
       program: PROGRAM,
       now: this.now,
-      machine,
     };
     const follower = new Follower({ ...parts, onDelivered() {} }, this.#open());
     try {

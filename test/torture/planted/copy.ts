@@ -14,6 +14,10 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     '[-!(await hasEntry(place, objects, mark))-]{+false+}':
       'a damaged log is made anew only from a copy with its newest entry',
   }),
+  ...faultsIn('copy/follow.ts', 'promotion', {
+    'took over.\n    if ([-this.isPromoted-]{+false+}) return;':
+      'a machine that was promoted writes nothing behind another that took over',
+  }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
     '{+if (access !== null) this.#count(await writeAccess(this.place, access.state, access.content));\n      +}if (end !== null) await':
       'access.db of a copy is not newer than its log',

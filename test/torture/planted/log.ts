@@ -52,8 +52,6 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/scrub.ts', 'scrub-damage', {
     "[-findings.add('log damaged', error.message);-]": 'damage of the log is reported',
     '[-if (a?.hash === b?.hash && a?.rows === b?.rows) continue-]{+continue+};': 'rows are compared',
-  }),
-  ...faultsIn('log/row-hashes.ts', 'scrub-damage', {
     '[-onBadText(`${table} place ${at}: its text does not match its checksum`)-]{+void at+};':
       'texts are compared with their checksums',
   }),

@@ -17,6 +17,9 @@ export const READ_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('log/detection-rows.ts', 'checked-texts', {
     '[-requireChecksum(found);-]': 'a damaged text is not merged',
   }),
+  ...faultsIn('query/detection-text.ts', 'checked-texts', {
+    'if ([-!text.toString().startsWith(`{"id":"${id}",`)-]{+false+})': 'a detection is at its own place',
+  }),
   ...faultsIn('store/row-checksum.ts', 'row-checksum', {
     '|| [-(crc32(COMMA, crc32(data)) | 0) !== crc-]{+false+}) throw': 'the texts of a page are checked',
     '[-Math.imul(place, 0x9e3779b1) ^ -]Math': 'a checksum covers the place',
@@ -40,5 +43,8 @@ export const READ_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('http/page-turns.ts', 'page-turns', {
     '[-queues.delete(keyId);\n    -]if': 'each key has one place in the queue',
+  }),
+  ...faultsIn('query/changes-page.ts', 'changes-page', {
+    'place > @low AND [-place-]{+place + 0+} <= @high': 'a page of one stream is a range of places',
   }),
 ];

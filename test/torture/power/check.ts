@@ -16,6 +16,7 @@ import { type DataFolder, dataFolder, ensureFolder } from '../../../src/store/fo
 import { refuseForeignDatabases } from '../../../src/store/installation.ts';
 import { readSecret } from '../../../src/store/secret.ts';
 import { sourceAt } from '../../support/copy-at.ts';
+import { QUIETLY } from '../../support/history.ts';
 import { checkStreams, readStream } from '../../support/streams.ts';
 import { isRemoved } from '../scenario/stages.ts';
 import { BACKUP, DATA, SETTINGS } from '../scenario/world.ts';
@@ -48,14 +49,7 @@ export async function checkImage(root: string, story: Story, known: Known, depth
   completeRestore(folder);
   refuseForeignDatabases(folder);
   checkKeys(folder, known);
-  const { db, log, applied, madeAnew } = await recoverDetections({
-    folder,
-    program: 'torture',
-    onReadable: () => {},
-    onBegin: () => {},
-    onProgress: () => {},
-    between: async () => {},
-  });
+  const { db, log, applied, madeAnew } = await recoverDetections({ folder, ...QUIETLY });
   log.close();
   try {
     checkStream(db, folder, known);
@@ -66,7 +60,7 @@ export async function checkImage(root: string, story: Story, known: Known, depth
     db.close();
   }
   if (depth.scrub) {
-    const { findings } = await scrub({ folder, between: async () => {}, onProgress: () => {} });
+    const { findings } = await scrub({ folder, ...QUIETLY });
     assert.deepEqual(findings, [], 'the database does not match its log');
   }
   if (depth.backup && known.hasBackup) {

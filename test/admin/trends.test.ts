@@ -1,7 +1,7 @@
 /** Rows of customers and lag of keys over time, as the overview's curves show them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { customerRows } from '../../src/admin/console/customer-rows.ts';
+import { customerRows } from '../../src/admin/console/trends.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { streamName } from '../../src/detection/content-type.ts';
 import { lagsAt } from '../../src/operations/followers.ts';
