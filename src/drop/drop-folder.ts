@@ -136,8 +136,8 @@ export class DropFolder {
   scan(nowMs: number, known: KnownFiles) {
     // Without any of its folders, this may be the mount point of a share that is not mounted.
     if (isThereIn(this.root, 'archive')) makeOwnFolder(this.root, '.taken');
-    inFolder(this.root, '.taken', () => {});
     const { exports, refused, held, others: ignored } = waitingFiles(this, known, SCANNED_FILES_MAX);
+    inFolder(this.root, '.taken', () => {});
     const nowMonotonicMs = this.#monotonicMs();
     const remembered = new Map<string, Remembered>();
     const ready: Waiting[] = [];

@@ -5,7 +5,7 @@ import type { ExportName } from '../detection/content-type.ts';
 import { compareFiles, type ExportFileName, type NameParser, type ParsedName } from '../exports/file-name.ts';
 import type { HeldBy } from '../windows/ledger.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
-import { entriesIn, inFolder, isOther, OWN_FOLDERS } from './own-folder.ts';
+import { entriesIn, isOther, OWN_FOLDERS } from './own-folder.ts';
 
 /** So many names of other things are kept. */
 const OTHERS_MAX = 1000;
@@ -70,15 +70,13 @@ export function waitingFiles(
     if (file.kind === 'window' && status !== null) held.push({ kind, file, name, path, status });
     else exports.add({ kind, file, name, path });
   };
-  inFolder(root, '', (at) => {
-    using folder: Dir & Disposable = opendirSync(at, { bufferSize: NAMES_AT_ONCE });
-    for (let entry = folder.readSync(); entry !== null; entry = folder.readSync()) {
-      const { name } = entry;
-      if ((OWN_FOLDERS as readonly string[]).includes(name)) continue;
-      if (!isOther(entry)) add(name, name);
-      else if (others.length < OTHERS_MAX && parse(name).kind !== 'unfinished') others.push(name);
-    }
-  });
+  using folder: Dir & Disposable = opendirSync(root, { bufferSize: NAMES_AT_ONCE });
+  for (let entry = folder.readSync(); entry !== null; entry = folder.readSync()) {
+    const { name } = entry;
+    if ((OWN_FOLDERS as readonly string[]).includes(name)) continue;
+    if (!isOther(entry)) add(name, name);
+    else if (others.length < OTHERS_MAX && parse(name).kind !== 'unfinished') others.push(name);
+  }
   for (const { name: taken } of entriesIn(root, '.taken')) {
     const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
     if (name !== undefined && !isRecorded(Number(number), name)) add(name, join('.taken', taken));

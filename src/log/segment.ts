@@ -92,6 +92,8 @@ export class SegmentReader {
   #chain: EntryChain;
   /** Where the last intact frame ends. */
   #offset = 0;
+  /** When a frame was last looked for: the writer may have appended to it since. */
+  #size = 0;
   /** Its last whole entry. */
   last: Commit | null = null;
   /** Where that entry ends; before the first, where the header ends. */
@@ -119,7 +121,7 @@ export class SegmentReader {
 
   /** Whether nothing follows that entry. */
   get isWhole(): boolean {
-    return this.header !== null && this.end === this.#offset && this.end === fstatSync(this.#file.fd).size;
+    return this.header !== null && this.end === this.#offset && this.end === this.#size;
   }
 
   /**
@@ -177,12 +179,14 @@ export class SegmentReader {
   }
 
   #nextFrame(): Frame | null {
+    this.#size = fstatSync(this.#file.fd).size;
     const frame = frameAt(this.#read, this.#offset);
     this.#offset = frame?.end ?? this.#offset;
     return frame;
   }
 
-  readonly #read = (offset: number, length: number) => readAt(this.#file.fd, this.#path, offset, length);
+  readonly #read = (offset: number, length: number) =>
+    readAt(this.#file.fd, this.#path, offset, Math.max(0, Math.min(length, this.#size - offset)));
 
   #checkHeader(frame: Frame, { path, firstEntry }: Segment): SegmentHeader {
     const header = parseHeader(decodeLines(frame)[0] ?? '');

@@ -77,10 +77,10 @@ export const CONFORMANCE: readonly Rule[] = [
     'strength.score: text 0 to 100, image 0 to 99 | openapi | a detection has the fields of the field table, with types and nullability',
     'strength.score: nothing beyond is taken | row-values | … …: …, not …',
     'strength.band: thresholds | vocabulary | text bands begin at 25, 50, 75 and 95, image bands at 30 and 60',
-    'article.url: null for print articles without the licence | row-addresses | the URL of a print article is shown only with the licence',
+    'article.url: null for print articles without the licence | rows | the URL of a print article is shown only with the licence',
     'article.url: the licence can be given and taken | stream-over-restarts | print licence: a replay shows or hides URLs of print articles in new versions',
-    'article.domain: registrable | row-addresses | article_domain wins over the URL, and is reduced to the registrable domain',
-    'article.publisher: null when its id is unknown; the name is trimmed | row-addresses | a publisher needs an id; its name is trimmed and may be unknown',
+    'article.domain: registrable | rows | article_domain wins over the URL, and is reduced to the registrable domain',
+    'article.publisher: null when its id is unknown; the name is trimmed | rows | a publisher needs an id; its name is trimmed and may be unknown',
   ]),
   ...rules('ChangesPage', [
     'its members | endpoints | a page has its members in order, and every header that the contract names',

@@ -20,7 +20,7 @@ import type { Mark } from '../../src/log/format.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
 import { entriesAfter, findTail, placeOf, trustTail } from '../../src/log/log-reader.ts';
 import { LogWriter } from '../../src/log/log-writer.ts';
-import { listSegments } from '../../src/log/segment.ts';
+import { listSegments, SegmentReader } from '../../src/log/segment.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { inFolder } from '../support/program.ts';
 
@@ -105,6 +105,23 @@ test('rolled back bytes are cut, however short the next entry', () =>
     writer.close();
     assert.equal(findTail(folder).segment?.bytes, statSync(last(folder)).size);
     assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });
+  }));
+
+test('an entry that is completed while the end is looked for is no damage', () =>
+  inFolder(async (folder) => {
+    const writer = writerOn(folder, '1', 1_000_000);
+    append(writer, 'a');
+    const [segment] = listSegments(folder);
+    assert.ok(segment !== undefined);
+    using reader = new SegmentReader(segment);
+    writer.append('{"line":"b"}\n');
+    reader.skipTo(Number.POSITIVE_INFINITY);
+    append(writer);
+    assert.equal(reader.last?.entry, 1);
+    assert.deepEqual([...reader.commitsBehind()], []);
+    reader.skipTo(Number.POSITIVE_INFINITY);
+    assert.deepEqual([reader.last?.entry, reader.isWhole], [2, true]);
+    writer.close();
   }));
 
 test('a reader follows a segment that closes shorter than it was', () =>

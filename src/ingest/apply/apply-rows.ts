@@ -60,12 +60,6 @@ export function sumOf(a: ApplyCounts, b: ApplyCounts): ApplyCounts {
   };
 }
 
-/** What a transaction added to the stream; positions are 0 when it added nothing. */
-export interface Added {
-  readonly first_position: number;
-  readonly last_position: number;
-}
-
 export interface ApplyOptions {
   readonly db: Database;
   readonly rows: DetectionRows;
@@ -151,14 +145,12 @@ export class Applier {
     return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
   }
 
-  /** Writes the heads of the streams. Nothing may be applied after it. */
-  finish(): Added {
+  /** Writes the heads of the streams. Nothing may be applied after it. @returns the first position; 0: nothing was added */
+  finish(): number {
     const { db, rows } = this.#options;
     rows.finish();
-    const [first_position, last_position] = [this.#firstPosition, this.#position];
-    if (first_position === 0) return { first_position, last_position: 0 };
-    db.prepare(INSERT_DELIVERY).run(first_position, last_position);
-    return { first_position, last_position };
+    if (this.#firstPosition > 0) db.prepare(INSERT_DELIVERY).run(this.#firstPosition, this.#position);
+    return this.#firstPosition;
   }
 
   /** @returns its line for the log; empty if the row changed nothing */

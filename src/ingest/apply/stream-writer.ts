@@ -19,7 +19,7 @@ import type { Database } from '../../store/database.ts';
 import { setLogMark } from '../../store/log-mark.ts';
 import type { Now } from '../../time.ts';
 import { newestWindowEnd } from '../../windows/ledger.ts';
-import { type Added, Applier, lastPosition } from './apply-rows.ts';
+import { Applier, lastPosition } from './apply-rows.ts';
 
 const STAMP_DELIVERY = 'UPDATE delivery SET delivered_at = :delivered_at WHERE delivered_at IS NULL';
 const SELECT_DELIVERED = `
@@ -118,15 +118,16 @@ export class StreamWriter {
   /**
    * @param operation what the log says of it
    * @param inTransaction what belongs to it besides: the file's record, its window
+   * @returns the first position that it added to the stream; 0: none
    * @throws when it was rolled back, or is decided and not applied yet
    */
-  commit(applier: Applier, operation: Operation, inTransaction: (added: Added) => void = () => {}): Added {
+  commit(applier: Applier, operation: Operation, inTransaction: () => void = () => {}): number {
     const { db, log, now, decisions, onDelivered } = this.#options;
-    let added: Added;
+    let first: number;
     const before = log.last;
     try {
-      added = applier.finish();
-      inTransaction(added);
+      first = applier.finish();
+      inTransaction();
       const lines = this.#effects.take();
       if (lines !== '' || log.isPending) {
         const entry = log.commit(lines, operation, now());
@@ -142,11 +143,11 @@ export class StreamWriter {
     }
     this.#isUnstamped = false;
     this.#lastPosition = lastPosition(db);
-    if (added.last_position > 0) {
+    if (first > 0) {
       this.#becomeVisible();
-      onDelivered(added.first_position, this.#deliveredAtMs);
+      onDelivered(first, this.#deliveredAtMs);
     }
-    return added;
+    return first;
   }
 
   /** @returns the position beyond which they go on */
