@@ -7,6 +7,7 @@ import { applyingFiles } from '../../src/ingest/files/file-record.ts';
 import { isObject, parse } from '../../src/log/format.ts';
 import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
 import { openDatabase } from '../../src/store/database.ts';
+import { LogDamage } from '../../src/store/log-errors.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import type { Installation, Serving } from './appliance.ts';
 import type { LogLine } from './program.ts';
@@ -73,6 +74,10 @@ function isBehind({ data }: Pick<Installation, 'data'>): boolean {
   try {
     const { last } = findTail(join(data, 'log'));
     return applyingFiles(db).length > 0 || readLogMark(db)?.id !== last?.id;
+  } catch (error) {
+    // An entry that is completed between two reads looks like damage. What is damaged stays so, and is waited for in vain.
+    if (error instanceof LogDamage) return true;
+    throw error;
   } finally {
     db.close();
   }
