@@ -32,6 +32,14 @@ export function prepareAccess(
   command(['account', 'add', 'bench', '--name', 'Bench', ...data], options);
   for (const id of subscriptions)
     command(['subscription', 'add', `${id}`, '--account', 'bench', ...data], options);
+  return createKey(folder, subscriptions, options);
+}
+
+export function createKey(
+  folder: string,
+  subscriptions: readonly number[] = SUBSCRIPTIONS,
+  options: RunOptions = {},
+): string {
   const ids = ['--subscriptions', subscriptions.slice(0, 4).join(',')];
   const terms = ['--account', 'bench', '--name', 'bench', '--scopes', 'detections:read', ...ids];
   return JSON.parse(command(['key', 'create', ...terms, '--json', '--data', folder], options)).key;

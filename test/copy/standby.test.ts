@@ -72,8 +72,8 @@ test('what is removed leaves its files, too', async () => {
   const row = newRow({ subscription_id: 7002 });
   putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson([row]));
   const { data } = other;
-  const hasRow = () =>
-    ['detections.db', 'detections.db-wal'].some((name) => readFileSync(join(data, name)).includes(idOf(row)));
+  const files = ['detections.db', 'detections.db-wal'].map((name) => join(data, name));
+  const hasRow = () => files.some((path) => existsSync(path) && readFileSync(path).includes(idOf(row)));
   await until('the row', hasRow);
   one.cli(['subscription', 'remove', '7002', '--yes']);
   await until('nothing of it', () => !hasRow());
