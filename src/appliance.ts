@@ -45,7 +45,7 @@ import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
 import { readSecret } from './store/secret.ts';
-import { parseInstant, SECOND_MS } from './time.ts';
+import { SECOND_MS } from './time.ts';
 
 export type Appliance = Awaited<ReturnType<typeof start>>;
 
@@ -261,17 +261,9 @@ function keepUsage(
   log: Logger,
 ) {
   const counts = (): Usage => {
-    const state = copy.state();
-    const nowMs = now();
-    const sinceMs = parseInstant(state?.behind_since ?? '') ?? nowMs;
-    if (state !== null) requests.behind(Math.max(0, nowMs - sinceMs) / SECOND_MS);
-    return {
-      format: 'wirewatch usage 1',
-      rows: dailyRows.all(),
-      uses: keyUses.all(),
-      seen: seenKeys.all(nowMs),
-      ...requests.history(),
-    };
+    requests.behind(copy.state());
+    const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
+    return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
   };
   return createUsageKeeper({
     text: () => JSON.stringify(counts()),

@@ -1,6 +1,6 @@
 /** Requests and refusals over time, for the console. Counted in memory; usage.ts has them written. */
 import { type Static, Type } from '@sinclair/typebox';
-import { DAY_MS, HOUR_MS } from '../time.ts';
+import { DAY_MS, HOUR_MS, parseInstant, SECOND_MS } from '../time.ts';
 
 /** Counts of an hour; of older hours, of a step (see {@link STEPS}). */
 export interface HourCounts {
@@ -97,9 +97,13 @@ export function createRequestCounts(
     ingested(rows: number): void {
       countsOf(null).rows_ingested += rows;
     },
-    behind(seconds: number): void {
+    /** @param copy null: none is kept or followed */
+    behind(copy: { readonly behind_since: string | null } | null): void {
+      if (copy === null) return;
       const counts = countsOf(null);
-      counts.behind_seconds = Math.max(counts.behind_seconds ?? 0, Math.floor(seconds));
+      const sinceMs = parseInstant(copy.behind_since ?? '') ?? now();
+      const seconds = Math.floor(Math.max(0, now() - sinceMs) / SECOND_MS);
+      counts.behind_seconds = Math.max(counts.behind_seconds ?? 0, seconds);
     },
     /** Counts a refused request that named this key, which must exist: a request can invent key ids. */
     refuse(key_id: string, code: string): void {

@@ -14,7 +14,7 @@ import { createRequestCounts } from '../../src/limits/request-counts.ts';
 import { createUnseenKeyIds } from '../../src/limits/request-rate.ts';
 import { createUsageKeeper } from '../../src/limits/usage.ts';
 import { Refused } from '../../src/refused.ts';
-import { DAY_MS, HOUR_MS, SECOND_MS } from '../../src/time.ts';
+import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
 
 const NOON_MS = Date.parse('2026-11-21T12:00:00Z');
 const CREATED_MS = NOON_MS - DAY_MS;
@@ -158,11 +158,11 @@ describe('what is stored of other counts', () => {
     const first = createRequestCounts(() => nowMs);
     first.answered({ status: 200, rows: 5, key_id: 'key1', position: 7 });
     first.answered({ status: 404, rows: 0, key_id: null });
-    first.behind(3);
+    first.behind({ behind_since: formatMs(nowMs - 3 * SECOND_MS) });
     // A restart within the hour goes on.
     const counts = createRequestCounts(() => nowMs, JSON.parse(JSON.stringify(first.history())));
     counts.refuse('key1', 'rate_limited');
-    counts.behind(2);
+    counts.behind({ behind_since: formatMs(nowMs - 2 * SECOND_MS) });
     counts.ingested(9);
     const hour = NOON_MS / HOUR_MS;
     const all = {
