@@ -52,8 +52,8 @@ test('behind nginx both serve, and one that is gone is passed over', { skip: wit
     .replace(/listen 443 ssl;/, `listen 127.0.0.1:${port};`)
     .replace(/ *listen \[::\]:443 ssl;\n/, '')
     .replace(/ *ssl_.*\n/g, '')
-    .replace('192.0.2.11:8080', new URL(writer.url).host)
-    .replace('192.0.2.12:8080', new URL(standby.url).host);
+    .replaceAll('192.0.2.11:8080', new URL(writer.url).host)
+    .replaceAll('192.0.2.12:8080', new URL(standby.url).host);
   assert.ok(!/server 192|listen .*443/.test(text), text);
   const logs = `daemon off; pid ${work}/pid; error_log ${work}/error.log;`;
   writeFileSync(join(work, 'nginx.conf'), `${logs} events {} http { access_log off;\n${text}\n}`);
@@ -66,6 +66,14 @@ test('behind nginx both serve, and one that is gone is passed over', { skip: wit
     return response?.status === 200 ? ((await response.json()) as { data: unknown[] }).data.length : -1;
   };
   await until('nginx', async () => (await read()) === 1);
+  // Both are degraded, without images, and serve.
+  for (let asked = 0; asked < 6; asked += 1) {
+    const { status } = await fetch(`http://127.0.0.1:${port}/v1/health`, {
+      headers: { Host: 'detections.example.org' },
+    });
+    assert.equal(status, 503);
+  }
+  assert.equal(await read(), 1);
   await standby.stop();
   // Each is sent to one of the two by its key: one that is not known is refused there.
   for (let key = 0; key < 20; key += 1) {

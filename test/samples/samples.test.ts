@@ -99,6 +99,18 @@ for (const name of ['nginx.conf', 'nginx-standby.conf'])
     }),
   );
 
+test('nginx-standby.conf: a machine whose health is 503 is passed over for health only', () => {
+  const text = sample('nginx-standby.conf');
+  const [, asked = ''] = /location = \/v1\/health \{\s*proxy_pass http:\/\/(\w+);\s*\}/.exec(text) ?? [];
+  const machines = (upstream: string) => {
+    const [, block = ''] = new RegExp(`upstream ${upstream} \\{([^}]*)\\}`).exec(text) ?? [];
+    return [...block.matchAll(/server (\S+) (.*);/g)].map(([, address, rule]) => ({ address, rule }));
+  };
+  const asMachines = machines('wirewatch').map(({ address }) => ({ address, rule: 'max_fails=0' }));
+  assert.ok(asMachines.length > 1);
+  assert.deepEqual(machines(asked), asMachines);
+});
+
 test("certbot's hook installs both files for its own domain, and ignores others", () =>
   inFolder(async (folder) => {
     const group = spawnSync('id', ['-gn'], { encoding: 'utf8' }).stdout.trim();
