@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { WAIT_SECONDS_MAX } from '../../src/limits/contract-limits.ts';
 import { SAMPLES } from '../../src/samples/samples.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { runBeside } from '../support/command.ts';
@@ -98,6 +99,12 @@ for (const name of ['nginx.conf', 'nginx-standby.conf'])
       assert.equal(listeners, 4);
     }),
   );
+
+for (const name of ['nginx.conf', 'nginx-standby.conf'])
+  test(`${name} waits for longer than a request may wait for a change`, () => {
+    const [, seconds = ''] = /proxy_read_timeout (\d+)s;/.exec(sample(name)) ?? [];
+    assert.ok(Number(seconds) > WAIT_SECONDS_MAX, seconds);
+  });
 
 test('nginx-standby.conf: a machine whose health is 503 is passed over for health only', () => {
   const text = sample('nginx-standby.conf');
