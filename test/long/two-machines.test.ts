@@ -42,6 +42,17 @@ function begin(command: string, args: readonly string[]): ChildProcess {
   return child;
 }
 
+async function accessToken({ url }: Serving): Promise<string> {
+  const [, id = '', secret = ''] = /_live_(.{12})_(.*)$/.exec(one.key) ?? [];
+  const body = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: id,
+    client_secret: secret,
+  });
+  const response = await fetch(`${url}/oauth/token`, { method: 'POST', body });
+  return ((await response.json()) as { access_token: string }).access_token;
+}
+
 const withoutNginx = isMissing('nginx', '-v');
 
 test('behind nginx both serve, and one that is gone is passed over', { skip: withoutNginx }, async () => {
@@ -52,8 +63,8 @@ test('behind nginx both serve, and one that is gone is passed over', { skip: wit
     .replace(/listen 443 ssl;/, `listen 127.0.0.1:${port};`)
     .replace(/ *listen \[::\]:443 ssl;\n/, '')
     .replace(/ *ssl_.*\n/g, '')
-    .replace('192.0.2.11:8080', new URL(writer.url).host)
-    .replace('192.0.2.12:8080', new URL(standby.url).host);
+    .replaceAll('192.0.2.11:8080', new URL(writer.url).host)
+    .replaceAll('192.0.2.12:8080', new URL(standby.url).host);
   assert.ok(!/server 192|listen .*443/.test(text), text);
   const logs = `daemon off; pid ${work}/pid; error_log ${work}/error.log;`;
   writeFileSync(join(work, 'nginx.conf'), `${logs} events {} http { access_log off;\n${text}\n}`);
@@ -65,11 +76,32 @@ test('behind nginx both serve, and one that is gone is passed over', { skip: wit
     const response = await fetch(url, { headers }).catch(() => null);
     return response?.status === 200 ? ((await response.json()) as { data: unknown[] }).data.length : -1;
   };
+  const remaining = async (credential: string) => {
+    const headers = { Authorization: `Bearer ${credential}`, Host: 'detections.example.org' };
+    const { headers: answered } = await fetch(`http://127.0.0.1:${port}/v1/me`, { headers });
+    return Number(answered.get('ratelimit-remaining'));
+  };
   await until('nginx', async () => (await read()) === 1);
+  // Both are degraded, without images, and serve.
+  for (let asked = 0; asked < 6; asked += 1) {
+    const { status } = await fetch(`http://127.0.0.1:${port}/v1/health`, {
+      headers: { Host: 'detections.example.org' },
+    });
+    assert.equal(status, 503);
+  }
+  assert.equal(await read(), 1);
+  const counted = await Promise.all([1, 2, 3, 4, 5, 6].map(() => remaining(one.key)));
+  for (let token = 0; token < 6; token += 1) counted.push(await remaining(await accessToken(writer)));
+  assert.equal(
+    Math.min(...counted),
+    Math.max(...counted) - counted.length + 1,
+    'one machine counts them all',
+  );
   await standby.stop();
   // Each is sent to one of the two by its key: one that is not known is refused there.
   for (let key = 0; key < 20; key += 1) {
-    const headers = { Authorization: `Bearer ${key}`, Host: 'detections.example.org' };
+    const id = String.fromCharCode(97 + key).repeat(12);
+    const headers = { Authorization: `Bearer ww_live_${id}_`, Host: 'detections.example.org' };
     const { status } = await fetch(`http://127.0.0.1:${port}/v1/detections/changes?since=${since}`, {
       headers,
     });

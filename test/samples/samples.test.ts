@@ -4,6 +4,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { createKey } from '../../src/auth/key.ts';
+import { SCOPES } from '../../src/auth/scopes.ts';
+import { createAccessTokens } from '../../src/auth/token.ts';
+import { WAIT_SECONDS_MAX } from '../../src/limits/contract-limits.ts';
 import { SAMPLES } from '../../src/samples/samples.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { runBeside } from '../support/command.ts';
@@ -98,6 +102,35 @@ for (const name of ['nginx.conf', 'nginx-standby.conf'])
       assert.equal(listeners, 4);
     }),
   );
+
+for (const name of ['nginx.conf', 'nginx-standby.conf'])
+  test(`${name} waits for longer than a request may wait for a change`, () => {
+    const [, seconds = ''] = /proxy_read_timeout (\d+)s;/.exec(sample(name)) ?? [];
+    assert.ok(Number(seconds) > WAIT_SECONDS_MAX, seconds);
+  });
+
+test('nginx-standby.conf: a key and its tokens go to one machine', () => {
+  const text = sample('nginx-standby.conf');
+  const [, pattern = '', by = ''] = /map \$http_authorization \$(?:\w+) \{\s*"~(.+)" (\S+);/.exec(text) ?? [];
+  assert.equal(by, '$1');
+  assert.match(text, /hash \$wirewatch_key consistent;/);
+  const { key, ...stored } = createKey('ww');
+  const token = createAccessTokens(Buffer.alloc(32)).issue(stored, SCOPES, 0);
+  for (const credential of [key, token])
+    assert.equal(new RegExp(pattern).exec(`Bearer ${credential}`)?.[1], stored.id);
+});
+
+test('nginx-standby.conf: a machine whose health is 503 is passed over for health only', () => {
+  const text = sample('nginx-standby.conf');
+  const [, asked = ''] = /location = \/v1\/health \{\s*proxy_pass http:\/\/(\w+);\s*\}/.exec(text) ?? [];
+  const machines = (upstream: string) => {
+    const [, block = ''] = new RegExp(`upstream ${upstream} \\{([^}]*)\\}`).exec(text) ?? [];
+    return [...block.matchAll(/server (\S+) (.*);/g)].map(([, address, rule]) => ({ address, rule }));
+  };
+  const asMachines = machines('wirewatch').map(({ address }) => ({ address, rule: 'max_fails=0' }));
+  assert.ok(asMachines.length > 1);
+  assert.deepEqual(machines(asked), asMachines);
+});
 
 test("certbot's hook installs both files for its own domain, and ignores others", () =>
   inFolder(async (folder) => {
