@@ -118,6 +118,8 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
         applied = await applyRest(db, tail, options);
       } catch (error) {
         if (!isContradiction(error)) throw error;
+        // Where the log is damaged, the database is only older, and may be all that there is.
+        await requireWhole(tail, options);
         madeAnew = `its contents contradict its log mark: ${error.message}`;
         // A crash before it is rebuilt may leave it without the entry that shows this.
         writeWhole(folder.damage, `${madeAnew}\n`);
