@@ -88,7 +88,7 @@ export function startApplianceIngest(
   const interrupted = afterAccessErrors(access, conditions, log);
   const passing = (fault: Error) => {
     if (isOfAccess(fault)) return isWriteLost(fault) ? null : interrupted(fault);
-    if (fault instanceof LogDamage) return HEALED_BY_START;
+    if (fault instanceof LogDamage) return healedByStart(conditions);
     return isDamage(fault) ? healing(fault) : null;
   };
   const ingest = startIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
@@ -184,7 +184,15 @@ function afterAccessErrors(access: AccessReader, conditions: Conditions, log: Lo
 }
 
 /** A start makes damaged parts of the log anew from the copy, if that has them. */
-const HEALED_BY_START: Passing = { isOver: () => true, onInterrupted() {}, worksMs: 0, onResumed() {} };
+function healedByStart(conditions: Conditions): Passing {
+  return {
+    isOver: () => true,
+    // The next thread does not know what this one has reported.
+    onInterrupted: () => clearIngestConditions(conditions),
+    worksMs: 0,
+    onResumed() {},
+  };
+}
 
 /** A damaged detections.db is made anew from the log: at once, but not again and again on a disk that damages it. */
 function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {

@@ -22,7 +22,7 @@
  * | has pages of two states, without the `-wal` that it needs | its marker (store/checkpoint.ts) |
  * | is damaged, of another schema, of another log, older than the log | opening it |
  *
- * Any other `-wal` is dropped: the log has what it had. A rebuild that was interrupted begins again.
+ * Any other `-wal` is dropped, unless this process wrote it: the log has what it had. A rebuild that was interrupted begins again.
  */
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
@@ -70,6 +70,11 @@ export interface Decisions {
 export interface RecoverOptions {
   readonly folder: DataFolder;
   readonly program: string;
+  /**
+   * Whether this process had the database open before: then the `-wal` is its own, and connections may be open to which
+   * SQLite would join a new one.
+   */
+  readonly isAgain?: boolean;
   /** Called when the database can be read, if nothing has to be done first. */
   readonly onReadable?: () => void;
   /** Called before work that may take long, with the reason. */
@@ -104,7 +109,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     tidyLog(folder.log);
     const tail = findTail(folder.log, true);
     requireReach(folder, tail);
-    const found = open(folder, tail);
+    const found = open(options, tail);
     let madeAnew = typeof found === 'string' ? found : null;
     if (typeof found === 'string') refuseHopeless(folder, tail, found);
     else db = found;
@@ -118,6 +123,8 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
         applied = await applyRest(db, tail, options);
       } catch (error) {
         if (!isContradiction(error)) throw error;
+        // Where the log is damaged, the database is only older, and may be all that there is.
+        await requireWhole(tail, options);
         madeAnew = `its contents contradict its log mark: ${error.message}`;
         // A crash before it is rebuilt may leave it without the entry that shows this.
         writeWhole(folder.damage, `${madeAnew}\n`);
@@ -166,7 +173,7 @@ function* applyEntries(db: Database, folder: string, end: number): Generator<Loc
 }
 
 /** Opens the database if it is reliable; otherwise it is left as it is. @returns it, or why it cannot be used */
-function open(folder: DataFolder, tail: Tail): Database | string {
+function open({ folder, isAgain = false }: RecoverOptions, tail: Tail): Database | string {
   const path = folder.detections;
   if (existsSync(folder.damage))
     return `it was marked as damaged: ${readFileSync(folder.damage, 'utf8').trim()}`;
@@ -176,7 +183,7 @@ function open(folder: DataFolder, tail: Tail): Database | string {
   }
   if (existsSync(journalOf(path)))
     return 'a rollback journal lies beside it, which Wirewatch never leaves there';
-  if (!settleWal(path))
+  if (!isAgain && !settleWal(path))
     return 'the file was replaced, or lost its write-ahead log, when a checkpoint was not complete';
   let db: Database | null = null;
   try {
@@ -278,6 +285,8 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
 }
 
 function removeReplaced({ root, detections }: DataFolder, remove: () => void): void {
+  // Never joined to the new file, also by a second attempt of the same process.
+  for (const end of ['-wal', '-shm']) rmSync(`${detections}${end}`, { force: true });
   // Its marker goes last: nothing else says that the old file has pages of two states.
   remove();
   syncFolder(root);

@@ -161,9 +161,9 @@ export class SegmentReader {
     this.#chain.last = this.last;
   }
 
-  /** The intact commit lines after {@link end}: none if the end is only torn. */
+  /** The intact commit lines from {@link end} on: none if the end is only torn. */
   *commitsBehind(): Generator<Commit, undefined> {
-    for (let from = this.end + 1; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
+    for (let from = this.end; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {
       const bytes = this.#read(from, SEARCH_BYTES);
       for (let at = bytes.indexOf(FRAME_MAGIC); at >= 0; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
         const header = decodeFrameHeader(bytes.subarray(at, at + FRAME_HEADER_BYTES));

@@ -28,6 +28,9 @@ const WAIT_MS = 250;
 const SALTS_AT = 16;
 const SALTS_BYTES = 8;
 
+/** The token of a file whose marker could not be written: its write-ahead log has another one already. */
+const unmarked = new WeakMap<Database, string>();
+
 const markerPath = (path: string) => `${path}-checkpoint`;
 const walPath = (path: string) => `${path}-wal`;
 
@@ -105,7 +108,8 @@ export function walBytes({ name }: Database): number {
 function mark(db: Database): void {
   const path = db.name;
   if (readMarker(path)[0] === saltsOf(path)) return;
-  const before = tokenOf(db);
+  const before = unmarked.get(db) ?? tokenOf(db);
+  unmarked.set(db, before);
   const after = randomUUID();
   // Synced, so that a power cut cannot leave the marker without the write-ahead log that it names.
   db.pragma('synchronous = FULL');
@@ -115,6 +119,7 @@ function mark(db: Database): void {
     db.pragma(`synchronous = ${DETECTIONS_SCHEMA.synchronous}`);
   }
   writeWhole(markerPath(path), `${saltsOf(path)} ${before} ${after}\n`);
+  unmarked.delete(db);
 }
 
 function removeMarker(path: string): void {

@@ -193,6 +193,28 @@ describe('on a stopped installation', () => {
     await assertClean();
   });
 
+  test('an entry of a single frame, alone in its segment, is missed like others', async () => {
+    const root = restoreFolder();
+    await history.restart();
+    history.stop();
+    const older = readFileSync(join(root, 'detections.db'));
+    await history.restart();
+    // It ends its segment; the next one has only the time when it was delivered.
+    history.apply(newRows(7000, 400));
+    history.stop();
+    writeFileSync(join(root, 'detections.db'), older);
+    const mark = readLogMarkOf(join(root, 'detections.db')) ?? assert.fail();
+    const [damaged, last] = listSegments(history.folder.log).slice(-2);
+    assert.equal(last?.firstEntry, mark.entry + 2);
+    const bytes = readFileSync(damaged?.path ?? '');
+    bytes[bytes.length - 3] = (bytes[bytes.length - 3] ?? 0) ^ 1;
+    writeFileSync(damaged?.path ?? '', bytes);
+    await assert.rejects(newLog(), /the damaged log has 2 entries that detections\.db lacks/);
+    renameSync(history.folder.log, `${history.folder.log}-away`);
+    assert.equal((await newLog()).entry, mark.entry);
+    await assertClean();
+  });
+
   test('no log is started from an inconsistent database, or one that contradicts the log', async () => {
     const damages: [RegExp, string, boolean][] = [
       [/database differs/, "UPDATE detection SET exported_at_given = 'x' WHERE id = 'i.7001.1.4'", false],

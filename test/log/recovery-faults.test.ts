@@ -5,6 +5,7 @@ import fs, {
   existsSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   truncateSync,
@@ -12,16 +13,27 @@ import fs, {
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { describe, test } from 'node:test';
+import { compactStopped } from '../../src/log/compact.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { LogWriter } from '../../src/log/log-writer.ts';
+import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
-import { openDatabase } from '../../src/store/database.ts';
+import { abandon, closeDetections } from '../../src/store/checkpoint.ts';
+import { setWaitsForCopy, waitsForCopy } from '../../src/store/copy-mode.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
-import { createHistory, type History, rowsFrom, withHistory } from '../support/history.ts';
+import {
+  createHistory,
+  type History,
+  QUIETLY,
+  rowsFrom,
+  streamWriterOn,
+  withHistory,
+} from '../support/history.ts';
 import { recordFile } from '../support/scrub.ts';
 
 class Killed extends Error {}
@@ -161,6 +173,54 @@ describe('an entry with an intact end and damaged rows', () => {
     }
   });
 });
+
+test('an older database is not given up where the log is damaged', () =>
+  withHistory(async (history) => {
+    const { detections, log, damage } = history.folder;
+    await history.restart();
+    history.stop();
+    const older = readFileSync(detections);
+    await history.restart();
+    for (const from of [9000, 9500]) history.apply(rowsFrom(from, 400), { batchRows: 5 });
+    history.stop();
+    writeFileSync(detections, older);
+    const path = listSegments(log).at(-2)?.path ?? '';
+    const content = readFileSync(path);
+    writeFileSync(path, content.fill(0, 200, 210));
+    await assert.rejects(history.restart(), /is damaged at byte/);
+    assert.ok(!existsSync(damage));
+    // Where there is no copy, it is all that there is.
+    renameSync(log, `${log}-away`);
+    const mark = readLogMarkOf(detections);
+    assert.equal(
+      (await compactStopped({ folder: history.folder, nowMs: Date.now(), ...QUIETLY })).entry,
+      mark?.entry,
+    );
+  }));
+
+test('a process that begins again keeps the -wal, which its readers have open', () =>
+  withHistory(async ({ folder }) => {
+    const begin = async (isAgain: boolean) => {
+      const { db, log } = await recoverDetections({ folder, ...QUIETLY, isAgain });
+      log.close();
+      return db;
+    };
+    const write = (db: Database, waits: boolean) =>
+      streamWriterOn(db, folder.root).write({ kind: 'test' }, () => setWaitsForCopy(db, waits));
+    const first = await begin(false);
+    write(first, true);
+    using reader = openDatabase(folder.detections, 'read');
+    assert.equal(waitsForCopy(reader), true);
+    // As on a full disk: without a checkpoint.
+    abandon(first);
+    const second = await begin(true);
+    try {
+      write(second, false);
+      assert.equal(waitsForCopy(reader), false);
+    } finally {
+      closeDetections(second);
+    }
+  }));
 
 test('an entry that only the -wal shows to be decided is not cut off', () =>
   withHistory(async (history) => {

@@ -249,3 +249,25 @@ describe('without a checkpoint, the file stays as it was', () => {
       }),
     );
 });
+
+test('a marker that could not be written before names the file as it is', () =>
+  withHistory(async (history) => {
+    const { root, detections } = history.folder;
+    await history.restart();
+    using reader = openDatabase(detections, 'read');
+    // It keeps every page from being copied.
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM detection').get();
+    history.apply(rowsFrom(7000, 20));
+    const obstacle = join(root, '.detections.db-checkpoint.tmp');
+    mkdirSync(obstacle);
+    assert.throws(() => checkpoint(history.db()), /EISDIR/);
+    rmdirSync(obstacle);
+    checkpoint(history.db());
+    const killed = filesOf(history);
+    assert.ok(killed['-checkpoint'] !== null);
+    reader.close();
+    history.stop();
+    putFiles(history, killed);
+    assert.equal((await history.restart()).madeAnew, null);
+  }));

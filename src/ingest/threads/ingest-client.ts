@@ -52,10 +52,10 @@ export function startIngest(
   let asked = 0;
   let isStopping = false;
   let interruption: Error | null = null;
-  let current = begin(worker);
+  let current = begin(worker, false);
   const { ready } = current;
 
-  function begin(thread: Worker) {
+  function begin(thread: Worker, isAgain: boolean) {
     const decided = createDecidedEntry();
     const isReady = Promise.withResolvers<void>();
     isReady.promise.catch(() => {});
@@ -69,7 +69,7 @@ export function startIngest(
     void calls.ended.then((fault) =>
       isReady.reject(fault ?? new Error('the ingest thread ended before it was ready')),
     );
-    calls.post('start', { settings, decided });
+    calls.post('start', { settings, decided, isAgain });
     return {
       ...calls,
       ready: isReady.promise,
@@ -97,7 +97,7 @@ export function startIngest(
         if (isStopping) return null;
       } while (!passes.isOver());
       interruption = null;
-      current = begin(bootIngestThread());
+      current = begin(bootIngestThread(), true);
       const { ended } = current;
       const works = current.ready.then(() => sleep(passes.worksMs, true, { ref: false }));
       if (await Promise.race([works.catch(() => false), ended.then(() => false)])) {

@@ -46,6 +46,8 @@ export interface CopySettings {
 export interface IngestStart {
   readonly settings: IngestSettings;
   readonly decided: DecidedEntry;
+  /** Whether a thread of this process had the database open before. */
+  readonly isAgain: boolean;
 }
 
 export interface IngestCalls {

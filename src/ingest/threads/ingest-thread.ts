@@ -54,7 +54,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
   const stopped = new AbortController();
   let ingester: Ingester | null = null;
 
-  async function run({ settings, decided }: IngestStart): Promise<void> {
+  async function run({ settings, decided, isAgain }: IngestStart): Promise<void> {
     const timer = new WakeableTimer();
     stopped.signal.addEventListener('abort', () => timer.wake());
     const check = () => {
@@ -76,10 +76,10 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       const prepare = () => drop.prepare(settings.mode === 'serve');
       if (!mayFollow) prepare();
       if (isLogDamaged(settings)) await heal(options, standby);
-      let recovered = await recover(options).catch(async (error) => {
+      let recovered = await recover(options, isAgain).catch(async (error) => {
         const isOfLog = error instanceof Refused && error.cause instanceof LogDamage;
         if (!isOfLog || !(await heal(options, standby))) throw error;
-        return recover(options);
+        return recover(options, isAgain);
       });
       if (mayFollow) send({ kind: 'ready' });
       try {
@@ -150,7 +150,7 @@ async function heal({ settings, send, log }: IngesterOptions, standby: Standby):
 }
 
 /** Waits while the disk is full. */
-async function recover(options: IngesterOptions): Promise<Recovered> {
+async function recover(options: IngesterOptions, isAgain: boolean): Promise<Recovered> {
   const { settings, decisions, send, check } = options;
   const folder = dataFolder(settings.data);
   const isStandby = settings.copy !== null && roleOf(readRole(folder), settings.copy) === 'standby';
@@ -160,6 +160,7 @@ async function recover(options: IngesterOptions): Promise<Recovered> {
     recoverDetections({
       folder,
       program: settings.program,
+      isAgain,
       // What a standby has came from the copy.
       ...(!isStandby && { decisions }),
       onReadable: () => {

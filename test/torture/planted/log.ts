@@ -22,6 +22,11 @@ export const LOG_FAULTS: readonly PlantedFault[] = [
     '[-requireReach(folder, tail);-]': 'an entry that only the write-ahead log has is not cut off',
   }),
   ...faultsIn('log/recover.ts', 'recovery-faults', {
+    '[-await requireWhole(tail, options);-]\n        madeAnew =':
+      'a database is given up only after the log was read to its end',
+    '[-!isAgain && -]!settleWal(path)': 'a write-ahead log is not taken from open readers',
+  }),
+  ...faultsIn('log/recover.ts', 'recovery-faults', {
     '[-removeDatabase(draft);\n  -]const db =': 'a draft of an interrupted rebuild is not continued',
   }),
   ...faultsIn('store/checkpoint.ts', 'checkpoint', {
