@@ -174,7 +174,8 @@ export class Follower {
 
   async #readEntries(place: Place): Promise<void> {
     const known = this.#generation;
-    const own = this.#log.last?.entry ?? 0;
+    const end = this.#log.last;
+    const own = end?.entry ?? 0;
     if (known !== null) {
       const beyond = await place.list(generationFolder(LOG, known), beforeEntry(known, own + 1));
       if (beyond.length === 0) return;
@@ -182,6 +183,9 @@ export class Follower {
     const { generation, objects } = await findLog(place, known ?? FIRST_GENERATION);
     const first = objects[0]?.first ?? 1;
     const isBehind = first > 1 && own < first;
+    // An earlier writer may have more than it wrote there.
+    const mayDiffer = known === null && end !== null && !isBehind;
+    if (mayDiffer && !(await hasEntry(place, objects, end))) throw lacksOwn(place);
     const isNew = isBehind || (known !== null && known !== generation);
     if (isNew) await this.#takeSnapshot(place, objects, first, isBehind);
     this.#generation = generation;

@@ -17,6 +17,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/follow.ts', 'promotion', {
     'took over.\n    if ([-this.isPromoted-]{+false+}) return;':
       'a machine that was promoted writes nothing behind another that took over',
+    'const mayDiffer = {+false && +}known': 'a machine whose entries the copy lacks is no standby of it',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
     '{+if (access !== null) this.#count(await writeAccess(this.place, access.state, access.content));\n      +}if (end !== null) await':
