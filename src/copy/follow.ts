@@ -118,7 +118,8 @@ export class Follower {
     if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
       applyPending(this.#db, this.#options.folder.log);
     await this.#readEntries(place);
-    if (change > this.#change) await this.#readAccess(place);
+    // Not a newer one: what it says is in a log that was not read yet.
+    if (change > this.#change) await this.#readAccess(place, change);
     if (walBytes(this.#db) > CHECKPOINT_BYTES) checkpoint(this.#db);
     this.#notePromotion();
   }
@@ -163,9 +164,9 @@ export class Follower {
     return Math.max(Number(given ?? 0), epochTimes(this.#db).length) + 1;
   }
 
-  async #readAccess(place: Place): Promise<void> {
+  async #readAccess(place: Place, change: number): Promise<void> {
     const { folder } = this.#options;
-    const { state, content } = await readCopiedAccess(place);
+    const { state, content } = await readCopiedAccess(place, change);
     const found = findAccess(folder);
     if (found.kind === 'sound') await requireOwn(place, folder, found.state);
     if (found.kind !== 'sound' || found.state.change < state.change) replaceAccess(folder, content);

@@ -110,9 +110,12 @@ export async function copiedChange(place: Place): Promise<number> {
   return Math.max(0, ...names.map((name) => parseAccessName(name) ?? 0));
 }
 
-/** The newest `access.db` in a copy. @throws Unreachable; Refused `failed`; LogDamage */
-export async function readCopiedAccess(place: Place): Promise<{ state: AccessState; content: Buffer }> {
-  const change = await copiedChange(place);
+/** @param number of a change; without it, the newest. @throws Unreachable; Refused `failed`; LogDamage */
+export async function readCopiedAccess(
+  place: Place,
+  number?: number,
+): Promise<{ state: AccessState; content: Buffer }> {
+  const change = number ?? (await copiedChange(place));
   const packed = change === 0 ? null : await place.read(accessName(change));
   if (packed === null) throw failed('it has no access.db');
   try {

@@ -1,10 +1,11 @@
-/** Standbys that promote themselves, and what each finds of the others. */
+/** Standbys: what they take of the copy, and what each finds of the others once one was promoted. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { openAccess } from '../../src/auth/open-access.ts';
+import { findAccess } from '../../src/auth/spare-copy.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { findTail } from '../../src/log/log-reader.ts';
@@ -96,4 +97,32 @@ test('an old writer that was made a standby without a restore neither follows no
   await writer.start();
   for (const work of [turn, promote]) await assert.rejects(work(writer), /lacks what this machine has/);
   assert.deepEqual(objects, there);
+});
+
+test('a standby has no state of access.db that is newer than its log', async () => {
+  await writer.apply([1], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  const stateOf = (machine: Machine) => {
+    const found = findAccess(machine.folder);
+    return [lastOf(machine), found.kind === 'sound' ? found.state.change : 0];
+  };
+  await turn(first);
+  writer.changeAccess('one');
+  await writer.ship();
+  const [entry, change] = stateOf(writer);
+  // Between its looks at the log and at access.db, the writer goes on.
+  let isLogRead = false;
+  first.place.before = async (_, name) => {
+    isLogRead ||= name.startsWith('log/');
+    if (!isLogRead || !name.startsWith('access/')) return;
+    first.place.before = () => {};
+    await writer.apply([2], 50);
+    writer.changeAccess('two');
+    await writer.ship();
+  };
+  await turn(first);
+  assert.deepEqual(stateOf(first), [entry, change]);
+  await turn(first);
+  assert.deepEqual(stateOf(first), stateOf(writer));
 });

@@ -17,6 +17,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/follow.ts', 'promotion', {
     'took over.\n    if ([-this.isPromoted-]{+false+}) return;':
       'a machine that was promoted writes nothing behind another that took over',
+    'await readCopiedAccess(place[-, change-])': 'a standby knows no access.db that is newer than its log',
     'const mayDiffer = {+false && +}known': 'a machine whose entries the copy lacks is no standby of it',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
