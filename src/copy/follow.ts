@@ -114,6 +114,8 @@ export class Follower {
     // What comes behind the promotion of this machine is of another one, which took over.
     if (this.isPromoted) return;
     const change = await copiedChange(place);
+    // A share that is not mounted looks like a copy of which nothing is new.
+    if (change === 0) throw failed(`${place.text} contains no copy. If it is a share or a disk, mount it.`);
     // What the log has, and the database does not yet: applying it failed.
     if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
       applyPending(this.#db, this.#options.folder.log);

@@ -126,3 +126,18 @@ test('a standby has no state of access.db that is newer than its log', async () 
   await turn(first);
   assert.deepEqual(stateOf(first), stateOf(writer));
 });
+
+test('a standby whose share is not mounted, an empty folder, neither follows nor takes over', async () => {
+  await writer.ship();
+  await becomeStandbys(first);
+  const there = new Map(objects);
+  await first.follow(async (follower) => {
+    await follower.turn();
+    objects.clear();
+    await assert.rejects(follower.turn(), /contains no copy/);
+    await assert.rejects(follower.promote({ by: 'test' }), /contains no copy/);
+    assert.equal(objects.size, 0);
+    for (const [name, content] of there) objects.set(name, content);
+    await follower.turn();
+  });
+});
