@@ -186,16 +186,17 @@ export class Follower {
     const { generation, objects } = await findLog(place, known ?? FIRST_GENERATION);
     const first = objects[0]?.first ?? 1;
     const isBehind = first > 1 && own < first;
+    const isOther = known !== generation;
     // An earlier writer may have more than it wrote there.
-    const mayDiffer = known === null && end !== null && !isBehind;
-    if (mayDiffer && !(await hasEntry(place, objects, end))) throw lacksOwn(place);
-    const isNew = isBehind || (known !== null && known !== generation);
+    if (isOther && end !== null && !isBehind && !(await hasEntry(place, objects, end))) throw lacksOwn(place);
+    const [begin] = listSegments(this.#options.folder.log);
+    const isNew = isBehind || (isOther && begin !== undefined && begin.firstEntry < first);
     if (isNew) await this.#takeSnapshot(place, objects, first, isBehind);
     this.#generation = generation;
     if (isNew) return this.#readEntries(place);
     // The next entry may be within an object that begins before it.
-    const begin = objects.findLastIndex((object) => object.first <= own + 1);
-    for (const object of objects.slice(Math.max(0, begin))) await this.#apply(place, object);
+    const next = objects.findLastIndex((object) => object.first <= own + 1);
+    for (const object of objects.slice(Math.max(0, next))) await this.#apply(place, object);
   }
 
   /**
@@ -209,11 +210,9 @@ export class Follower {
     isBehind: boolean,
   ): Promise<void> {
     const { folder, program } = this.#options;
-    const own = this.#log.last;
     // Segments that begin after it stay: they follow what takes the place of those before them.
     const kept = listSegments(folder.log).find(({ firstEntry }) => !isBehind && firstEntry > first);
     const last = (kept?.firstEntry ?? Number.POSITIVE_INFINITY) - 1;
-    if (own !== null && !isBehind && !(await hasEntry(place, objects, own))) throw lacksOwn(place);
     await draftSegment(place, objects, folder.log, { first, last });
     this.#log.closeSegment();
     replaceLog(folder.log, first);

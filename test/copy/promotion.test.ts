@@ -9,6 +9,7 @@ import { findAccess } from '../../src/auth/spare-copy.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { findTail } from '../../src/log/log-reader.ts';
+import { listSegments } from '../../src/log/segment.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { Machine } from '../torture/machines/machine.ts';
 
@@ -140,4 +141,24 @@ test('a standby whose share is not mounted, an empty folder, neither follows nor
     for (const [name, content] of there) objects.set(name, content);
     await follower.turn();
   });
+});
+
+test('a standby takes the compacted log also where it was stopped meanwhile', async () => {
+  for (const id of [1, 2, 3]) await writer.apply([id], 50);
+  // An entry without rows, so that compaction needs no other one.
+  writer.kill();
+  writer.waits = true;
+  await writer.start();
+  await writer.ship();
+  await becomeStandbys(first);
+  await turn(first);
+  first.kill();
+  await writer.compact();
+  await writer.ship();
+  await first.start();
+  await turn(first);
+  const firstOf = ({ folder }: Machine) => listSegments(folder.log)[0]?.firstEntry;
+  assert.ok(Number(firstOf(writer)) > 1);
+  assert.deepEqual([firstOf(first), lastOf(first)], [firstOf(writer), lastOf(writer)]);
+  assert.deepEqual(first.rows(), writer.rows());
 });

@@ -18,7 +18,9 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     'took over.\n    if ([-this.isPromoted-]{+false+}) return;':
       'a machine that was promoted writes nothing behind another that took over',
     'await readCopiedAccess(place[-, change-])': 'a standby knows no access.db that is newer than its log',
-    'const mayDiffer = {+false && +}known': 'a machine whose entries the copy lacks is no standby of it',
+    'isBehind || ([-isOther && begin !== undefined && begin.firstEntry < first-]{+known !== null && isOther+});':
+      'rows that were removed while a standby was stopped are gone from its log',
+    'if ({+false && +}isOther && end': 'a machine whose entries the copy lacks is no standby of it',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
     '{+if (access !== null) this.#count(await writeAccess(this.place, access.state, access.content));\n      +}if (end !== null) await':
