@@ -162,3 +162,13 @@ test('a standby takes the compacted log also where it was stopped meanwhile', as
   assert.deepEqual([firstOf(first), lastOf(first)], [firstOf(writer), lastOf(writer)]);
   assert.deepEqual(first.rows(), writer.rows());
 });
+
+test('an old writer without any entry notices a promotion, too', async () => {
+  await writer.ship();
+  await becomeStandbys(first);
+  await promote(first);
+  writer.changeAccess('late');
+  const there = new Map(objects);
+  await assert.rejects(writer.ship(), TakenOver);
+  assert.deepEqual(objects, there);
+});
