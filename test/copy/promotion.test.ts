@@ -6,10 +6,14 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
+import type { Config } from '../../src/config/load.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
+import type { Logger } from '../../src/logger.ts';
+import { prepareAccess } from '../../src/prepare-access.ts';
+import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { Machine } from '../torture/machines/machine.ts';
 
@@ -171,4 +175,27 @@ test('an old writer without any entry notices a promotion, too', async () => {
   const there = new Map(objects);
   await assert.rejects(writer.ship(), TakenOver);
   assert.deepEqual(objects, there);
+});
+
+test('what was revoked here before it became a standby is no change of access.db', async () => {
+  await writer.ship();
+  await becomeStandbys(first);
+  const { folder } = first;
+  const changeOf = () => {
+    const found = findAccess(folder);
+    return found.kind === 'sound' ? found.state.change : null;
+  };
+  const [before, ended] = [changeOf(), { kind: 'account', id: 'one', at: 1 } as const];
+  writer.changeAccess('one');
+  await writer.ship();
+  await turn(first);
+  assert.equal(changeOf(), Number(before) + 1);
+  prepareRevocations(folder);
+  noteEnded(folder, ended);
+  const config = { copy: { standby: true }, preseed: { accounts: [], subscriptions: [], keys: [] } };
+  const parts = { config: config as unknown as Config, kind: 'appliance', log: {} as Logger } as const;
+  prepareAccess(parts, folder.root);
+  // Otherwise the next change of the writer would have the same number.
+  assert.equal(changeOf(), Number(before) + 1);
+  assert.deepEqual(readEnded(folder), [ended]);
 });
