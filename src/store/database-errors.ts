@@ -22,7 +22,8 @@ export function isDamage(error: unknown): boolean {
     code === 'SQLITE_TOOBIG' ||
     // The schema format in the header of the file, for which SQLite has no code of its own.
     (code === 'SQLITE_ERROR' && error instanceof Error && error.message === 'unsupported file format') ||
-    error instanceof DatabaseDamage
+    // Between threads, an error loses its class.
+    code === 'DATABASE_DAMAGE'
   );
 }
 

@@ -30,6 +30,10 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     'if ([-!(await place.read(SECRET))?.equals(secret)-]{+false+})':
       'a copy with another secret is left alone',
   }),
+  ...faultsIn('store/database-errors.ts', 'damage-between-threads', {
+    "[-code === 'DATABASE_DAMAGE'-]{+error instanceof DatabaseDamage+}":
+      'damage that a thread found is made good, and not the end of ingest',
+  }),
   ...faultsIn('admin/thread.ts', 'standby', {
     "if ([-role !== 'writer'-]{+false+}) throw refusedBy(": 'only the writer changes accounts and keys',
   }),
