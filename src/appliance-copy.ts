@@ -49,11 +49,18 @@ export function createApplianceCopy(
 
   function takenOver(by: string): void {
     role = 'superseded';
-    noteRole(folder, { ...readRole(folder), superseded: by });
     log.error({ by }, 'another machine took over: ingest stops, and clients get 503');
     conditions.set('another machine took over', by);
     reader.end('Another machine serves this installation now. Ask the operator for its address.');
     stopIngest();
+    try {
+      noteRole(folder, { ...readRole(folder), superseded: by });
+    } catch (error) {
+      log.warn(
+        { reason: reasonOf(error) },
+        'cannot note that another machine took over: the next start finds it out again',
+      );
+    }
   }
 
   return {

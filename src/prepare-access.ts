@@ -36,14 +36,14 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
     },
     onSpareStale: (reason) => reportStaleSpare(log, reason),
   });
+  // What a standby would change or add, the writer has, or will have; who was revoked here stays refused by that note.
+  const isWriter = roleOf(readRole(folder), config.copy) === 'writer';
   unlessFull(log, () => {
     prepareRevocations(folder);
-    applyRevocations(folder, access);
+    if (isWriter) applyRevocations(folder, access);
   });
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
-  // What a standby would add, the writer has, or will have.
-  const isStandby = roleOf(readRole(folder), config.copy) !== 'writer';
-  if (!isStandby) createConfigured(access, configured, log);
+  if (isWriter) createConfigured(access, configured, log);
   return recovered;
 }
 

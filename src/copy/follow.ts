@@ -118,12 +118,15 @@ export class Follower {
     // What comes behind the promotion of this machine is of another one, which took over.
     if (this.isPromoted) return;
     const change = await copiedChange(place);
+    // A share that is not mounted looks like a copy of which nothing is new.
+    if (change === 0) throw failed(`${place.text} contains no copy. If it is a share or a disk, mount it.`);
     // What the log has, and the database does not yet: applying it failed.
     if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
       applyPending(this.#db, this.#options.folder.log);
     await this.#readEntries(place);
     await this.#deleteEnded();
-    if (change > this.#change) await this.#readAccess(place);
+    // Not a newer one: what it says is in a log that was not read yet.
+    if (change > this.#change) await this.#readAccess(place, change);
     // As on the writer at rest: what was removed stays in no file.
     checkpoint(this.#db);
     this.#notePromotion();
@@ -177,9 +180,9 @@ export class Follower {
     this.#ended = ended;
   }
 
-  async #readAccess(place: Place): Promise<void> {
+  async #readAccess(place: Place, change: number): Promise<void> {
     const { folder } = this.#options;
-    const { state, content } = await readCopiedAccess(place);
+    const { state, content } = await readCopiedAccess(place, change);
     const found = findAccess(folder);
     if (found.kind === 'sound') await requireOwn(place, folder, found.state);
     if (found.kind !== 'sound' || found.state.change < state.change) replaceAccess(folder, content);
@@ -188,18 +191,23 @@ export class Follower {
 
   async #readEntries(place: Place): Promise<void> {
     const known = this.#generation;
-    const own = this.#log.last?.entry ?? 0;
+    const end = this.#log.last;
+    const own = end?.entry ?? 0;
     if (known !== null && (await namesFrom(place, known, own + 1)).length === 0) return;
     const { generation, objects } = await findLog(place, known ?? FIRST_GENERATION);
     const first = objects[0]?.first ?? 1;
     const isBehind = first > 1 && own < first;
-    const isNew = isBehind || (known !== null && known !== generation);
+    const isOther = known !== generation;
+    // An earlier writer may have more than it wrote there.
+    if (isOther && end !== null && !isBehind && !(await hasEntry(place, objects, end))) throw lacksOwn(place);
+    const [begin] = listSegments(this.#options.folder.log);
+    const isNew = isBehind || (isOther && begin !== undefined && begin.firstEntry < first);
     if (isNew) await this.#takeSnapshot(place, objects, first, isBehind);
     this.#generation = generation;
     if (isNew) return this.#readEntries(place);
     // The next entry may be within an object that begins before it.
-    const begin = objects.findLastIndex((object) => object.first <= own + 1);
-    for (const object of objects.slice(Math.max(0, begin))) await this.#apply(place, object);
+    const next = objects.findLastIndex((object) => object.first <= own + 1);
+    for (const object of objects.slice(Math.max(0, next))) await this.#apply(place, object);
   }
 
   /**
@@ -213,11 +221,9 @@ export class Follower {
     isBehind: boolean,
   ): Promise<void> {
     const { folder, program } = this.#options;
-    const own = this.#log.last;
     // Segments that begin after it stay: they follow what takes the place of those before them.
     const kept = listSegments(folder.log).find(({ firstEntry }) => !isBehind && firstEntry > first);
     const last = (kept?.firstEntry ?? Number.POSITIVE_INFINITY) - 1;
-    if (own !== null && !isBehind && !(await hasEntry(place, objects, own))) throw lacksOwn(place);
     await draftSegment(place, objects, folder.log, { first, last });
     this.#log.closeSegment();
     replaceLog(folder.log, first);

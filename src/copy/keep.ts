@@ -142,7 +142,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
       failure = reason;
       // A place may have come back as another one.
       shipper = null;
-      if (error instanceof Refused) behindSinceMs = Math.min(behindSinceMs ?? 0, now() - BEHIND_MS_MAX);
+      if (error instanceof Refused) behindSinceMs = Math.min(behindSinceMs ?? now(), now() - BEHIND_MS_MAX);
     }
     const isWaiting = options.proposed() !== null && failure !== null;
     const isLate = behindSinceMs !== null && now() - behindSinceMs >= BEHIND_MS_MAX;

@@ -16,7 +16,7 @@ import type { Place } from './place.ts';
 
 const FORMAT_VERSION = 1;
 export const INSTALLATION = 'installation.json';
-const SECRET = 'secret';
+export const SECRET = 'secret';
 const ACCESS = 'access/';
 const ACCESS_NAME = /^access\/(\d{16})\.db\.zst$/;
 /** Copies of access.db that are kept. */
@@ -89,7 +89,11 @@ export async function requireOwn(
   }
   const owner = await ownerOf(place);
   if (owner?.installation !== installation) throw left(place, 'it has the copy of another installation');
-  if ((await place.read(SECRET)) === null) await place.create(SECRET, secret);
+  const there = await place.read(SECRET);
+  // By what its owner says of it, this one is right, and the other is damaged.
+  const isDamaged = there?.equals(secret) === false && owner.secret_sha256 === sha256(secret);
+  if (isDamaged) await place.delete(SECRET);
+  if (isDamaged || there === null) await place.create(SECRET, secret);
   if (!(await place.read(SECRET))?.equals(secret))
     throw left(place, 'its secret is another one than that of this installation');
   return owner.copy;
@@ -115,9 +119,12 @@ export async function copiedChange(place: Place): Promise<number> {
   return Math.max(0, ...names.map((name) => Number(ACCESS_NAME.exec(name)?.[1] ?? 0)));
 }
 
-/** The newest `access.db` in a copy. @throws Unreachable; Refused `failed`; LogDamage */
-export async function readCopiedAccess(place: Place): Promise<{ state: AccessState; content: Buffer }> {
-  const change = await copiedChange(place);
+/** @param number of a change; without it, the newest. @throws Unreachable; Refused `failed`; LogDamage */
+export async function readCopiedAccess(
+  place: Place,
+  number?: number,
+): Promise<{ state: AccessState; content: Buffer }> {
+  const change = number ?? (await copiedChange(place));
   const packed = change === 0 ? null : await place.read(accessName(change));
   if (packed === null) throw failed('it has no access.db');
   try {

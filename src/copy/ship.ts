@@ -117,7 +117,7 @@ export class Shipper {
   /**
    * @param access the state of access.db, found before `end` was: a removal that it no longer has open is in the log; null:
    *   it did not change since the last call, which succeeded
-   * @param end the last entry to write, which the database has applied; null: there is none
+   * @param end the last entry to write, which the database has applied; null: there is none, and the copy must have none
    * @throws Unreachable; Refused `failed` if the copy is not an earlier state of this installation; LogDamage if the log of
    *   this machine, or the end of the copy, is damaged
    */
@@ -131,7 +131,7 @@ export class Shipper {
         ensureRole(this.#folder);
         this.#copy = await requireOwn(this.place, this.#folder, access.state);
       }
-      if (end !== null) await this.#shipLog(end);
+      await this.#shipLog(end);
       if (access === null || this.#change === access.state.change) return;
       this.#count(await writeAccess(this.place, access.state, access.content));
       this.#change = access.state.change;
@@ -142,18 +142,22 @@ export class Shipper {
     }
   }
 
-  async #shipLog(to: Mark): Promise<void> {
+  async #shipLog(to: Mark | null): Promise<void> {
     const { place } = this;
     // Another machine may have taken the next number meanwhile, also where there is nothing to write.
-    if (this.#end !== null && this.#end.last !== null) {
+    if (this.#end !== null) {
       const { generation, last } = this.#end;
-      if ((await namesFrom(place, generation, last.entry + 1)).length > 0) this.#end = null;
+      if ((await namesFrom(place, generation, (last?.entry ?? 0) + 1)).length > 0) this.#end = null;
     }
     // Where another process writes meanwhile, the end of the copy is read again.
     for (let end: CopyEnd | null = this.#end; ; ) {
       end ??= await this.#findEnd();
       const { first, last } = end;
       const own = listSegments(this.#folder.log)[0]?.firstEntry ?? 1;
+      if (to === null) {
+        this.#end = end;
+        return;
+      }
       // The log was compacted.
       if (first !== null && (own > first || this.#isDamaged)) end = await this.#beginGeneration(end, to);
       else if ((last?.entry ?? 0) < to.entry) end = await this.#shipAfter(end, to);

@@ -156,6 +156,16 @@ test('a place that had the copy and is empty is not filled: its disk may not be 
   assert.equal(place.objects.size, 0);
 });
 
+test('a copy that is refused though nothing is new is behind since five minutes, not since 1970', async () => {
+  const copy = keep();
+  await upToDate(copy);
+  place.before = () => {
+    throw failed('cannot keep a copy in memory: it is full.');
+  };
+  await until('the alert', () => alert !== null);
+  assert.equal(copy.state().behind_since, formatMs(nowMs - 5 * MINUTE_MS));
+});
+
 test('where a transaction waits for it, it is written at once, and a place that is away is an alert at once', async () => {
   const copy = keep();
   await upToDate(copy);

@@ -1,11 +1,11 @@
 /** Whose copy a place has, and the states of access.db in it. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
-import { accessName, INSTALLATION, ownerOf, readCopiedAccess } from '../../src/copy/own-copy.ts';
+import { accessName, INSTALLATION, ownerOf, readCopiedAccess, SECRET } from '../../src/copy/own-copy.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { openContent } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
@@ -62,6 +62,13 @@ test('a place with another secret is left alone', async () => {
   await ship();
   writeFileSync(history.folder.secret, randomBytes(32));
   assert.match(await refused(ship()), /left as it is: its secret is another one/);
+});
+
+test('a damaged secret is written again', async () => {
+  await ship();
+  place.objects.set(SECRET, randomBytes(32));
+  await ship();
+  assert.deepEqual(place.objects.get(SECRET), readFileSync(history.folder.secret));
 });
 
 test('a data folder is left alone', async () => {

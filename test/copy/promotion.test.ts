@@ -1,20 +1,31 @@
-/** Two standbys, of which each promotes itself. */
+/** Standbys: what they take of the copy, and what each finds of the others once one was promoted. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { afterEach, beforeEach, test } from 'node:test';
 import { openAccess } from '../../src/auth/open-access.ts';
+import { findAccess } from '../../src/auth/spare-copy.ts';
+import type { Config } from '../../src/config/load.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { findTail } from '../../src/log/log-reader.ts';
+import { listSegments } from '../../src/log/segment.ts';
+import type { Logger } from '../../src/logger.ts';
+import { prepareAccess } from '../../src/prepare-access.ts';
+import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { Machine } from '../torture/machines/machine.ts';
 
-test('a machine whose promotion was interrupted writes nothing behind that of another one', async () => {
-  const root = testFolder();
-  const objects = new Map<string, Buffer>();
-  const [writer, first, second] = ['writer', 'first', 'second'].map(
+let root: string;
+let objects: Map<string, Buffer>;
+let writer: Machine;
+let first: Machine;
+let second: Machine;
+beforeEach(async () => {
+  root = testFolder();
+  objects = new Map();
+  [writer, first, second] = ['writer', 'first', 'second'].map(
     (name) => new Machine(join(root, name), objects, name !== 'writer', 0),
   ) as [Machine, Machine, Machine];
   const { folder } = writer;
@@ -22,41 +33,169 @@ test('a machine whose promotion was interrupted writes nothing behind that of an
   writeFileSync(folder.secret, randomBytes(32));
   openAccess(folder.root, { operation: { kind: 'test' }, create: true }).close();
   await writer.start();
-  await writer.apply([1, 2, 3], 50);
-  await writer.ship();
-  for (const { folder: data, place, now } of [first, second])
+});
+afterEach(() => {
+  for (const machine of [writer, first, second]) machine.kill();
+});
+
+async function becomeStandbys(...machines: Machine[]): Promise<void> {
+  for (const machine of machines) {
+    const { folder: data, place, now } = machine;
     await restore({
       ...{ source: place, data: data.root, replace: true, standby: true, untilMs: null },
       ...{ drop: join(root, 'drop'), now, onProgress() {} },
     });
-  await first.start();
-  await second.start();
-  const away = () => {
-    throw new Error('away');
-  };
+    await machine.start();
+  }
+}
+
+const away = () => {
+  throw new Error('away');
+};
+const promote = (machine: Machine) => machine.follow((follower) => follower.promote({ by: 'test' }));
+const turn = (machine: Machine) => machine.follow((follower) => follower.turn());
+const lastOf = ({ folder }: Machine) => findTail(folder.log).last?.entry ?? 0;
+
+test('a machine whose promotion was interrupted writes nothing behind that of another one', async () => {
+  await writer.apply([1, 2, 3], 50);
+  await writer.ship();
+  await becomeStandbys(first, second);
 
   // The entry of its promotion is at the place, but it does not learn so.
   first.place.before = (operation) => {
     if (operation === 'create') first.place.before = away;
   };
-  const promote = (machine: Machine) => machine.follow((follower) => follower.promote({ by: 'test' }));
   await assert.rejects(promote(first), /away/);
   first.place.before = () => {};
   await promote(second);
-  const own = findTail(second.folder.log).last?.entry ?? 0;
+  const own = lastOf(second);
   // It applies its own entry, and not yet that of the other one, at which it looks first.
   let looks = 0;
   first.place.before = (_, name) => {
     if (name.endsWith(`${own}.zst`)) looks += 1;
     if (looks > 1) away();
   };
-  const turn = () => first.follow((follower) => follower.turn());
-  await assert.rejects(turn(), /away/);
+  await assert.rejects(turn(first), /away/);
   first.kill();
   first.place.before = () => {};
   await first.start();
-  await turn();
-  assert.deepEqual([first.isWriter, findTail(first.folder.log).last?.entry], [true, own - 1]);
+  await turn(first);
+  assert.deepEqual([first.isWriter, lastOf(first)], [true, own - 1]);
   await assert.rejects(first.ship(), TakenOver);
-  for (const machine of [writer, first, second]) machine.kill();
+});
+
+test('an old writer that was made a standby without a restore neither follows nor takes over', async () => {
+  await writer.apply([1], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  for (const id of [2, 3, 4, 5]) await writer.apply([id], 50);
+  writer.kill();
+  await promote(first);
+  first.kill();
+  await first.start();
+  await first.apply([6], 50);
+  await first.ship();
+  assert.ok(lastOf(first) < lastOf(writer));
+  const there = new Map(objects);
+
+  writer.isStandby = true;
+  await writer.start();
+  for (const work of [turn, promote]) await assert.rejects(work(writer), /lacks what this machine has/);
+  assert.deepEqual(objects, there);
+});
+
+test('a standby has no state of access.db that is newer than its log', async () => {
+  await writer.apply([1], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  const stateOf = (machine: Machine) => {
+    const found = findAccess(machine.folder);
+    return [lastOf(machine), found.kind === 'sound' ? found.state.change : 0];
+  };
+  await turn(first);
+  writer.changeAccess('one');
+  await writer.ship();
+  const [entry, change] = stateOf(writer);
+  // Between its looks at the log and at access.db, the writer goes on.
+  let isLogRead = false;
+  first.place.before = async (_, name) => {
+    isLogRead ||= name.startsWith('log/');
+    if (!isLogRead || !name.startsWith('access/')) return;
+    first.place.before = () => {};
+    await writer.apply([2], 50);
+    writer.changeAccess('two');
+    await writer.ship();
+  };
+  await turn(first);
+  assert.deepEqual(stateOf(first), [entry, change]);
+  await turn(first);
+  assert.deepEqual(stateOf(first), stateOf(writer));
+});
+
+test('a standby whose share is not mounted, an empty folder, neither follows nor takes over', async () => {
+  await writer.ship();
+  await becomeStandbys(first);
+  const there = new Map(objects);
+  await first.follow(async (follower) => {
+    await follower.turn();
+    objects.clear();
+    await assert.rejects(follower.turn(), /contains no copy/);
+    await assert.rejects(follower.promote({ by: 'test' }), /contains no copy/);
+    assert.equal(objects.size, 0);
+    for (const [name, content] of there) objects.set(name, content);
+    await follower.turn();
+  });
+});
+
+test('a standby takes the compacted log also where it was stopped meanwhile', async () => {
+  for (const id of [1, 2, 3]) await writer.apply([id], 50);
+  // An entry without rows, so that compaction needs no other one.
+  writer.kill();
+  writer.waits = true;
+  await writer.start();
+  await writer.ship();
+  await becomeStandbys(first);
+  await turn(first);
+  first.kill();
+  await writer.compact();
+  await writer.ship();
+  await first.start();
+  await turn(first);
+  const firstOf = ({ folder }: Machine) => listSegments(folder.log)[0]?.firstEntry;
+  assert.ok(Number(firstOf(writer)) > 1);
+  assert.deepEqual([firstOf(first), lastOf(first)], [firstOf(writer), lastOf(writer)]);
+  assert.deepEqual(first.rows(), writer.rows());
+});
+
+test('an old writer without any entry notices a promotion, too', async () => {
+  await writer.ship();
+  await becomeStandbys(first);
+  await promote(first);
+  writer.changeAccess('late');
+  const there = new Map(objects);
+  await assert.rejects(writer.ship(), TakenOver);
+  assert.deepEqual(objects, there);
+});
+
+test('what was revoked here before it became a standby is no change of access.db', async () => {
+  await writer.ship();
+  await becomeStandbys(first);
+  const { folder } = first;
+  const changeOf = () => {
+    const found = findAccess(folder);
+    return found.kind === 'sound' ? found.state.change : null;
+  };
+  const [before, ended] = [changeOf(), { kind: 'account', id: 'one', at: 1 } as const];
+  writer.changeAccess('one');
+  await writer.ship();
+  await turn(first);
+  assert.equal(changeOf(), Number(before) + 1);
+  prepareRevocations(folder);
+  noteEnded(folder, ended);
+  const config = { copy: { standby: true }, preseed: { accounts: [], subscriptions: [], keys: [] } };
+  const parts = { config: config as unknown as Config, kind: 'appliance', log: {} as Logger } as const;
+  prepareAccess(parts, folder.root);
+  // Otherwise the next change of the writer would have the same number.
+  assert.equal(changeOf(), Number(before) + 1);
+  assert.deepEqual(readEnded(folder), [ended]);
 });

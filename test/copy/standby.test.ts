@@ -79,6 +79,18 @@ test('what is removed leaves its files, too', async () => {
   await until('nothing of it', () => !hasRow());
 });
 
+test('behind a compaction it makes its database anew, and follows', async () => {
+  await standby.stop();
+  const before = await rowsOf(writer);
+  drop();
+  await until('a new row', async () => (await rowsOf(writer)) !== before);
+  one.cli(['compact']);
+  await until('the copy', async () => copyOf(one)?.entries_behind === 0);
+  standby = await other.serve();
+  await until('the same rows', async () => (await rowsOf(standby)) === (await rowsOf(writer)));
+  assert.equal(await roleOf(standby), 'standby');
+});
+
 test('what changes something is refused there, with where to do it; so it is while it is stopped', async () => {
   const add = ['account', 'add', 'third', '--name', 'Third'];
   const running = other.cli(add, { anyStatus: true });

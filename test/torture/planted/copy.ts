@@ -17,14 +17,22 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/follow.ts', 'promotion', {
     'took over.\n    if ([-this.isPromoted-]{+false+}) return;':
       'a machine that was promoted writes nothing behind another that took over',
+    'await readCopiedAccess(place[-, change-])': 'a standby knows no access.db that is newer than its log',
+    'isBehind || ([-isOther && begin !== undefined && begin.firstEntry < first-]{+known !== null && isOther+});':
+      'rows that were removed while a standby was stopped are gone from its log',
+    'if ({+false && +}isOther && end': 'a machine whose entries the copy lacks is no standby of it',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
-    '{+if (access !== null) this.#count(await writeAccess(this.place, access.state, access.content));\n      +}if (end !== null) await':
+    '{+if (access !== null) this.#count(await writeAccess(this.place, access.state, access.content));\n      +}await this.#shipLog(end)':
       'access.db of a copy is not newer than its log',
   }),
   ...faultsIn('copy/own-copy.ts', 'own-copy', {
     'if ([-!(await place.read(SECRET))?.equals(secret)-]{+false+})':
       'a copy with another secret is left alone',
+  }),
+  ...faultsIn('store/database-errors.ts', 'damage-between-threads', {
+    "[-code === 'DATABASE_DAMAGE'-]{+error instanceof DatabaseDamage+}":
+      'damage that a thread found is made good, and not the end of ingest',
   }),
   ...faultsIn('admin/thread.ts', 'standby', {
     "if ([-role !== 'writer'-]{+false+}) throw refusedBy(": 'only the writer changes accounts and keys',

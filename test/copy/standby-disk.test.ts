@@ -1,0 +1,104 @@
+/** A standby whose own disk fails. */
+import assert from 'node:assert/strict';
+import fs, { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { findAccess } from '../../src/auth/spare-copy.ts';
+import { openFolderPlace } from '../../src/copy/folder-place.ts';
+import { restore } from '../../src/copy/restore.ts';
+import { Shipper } from '../../src/copy/ship.ts';
+import { createStandby } from '../../src/copy/standby-thread.ts';
+import type { IngestEvent, IngestSettings } from '../../src/ingest/threads/ingest-messages.ts';
+import { recoverDetections } from '../../src/log/recover.ts';
+import { closeDetections } from '../../src/store/checkpoint.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { WakeableTimer } from '../../src/wakeable-timer.ts';
+import { openAccess } from '../support/access.ts';
+import { createHistory, type History, QUIETLY, rowsFrom } from '../support/history.ts';
+import { testFolder } from '../support/test-folder.ts';
+import { until } from '../support/until.ts';
+
+let writer: History;
+/** The writer's, of which the place gets what is new once the disk of the standby fails. */
+const own = testFolder();
+const to = testFolder();
+const data = join(testFolder(), 'data');
+before(async () => {
+  writer = await createHistory();
+  writeFileSync(writer.folder.secret, Buffer.alloc(32, 1));
+  openAccess(writer.folder.root, { create: true }).close();
+  mkdirSync(data);
+});
+let isOver = false;
+after(() => {
+  isOver = true;
+  writer.delete();
+});
+
+async function ship(from: number): Promise<void> {
+  writer.apply(rowsFrom(from, 1));
+  const shipper = new Shipper(openFolderPlace(own), writer.folder);
+  await shipper.ship(findAccess(writer.folder), readLogMark(writer.db()));
+}
+
+const appear = () => cpSync(own, to, { recursive: true, force: false });
+
+/** Does something while a call fails. */
+async function failing(call: 'writeSync' | 'fsyncSync', code: string, work: () => Promise<void>) {
+  const real = fs[call];
+  const fail = () => {
+    throw Object.assign(new Error(`${code}: it fails`), { code, syscall: call.replace('Sync', '') });
+  };
+  Object.assign(fs, { [call]: fail });
+  syncBuiltinESMExports();
+  try {
+    await work();
+  } finally {
+    Object.assign(fs, { [call]: real });
+    syncBuiltinESMExports();
+  }
+}
+
+test('a full disk is not called a damaged copy; after a lost write it applies nothing more', async () => {
+  await ship(1);
+  appear();
+  await restore({
+    ...{ source: openFolderPlace(to), data, replace: true, standby: true, untilMs: null },
+    ...{ drop: '', now: Date.now, onProgress() {} },
+  });
+  const recovered = await recoverDetections({ folder: dataFolder(data), ...QUIETLY });
+  const failures: (string | null)[] = [];
+  const copy = { to, standby: true, wait: false, endpoint: '', region: '', credentials: '' };
+  let ended: unknown = null;
+  createStandby()
+    .prepare({
+      settings: { data, program: 'test', mode: 'serve', copy } as unknown as IngestSettings,
+      recovered,
+      send: (event: IngestEvent) => void (event.kind === 'following' && failures.push(event.state.failure)),
+      timer: new WakeableTimer(),
+      check: () => assert.ok(!isOver),
+    })
+    .catch((error) => {
+      ended = error;
+    });
+  await until('the first look', () => failures.includes(null));
+  await ship(2);
+  await failing('writeSync', 'ENOSPC', async () => {
+    appear();
+    await until('the failure', () => failures.at(-1) != null);
+  });
+  assert.match(failures.at(-1) ?? '', /^cannot write .*ENOSPC/);
+  await until('it to go on', () => failures.at(-1) === null);
+  const { entry } = readLogMark(recovered.db) ?? {};
+  await ship(3);
+  await failing('fsyncSync', 'EIO', async () => {
+    appear();
+    await until('its end', () => ended !== null);
+  });
+  assert.match(String(ended), /cannot sync .*EIO/);
+  assert.deepEqual([entry, readLogMark(recovered.db)?.entry], [2, 2]);
+  recovered.log.close();
+  closeDetections(recovered.db);
+});
