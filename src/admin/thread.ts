@@ -67,7 +67,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     access: () => access.db() ?? gone(folder.access),
   });
   const contextFor = (
-    { unreadable, live, way, by }: AskOperation,
+    { id, unreadable, live, way, by }: AskOperation,
     { name }: Operation,
     tell: Tell,
   ): Context => ({
@@ -89,9 +89,9 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     async ingest(request) {
       requireWriter(live);
       lastId += 1;
-      const id = lastId;
-      tells.set(id, tell);
-      const outcome = await main.call('ingest', { id, request }).finally(() => tells.delete(id));
+      const number = lastId;
+      tells.set(number, tell);
+      const outcome = await main.call('ingest', { id: number, request }).finally(() => tells.delete(number));
       if (!outcome.ok) throw failed(outcome.reason);
       return outcome;
     },
@@ -105,7 +105,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       if (kind === 'appliance') throw failed(NO_LAB);
       return main.call('lab', { name, values, operation: { kind: way, command: `lab ${name}`, ...by } });
     },
-    remember: (link) => main.post('link', link),
+    remember: (link) => main.post('link', { id, link }),
     endSessions: () => main.post('endSessions'),
     deny(denied) {
       main.post('deny', denied);

@@ -55,6 +55,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('admin/operation-requests.ts', 'console-sessions', {
     "[-operation.kind === 'act' && !mayAct-]{+false+}": 'a read-only session changes nothing',
+    'if ([-!isValid()-]{+false+}) return': 'a session that has ended changes nothing',
   }),
   ...faultsIn('admin/host-header.ts', 'console-sessions', {
     "return [-site !== 'same-origin'-]{+false+};": 'a page of another origin is refused',
