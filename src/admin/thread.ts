@@ -18,7 +18,7 @@ import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import { dataFolder } from '../store/folder.ts';
-import { readEnded } from '../store/revocations.ts';
+import { type Ended, readEnded } from '../store/revocations.ts';
 import { callsTo, serveCalls } from '../thread-call.ts';
 import { MINUTE_MS } from '../time.ts';
 import { read } from './console/reads.ts';
@@ -43,12 +43,15 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   /** Who is told how far a request to the ingest thread has come. */
   const tells = new Map<number, Tell>();
   let lastId = 0;
+  /** What access.db could not take since this thread began. */
+  let denied: readonly Ended[] = [];
 
   /** Runs `work` on a writer of access.db, behind what was revoked while it could not be written. */
   function changeAccess<Result>(operation: Doing, work: (access: Database) => Result): Result {
     const onSpareStale = (reason: string) => main.post('stale', reason);
     using writer = openAccess(folder.root, { operation, onSpareStale });
-    main.post('forget', applyRevocations(folder, writer));
+    main.post('forget', applyRevocations(folder, writer, denied));
+    denied = [];
     return work(writer);
   }
 
@@ -107,8 +110,9 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
     remember: (link) => main.post('link', { id, link }),
     endSessions: () => main.post('endSessions'),
-    deny(denied) {
-      main.post('deny', denied);
+    deny(ended) {
+      denied = [...denied, ended];
+      main.post('deny', ended);
       return true;
     },
   });
@@ -147,7 +151,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   // Sooner than the next change, which may be long in coming.
   setInterval(() => {
     try {
-      if (readEnded(folder).length > 0) changeAccess({ kind: 'start' }, () => {});
+      if (denied.length > 0 || readEnded(folder).length > 0) changeAccess({ kind: 'start' }, () => {});
     } catch {
       // The disk still cannot take it: an alert says so.
     }

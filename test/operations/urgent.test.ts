@@ -12,11 +12,13 @@ import { addKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { prepareRevocations, readEnded } from '../../src/store/revocations.ts';
+import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
 import { LIVE } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const ID = createKey('ww').id;
+/** Of an account whose suspension fills the file `revocations`. */
+const LONG = 'x'.repeat(64 * 1024 - 60);
 
 /** An installation whose audit trail, to which each change adds, can be damaged and made good. */
 function installation() {
@@ -28,6 +30,7 @@ function installation() {
   {
     using access = openAccess(root, { create: true, operation: { kind: 'command' } });
     addAccount(access, { id: 'acme', name: 'Acme' }, 1);
+    addAccount(access, { id: LONG, name: 'Long' }, 1);
     const { key: _, ...made } = { ...createKey('ww'), id: ID };
     addKey(access, { ...made, account_id: 'acme', name: 'A', scopes: [], subscriptions: [] }, 1);
     bytes = Number(access.pragma('page_size', { simple: true }));
@@ -79,4 +82,22 @@ test('a key is revoked while access.db is damaged where each change writes', asy
     readEnded(folder).map(({ kind, id }) => [kind, id]),
     [['key', ID]],
   );
+});
+
+test('what only the memory has is in access.db before the next change, which can take it back', async () => {
+  const { folder, damage, mend, run, stored } = installation();
+  // No room is left in the file.
+  noteEnded(folder, { kind: 'account', id: LONG, at: 1 });
+  damage();
+  const { warning, failed } = await run('account-suspend', { id: 'acme' });
+  assert.match(warning, /only in the memory of the running Wirewatch/);
+  assert.equal(failed, true);
+  assert.equal(stored()?.account.suspended_at, 0);
+  await run('key-revoke', { id: ID });
+  mend();
+  assert.equal((await run('account-resume', { id: 'acme' })).value.status, 'active');
+  const key = stored();
+  assert.equal(key?.account.suspended_at, null, 'it works again, as the command said');
+  assert.ok((key?.revoked_at ?? 0) > 0, 'the revocation is in access.db');
+  assert.deepEqual(readEnded(folder), []);
 });
