@@ -240,6 +240,24 @@ describe('the console of a running appliance', () => {
     assert.doesNotMatch(appliance.cli(['account', 'list']).stdout, /late/);
   });
 
+  test('whoever asks for metrics keeps no operation waiting', async () => {
+    const { operate } = await openConsole(appliance);
+    const asked = Array.from({ length: 200 }, async (_, at) => {
+      const sent = request(`${origin}/metrics`, {
+        localAddress: `127.0.0.${2 + (at % 4)}`,
+        agent: false,
+      }).end();
+      const [response] = await once(sent, 'response');
+      response.resume();
+      return { status: response.statusCode };
+    });
+    const refused = await Promise.all(Array.from({ length: 20 }, () => operate('key list'))).then((replies) =>
+      replies.filter(({ status }) => status !== 200),
+    );
+    assert.deepEqual(refused, []);
+    for (const { status } of await Promise.all(asked)) assert.equal(status, 200);
+  });
+
   test('while access.db cannot be read, sessions and what needs no access.db go on', async () => {
     const console = await openConsole(appliance);
     const path = join(appliance.data, 'access.db');
