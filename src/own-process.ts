@@ -27,14 +27,18 @@ const FOUND = 1;
  * It runs with the settings that the appliance was started with, and ignores the configuration file and the variables,
  * which may have changed since.
  * @param args a command that prints a document with --json
+ * @param settings that no argument gives, as variables
  */
-export function runCommand(args: readonly string[]): OwnProcess {
+export function runCommand(
+  args: readonly string[],
+  settings: Readonly<Record<string, string>> = {},
+): OwnProcess {
   const [program, ...before] = ownCommand();
   const ended = Promise.withResolvers<Outcome>();
   const child = execFile(
     program,
     [...before, ...args, '--config', devNull, '--json'],
-    { maxBuffer: OUTPUT_BYTES_MAX, env: withoutSettings(process.env) },
+    { maxBuffer: OUTPUT_BYTES_MAX, env: { ...withoutSettings(process.env), ...settings } },
     (error, stdout, stderr) => {
       if (stdout !== '' && (error === null || error.code === FOUND)) {
         ended.resolve({ kind: 'done', printed: JSON.parse(stdout) });

@@ -18,7 +18,7 @@ import type { Operations } from './thread-client.ts';
 export async function openControlSocket(folder: DataFolder, operations: Operations, log: Logger) {
   const server = createServer((request, response) => {
     response.on('error', () => {});
-    const asker = { way: 'command', by: actorOf(request), mayAct: true } as const;
+    const asker = { way: 'command', by: actorOf(request), mayAct: true, isValid: () => true } as const;
     answerRequest(request, response, operations, asker).catch((error: unknown) => {
       log.error({ err: error }, 'an operation could not be answered');
       response.destroy();

@@ -82,7 +82,15 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
     );
   });
   const url = await listener.listen();
-  metrics.addGauges({ ...options, ...options.server, status: () => readStatus(operations), now });
+  // One at a time, whoever asks: without a session, nobody may fill the queue that commands wait in.
+  let reading: Promise<Status | null> | null = null;
+  const status = () => {
+    reading ??= readStatus(operations).finally(() => {
+      reading = null;
+    });
+    return reading;
+  };
+  metrics.addGauges({ ...options, ...options.server, status, now });
   log.info({ url }, 'administration listening');
   return {
     url,

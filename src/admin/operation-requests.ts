@@ -26,6 +26,8 @@ export interface Asker {
   readonly way: Way;
   readonly by: Actor;
   readonly mayAct: boolean;
+  /** Asked once the body is there, which its sender can hold back until the session has ended. */
+  readonly isValid: () => boolean;
 }
 
 export interface Answer extends Told {
@@ -51,7 +53,7 @@ export async function answerOperation(
   request: IncomingMessage,
   response: ServerResponse,
   operations: Operations,
-  { way, by, mayAct }: Asker,
+  { way, by, mayAct, isValid }: Asker,
 ): Promise<Answer | null> {
   const [target = ''] = (request.url ?? '').split('?', 1);
   const path = target.slice(OPERATIONS_PATH.length);
@@ -68,6 +70,7 @@ export async function answerOperation(
     );
   const given: unknown = await readJson(request, BODY_BYTES_MAX).catch(refusedOf);
   if (given instanceof Refused) return problem(400, given.message, 'invalid_request');
+  if (!isValid()) return problem(401, 'The session has ended.', 'unauthorized');
   const asking = { path: pathOf(operation), given, way, by };
   if (request.headers.accept === LINES) {
     await answerInLines(response, operations, asking);

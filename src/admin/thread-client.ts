@@ -53,6 +53,8 @@ export class Operations {
   #worker: Worker | null = null;
   #thread: ThreadCalls<OperationsCalls> | null = null;
   #lastId = 0;
+  /** The last that was asked before all sessions ended. */
+  #lastEnded = 0;
   /** A request in the last moment would start the thread again, and the process would not end. */
   #isClosed = false;
 
@@ -126,8 +128,14 @@ export class Operations {
       ingest: ({ id, request }) => ingest.ask(request, (text) => thread.post('ingestProgress', { id, text })),
       promote: (by) => ingest.promote(by),
       lab: (asked) => lab?.(asked),
-      link: (link) => this.sessions.addLink(link),
-      endSessions: () => this.sessions.endAll(),
+      link: ({ id, link }) => {
+        // One that a session asked for just before it ended would begin another.
+        if (id > this.#lastEnded) this.sessions.addLink(link);
+      },
+      endSessions: () => {
+        this.#lastEnded = this.#lastId;
+        this.sessions.endAll();
+      },
       written: () => ingest.wake(),
       stale: onSpareStale,
       deny(denied) {

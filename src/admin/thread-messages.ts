@@ -60,7 +60,7 @@ export interface MainCalls {
   promote(by: object): void;
   /** @throws Refused */
   lab(asked: AskLab): unknown;
-  link(link: Ticket): void;
+  link(asked: { readonly id: number; readonly link: Ticket }): void;
   endSessions(): void;
   written(): void;
   /** The spare copy of access.db could not be brought up to date. */

@@ -18,7 +18,7 @@ import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { createFileReader, type FileReader } from '../store/file-reader.ts';
 import { dataFolder } from '../store/folder.ts';
-import { readEnded } from '../store/revocations.ts';
+import { type Ended, readEnded } from '../store/revocations.ts';
 import { callsTo, serveCalls } from '../thread-call.ts';
 import { MINUTE_MS } from '../time.ts';
 import { read } from './console/reads.ts';
@@ -43,12 +43,15 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   /** Who is told how far a request to the ingest thread has come. */
   const tells = new Map<number, Tell>();
   let lastId = 0;
+  /** What access.db could not take since this thread began. */
+  let denied: readonly Ended[] = [];
 
   /** Runs `work` on a writer of access.db, behind what was revoked while it could not be written. */
   function changeAccess<Result>(operation: Doing, work: (access: Database) => Result): Result {
     const onSpareStale = (reason: string) => main.post('stale', reason);
     using writer = openAccess(folder.root, { operation, onSpareStale });
-    main.post('forget', applyRevocations(folder, writer));
+    main.post('forget', applyRevocations(folder, writer, denied));
+    denied = [];
     return work(writer);
   }
 
@@ -67,7 +70,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     access: () => access.db() ?? gone(folder.access),
   });
   const contextFor = (
-    { unreadable, live, way, by }: AskOperation,
+    { id, unreadable, live, way, by }: AskOperation,
     { name }: Operation,
     tell: Tell,
   ): Context => ({
@@ -89,9 +92,9 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     async ingest(request) {
       requireWriter(live);
       lastId += 1;
-      const id = lastId;
-      tells.set(id, tell);
-      const outcome = await main.call('ingest', { id, request }).finally(() => tells.delete(id));
+      const number = lastId;
+      tells.set(number, tell);
+      const outcome = await main.call('ingest', { id: number, request }).finally(() => tells.delete(number));
       if (!outcome.ok) throw failed(outcome.reason);
       return outcome;
     },
@@ -105,10 +108,11 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       if (kind === 'appliance') throw failed(NO_LAB);
       return main.call('lab', { name, values, operation: { kind: way, command: `lab ${name}`, ...by } });
     },
-    remember: (link) => main.post('link', link),
+    remember: (link) => main.post('link', { id, link }),
     endSessions: () => main.post('endSessions'),
-    deny(denied) {
-      main.post('deny', denied);
+    deny(ended) {
+      denied = [...denied, ended];
+      main.post('deny', ended);
       return true;
     },
   });
@@ -147,7 +151,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   // Sooner than the next change, which may be long in coming.
   setInterval(() => {
     try {
-      if (readEnded(folder).length > 0) changeAccess({ kind: 'start' }, () => {});
+      if (denied.length > 0 || readEnded(folder).length > 0) changeAccess({ kind: 'start' }, () => {});
     } catch {
       // The disk still cannot take it: an alert says so.
     }

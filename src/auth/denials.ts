@@ -34,12 +34,19 @@ export class Denials {
   }
 }
 
-/** Gives access.db what was revoked or suspended while it could not be written. @returns what it was */
-export function applyRevocations(folder: DataFolder, access: Database): readonly Denied[] {
-  const ended = readEnded(folder);
-  if (ended.length === 0) return [];
-  applyEnded(access, ended);
-  emptyRevocations(folder);
+/**
+ * Gives access.db what was revoked or suspended while it could not be written.
+ * @param remembered what was, since the file may not have it @returns what it was
+ */
+export function applyRevocations(
+  folder: DataFolder,
+  access: Database,
+  remembered: readonly Ended[] = [],
+): readonly Denied[] {
+  const noted = readEnded(folder);
+  const ended = [...noted, ...remembered];
+  if (ended.length > 0) applyEnded(access, ended);
+  if (noted.length > 0) emptyRevocations(folder);
   return ended;
 }
 

@@ -69,7 +69,7 @@ export async function askIfRunning<Value>(
 
 const NOT_RUNNING = Symbol('not running');
 
-/** @returns {@link NOT_RUNNING} if nobody listens: the socket is missing, or left over by a crash */
+/** @returns {@link NOT_RUNNING} if nobody listens: the socket is missing, left over by a crash, or being closed */
 async function askRunning(
   folder: DataFolder,
   operation: Operation,
@@ -105,7 +105,9 @@ async function askRunning(
   }, ANSWER_MS);
   asking.once('error', (error) => {
     clearTimeout(late);
-    if (isErrorCode(error, 'ENOENT', 'ECONNREFUSED', 'ENOTDIR')) answered.resolve(NOT_RUNNING);
+    // Reset by one that stops: it had not begun, for it says so first.
+    if (isErrorCode(error, 'ENOENT', 'ECONNREFUSED', 'ENOTDIR', 'ECONNRESET', 'EPIPE'))
+      answered.resolve(NOT_RUNNING);
     else answered.reject(error);
   });
   asking.once('response', (response) => {

@@ -5,6 +5,7 @@ import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
+import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 import { value } from './member.ts';
 import { act } from './operation.ts';
@@ -26,7 +27,9 @@ export const INGEST = [
       label: 'Replay files',
       will: 'The files in archive/ that were first applied between these times are read again; without times, every file is. Detections that differ get a new version, which clients receive; equal ones stay unchanged.',
     },
-    job: () => '',
+    // One of another period is another one: whoever waited for it would be told that theirs is done.
+    job: ({ from, to }) =>
+      joined(' ', [from !== undefined && `from ${formatMs(from)}`, to !== undefined && `to ${formatMs(to)}`]),
     async run(context, { from = 0, to = Number.MAX_SAFE_INTEGER }) {
       if (from >= to) throw new Refused('usage', '--from must be earlier than --to');
       const request = { kind: 'replay', from, to } as const;

@@ -5,7 +5,6 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
 import type { Ticket } from '../auth/console-sessions.ts';
-import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import type { Health } from '../health/rules.ts';
@@ -15,6 +14,7 @@ import type { CopyState } from '../store/copy-state.ts';
 import type { Database } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
+import type { Ended } from '../store/revocations.ts';
 import type { Role } from '../store/role.ts';
 import type { LabName } from './lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
@@ -72,7 +72,7 @@ export interface Context {
   /** Has the appliance end all sessions and links of its console. */
   readonly endSessions: () => void;
   /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
-  readonly deny: (denied: Denied) => boolean;
+  readonly deny: (ended: Ended) => boolean;
 }
 
 export interface Description<Own extends Members, Value> {

@@ -22,10 +22,16 @@ export const PROCESS_OPERATIONS = [
       if (copy.to === '')
         throw failed('no copy is kept: set [copy] to in the configuration, and restart Wirewatch.');
       const args = [copy.to, '--data', dataFolder, '--drop', ingest.drop];
-      return inProcess(context, 'backup', ['backup', ...args], (printed) => ({
+      const outcomeOf: OutcomeOf = (printed) => ({
         value: printed,
         done: `${printed.path} is up to date: ${grouped(Number(printed.written))} bytes written.`,
-      }));
+      });
+      const { endpoint, region, credentials } = copy;
+      return inProcess(context, 'backup', ['backup', ...args], outcomeOf, {
+        WIREWATCH_COPY_ENDPOINT: endpoint,
+        WIREWATCH_COPY_REGION: region,
+        WIREWATCH_COPY_CREDENTIALS: credentials,
+      });
     },
   }),
   act('verify', {
@@ -53,16 +59,19 @@ export async function endProcesses(): Promise<void> {
   await Promise.all([...running].map((process) => process.giveUp()));
 }
 
-/** @param outcomeOf what the command printed */
+type OutcomeOf = (printed: Readonly<Record<string, unknown>>) => Outcome;
+
+/** @param outcomeOf what the command printed @param settings that no argument gives */
 async function inProcess(
   context: Context,
   kind: string,
   args: readonly string[],
-  outcomeOf: (printed: Readonly<Record<string, unknown>>) => Outcome,
+  outcomeOf: OutcomeOf,
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<Outcome> {
   context.change((access) => noteOperation(access, { kind }));
   const { runCommand } = await import('../own-process.ts');
-  const process = runCommand(args);
+  const process = runCommand(args, settings);
   running.add(process);
   const outcome = await process.outcome.finally(() => running.delete(process));
   if (outcome.kind === 'failed') throw failed(outcome.detail);

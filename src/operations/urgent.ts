@@ -4,14 +4,14 @@
  * | access.db | the file `revocations` | a running appliance | then |
  * |---|---|---|---|
  * | takes it | | | done |
- * | cannot be written | takes it | refuses it from memory at once | done: the next start refuses it, too |
- * | cannot be written | cannot be written | refuses it from memory at once | until it ends: the command says so, and fails |
+ * | cannot be written, or is damaged | takes it | refuses it from memory at once | done: the next start refuses it, too |
+ * | cannot be written | cannot be written | refuses it from memory at once | until it ends, or `access.db` takes it: the command says so, and fails |
  * | cannot be written | cannot be written | none runs | refused |
  */
 import type { Denied } from '../auth/denials.ts';
 import { errorCode, reasonOf } from '../refused.ts';
 import type { Database } from '../store/database.ts';
-import { isDiskFull } from '../store/database-errors.ts';
+import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { noteEnded } from '../store/revocations.ts';
 import type { Context } from './operation.ts';
 
@@ -32,11 +32,12 @@ export function endNow<Result>(
     return { kind: 'kept', result: context.change(work) };
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    if (!isDiskFull(cause) && !DISK_ERROR.test(errorCode(cause))) throw error;
+    if (!isDiskFull(cause) && !isDamage(cause) && !DISK_ERROR.test(errorCode(cause))) throw error;
     const why = reasonOf(cause);
-    const isLive = context.deny(denied);
+    const ended = { ...denied, at: context.nowMs };
+    const isLive = context.deny(ended);
     try {
-      noteEnded(context.folder, { ...denied, at: context.nowMs });
+      noteEnded(context.folder, ended);
       return { kind: 'noted', why };
     } catch {
       if (!isLive) throw error;

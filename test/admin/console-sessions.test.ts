@@ -1,14 +1,18 @@
 /** The console's server: who gets in, and who does not. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { renameSync } from 'node:fs';
+import { request } from 'node:http';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { Jobs, Session } from '../../src/admin/console/api.ts';
 import { Operations } from '../../src/admin/thread-client.ts';
+import type { Told } from '../../src/admin/thread-messages.ts';
 import { Denials } from '../../src/auth/denials.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import type { Live } from '../../src/operations/operation.ts';
 import { OPERATIONS } from '../../src/operations/table.ts';
 import { startWorker } from '../../src/packed.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
@@ -209,6 +213,44 @@ describe('the console of a running appliance', () => {
     );
   });
 
+  test('an operation whose body comes once its session has ended is not done', async () => {
+    const { secret } = await openConsole(appliance);
+    const body = JSON.stringify({ id: 'late', name: 'Late' });
+    const headers = { ...OWN_PAGE, ...withSecret(secret), 'content-type': 'application/json' };
+    const length = { 'content-length': `${body.length}` };
+    const held = request(`${origin}/operations/account-add?held`, {
+      method: 'POST',
+      headers: { ...headers, ...length },
+    });
+    held.write(body.slice(0, 1));
+    const asked = () => appliance.serving().log.some(({ path }) => path === '/operations/account-add?held');
+    await until('the head has come', asked);
+    appliance.cli(['console', '--end-all']);
+    held.end(body.slice(1));
+    const [response] = await once(held, 'response');
+    response.resume();
+    assert.equal(response.statusCode, 401);
+    assert.doesNotMatch(appliance.cli(['account', 'list']).stdout, /late/);
+  });
+
+  test('whoever asks for metrics keeps no operation waiting', async () => {
+    const { operate } = await openConsole(appliance);
+    const asked = Array.from({ length: 200 }, async (_, at) => {
+      const sent = request(`${origin}/metrics`, {
+        localAddress: `127.0.0.${2 + (at % 4)}`,
+        agent: false,
+      }).end();
+      const [response] = await once(sent, 'response');
+      response.resume();
+      return { status: response.statusCode };
+    });
+    const refused = await Promise.all(Array.from({ length: 20 }, () => operate('key list'))).then((replies) =>
+      replies.filter(({ status }) => status !== 200),
+    );
+    assert.deepEqual(refused, []);
+    for (const { status } of await Promise.all(asked)) assert.equal(status, 200);
+  });
+
   test('while access.db cannot be read, sessions and what needs no access.db go on', async () => {
     const console = await openConsole(appliance);
     const path = join(appliance.data, 'access.db');
@@ -247,31 +289,55 @@ describe('the console of a running appliance', () => {
 });
 
 describe('the operations thread', () => {
+  const URL_OF_CONSOLE = 'http://127.0.0.1:9464';
+  const settingsIn = (dataFolder: string) => {
+    const config = loadConfig({ flags: {}, env: {}, file: '', dataFolder });
+    return { config, kind: 'appliance', base_url: 'http://127.0.0.1' } as const;
+  };
+  const optionsOf = (settings: ReturnType<typeof settingsIn>, live = LIVE) => ({
+    settings,
+    ingest: {
+      ask: async () => ({ ok: false, reason: 'nobody ingests' }) as const,
+      wake() {},
+      async promote() {},
+    },
+    denials: new Denials(),
+    onDenied() {},
+    lab: null,
+    live: () => live,
+    unreadable: () => null,
+    onSpareStale() {},
+    onFault: ({ message }: { readonly message: string }) => assert.fail(message),
+  });
+
+  test('makes no link for what was asked before all sessions ended', () =>
+    inFolder(async (folder) => {
+      // Of a standby, whose audit trail has no links.
+      const live: Live = { ...LIVE, role: 'standby', console: { url: URL_OF_CONSOLE } };
+      const operations = new Operations(optionsOf(settingsIn(folder), live));
+      const ask = (given: object) =>
+        operations.run({ path: 'console', given, way: 'api', by: { actor: 'ada' } });
+      const tokenIn = ({ body }: Told) => new URL(JSON.parse(body).value.url).hash.slice('#login='.length);
+      try {
+        const [ended, link] = await Promise.all([ask({ end_all: true }), ask({})]);
+        assert.deepEqual([ended.status, link.status], [200, 200]);
+        assert.equal(operations.sessions.redeem(tokenIn(link), Date.now()), null);
+        assert.notEqual(operations.sessions.redeem(tokenIn(await ask({})), Date.now()), null);
+      } finally {
+        await operations.close();
+      }
+    }));
+
   test('is started again by the next request when it has died', () =>
     inFolder(async (folder) => {
-      const config = loadConfig({ flags: {}, env: {}, file: '', dataFolder: folder });
-      const settings = { config, kind: 'appliance', base_url: 'http://127.0.0.1' } as const;
+      const settings = settingsIn(folder);
       const threads: Worker[] = [];
       const start = () => {
         const thread = startWorker({ role: 'operations', settings });
         threads.push(thread);
         return thread;
       };
-      const outcome = { ok: false, reason: 'nobody ingests' } as const;
-      const thread = new Operations(
-        {
-          settings,
-          ingest: { ask: async () => outcome, wake: () => {}, promote: async () => {} },
-          denials: new Denials(),
-          onDenied() {},
-          lab: null,
-          live: () => LIVE,
-          unreadable: () => null,
-          onSpareStale() {},
-          onFault: ({ message }) => assert.fail(message),
-        },
-        start,
-      );
+      const thread = new Operations(optionsOf(settings), start);
       try {
         assert.equal((await thread.view('jobs', '', false)).status, 200);
         await threads[0]?.terminate();

@@ -224,3 +224,12 @@ test('an appliance that ends in the middle of its answer is said to have ended',
       /^wirewatch: Wirewatch ended before it had answered\. Whether account list was done/,
     );
   }));
+
+test('a command whose connection is reset by an appliance that stops works on the stopped installation', () =>
+  inFolder(async (folder) => {
+    const server = createServer((request) => request.socket.destroy());
+    await new Promise<void>((resolve) => server.listen(join(folder, 'control.sock'), resolve));
+    const { status, stderr } = await runBeside(['account', 'add', 'acme', '--name', 'A', '--data', folder]);
+    server.close();
+    assert.deepEqual([status, stderr], [0, '']);
+  }));

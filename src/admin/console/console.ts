@@ -68,7 +68,8 @@ export class Console {
       // Only browsers say where a request comes from.
       const way = request.headers['sec-fetch-site'] === undefined ? 'api' : 'console';
       log.info({ way, path: url, ...by }, 'an operation was asked for');
-      return answerOperation(request, response, operations, { way, by, mayAct: !read_only });
+      const isValid = () => this.#sessionOf(request) !== null;
+      return answerOperation(request, response, operations, { way, by, mayAct: !read_only, isValid });
     }
     const path = target.slice(CONSOLE.length);
     if (method === 'POST') {

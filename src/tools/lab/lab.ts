@@ -43,7 +43,7 @@ type Acts = {
   readonly [Name in LabName]: (values: ValuesOf<Given[Name]>, operation: AskLab['operation']) => unknown;
 };
 
-const ASKER = { way: 'api', by: { actor: 'test' }, mayAct: true } as const;
+const ASKER = { way: 'api', by: { actor: 'test' }, mayAct: true, isValid: () => true } as const;
 const NOT_HERE =
   'A lab answers operations to its own machine only: ask on its loopback address, or localhost, and not from a page of another origin.';
 

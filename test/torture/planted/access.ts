@@ -5,6 +5,9 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('auth/open-access.ts', 'audit-trail', {
     '[-writeEntry(db, operation, now());-]': 'every change is in the audit trail',
   }),
+  ...faultsIn('admin/thread.ts', 'urgent', {
+    '[-folder, writer, denied-]{+folder, writer+}': 'what only the memory denies comes into access.db',
+  }),
   ...faultsIn('auth/spare-copy.ts', 'spare-copy', {
     '[-kept.state.change > found.state.change-]{+false+}': 'an older access.db does not revive a revoked key',
   }),
@@ -55,6 +58,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   }),
   ...faultsIn('admin/operation-requests.ts', 'console-sessions', {
     "[-operation.kind === 'act' && !mayAct-]{+false+}": 'a read-only session changes nothing',
+    'if ([-!isValid()-]{+false+}) return': 'a session that has ended changes nothing',
   }),
   ...faultsIn('admin/host-header.ts', 'console-sessions', {
     "return [-site !== 'same-origin'-]{+false+};": 'a page of another origin is refused',

@@ -1,0 +1,62 @@
+/** Which requests for a long operation wait for one that runs. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Operations } from '../../src/admin/thread-client.ts';
+import { Denials } from '../../src/auth/denials.ts';
+import { openAccess } from '../../src/auth/open-access.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import type { IngestRequest } from '../../src/ingest/requests/requests.ts';
+import { LIVE } from '../support/live.ts';
+import { testFolder } from '../support/test-folder.ts';
+
+const COUNTS = { files: 0, rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0, unreadable: [] };
+
+test('a replay of another period does not pass for one that runs', async () => {
+  const dataFolder = testFolder();
+  openAccess(dataFolder, { create: true, operation: { kind: 'command' } }).close();
+  const asked: IngestRequest[] = [];
+  const served = Promise.withResolvers<void>();
+  const operations = new Operations({
+    settings: {
+      config: loadConfig({ flags: {}, env: {}, file: '', dataFolder }),
+      kind: 'appliance',
+      base_url: 'http://127.0.0.1',
+    },
+    ingest: {
+      async ask(request) {
+        asked.push(request);
+        await served.promise;
+        return { ok: true, replay: COUNTS };
+      },
+      wake() {},
+      async promote() {},
+    },
+    denials: new Denials(),
+    onDenied() {},
+    lab: null,
+    live: () => LIVE,
+    unreadable: () => null,
+    onSpareStale() {},
+    onFault: ({ message }) => assert.fail(message),
+  });
+  const replay = (given: object) =>
+    operations.run({ path: 'ingest-replay', given, way: 'command', by: { actor: 'ada' } });
+  try {
+    const week = { from: '2026-11-01T00:00:00Z', to: '2026-11-08T00:00:00Z' };
+    const replays = [replay(week), replay({}), replay({ from: week.from }), replay(week), replay({})];
+    // A read comes after them.
+    await operations.view('jobs', '', false);
+    served.resolve();
+    for (const { status, body } of await Promise.all(replays)) assert.equal(status, 200, body);
+    assert.deepEqual(
+      asked.map((request) => request.kind === 'replay' && [request.from, request.to]),
+      [
+        [Date.parse(week.from), Date.parse(week.to)],
+        [0, Number.MAX_SAFE_INTEGER],
+        [Date.parse(week.from), Number.MAX_SAFE_INTEGER],
+      ],
+    );
+  } finally {
+    await operations.close();
+  }
+});

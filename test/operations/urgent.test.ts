@@ -1,0 +1,103 @@
+/** A key that is revoked while access.db cannot take it: the operations thread and what the main thread remembers. */
+import assert from 'node:assert/strict';
+import { closeSync, openSync, readSync, writeSync } from 'node:fs';
+import { after, test } from 'node:test';
+import { Operations } from '../../src/admin/thread-client.ts';
+import type { AccessReader } from '../../src/auth/access-reader.ts';
+import { createAccessReader } from '../../src/auth/access-reader.ts';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { Denials } from '../../src/auth/denials.ts';
+import { createKey } from '../../src/auth/key.ts';
+import { addKey } from '../../src/auth/keys.ts';
+import { openAccess } from '../../src/auth/open-access.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
+import { LIVE } from '../support/live.ts';
+import { testFolder } from '../support/test-folder.ts';
+
+const ID = createKey('ww').id;
+/** Of an account whose suspension fills the file `revocations`. */
+const LONG = 'x'.repeat(64 * 1024 - 60);
+
+/** An installation whose audit trail, to which each change adds, can be damaged and made good. */
+function installation() {
+  const root = testFolder();
+  const folder = dataFolder(root);
+  prepareRevocations(folder);
+  let at = 0;
+  let bytes = 0;
+  {
+    using access = openAccess(root, { create: true, operation: { kind: 'command' } });
+    addAccount(access, { id: 'acme', name: 'Acme' }, 1);
+    addAccount(access, { id: LONG, name: 'Long' }, 1);
+    const { key: _, ...made } = { ...createKey('ww'), id: ID };
+    addKey(access, { ...made, account_id: 'acme', name: 'A', scopes: [], subscriptions: [] }, 1);
+    bytes = Number(access.pragma('page_size', { simple: true }));
+    const root_of = access.prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'audit'");
+    at = (Number(root_of.pluck().get()) - 1) * bytes;
+  }
+  const file = openSync(folder.access, 'r+');
+  after(() => closeSync(file));
+  const sound = Buffer.alloc(bytes);
+  readSync(file, sound, 0, bytes, at);
+  const config = loadConfig({ flags: {}, env: {}, file: '', dataFolder: root });
+  const denials = new Denials();
+  const operations = new Operations({
+    settings: { config, kind: 'appliance', base_url: 'http://127.0.0.1' },
+    ingest: { ask: async () => ({ ok: true }), wake() {}, async promote() {} },
+    denials,
+    onDenied() {},
+    lab: null,
+    live: () => LIVE,
+    unreadable: () => null,
+    onSpareStale() {},
+    onFault: ({ message }) => assert.fail(message),
+  });
+  after(() => operations.close());
+  const reader: AccessReader = createAccessReader(folder.access);
+  after(reader.close);
+  return {
+    folder,
+    damage: () => writeSync(file, Buffer.alloc(bytes, 0xff), 0, bytes, at),
+    mend: () => writeSync(file, sound, 0, bytes, at),
+    async run(path: string, given: object) {
+      const told = await operations.run({ path, given, way: 'command', by: { actor: 'ada' } });
+      assert.equal(told.status, 200, told.body);
+      return JSON.parse(told.body);
+    },
+    stored: () => denials.over(reader).findKey(ID, () => true),
+  };
+}
+
+test('a key is revoked while access.db is damaged where each change writes', async () => {
+  const { folder, damage, run, stored } = installation();
+  damage();
+  assert.equal(stored()?.revoked_at, null);
+  const { warning, failed } = await run('key-revoke', { id: ID });
+  assert.match(warning, /is revoked, but access.db could not be written: .*malformed/);
+  assert.equal(failed, false);
+  assert.equal(stored()?.revoked_at, 0);
+  assert.deepEqual(
+    readEnded(folder).map(({ kind, id }) => [kind, id]),
+    [['key', ID]],
+  );
+});
+
+test('what only the memory has is in access.db before the next change, which can take it back', async () => {
+  const { folder, damage, mend, run, stored } = installation();
+  // No room is left in the file.
+  noteEnded(folder, { kind: 'account', id: LONG, at: 1 });
+  damage();
+  const { warning, failed } = await run('account-suspend', { id: 'acme' });
+  assert.match(warning, /only in the memory of the running Wirewatch/);
+  assert.equal(failed, true);
+  assert.equal(stored()?.account.suspended_at, 0);
+  await run('key-revoke', { id: ID });
+  mend();
+  assert.equal((await run('account-resume', { id: 'acme' })).value.status, 'active');
+  const key = stored();
+  assert.equal(key?.account.suspended_at, null, 'it works again, as the command said');
+  assert.ok((key?.revoked_at ?? 0) > 0, 'the revocation is in access.db');
+  assert.deepEqual(readEnded(folder), []);
+});
