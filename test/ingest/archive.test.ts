@@ -188,3 +188,29 @@ test('orphaned files that cannot be moved out of the archive stop nothing, and a
     /^reading archived files without a record/.test(msg),
   );
 });
+
+test('orphaned files are still read when the disk of the drop folder is mounted late', async () => {
+  const window = nextWindowMs();
+  const orphan = await apply(fileName('newswire', window));
+  await appliance.serving().stop();
+  change((db) =>
+    db.exec(`DELETE FROM ingest_file WHERE number = ${orphan.number};
+      UPDATE version_epoch SET orphans = 'read';
+      INSERT INTO version_epoch (number, at, reason, position, orphans)
+      SELECT coalesce(max(number), 0) + 1, 1, 'test', 2, 'to read' FROM version_epoch`),
+  );
+  const away = `${appliance.drop}-away`;
+  renameSync(appliance.drop, away);
+  await appliance.restart();
+  const serving = appliance.serving();
+  await serving.logged('a round without it', ({ msg }) => msg === 'checked for missing windows');
+  renameSync(appliance.drop, `${away}-made`);
+  renameSync(away, appliance.drop);
+  await serving.logged('the files to be read', ({ msg }) =>
+    /^reading archived files without a record/.test(msg),
+  );
+  await serving.logged(
+    'the file',
+    ({ msg, file }) => msg === 'file applied' && file === fileName('newswire', window),
+  );
+});

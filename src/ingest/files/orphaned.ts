@@ -16,6 +16,8 @@ const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to 
 export function moveOrphaned(files: FileStore): void {
   const { drop, writer, log } = files;
   if (writer.db.prepare<unknown[], { is_due: number }>(SELECT_TO_READ).get()?.is_due !== 1) return;
+  // As long as nothing is there, the disk of the drop folder may not be mounted yet.
+  if (entriesIn(drop.root, 'archive').length === 0) return;
   const paths = orphanedFiles(writer.db, drop);
   const errors: unknown[] = [];
   for (const path of paths) {
