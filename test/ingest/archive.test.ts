@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { formatMs, HOUR_MS, utcDay, WINDOW_MS } from '../../src/time.ts';
@@ -162,6 +163,23 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
       files.map((file) => existsSync(file)),
       [false, true, true, true],
     );
+  });
+
+  test('deletes nothing, and forgets nothing, while the disk of the drop folder is not mounted', async () => {
+    const [old = ''] = await past([72]);
+    const away = `${appliance.drop}-unmounted`;
+    renameSync(appliance.drop, away);
+    const daily = { WIREWATCH_INGEST_ARCHIVE_DAYS: '1', ...hasty };
+    await appliance.restart(daily);
+    await sleep(3000);
+    const early = appliance.serving().log.filter(({ msg }) => msg === DELETED);
+    await appliance.serving().stop();
+    rmSync(appliance.drop, { recursive: true, force: true });
+    renameSync(away, appliance.drop);
+    assert.deepEqual(early, []);
+    await appliance.restart(daily);
+    await appliance.serving().logged('the deletion', ({ msg }) => msg === DELETED);
+    assert.equal(existsSync(old), false);
   });
 });
 
