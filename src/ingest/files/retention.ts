@@ -1,5 +1,6 @@
 /** Deletes archived files that are older than the operator keeps them. Nothing else is ever deleted. */
 
+import { now } from '../../clock.ts';
 import { isFileError, nullOfFileError, plainError } from '../../drop/file-errors.ts';
 import { hasArchive, removeIn } from '../../drop/own-folder.ts';
 import { DAY_MS, HOUR_MS } from '../../time.ts';
@@ -16,7 +17,8 @@ const GROUP_FILES = 500;
 export function retention(files: FileStore, archiveDays: number): () => void {
   let lastMs = Number.NEGATIVE_INFINITY;
   return () => {
-    const nowMs = files.now();
+    // Not that of ingest: a window from a clock that was ahead would let everything look old.
+    const nowMs = now();
     if (archiveDays === 0 || Math.abs(nowMs - lastMs) < HOUR_MS) return;
     deleteExpired(files, nowMs - archiveDays * DAY_MS);
     lastMs = nowMs;
