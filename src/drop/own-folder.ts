@@ -215,6 +215,11 @@ export function entriesIn(root: string, folder: string): Dirent[] {
   }
 }
 
+/** As long as nothing is in the archive, the disk of the drop folder may not be mounted. */
+export function hasArchive(root: string): boolean {
+  return entriesIn(root, 'archive').length > 0;
+}
+
 export function isThereIn(root: string, path: string): boolean {
   try {
     return inDrop(root, path, isThere);

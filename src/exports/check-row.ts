@@ -51,7 +51,8 @@ const STRING_BYTES_MAX = 4 * 1024;
 const REQUIRED = EXPORT_COLUMNS.filter((column) => column.required);
 /** Longer names are truncated in a file's record. */
 const COLUMN_NAME_MAX = 100;
-const IGNORED_COLUMNS_MAX = 50;
+/** So many unknown columns are named in a file's record. */
+export const IGNORED_COLUMNS_MAX = 50;
 
 /** @param ignored collects the names of unknown columns */
 export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): CheckedRow {
@@ -63,7 +64,7 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
   for (const name in raw) {
     const column = exportColumn(name);
     if (column === undefined) {
-      if ((DERIVED_COLUMNS as readonly string[]).includes(name)) hasDerived = true;
+      if (isDerived(name)) hasDerived = true;
       else if (ignored.size < IGNORED_COLUMNS_MAX) ignored.add(name.slice(0, COLUMN_NAME_MAX));
       continue;
     }
@@ -89,6 +90,15 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
   const isNameDropped = row.article_publisher_id === null && row.article_publisher_name !== null;
   if (isNameDropped) row.article_publisher_name = null;
   return { kind: 'row', row, isNameDropped };
+}
+
+/** Whether a column means something in a row. */
+export function isChecked(name: string): boolean {
+  return exportColumn(name) !== undefined || isDerived(name);
+}
+
+function isDerived(name: string): boolean {
+  return (DERIVED_COLUMNS as readonly string[]).includes(name);
 }
 
 function errorOf(column: string, value: unknown, { expected, what_to_do }: Bad): RowError {

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream';
 import { CsvError, type Info, parse } from 'csv-parse';
 import { counted } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
-import type { RawRow } from './check-row.ts';
+import { IGNORED_COLUMNS_MAX, isChecked, type RawRow } from './check-row.ts';
 import { exportColumn } from './columns.ts';
 import { checkHeader } from './header.ts';
 import {
@@ -20,7 +20,9 @@ import {
 } from './lines.ts';
 import { ColumnReader, type Mapping, Origin, type Reader } from './mapping.ts';
 
+/** Both bound the memory of a group: a row may have a mebibyte. */
 const GROUP_ROWS = 500;
+const GROUP_BYTES = 256 * 1024;
 const INTEGER = /^-?(0|[1-9]\d*)$/;
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
@@ -63,6 +65,7 @@ export async function* csvEntries(
   const reader = mapping === null ? null : new ColumnReader(mapping);
   let read: ((record: readonly string[], line: number) => RawEntry) | null = null;
   let group: RawEntry[] = [];
+  let groupStart = 0;
   try {
     for await (const parsed of parser as AsyncIterable<ParsedRecord>) {
       const line = counter.lineOf(parsed);
@@ -74,9 +77,11 @@ export async function* csvEntries(
         if (names === null) continue;
       }
       group.push(read(parsed.record, line));
-      if (group.length < GROUP_ROWS) continue;
+      const { bytes } = parsed.info;
+      if (group.length < GROUP_ROWS && bytes - groupStart < GROUP_BYTES) continue;
       yield group;
       group = [];
+      groupStart = bytes;
     }
   } catch (error) {
     // Syntax errors come as an error of the parser, with the line.
@@ -94,8 +99,11 @@ function otherEncoding(exportName: ExportName): string {
 /** Made once for a file, so that a field costs no search. */
 function recordReader(header: readonly string[], reader: ColumnReader | null) {
   const isInFile = (name: string) => header.includes(name);
+  let ignored = 0;
   const targets = header.flatMap((theirs, index) =>
-    (reader?.namesOf(theirs, isInFile) ?? [theirs]).map((name) => {
+    (reader?.namesOf(theirs, isInFile) ?? [theirs]).flatMap((name) => {
+      // There may be a hundred thousand of them, in every row.
+      if (!isChecked(name) && ++ignored > IGNORED_COLUMNS_MAX) return [];
       const plain = fieldReader(name);
       return { name, index, read: reader?.reader(name, plain) ?? plain };
     }),

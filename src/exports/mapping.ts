@@ -96,6 +96,8 @@ export class ColumnReader {
 
   /** @param plain reads a value for which there is no rule */
   reader(name: string, plain: Reader = same): Reader {
+    // Each row of an NDJSON file may have others.
+    if (exportColumn(name) === undefined) return plain;
     const known = this.#readers.get(name);
     if (known !== undefined) return known;
     const reader = this.#listed(name, this.#ruled(name, plain));

@@ -3,9 +3,11 @@
  * require_trailer, earliest_time.
  */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { zstdCompressSync } from 'node:zlib';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
@@ -72,6 +74,20 @@ test('bad_rows = skip skips bad rows, and writes them with reasons beside the ar
     `${content}{"end_of_export":true,"rows":1}\n`,
   );
   assert.equal(wrong.msg, 'file failed');
+});
+
+test('a reading that came to nothing leaves no notes of skipped rows', async () => {
+  const skipping = { WIREWATCH_INGEST_BAD_ROWS: 'skip' };
+  await appliance.restart({ ...skipping, WIREWATCH_INGEST_TRUNCATED_SECONDS: '60' });
+  const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
+  const rows = Array.from({ length: 2000 }, () => newRow({ source_id: randomUUID() }));
+  const packed = gzipSync(`not json\n${ndjson(rows)}`);
+  appliance.put(name, packed.subarray(0, packed.length / 2));
+  await sleep(2000);
+  const { msg, bad_rows } = await appliance.dropped(name, packed);
+  assert.deepEqual([msg, bad_rows], ['file applied', 1]);
+  assert.deepEqual(readdirSync(inDrop('.taken')), []);
+  await appliance.restart(skipping);
 });
 
 test('a file with mostly bad rows fails, and its notes are bounded', async () => {

@@ -1,6 +1,8 @@
 /** CSV files: quoting, headers, values and what fails the file. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { csvEntries } from '../../src/exports/csv.ts';
+import type { RawEntry } from '../../src/exports/lines.ts';
 import { formatMs } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { csv, idOf, newRow } from '../support/export-files.ts';
@@ -182,4 +184,25 @@ test('CSV: a long file is read without warnings in the log', async () => {
   await applied('csv', content, rows);
   const strange = appliance.serving().log.filter(({ level }) => level === 'not a log line');
   assert.deepEqual(strange, []);
+});
+
+test('CSV: neither long rows nor many columns fill the memory', async () => {
+  const required = Object.keys(newRow());
+  const values = csv([newRow()]).split('\r\n')[1];
+  const sizes = async (columns: readonly string[], rest: string, rows: number) => {
+    async function* chunks() {
+      yield Buffer.from(`${[...required, ...columns].join()}\n`);
+      for (let row = 0; row < rows; row += 1) yield Buffer.from(`${values}${rest}\n`);
+    }
+    const groups: RawEntry[][] = [];
+    for await (const group of csvEntries(chunks(), 'newswire', null)) groups.push(group);
+    assert.equal(groups.flat().length, rows);
+    const entries = groups.flat().map((entry) => (entry.kind === 'row' ? Object.keys(entry.raw).length : 0));
+    return { rows: Math.max(...groups.map((group) => group.length)), columns: Math.max(...entries) };
+  };
+  const long = await sizes(['text'], `,${'x'.repeat(200_000)}`, 20);
+  assert.ok(long.rows <= 2, `${long.rows} rows at once`);
+  const names = Array.from({ length: 1000 }, (_, index) => `extra_${index}`);
+  const wide = await sizes(names, ','.repeat(names.length), 3);
+  assert.equal(wide.columns, required.length + 50);
 });

@@ -1,5 +1,6 @@
 /** Exports of another shape: the same rows, as five systems would write them, end up as the same bytes. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -312,4 +313,14 @@ test('names by the setting file_name, beside our own', () => {
   assert.match(String(startOf('treffer_20261320_1110.txt.gz')), /must begin with "newswire\."/);
   for (const name of ['treffer_1.txt', 'treffer_1.csv.gz', 'newswire.20261120T1010Z.csv'])
     for (const number of ['12', '12.1']) assert.equal(unnumberedName(numberedName(name, number)), name);
+});
+
+test('columns that differ in every row fill no memory', () => {
+  const script = `
+    const { ColumnReader } = await import(${JSON.stringify(import.meta.resolve('../../src/exports/mapping.ts'))});
+    const reader = new ColumnReader(${JSON.stringify({ ...OWN, decimal: ',' })});
+    for (let row = 0; row < 1_000_000; row += 1) reader.row({ ['column_' + row]: 1 });`;
+  const node = ['--max-old-space-size=64', '--input-type=module', '--eval', script];
+  const { status, stderr } = spawnSync(process.execPath, node, { encoding: 'utf8' });
+  assert.equal(status, 0, stderr.slice(0, 1000));
 });

@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { formatMs, HOUR_MS, utcDay, WINDOW_MS } from '../../src/time.ts';
@@ -105,6 +106,56 @@ test('an inaccessible file is not taken for missing: reset reports it, and finds
   await apply();
 });
 
+test('orphaned files that cannot be moved out of the archive stop nothing, and are retried', {
+  skip: NO_PRELOAD,
+}, async () => {
+  const orphan = await apply();
+  await appliance.serving().stop();
+  change((db) =>
+    db.exec(`DELETE FROM ingest_file;
+      INSERT INTO version_epoch (number, at, reason, position, orphans) VALUES (1, 1, 'test', 1, 'to read')`),
+  );
+  const busy = failingCall('rename', 'EBUSY', IN_ARCHIVE, join(appliance.data, 'busy'));
+  busy.begin();
+  await appliance.restart(busy.settings);
+  const serving = appliance.serving();
+  await serving.logged('the report that it is stuck', ({ msg }) =>
+    /^a file cannot be read or moved/.test(msg),
+  );
+  await apply();
+  assert.ok(existsSync(orphan.path));
+  busy.end();
+  await serving.logged('the files to be read', ({ msg }) =>
+    /^reading archived files without a record/.test(msg),
+  );
+});
+
+test('orphaned files are still read when the disk of the drop folder is mounted late', async () => {
+  const window = nextWindowMs();
+  const orphan = await apply(fileName('newswire', window));
+  await appliance.serving().stop();
+  change((db) =>
+    db.exec(`DELETE FROM ingest_file WHERE number = ${orphan.number};
+      UPDATE version_epoch SET orphans = 'read';
+      INSERT INTO version_epoch (number, at, reason, position, orphans)
+      SELECT coalesce(max(number), 0) + 1, 1, 'test', 2, 'to read' FROM version_epoch`),
+  );
+  const away = `${appliance.drop}-away`;
+  renameSync(appliance.drop, away);
+  await appliance.restart();
+  const serving = appliance.serving();
+  await serving.logged('a round without it', ({ msg }) => msg === 'checked for missing windows');
+  renameSync(appliance.drop, `${away}-made`);
+  renameSync(away, appliance.drop);
+  await serving.logged('the files to be read', ({ msg }) =>
+    /^reading archived files without a record/.test(msg),
+  );
+  await serving.logged(
+    'the file',
+    ({ msg, file }) => msg === 'file applied' && file === fileName('newswire', window),
+  );
+});
+
 describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
   const DELETED = 'deleted old files from the archive';
   // An hour of the program is a second.
@@ -163,28 +214,37 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
       [false, true, true, true],
     );
   });
-});
 
-test('orphaned files that cannot be moved out of the archive stop nothing, and are retried', {
-  skip: NO_PRELOAD,
-}, async () => {
-  const orphan = await apply();
-  await appliance.serving().stop();
-  change((db) =>
-    db.exec(`DELETE FROM ingest_file;
-      INSERT INTO version_epoch (number, at, reason, position, orphans) VALUES (1, 1, 'test', 1, 'to read')`),
-  );
-  const busy = failingCall('rename', 'EBUSY', IN_ARCHIVE, join(appliance.data, 'busy'));
-  busy.begin();
-  await appliance.restart(busy.settings);
-  const serving = appliance.serving();
-  await serving.logged('the report that it is stuck', ({ msg }) =>
-    /^a file cannot be read or moved/.test(msg),
-  );
-  await apply();
-  assert.ok(existsSync(orphan.path));
-  busy.end();
-  await serving.logged('the files to be read', ({ msg }) =>
-    /^reading archived files without a record/.test(msg),
-  );
+  test('deletes nothing, and forgets nothing, while the disk of the drop folder is not mounted', async () => {
+    const [old = ''] = await past([72]);
+    const away = `${appliance.drop}-unmounted`;
+    renameSync(appliance.drop, away);
+    const daily = { WIREWATCH_INGEST_ARCHIVE_DAYS: '1', ...hasty };
+    await appliance.restart(daily);
+    await sleep(3000);
+    const early = appliance.serving().log.filter(({ msg }) => msg === DELETED);
+    await appliance.serving().stop();
+    rmSync(appliance.drop, { recursive: true, force: true });
+    renameSync(away, appliance.drop);
+    assert.deepEqual(early, []);
+    await appliance.restart(daily);
+    await appliance.serving().logged('the deletion', ({ msg }) => msg === DELETED);
+    assert.equal(existsSync(old), false);
+  });
+
+  // Last: windows before that one are taken for missing.
+  test('keeps new files after a clock that was far ahead', async () => {
+    const files = await past([40 * 24, 0]);
+    const aheadMs = 400 * 24 * HOUR_MS;
+    await appliance.restart(shiftedClock(aheadMs));
+    const windowMs = Math.floor((Date.now() + aheadMs) / WINDOW_MS - 1) * WINDOW_MS;
+    files.push((await apply(fileName('newswire', windowMs))).path);
+    await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '30', ...hasty });
+    const line = await appliance.serving().logged('a deletion', ({ msg }) => msg === DELETED);
+    assert.equal(line.files, 1);
+    assert.deepEqual(
+      files.map((file) => existsSync(file)),
+      [false, true, true],
+    );
+  });
 });

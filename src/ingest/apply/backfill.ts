@@ -14,7 +14,7 @@ import {
   type FileStore,
   finishFile,
   type Ingest,
-  nextNumber,
+  underNumber,
 } from '../files/finished-file.ts';
 import type { Reading } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
@@ -40,9 +40,12 @@ const TURN_EVERY_MS = 500;
 /** For a file that was read to its end before: it must not fail half-way, and the same rows are skipped again. */
 export const REREAD = { bad_rows: 'skip', require_trailer: false } as const;
 
-export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<Processed> {
+export function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<Processed> {
+  return underNumber(files, (number) => readBackfill(files, waiting, number));
+}
+
+async function readBackfill(files: Ingest, waiting: WaitingBackfill, number: number): Promise<Processed> {
   const { drop, writer, exports, between } = files;
-  const number = nextNumber(files);
   const { name, file } = waiting;
   const options = { check_only: true, skipped_path: drop.skippedPath(number) };
   const checking = exports.read(drop.source(waiting), file, `${name} (checking)`, options);

@@ -27,7 +27,7 @@ import {
   type FileStore,
   finishFile,
   type Ingest,
-  nextNumber,
+  underNumber,
 } from '../files/finished-file.ts';
 import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
@@ -39,9 +39,12 @@ export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileN
 export type Processed = FileRecord | null;
 
 /** Reads the file whatever the status of its window is. */
-export async function ingestWindowFile(files: Ingest, waiting: WaitingWindow): Promise<Processed> {
+export function ingestWindowFile(files: Ingest, waiting: WaitingWindow): Promise<Processed> {
+  return underNumber(files, (number) => readWindow(files, waiting, number));
+}
+
+async function readWindow(files: Ingest, waiting: WaitingWindow, number: number): Promise<Processed> {
   const { drop, writer, exports } = files;
-  const number = nextNumber(files);
   const { file } = waiting;
   const options = { skipped_path: drop.skippedPath(number) };
   const reading = exports.read(drop.source(waiting), file, waiting.name, options);

@@ -1,7 +1,7 @@
 /** Archived files without a record, which a lost end of the log leaves: they are read as if they had just been dropped. */
 import { basename, dirname, join } from 'node:path';
 import { isFileError } from '../../drop/file-errors.ts';
-import { entriesIn, renameIn, syncIn } from '../../drop/own-folder.ts';
+import { entriesIn, hasArchive, renameIn, syncIn } from '../../drop/own-folder.ts';
 import type { DropNames } from '../../drop/waiting-names.ts';
 import { type NameParser, unnumberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
@@ -16,6 +16,7 @@ const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to 
 export function moveOrphaned(files: FileStore): void {
   const { drop, writer, log } = files;
   if (writer.db.prepare<unknown[], { is_due: number }>(SELECT_TO_READ).get()?.is_due !== 1) return;
+  if (!hasArchive(drop.root)) return;
   const paths = orphanedFiles(writer.db, drop);
   const errors: unknown[] = [];
   for (const path of paths) {

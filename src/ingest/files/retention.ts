@@ -1,7 +1,8 @@
 /** Deletes archived files that are older than the operator keeps them. Nothing else is ever deleted. */
 
-import { isFileError, plainError } from '../../drop/file-errors.ts';
-import { removeIn } from '../../drop/own-folder.ts';
+import { now } from '../../clock.ts';
+import { isFileError, nullOfFileError, plainError } from '../../drop/file-errors.ts';
+import { hasArchive, removeIn } from '../../drop/own-folder.ts';
 import { DAY_MS, HOUR_MS } from '../../time.ts';
 import { clearDestination, expiredFiles, type FileRecord } from './file-record.ts';
 import type { FileStore } from './finished-file.ts';
@@ -16,7 +17,8 @@ const GROUP_FILES = 500;
 export function retention(files: FileStore, archiveDays: number): () => void {
   let lastMs = Number.NEGATIVE_INFINITY;
   return () => {
-    const nowMs = files.now();
+    // Not that of ingest: a window from a clock that was ahead would let everything look old.
+    const nowMs = now();
     if (archiveDays === 0 || Math.abs(nowMs - lastMs) < HOUR_MS) return;
     deleteExpired(files, nowMs - archiveDays * DAY_MS);
     lastMs = nowMs;
@@ -26,6 +28,7 @@ export function retention(files: FileStore, archiveDays: number): () => void {
 /** @param beforeMs files that were finished before it go, epoch milliseconds */
 function deleteExpired(files: FileStore, beforeMs: number): void {
   const { writer, log } = files;
+  if (!isArchiveThere(files)) return;
   for (let after = 0; ; ) {
     const expired = expiredFiles(writer.db, beforeMs, after, GROUP_FILES);
     const last = expired.at(-1);
@@ -37,6 +40,16 @@ function deleteExpired(files: FileStore, beforeMs: number): void {
       for (const { number } of gone) clearDestination(writer.db, number);
     });
     log('info', 'deleted old files from the archive', { files: gone.length });
+  }
+}
+
+/** Otherwise all its files would seem to be gone. */
+function isArchiveThere({ drop }: FileStore): boolean {
+  try {
+    return hasArchive(drop.root);
+  } catch (error) {
+    // Its scan reports that.
+    return nullOfFileError(error) ?? false;
   }
 }
 

@@ -5,6 +5,9 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('ingest/files/changed-files.ts', 'finished-files', {
     '[-readAgain(files, record, destination);-]': 'rows that are written into a file after it was read come',
   }),
+  ...faultsIn('ingest/files/orphaned.ts', 'archive', {
+    '[-if (!hasArchive(drop.root)) return;-]': 'a disk that is not mounted yet is no empty archive',
+  }),
   ...faultsIn('ingest/threads/retries.ts', 'disk-full', {
     "[-setCondition('disk full', err.message);-]": 'a full disk is an alert while ingest waits',
   }),
