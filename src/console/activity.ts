@@ -141,7 +141,7 @@ function ofMachine(trends: Trends, within: string, about: About): Series[] {
 }
 
 /** By the detections of each step, and the size of what is there. */
-export function grownBytes(
+function grownBytes(
   { bytes: stored, log_bytes, versions }: About['database'],
   exports: Trends['exports'],
 ): number[] {
@@ -151,7 +151,7 @@ export function grownBytes(
 }
 
 /** `: disk full in 40 weeks`; empty without growth. */
-export function fullText(bytesPerDay: number, disks: About['disks']): string {
+function fullText(bytesPerDay: number, disks: About['disks']): string {
   if (bytesPerDay < 1) return '';
   const weeks = Math.floor(Math.min(...disks.map(({ free_bytes }) => free_bytes)) / bytesPerDay / 7);
   return `: disk full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;

@@ -9,16 +9,13 @@ import type {
   ExportName,
   Jobs,
   OpenWindow,
-  Trends,
   WindowMap,
 } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { WINDOW_MS } from '../time.ts';
 import { actionButton, actions } from './action.ts';
-import { Activity, fullText, grownBytes } from './activity.ts';
-import { following } from './customers.ts';
+import { Activity } from './activity.ts';
 import { detectionRows, titleOf } from './detections.ts';
-import { bytes, clock, count, span, sum } from './format.ts';
+import { bytes, count, sum } from './format.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state, withCommands } from './inline.ts';
 import { alertActions } from './offers.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
@@ -27,13 +24,11 @@ import { type Reading, useReading } from './server.ts';
 import { cellsOf } from './window-map.ts';
 
 const NEWEST = 6;
-const FOLLOWERS = 5;
 
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
-  const week = useReading<Trends>('/console/trends?days=7', ['windows']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
@@ -42,12 +37,10 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
       ${tiles(answer, windows, customers.pages[0], live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer, windows.pages[0]?.open ?? [])}
-        ${panel('Exports', known(answer, exportsOf(answer)), { help: 'export-format', aside: all('windows', 'All windows') })}
-        ${panel('Followers', known(answer, read(customers, followers)), { help: 'change-stream', aside: all('customers', 'All customers') })}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
         <${Activity} about=${answer} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
-        ${panel('System', facts(system(answer, week.pages[0])), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
+        ${panel('System', facts(system(answer)), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
         ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
       </div>`,
   );
@@ -61,8 +54,8 @@ function all(view: string, text: string): VNode {
   return html`<a href=${linkTo(view)}>${text}</a>`;
 }
 
-export function missingIn(exports: Answer['exports'], names: readonly ExportName[] = EXPORT_NAMES): number {
-  return sum(names.flatMap((name) => Object.values(exports[name].not_read)));
+export function missingIn(exports: Answer['exports']): number {
+  return sum(EXPORT_NAMES.flatMap((name) => Object.values(exports[name].not_read)));
 }
 
 const UNREADABLE = 'The database cannot be read now';
@@ -209,30 +202,6 @@ function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
   return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
 }
 
-function exportsOf({ exports }: Answer): VNode[] {
-  return EXPORT_NAMES.map(
-    (name) => html`<div class="export"><h3>${name}</h3>${exportLines(name, exports)}</div>`,
-  );
-}
-
-function exportLines(name: ExportName, exports: Answer['exports']): VNode {
-  const { enabled, newest_done: newest, newest_late_seconds: late, not_read } = exports[name];
-  if (!enabled) return html`<p class="soft">Switched off in the settings.</p>`;
-  const open = missingIn(exports, [name]);
-  const why = whyNotRead(not_read);
-  const href = linkTo('windows', { export: name });
-  const missing = html`<a href=${href}>${count(open, 'window')} before it without data</a>: ${why}`;
-  return html`<p>${newest === null ? 'No window has been read yet.' : newestRead(newest)}</p>
-    <p>${open === 0 ? state('done', 'Nothing missing before it') : state('missing', missing)}</p>
-    ${late !== null && html`<p class="soft">Read ${span(late * 1000)} after it ended</p>`}`;
-}
-
-function newestRead(end: string): VNode {
-  const endMs = Date.parse(end);
-  const times = `${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC`;
-  return html`Newest window read: <strong>${times}</strong>, ${age(end)}`;
-}
-
 /** Keys that follow the stream, the furthest behind first. */
 function followersOf(customers: Customers | undefined) {
   const keys = (customers?.accounts ?? []).flatMap(({ name: account, keys }) =>
@@ -244,16 +213,6 @@ function followersOf(customers: Customers | undefined) {
   return keys.sort(
     ({ follower: a }, { follower: b }) =>
       b.minutes_behind - a.minutes_behind || b.rows_behind - a.rows_behind,
-  );
-}
-
-function followers(customers: Customers): VNode {
-  const rows = followersOf(customers).slice(0, FOLLOWERS);
-  return table(
-    { label: 'Followers', rows, key: ({ id }) => id, empty: 'No key has asked for changes yet.' },
-    ['Key', ({ name, account }) => [foreign(name), html`<br />`, foreign(account, 'soft')]],
-    ['Follows the stream', following],
-    ['Rows today', ({ rows_today }) => count(rows_today ?? 0), 'number'],
   );
 }
 
@@ -281,7 +240,7 @@ function progress({ file, rows, rows_applied: applied }: Answer['ingest']['apply
   </p>`;
 }
 
-function system({ role, database, disks, version, copy, scrub }: Answer, week: Trends | undefined): Facts {
+function system({ role, database, disks, version, copy, scrub }: Answer): Facts {
   const disk = ({ folder, free_bytes: free, bytes: all, low }: Answer['disks'][number]) => {
     const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
     return ['Disk', state(low ? 'warning' : 'done', text)] as const;
@@ -290,18 +249,11 @@ function system({ role, database, disks, version, copy, scrub }: Answer, week: T
     ...disks.map(disk),
     ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
     ['Log', bytes(database.log_bytes)],
-    ['Growth', week === undefined ? '…' : growthText(database, disks, week)],
     ['Role', ROLES[role]],
     ['Copy', copyText(copy)],
     ['Verified', scrubText(scrub)],
     ['Version', version],
   ];
-}
-
-/** By the growth of the last seven days. */
-function growthText(database: Answer['database'], disks: Answer['disks'], { exports }: Trends): string {
-  const perDay = sum(grownBytes(database, exports)) / 7;
-  return perDay < 1 ? 'none in the last 7 days' : `${bytes(perDay)} a day${fullText(perDay, disks)}`;
 }
 
 const ROLES = {

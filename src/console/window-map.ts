@@ -7,10 +7,9 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.ts';
-import { DAY_MS, utcDay, WINDOW_MS } from '../time.ts';
+import { DAY_MS, WINDOW_MS } from '../time.ts';
 import { chunks, count, dayName, sum, windowTime } from './format.ts';
 import { type MarkName, soft, state } from './inline.ts';
-import { table } from './parts.ts';
 
 const DAY_WINDOWS = DAY_MS / WINDOW_MS;
 
@@ -129,7 +128,6 @@ interface MapProps {
   readonly onChoose: (startMs: number) => void;
 }
 
-/** The map, and the same as a table of days. */
 export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
   const cells = useMemo(() => expected(cellsOf(map, name)), [map]);
   const days = useMemo(() => daysOf(cells), [cells]);
@@ -187,8 +185,7 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
         </g>
       </svg>
       <svg class="totals" width=${TOTAL_WIDTH} height=${place.height} aria-hidden="true">${totals}</svg>
-    </div>
-    <details><summary>As a table, a row a day</summary>${dayTable(name, days)}</details>`;
+    </div>`;
 }
 
 type Day = ReturnType<typeof daysOf>[number];
@@ -197,25 +194,8 @@ function daysOf(cells: readonly Cell[]) {
   const days = chunks(cells, DAY_WINDOWS).map((day) => ({
     startMs: day[0]?.startMs ?? 0,
     rows: sum(day.map(({ rows }) => rows)),
-    letters: day.map(({ letter }) => letter).join(''),
   }));
   return days.reverse();
-}
-
-function dayTable(name: ExportName, days: readonly Day[]): VNode {
-  const number =
-    (others: RegExp) =>
-    ({ letters }: Day) =>
-      count(letters.replaceAll(others, '').length);
-  return table(
-    { label: `Windows of ${name} by day`, rows: days },
-    ['Day (UTC)', ({ startMs }) => `${dayName(startMs)} ${utcDay(startMs).slice(0, 4)}`],
-    ['Done', number(/[^de]/g), 'number'],
-    ['Failed or held', number(/[^fh]/g), 'number'],
-    ['Missing or late', number(/[^ml]/g), 'number'],
-    ['Abandoned', number(/[^a]/g), 'number'],
-    ['Rows', ({ rows }) => count(rows), 'number'],
-  );
 }
 
 function rowsText({ letter, rows }: Cell): string {
