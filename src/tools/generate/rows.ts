@@ -16,7 +16,7 @@ import {
 import type { ExportRow } from '../../detection/fields.ts';
 import { formatSeconds, SECOND_MS, WINDOW_MS } from '../../time.ts';
 import { createDraws, type Draws, type Prng } from './prng.ts';
-import { headline, type Language, type Publisher, publishersOf, SITES, slug } from './words.ts';
+import { anyPublisher, headline, type Publisher, SITES, slug } from './words.ts';
 
 /** An export may omit these two; the checked row has them always. */
 type Columns = Omit<ExportRow, 'first_detected_estimated' | 'article_print'> & {
@@ -53,11 +53,10 @@ const REPEAT_DISTANCE_MAX = 24;
 const REPEATED_SHARE = 0.1;
 /** What changes when a detection is reported again; `steady`: nothing. */
 const FATES = 'steady steady steady score score score publisher headline corrected earlier'.split(' ');
-/** A block of slots has one language and a few items, each of which is found for half a day. */
+/** A block of slots has a few items, each of which is found for half a day. */
 const BLOCK_SLOTS = 16;
 const BLOCK_ITEMS = 8;
 const ITEM_AGE_WINDOWS_MAX = 72;
-const LANGUAGES: readonly Language[] = ['en', 'en', 'de'];
 /** Scores cover all bands, with their exact thresholds and what rounding would lift over them. */
 const EXACT = perContentType((type) => [0, ...SCALES[type].thresholds, TYPE_RULES[type].score_max]);
 const CLOSE = perContentType((type) => [
@@ -110,10 +109,9 @@ function rowOf(
   const isNew = origin === window;
   const facts = draw('detection', origin, slot);
   const block = Math.floor(slot / BLOCK_SLOTS);
-  const language = draw('language', block, 0).pick(LANGUAGES);
   const item = block * BLOCK_ITEMS + skewed(draw('item of slot', origin, slot), BLOCK_ITEMS);
-  const source = sourceOf(draw, contentType, origin, item, language);
-  const article = articleOf(draw, contentType, origin, slot, language);
+  const source = sourceOf(draw, contentType, origin, item);
+  const article = articleOf(draw, contentType, origin, slot);
   // Most detections of an item are for one subscription.
   const away = facts.chance(0.15) ? facts.below(subscriptionIds.length) : 0;
   const fate = facts.pick(FATES);
@@ -170,7 +168,7 @@ function foundAt(draw: Draws, window: number, slot: number): number {
  * One of the agency's own items, a wire story or photo, so drawn that all rows with an item agree.
  * @param window in which it is found; it was published before
  */
-function sourceOf(draw: Draws, contentType: ContentType, window: number, number: number, language: Language) {
+function sourceOf(draw: Draws, contentType: ContentType, window: number, number: number) {
   const isText = contentType === 'text';
   const published = window - 1 - skewed(draw('item age', window, number), ITEM_AGE_WINDOWS_MAX);
   const prng = draw('item', published, number);
@@ -183,7 +181,7 @@ function sourceOf(draw: Draws, contentType: ContentType, window: number, number:
     source_published_at: prng.chance(0.04) ? null : publishedAt,
     ...(isText
       ? {
-          source_language: prng.chance(0.03) ? null : language,
+          source_language: prng.chance(0.03) ? null : 'en',
           source_syndicated: prng.chance(0.1) ? null : prng.chance(0.3),
           source_sentences: isCounted ? sentences : null,
         }
@@ -209,13 +207,13 @@ function sourceId(prng: Prng, kind: string, id: number, publishedAt: string): st
 }
 
 /** A publisher's article in which items are found; it was published before it was found. */
-function articleOf(draw: Draws, contentType: ContentType, window: number, slot: number, language: Language) {
+function articleOf(draw: Draws, contentType: ContentType, window: number, slot: number) {
   const prng = draw('article', window, slot);
   const id = numberedId(draw, 'article', window, slot);
-  const publisher = prng.chance(0.12) ? null : prng.pick(publishersOf(language));
+  const publisher = prng.chance(0.12) ? null : anyPublisher(prng);
   const print = contentType === 'text' && publisher?.print === true;
   const { url, domain, host } = addressOf(prng, publisher, print, id);
-  const title = headline(prng, language);
+  const title = headline(prng);
   const publishedSeconds = foundAt(draw, window, slot) - prng.below(prng.chance(0.9) ? 5_400 : 400_000);
   // Some names have spaces around them, as in real databases.
   const name = prng.chance(0.03) ? ` ${publisher?.name}  ` : publisher?.name;
@@ -234,7 +232,7 @@ function articleOf(draw: Draws, contentType: ContentType, window: number, slot: 
             : `https://${host}/media/${id}/${slug(prng)}.webp?crop=16:9`,
         }),
   };
-  return { id, columns, corrected: `${headline(prng, language)} (${1 + prng.below(99)})` };
+  return { id, columns, corrected: `${headline(prng)} (${1 + prng.below(99)})` };
 }
 
 function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: number) {
