@@ -8,16 +8,14 @@ import type {
   DetectionsPage,
   ExportName,
   Jobs,
-  OpenWindow,
   WindowMap,
 } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { actionButton, actions } from './action.ts';
+import { actionButton } from './action.ts';
 import { Activity } from './activity.ts';
 import { detectionRows, titleOf } from './detections.ts';
 import { bytes, count, sum } from './format.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state, withCommands } from './inline.ts';
-import { alertActions } from './offers.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
@@ -36,7 +34,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
     (answer) => html`${health(answer)}
       ${tiles(answer, windows, customers.pages[0], live.pages[0])}
       <div class="columns">
-        ${answer.alerts.length > 0 && alerts(answer, windows.pages[0]?.open ?? [])}
+        ${answer.alerts.length > 0 && alerts(answer)}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
         <${Activity} about=${answer} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
@@ -134,7 +132,7 @@ function tiles(
   const late: Shown = keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
   const [behindMark, behindText] = isReadable ? late : NOT_KNOWN;
   const enabled = EXPORT_NAMES.filter((name) => answer.exports[name].enabled);
-  const [worst] = followersOf(customers).filter(({ follower }) => follower.behind);
+  const worst = furthestBehind(customers);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const calmMark = alert ? 'warning' : 'done';
@@ -155,9 +153,9 @@ function tiles(
       behindText,
       worst === undefined
         ? `${count(keys.active, 'active key')}, ${count(keys.used_in_last_day)} used in the last day`
-        : [foreign(worst.name), `: ${count(worst.follower.rows_behind, 'row')} behind`],
+        : [foreign(worst.name), `: ${count(worst.rows_behind, 'row')} behind`],
     ])}
-    ${tile('What do I do?', alert ? ALERTS : linkTo('manual', {}, 'alerts'), alertMark, [
+    ${tile('What do I do?', linkTo('manual', {}, 'alerts'), alertMark, [
       alert ? `Look at: ${alert.name}` : 'Nothing',
       alert
         ? `${count(alerts.length, 'open alert')}; ${urgent ? 'needs someone now' : 'it can wait'}`
@@ -172,21 +170,14 @@ function tiles(
   </div>`;
 }
 
-const ALERTS = '#alerts';
-
 type Answered = readonly [answer: Children, more: Children];
 
 function tile(question: string, href: string, name: MarkName, [answer, more]: Answered): VNode {
-  const onClick = (event: MouseEvent) => {
-    if (href !== ALERTS) return;
-    event.preventDefault();
-    document.querySelector<HTMLElement>(ALERTS)?.focus();
-  };
-  return html`<a class="tile" href=${href} onClick=${onClick}>${soft(question)}
+  return html`<a class="tile" href=${href}>${soft(question)}
     <strong class="answer">${mark(name)} ${answer}</strong>${soft(more)}</a>`;
 }
 
-function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
+function alerts({ alerts: all }: Answer): VNode {
   const alertLine = (alert: AlertDocument) => {
     const { name, page_worthy, since, detail, what_to_do } = alert;
     return html`<article class="alert" key=${`${name} ${detail}`}>
@@ -196,24 +187,18 @@ function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
       </p>
       <p>${foreign(detail)}</p>
       <p class="soft">${withCommands(what_to_do)}</p>
-      ${actions(alertActions(alert, open), { isAlone: true })}
     </article>`;
   };
-  return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
+  return html`<div class="across">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
 }
 
-/** Keys that follow the stream, the furthest behind first. */
-function followersOf(customers: Customers | undefined) {
-  const keys = (customers?.accounts ?? []).flatMap(({ name: account, keys }) =>
-    keys.flatMap((key) => {
-      const { follower, status } = key;
-      return status === 'active' && follower !== null ? [{ ...key, follower, account }] : [];
-    }),
+/** The key that is furthest behind; undefined: none is. */
+function furthestBehind(customers: Customers | undefined) {
+  const keys = customers?.accounts.flatMap((account) => account.keys) ?? [];
+  const behind = keys.flatMap(({ name, status, follower }) =>
+    status === 'active' && follower?.behind ? [{ ...follower, name }] : [],
   );
-  return keys.sort(
-    ({ follower: a }, { follower: b }) =>
-      b.minutes_behind - a.minutes_behind || b.rows_behind - a.rows_behind,
-  );
+  return behind.sort((a, b) => b.minutes_behind - a.minutes_behind)[0];
 }
 
 function newest({ detections }: DetectionsPage): VNode {
