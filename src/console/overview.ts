@@ -207,14 +207,12 @@ function newest({ detections }: DetectionsPage): VNode {
 }
 
 function ingest({ ingest: work, health }: Answer): VNode {
-  const { waiting, waiting_files, held, reading, applying, drop } = work;
+  const { waiting, held, reading, applying, drop } = work;
   const since = health.paused_since;
-  const more = waiting - waiting_files.length;
   return html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
     <p>${reading === null ? 'No file is being read.' : html`Reading ${foreign(reading.file, 'mono')}, ${count(reading.rows, 'row')} so far`}</p>
     ${applying.map(progress)}
     <p>${waiting === 0 ? 'No file waits.' : `${count(waiting, 'file waits', 'files wait')} in the drop folder.`}</p>
-    <ul>${waiting_files.map((file) => html`<li>${foreign(file, 'mono')}</li>`)}${more > 0 && html`<li class="soft">and ${count(more)} more</li>`}</ul>
     ${held > 0 && html`<p>${count(held, 'file is held until its window is', 'files are held until their windows are')} reset or accepted.</p>`}
     <p class="soft">Drop folder <span class="mono">${drop}</span></p>`;
 }

@@ -52,7 +52,7 @@ const WINDOW_SECONDS = WINDOW_MS / SECOND_MS;
 const REPEAT_DISTANCE_MAX = 24;
 const REPEATED_SHARE = 0.1;
 /** What changes when a detection is reported again; `steady`: nothing. */
-const FATES = 'steady steady steady score score score publisher headline corrected earlier'.split(' ');
+const FATES = 'steady steady score score headline'.split(' ');
 /** A block of slots has a few items, each of which is found for half a day. */
 const BLOCK_SLOTS = 16;
 const BLOCK_ITEMS = 8;
@@ -117,7 +117,6 @@ function rowOf(
   const fate = facts.pick(FATES);
   const estimated = facts.below(100);
   const otherSentences = 2 + facts.below(60);
-  const earlierSeconds = 30 + facts.below(900);
   const firstScore = drawScore(facts, contentType);
   const foundSeconds = foundAt(draw, origin, slot);
   const endSeconds = (window + 1) * WINDOW_SECONDS;
@@ -132,7 +131,7 @@ function rowOf(
     subscription_id: subscriptionIds[(source.home + away) % subscriptionIds.length] ?? 0,
     source_internal_id: source.id,
     article_id: article.id,
-    first_detected_at: formatSeconds(foundSeconds - (fate === 'earlier' && !isNew ? earlierSeconds : 0)),
+    first_detected_at: formatSeconds(foundSeconds),
     last_scored_at: formatSeconds(scoredSeconds),
     strength_score: score,
     first_detected_estimated: estimated < 30 ? estimated < 2 : null,
@@ -143,10 +142,8 @@ function rowOf(
       strength_article_sentences: otherSentences > 55 ? null : otherSentences + matched,
     }),
     ...article.columns,
-    // Some facts are added or corrected after the first report.
-    ...(fate === 'publisher' && isNew && { article_publisher_id: null, article_publisher_name: null }),
+    // Some facts are added after the first report.
     ...(fate === 'headline' && isNew && { article_headline: null, article_published_at: null }),
-    ...(fate === 'corrected' && !isNew && { article_headline: article.corrected }),
   } satisfies Partial<Columns>;
 }
 
@@ -200,10 +197,7 @@ function sourceOf(draw: Draws, contentType: ContentType, window: number, number:
 
 function sourceId(prng: Prng, kind: string, id: number, publishedAt: string): string | null {
   const day = publishedAt.slice(0, 10).replaceAll('-', '');
-  const drawn = prng.below(100);
-  if (drawn < 4) return null;
-  if (drawn < 60) return `urn:newsml:${SAMPLE_HOST}:${day}:${kind}-${id}:${1 + prng.below(3)}`;
-  return `SNA${day}_${prng.below(100_000)}/${slug(prng)}`;
+  return prng.chance(0.04) ? null : `urn:newsml:${SAMPLE_HOST}:${day}:${kind}-${id}`;
 }
 
 /** A publisher's article in which items are found; it was published before it was found. */
@@ -232,7 +226,7 @@ function articleOf(draw: Draws, contentType: ContentType, window: number, slot: 
             : `https://${host}/media/${id}/${slug(prng)}.webp?crop=16:9`,
         }),
   };
-  return { id, columns, corrected: `${headline(prng)} (${1 + prng.below(99)})` };
+  return { id, columns };
 }
 
 function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: number) {
@@ -240,12 +234,7 @@ function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: 
   const host = prng.pick(HOST_PREFIXES) + (publisher?.asciiDomain ?? registrable);
   const said = prng.below(100);
   if (said === 99 || (print && said < 40)) return { url: null, domain: said < 30 ? registrable : null, host };
-  const spellings = [
-    [60, registrable] as const,
-    [75, host] as const,
-    [78, registrable.toUpperCase()] as const,
-  ];
-  const domain = spellings.find(([below]) => said < below)?.[1] ?? null;
+  const domain = said < 60 ? registrable : null;
   return { url: `http${prng.chance(0.95) ? 's' : ''}://${host}${pathOf(prng, print, id)}`, domain, host };
 }
 
