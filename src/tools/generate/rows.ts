@@ -58,10 +58,9 @@ const BLOCK_SLOTS = 16;
 const BLOCK_ITEMS = 8;
 const ITEM_AGE_WINDOWS_MAX = 72;
 /** Scores cover all bands, with their exact thresholds and what rounding would lift over them. */
-const EXACT = perContentType((type) => [0, ...SCALES[type].thresholds, TYPE_RULES[type].score_max]);
-const CLOSE = perContentType((type) => [
-  0.1,
-  ...SCALES[type].thresholds.flatMap((at) => [at - 0.01, at - 0.5]),
+const EXACT = perContentType((type) => [
+  ...[0, TYPE_RULES[type].score_max],
+  ...SCALES[type].thresholds.flatMap((at) => [at, at - 0.01]),
 ]);
 /** The invented agency of `demo` and `lab`; sample files are written for its subscriptions. */
 export const SAMPLE_ACCOUNT = { id: 'sample-agency', name: 'Sample News Agency' } as const;
@@ -248,9 +247,8 @@ function pathOf(prng: Prng, print: boolean, id: number): string {
 
 function drawScore(prng: Prng, contentType: ContentType): number {
   const kind = prng.below(100);
-  if (kind < 10) return prng.pick((kind < 6 ? EXACT : CLOSE)[contentType]);
-  const fine = kind < 80 ? 10 : 1000;
-  const steps = kind < 30 ? 1 : fine;
+  if (kind < 10) return prng.pick(EXACT[contentType]);
+  const steps = kind < 50 ? 1 : 100;
   return Math.round(prng.unit() * TYPE_RULES[contentType].score_max * steps) / steps;
 }
 
