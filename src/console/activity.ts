@@ -115,21 +115,13 @@ function ofKeys({ keys }: KeyTrends, within: string): Series[] {
 
 function ofMachine(trends: Trends, within: string, about: About): Series[] {
   const { machine, exports, step_seconds } = trends;
-  const { requests, refused, rows_served, rows_ingested, behind_seconds } = machine;
-  const rows = (title: string, values: readonly number[]): Series => ({
-    title,
-    lines: [['Rows', values]],
-    summary: `${count(sum(values))} in ${within}`,
-    text: (value) => count(value, 'row'),
-  });
+  const { requests, refused, behind_seconds } = machine;
   const lag =
     about.role === 'standby' ? 'Lag of this standby behind the copy' : 'Lag of the copy, and of standbys';
   const grown = grownBytes(about.database, exports);
   const days = (grown.length * step_seconds * SECOND_MS) / DAY_MS;
   return [
     requestsOf('Requests', requests, refused, within),
-    rows('Rows served to clients', rows_served),
-    rows('Rows read from exports', rows_ingested),
     ...(behind_seconds.some((seconds) => seconds !== null) ? [lagOf(lag, behind_seconds)] : []),
     {
       title: 'Growth of database and log',

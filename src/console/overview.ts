@@ -211,16 +211,10 @@ function ingest({ ingest: work, health }: Answer): VNode {
   const since = health.paused_since;
   return html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
     <p>${reading === null ? 'No file is being read.' : html`Reading ${foreign(reading.file, 'mono')}, ${count(reading.rows, 'row')} so far`}</p>
-    ${applying.map(progress)}
+    ${applying.map(({ file, rows, rows_applied: applied }) => html`<p>${foreign(file, 'mono')}: ${count(applied)} of ${count(rows, 'row')} applied</p>`)}
     <p>${waiting === 0 ? 'No file waits.' : `${count(waiting, 'file waits', 'files wait')} in the drop folder.`}</p>
     ${held > 0 && html`<p>${count(held, 'file is held until its window is', 'files are held until their windows are')} reset or accepted.</p>`}
     <p class="soft">Drop folder <span class="mono">${drop}</span></p>`;
-}
-
-function progress({ file, rows, rows_applied: applied }: Answer['ingest']['applying'][number]): VNode {
-  return html`<p>${foreign(file, 'mono')}: ${count(applied)} of ${count(rows, 'row')} applied
-    <progress max=${Math.max(1, rows)} value=${applied} aria-label=${`Progress of ${file}`}></progress>
-  </p>`;
 }
 
 function system({ role, database, disks, version, copy, scrub }: Answer): Facts {

@@ -71,7 +71,13 @@ export const SAMPLE_SUBSCRIPTIONS = [
 const SAMPLE_HOST = 'sample-agency.example';
 const HOST_PREFIXES = ['www.', 'www.', '', 'm.', 'amp.regional.'];
 // The last is forbidden by RFC 3986, but common: a reader must encode it.
-const QUERIES = ['?utm_source=feed&utm_medium=rss', '?id=%C3%A4%C3%B6&page=2#comments', '?tags=kite|bridge'];
+const QUERIES = [
+  '',
+  '',
+  '?utm_source=feed&utm_medium=rss',
+  '?id=%C3%A4%C3%B6&page=2#comments',
+  '?tags=kite|bridge',
+];
 
 /**
  * The rows of one window's file, or of a backfill: `rows` rows in total, spread evenly over `windows` windows. They are
@@ -238,8 +244,8 @@ function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: 
 }
 
 function pathOf(prng: Prng, print: boolean, id: number): string {
-  if (print) return `/epaper/${id}/page-${1 + prng.below(48)}`;
-  const query = prng.chance(0.25) ? prng.pick(QUERIES) : '';
+  if (print) return `/epaper/${id}`;
+  const query = prng.pick(QUERIES);
   // Many feeds do not encode letters outside ASCII.
   const folder = prng.chance(0.1) ? 'straße-ça-va/日本' : slug(prng);
   return `/${folder}/${slug(prng)}-${id}.html${query}`;
