@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import type { LabState } from '../admin/console/api.ts';
 import { actions } from './action.ts';
 import { count, instant } from './format.ts';
-import { foreign, members, state } from './inline.ts';
+import { foreign, soft, state, value } from './inline.ts';
 import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
@@ -27,7 +27,11 @@ function labOf({ now, seed, faults }: LabState): VNode[] {
   const faultRows = table(
     { label: 'Faults', rows: faults, key: ({ id }) => id, empty: 'None.' },
     ['Fault', ({ id }) => foreign(id, 'mono')],
-    ['What it does', ({ members: given }) => members(given), 'wide'],
+    [
+      'What it does',
+      ({ members }) => Object.entries(members).map(([name, item]) => [soft(name), ' ', value(item), ' ']),
+      'wide',
+    ],
     ['Fired', ({ fired }) => count(fired, 'time'), 'number'],
     [
       'State',
