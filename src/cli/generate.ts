@@ -99,19 +99,11 @@ export const register = defineCommand({
 
 async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
   const files = plannedFiles(options, Date.now());
-  const interruption = new AbortController();
-  const interrupt = () => interruption.abort();
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   const written: WrittenFile[] = [];
-  using cleanup = new DisposableStack();
-  cleanup.defer(() => process.off('SIGINT', interrupt).off('SIGTERM', interrupt));
-  const progress = cleanup.use(createProgress());
+  using progress = createProgress();
   for (const file of files) {
-    const before = written.length * options.rows;
-    const onRows = (rows: number) =>
-      progress.update('writing rows', before + rows, files.length * options.rows);
-    const { signal } = interruption;
-    written.push(await writeExportFile(options.out, file, exportRows(file), { onRows, signal }));
+    written.push(await writeExportFile(options.out, file, exportRows(file)));
+    progress.update('files', written.length, files.length);
   }
   return written;
 }

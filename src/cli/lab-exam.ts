@@ -2,7 +2,6 @@
 import { type ChildProcess, exec, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import { integer } from '../config/option-values.ts';
@@ -78,7 +77,6 @@ async function examine(
     removeSubscription: (id) => askIfRunning(dataFolder(root), operationOf('subscription remove'), { id }),
     read: (target) => readApi(`${url}${target}`, key),
     client: started,
-    restart: askForRestart,
     copy: copy === undefined ? null : () => readCopy(copy, env),
     patienceMs: patience * SECOND_MS,
     onAct: (name) => announce(`${name} …`),
@@ -118,14 +116,6 @@ async function readApi<Answer>(target: string, key: string): Promise<Answer> {
   const response = await fetch(target, { headers });
   if (response.ok) return (await response.json()) as Answer;
   throw failed(`the exam cannot read ${target}: status ${response.status}`);
-}
-
-async function askForRestart(): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  await lines.question('Kill your client now (kill -9), and press Enter. Then start it again. ');
-  lines.close();
-  return true;
 }
 
 /** On stderr: stdout is for the findings. */

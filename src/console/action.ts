@@ -5,7 +5,7 @@ import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Action, Outcome } from '../admin/console/api.ts';
 import type { OperationForm } from '../operations/table.ts';
 import { commandWords } from './command-line.ts';
-import { clock, count, dayName, windowTime } from './format.ts';
+import { count, windowTime } from './format.ts';
 import { enteredIn, inputs, type Option, operationFields, type Texts } from './forms.ts';
 import { code, Dialog, failed } from './parts.ts';
 import { useRoute } from './route.ts';
@@ -29,12 +29,8 @@ let ask: (asked: Asked) => void = () => {};
 function ActionButton(asked: Asked): VNode | null {
   const form = useContext(FormsContext).get(asked.action.operation);
   if (form === undefined) return null;
-  const window = windowOf(asked.action);
-  const place =
-    window &&
-    ` ${window.export}, ${window.others > 0 ? count(window.others + 1, 'window') : `${dayName(window.ms)} ${clock(window.ms)}`}`;
   return html`<button type="button" class=${form.isGrave === true && 'grave'} onClick=${() => ask(asked)}>
-    ${asked.isAlone === true ? form.label + (place ?? '') : form.label}
+    ${form.label}${asked.isAlone === true && subjectOf(asked.action)}
   </button>`;
 }
 

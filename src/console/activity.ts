@@ -115,21 +115,13 @@ function ofKeys({ keys }: KeyTrends, within: string): Series[] {
 
 function ofMachine(trends: Trends, within: string, about: About): Series[] {
   const { machine, exports, step_seconds } = trends;
-  const { requests, refused, rows_served, rows_ingested, behind_seconds } = machine;
-  const rows = (title: string, values: readonly number[]): Series => ({
-    title,
-    lines: [['Rows', values]],
-    summary: `${count(sum(values))} in ${within}`,
-    text: (value) => count(value, 'row'),
-  });
+  const { requests, refused, behind_seconds } = machine;
   const lag =
     about.role === 'standby' ? 'Lag of this standby behind the copy' : 'Lag of the copy, and of standbys';
   const grown = grownBytes(about.database, exports);
   const days = (grown.length * step_seconds * SECOND_MS) / DAY_MS;
   return [
     requestsOf('Requests', requests, refused, within),
-    rows('Rows served to clients', rows_served),
-    rows('Rows read from exports', rows_ingested),
     ...(behind_seconds.some((seconds) => seconds !== null) ? [lagOf(lag, behind_seconds)] : []),
     {
       title: 'Growth of database and log',
@@ -141,7 +133,7 @@ function ofMachine(trends: Trends, within: string, about: About): Series[] {
 }
 
 /** By the detections of each step, and the size of what is there. */
-export function grownBytes(
+function grownBytes(
   { bytes: stored, log_bytes, versions }: About['database'],
   exports: Trends['exports'],
 ): number[] {
@@ -151,7 +143,7 @@ export function grownBytes(
 }
 
 /** `: disk full in 40 weeks`; empty without growth. */
-export function fullText(bytesPerDay: number, disks: About['disks']): string {
+function fullText(bytesPerDay: number, disks: About['disks']): string {
   if (bytesPerDay < 1) return '';
   const weeks = Math.floor(Math.min(...disks.map(({ free_bytes }) => free_bytes)) / bytesPerDay / 7);
   return `: disk full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;

@@ -1,5 +1,6 @@
 /** The command that does the same as a form, for `/bin/sh`. Pure. */
 import type { OperationForm } from '../operations/table.ts';
+import { pasted } from '../setup/shell.ts';
 
 /** @param given members, as JSON or as they were typed @returns its words, each option together with its value */
 export function commandWords(
@@ -8,7 +9,7 @@ export function commandWords(
 ): string[] {
   const { name, operands, members } = form;
   const isGiven = (member: string) => given[member] !== undefined;
-  const subjects = operands.filter(isGiven).flatMap((member) => textsOf(given[member]).map(quoted));
+  const subjects = operands.filter(isGiven).flatMap((member) => textsOf(given[member]).map(pasted));
   const options = members
     .filter(({ name: member }) => !operands.includes(member) && isGiven(member))
     .flatMap(({ name: member, placeholder, several }) => {
@@ -23,16 +24,11 @@ export function commandWords(
 }
 
 function option(flag: string, text: string): string {
-  return text.startsWith('-') ? `${flag}=${quoted(text)}` : `${flag} ${quoted(text)}`;
+  return text.startsWith('-') ? `${flag}=${pasted(text)}` : `${flag} ${pasted(text)}`;
 }
 
 function textsOf(value: unknown): string[] {
   if (Array.isArray(value)) return value.length === 0 ? ['none'] : value.flatMap(textsOf);
   if (typeof value === 'boolean') return [value ? 'on' : 'off'];
   return [value === null ? 'none' : String(value)];
-}
-
-/** https://pubs.opengroup.org/onlinepubs/9699919799/utilities/V3_chap02.html#tag_18_02 */
-export function quoted(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

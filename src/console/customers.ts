@@ -134,7 +134,7 @@ function rights({ subscriptions, scopes, allow_addresses: from }: KeyEntry): VNo
 }
 
 /** How far it is behind, in rows and minutes, and when it was last used. */
-export function following({ follower, status, last_used_at }: KeyEntry): VNode {
+function following({ follower, status, last_used_at }: KeyEntry): VNode {
   if (follower === null) return soft(status === 'active' ? 'never' : '–');
   const { rows_behind: rows, minutes_behind, behind } = follower;
   const late = minutes_behind === 0 ? '' : `, ${span(minutes_behind * 60_000)}`;

@@ -38,12 +38,6 @@ export function windowTime(startMs: number, zone: '' | ' UTC' = ''): string {
   return `${utcDay(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}${zone}`;
 }
 
-/** Groups of `size`, in their order; the last may be smaller. */
-export function chunks<Item>(items: readonly Item[], size: number): (readonly Item[])[] {
-  const starts = Array.from({ length: Math.ceil(items.length / size) }, (_, index) => index * size);
-  return starts.map((start) => items.slice(start, start + size));
-}
-
 export function sum(values: readonly number[]): number {
   return values.reduce((all, value) => all + value, 0);
 }

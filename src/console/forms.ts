@@ -30,11 +30,6 @@ export function choices(any: string, listed: readonly (string | Option)[]): Opti
   ];
 }
 
-export const PERIOD: readonly Field[] = [
-  { name: 'from', label: 'From (UTC)', type: 'date' },
-  { name: 'to', label: 'Before (UTC)', type: 'date' },
-];
-
 /** @param filters their values, if they are filters; without, only the first values are set, not those that follow */
 export function inputs(fields: readonly Field[], filters?: URLSearchParams): VNode[] {
   return fields.map(({ name, label, type, options = [], hint, value: first, required }) => {

@@ -3,7 +3,7 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { AuditedChange, AuditPage } from '../admin/console/api.ts';
 import { actorText } from '../auth/actor.ts';
-import { PERIOD, useList } from './forms.ts';
+import { useList } from './forms.ts';
 import { foreign, soft, value, when } from './inline.ts';
 import type { Route } from './route.ts';
 
@@ -14,7 +14,11 @@ export function History({ route }: { route: Route }): VNode {
     path: '/console/history/audit',
     topics: ['customers', 'jobs'],
     route,
-    fields: [...PERIOD, { name: 'words', label: 'Contains' }],
+    fields: [
+      { name: 'from', label: 'From (UTC)', type: 'date' },
+      { name: 'to', label: 'Before (UTC)', type: 'date' },
+      { name: 'words', label: 'Contains' },
+    ],
     rowsOf: ({ entries }) => entries,
     columns: [
       ['Time (UTC)', ({ at }) => when(at)],

@@ -79,7 +79,3 @@ export function withCommands(text: string): VNode[] {
 export function value(item: unknown): VNode {
   return foreign(shown(item), 'mono');
 }
-
-export function members(record: Readonly<Record<string, unknown>>): VNode[] {
-  return Object.entries(record).map(([name, item]) => html`<span>${soft(name)} ${value(item)}</span> `);
-}

@@ -3,8 +3,8 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { LabState } from '../admin/console/api.ts';
 import { actions } from './action.ts';
-import { count, instant, span } from './format.ts';
-import { foreign, members, state } from './inline.ts';
+import { count, instant } from './format.ts';
+import { foreign, soft, state, value } from './inline.ts';
 import { facts, panel, read, table } from './parts.ts';
 import { useReading } from './server.ts';
 
@@ -19,18 +19,19 @@ export function Lab(): VNode {
   return html`${read(useReading<LabState>('/console/lab', ['tick']), labOf)}`;
 }
 
-function labOf({ now, real_now, seed, faults }: LabState): VNode[] {
-  const aheadMs = Date.parse(now) - Date.parse(real_now);
-  const apart = `${span(Math.abs(aheadMs))} ${aheadMs < 0 ? 'behind' : 'ahead of'} this machine`;
+function labOf({ now, seed, faults }: LabState): VNode[] {
   const clock = facts([
     ['Clock of the lab (UTC)', instant(Date.parse(now))],
-    ['Moved', Math.abs(aheadMs) < 1000 ? 'not moved' : apart],
     ['Seed', foreign(seed, 'mono')],
   ]);
   const faultRows = table(
     { label: 'Faults', rows: faults, key: ({ id }) => id, empty: 'None.' },
     ['Fault', ({ id }) => foreign(id, 'mono')],
-    ['What it does', ({ members: given }) => members(given), 'wide'],
+    [
+      'What it does',
+      ({ members }) => Object.entries(members).map(([name, item]) => [soft(name), ' ', value(item), ' ']),
+      'wide',
+    ],
     ['Fired', ({ fired }) => count(fired, 'time'), 'number'],
     [
       'State',

@@ -1,20 +1,5 @@
-/** Which acts are offered: for an alert, an account, a subscription, a key. Pure. */
-import type { AccountEntry, Action, AlertDocument, KeyEntry, OpenWindow } from '../admin/console/api.ts';
-
-const ALERT_ACTIONS = 3;
-
-/** The acts that can resolve an alert now, for the newest windows that it is about; the list of windows has the others. */
-export function alertActions(
-  { name, detail }: Pick<AlertDocument, 'name' | 'detail'>,
-  open: readonly OpenWindow[],
-): Action[] {
-  if (name !== 'failed windows' && name !== 'held windows') return [];
-  return open
-    .filter((window) => detail.includes(`${window.export}: `) && (window.held || name === 'failed windows'))
-    .flatMap((window) => window.actions)
-    .slice(0, ALERT_ACTIONS)
-    .reverse();
-}
+/** Which acts are offered: for an account, a subscription, a key. Pure. */
+import type { AccountEntry, Action, KeyEntry } from '../admin/console/api.ts';
 
 /** @param verbs of operations on it */
 function offered(noun: string, { id }: { readonly id: string | number }, verbs: readonly string[]): Action[] {

@@ -8,32 +8,25 @@ import type {
   DetectionsPage,
   ExportName,
   Jobs,
-  OpenWindow,
-  Trends,
   WindowMap,
 } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
-import { WINDOW_MS } from '../time.ts';
-import { actionButton, actions } from './action.ts';
-import { Activity, fullText, grownBytes } from './activity.ts';
-import { following } from './customers.ts';
+import { actionButton } from './action.ts';
+import { Activity } from './activity.ts';
 import { detectionRows, titleOf } from './detections.ts';
-import { bytes, clock, count, span, sum } from './format.ts';
+import { bytes, count, sum } from './format.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state, withCommands } from './inline.ts';
-import { alertActions } from './offers.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
 import { cellsOf } from './window-map.ts';
 
 const NEWEST = 6;
-const FOLLOWERS = 5;
 
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
-  const week = useReading<Trends>('/console/trends?days=7', ['windows']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
@@ -41,13 +34,11 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
     (answer) => html`${health(answer)}
       ${tiles(answer, windows, customers.pages[0], live.pages[0])}
       <div class="columns">
-        ${answer.alerts.length > 0 && alerts(answer, windows.pages[0]?.open ?? [])}
-        ${panel('Exports', known(answer, exportsOf(answer)), { help: 'export-format', aside: all('windows', 'All windows') })}
-        ${panel('Followers', known(answer, read(customers, followers)), { help: 'change-stream', aside: all('customers', 'All customers') })}
+        ${answer.alerts.length > 0 && alerts(answer)}
         ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
         <${Activity} about=${answer} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
-        ${panel('System', facts(system(answer, week.pages[0])), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
+        ${panel('System', facts(system(answer)), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
         ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
       </div>`,
   );
@@ -61,8 +52,8 @@ function all(view: string, text: string): VNode {
   return html`<a href=${linkTo(view)}>${text}</a>`;
 }
 
-export function missingIn(exports: Answer['exports'], names: readonly ExportName[] = EXPORT_NAMES): number {
-  return sum(names.flatMap((name) => Object.values(exports[name].not_read)));
+export function missingIn(exports: Answer['exports']): number {
+  return sum(EXPORT_NAMES.flatMap((name) => Object.values(exports[name].not_read)));
 }
 
 const UNREADABLE = 'The database cannot be read now';
@@ -141,7 +132,7 @@ function tiles(
   const late: Shown = keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
   const [behindMark, behindText] = isReadable ? late : NOT_KNOWN;
   const enabled = EXPORT_NAMES.filter((name) => answer.exports[name].enabled);
-  const [worst] = followersOf(customers).filter(({ follower }) => follower.behind);
+  const worst = furthestBehind(customers);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const calmMark = alert ? 'warning' : 'done';
@@ -162,9 +153,9 @@ function tiles(
       behindText,
       worst === undefined
         ? `${count(keys.active, 'active key')}, ${count(keys.used_in_last_day)} used in the last day`
-        : [foreign(worst.name), `: ${count(worst.follower.rows_behind, 'row')} behind`],
+        : [foreign(worst.name), `: ${count(worst.rows_behind, 'row')} behind`],
     ])}
-    ${tile('What do I do?', alert ? ALERTS : linkTo('manual', {}, 'alerts'), alertMark, [
+    ${tile('What do I do?', linkTo('manual', {}, 'alerts'), alertMark, [
       alert ? `Look at: ${alert.name}` : 'Nothing',
       alert
         ? `${count(alerts.length, 'open alert')}; ${urgent ? 'needs someone now' : 'it can wait'}`
@@ -179,21 +170,14 @@ function tiles(
   </div>`;
 }
 
-const ALERTS = '#alerts';
-
 type Answered = readonly [answer: Children, more: Children];
 
 function tile(question: string, href: string, name: MarkName, [answer, more]: Answered): VNode {
-  const onClick = (event: MouseEvent) => {
-    if (href !== ALERTS) return;
-    event.preventDefault();
-    document.querySelector<HTMLElement>(ALERTS)?.focus();
-  };
-  return html`<a class="tile" href=${href} onClick=${onClick}>${soft(question)}
+  return html`<a class="tile" href=${href}>${soft(question)}
     <strong class="answer">${mark(name)} ${answer}</strong>${soft(more)}</a>`;
 }
 
-function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
+function alerts({ alerts: all }: Answer): VNode {
   const alertLine = (alert: AlertDocument) => {
     const { name, page_worthy, since, detail, what_to_do } = alert;
     return html`<article class="alert" key=${`${name} ${detail}`}>
@@ -203,58 +187,18 @@ function alerts({ alerts: all }: Answer, open: readonly OpenWindow[]): VNode {
       </p>
       <p>${foreign(detail)}</p>
       <p class="soft">${withCommands(what_to_do)}</p>
-      ${actions(alertActions(alert, open), { isAlone: true })}
     </article>`;
   };
-  return html`<div class="across" id="alerts" tabindex="-1">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
+  return html`<div class="across">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
 }
 
-function exportsOf({ exports }: Answer): VNode[] {
-  return EXPORT_NAMES.map(
-    (name) => html`<div class="export"><h3>${name}</h3>${exportLines(name, exports)}</div>`,
+/** The key that is furthest behind; undefined: none is. */
+function furthestBehind(customers: Customers | undefined) {
+  const keys = customers?.accounts.flatMap((account) => account.keys) ?? [];
+  const behind = keys.flatMap(({ name, status, follower }) =>
+    status === 'active' && follower?.behind ? [{ ...follower, name }] : [],
   );
-}
-
-function exportLines(name: ExportName, exports: Answer['exports']): VNode {
-  const { enabled, newest_done: newest, newest_late_seconds: late, not_read } = exports[name];
-  if (!enabled) return html`<p class="soft">Switched off in the settings.</p>`;
-  const open = missingIn(exports, [name]);
-  const why = whyNotRead(not_read);
-  const href = linkTo('windows', { export: name });
-  const missing = html`<a href=${href}>${count(open, 'window')} before it without data</a>: ${why}`;
-  return html`<p>${newest === null ? 'No window has been read yet.' : newestRead(newest)}</p>
-    <p>${open === 0 ? state('done', 'Nothing missing before it') : state('missing', missing)}</p>
-    ${late !== null && html`<p class="soft">Read ${span(late * 1000)} after it ended</p>`}`;
-}
-
-function newestRead(end: string): VNode {
-  const endMs = Date.parse(end);
-  const times = `${clock(endMs - WINDOW_MS)} to ${clock(endMs)} UTC`;
-  return html`Newest window read: <strong>${times}</strong>, ${age(end)}`;
-}
-
-/** Keys that follow the stream, the furthest behind first. */
-function followersOf(customers: Customers | undefined) {
-  const keys = (customers?.accounts ?? []).flatMap(({ name: account, keys }) =>
-    keys.flatMap((key) => {
-      const { follower, status } = key;
-      return status === 'active' && follower !== null ? [{ ...key, follower, account }] : [];
-    }),
-  );
-  return keys.sort(
-    ({ follower: a }, { follower: b }) =>
-      b.minutes_behind - a.minutes_behind || b.rows_behind - a.rows_behind,
-  );
-}
-
-function followers(customers: Customers): VNode {
-  const rows = followersOf(customers).slice(0, FOLLOWERS);
-  return table(
-    { label: 'Followers', rows, key: ({ id }) => id, empty: 'No key has asked for changes yet.' },
-    ['Key', ({ name, account }) => [foreign(name), html`<br />`, foreign(account, 'soft')]],
-    ['Follows the stream', following],
-    ['Rows today', ({ rows_today }) => count(rows_today ?? 0), 'number'],
-  );
+  return behind.sort((a, b) => b.minutes_behind - a.minutes_behind)[0];
 }
 
 function newest({ detections }: DetectionsPage): VNode {
@@ -263,25 +207,17 @@ function newest({ detections }: DetectionsPage): VNode {
 }
 
 function ingest({ ingest: work, health }: Answer): VNode {
-  const { waiting, waiting_files, held, reading, applying, drop } = work;
+  const { waiting, held, reading, applying, drop } = work;
   const since = health.paused_since;
-  const more = waiting - waiting_files.length;
   return html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
     <p>${reading === null ? 'No file is being read.' : html`Reading ${foreign(reading.file, 'mono')}, ${count(reading.rows, 'row')} so far`}</p>
-    ${applying.map(progress)}
+    ${applying.map(({ file, rows, rows_applied: applied }) => html`<p>${foreign(file, 'mono')}: ${count(applied)} of ${count(rows, 'row')} applied</p>`)}
     <p>${waiting === 0 ? 'No file waits.' : `${count(waiting, 'file waits', 'files wait')} in the drop folder.`}</p>
-    <ul>${waiting_files.map((file) => html`<li>${foreign(file, 'mono')}</li>`)}${more > 0 && html`<li class="soft">and ${count(more)} more</li>`}</ul>
     ${held > 0 && html`<p>${count(held, 'file is held until its window is', 'files are held until their windows are')} reset or accepted.</p>`}
     <p class="soft">Drop folder <span class="mono">${drop}</span></p>`;
 }
 
-function progress({ file, rows, rows_applied: applied }: Answer['ingest']['applying'][number]): VNode {
-  return html`<p>${foreign(file, 'mono')}: ${count(applied)} of ${count(rows, 'row')} applied
-    <progress max=${Math.max(1, rows)} value=${applied} aria-label=${`Progress of ${file}`}></progress>
-  </p>`;
-}
-
-function system({ role, database, disks, version, copy, scrub }: Answer, week: Trends | undefined): Facts {
+function system({ role, database, disks, version, copy, scrub }: Answer): Facts {
   const disk = ({ folder, free_bytes: free, bytes: all, low }: Answer['disks'][number]) => {
     const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
     return ['Disk', state(low ? 'warning' : 'done', text)] as const;
@@ -290,18 +226,11 @@ function system({ role, database, disks, version, copy, scrub }: Answer, week: T
     ...disks.map(disk),
     ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
     ['Log', bytes(database.log_bytes)],
-    ['Growth', week === undefined ? '…' : growthText(database, disks, week)],
     ['Role', ROLES[role]],
     ['Copy', copyText(copy)],
     ['Verified', scrubText(scrub)],
     ['Version', version],
   ];
-}
-
-/** By the growth of the last seven days. */
-function growthText(database: Answer['database'], disks: Answer['disks'], { exports }: Trends): string {
-  const perDay = sum(grownBytes(database, exports)) / 7;
-  return perDay < 1 ? 'none in the last 7 days' : `${bytes(perDay)} a day${fullText(perDay, disks)}`;
 }
 
 const ROLES = {

@@ -81,14 +81,8 @@ export function read<Answer extends object>(
     ${older && html`<button type="button" class="more" disabled=${isReading} onClick=${older}>${isReading ? 'Reading …' : more}</button>`}`;
 }
 
-const COPIED_MS = 2000;
-
 function Code({ text, label }: { text: string; label: string }): VNode {
   const [title, setTitle] = useState('Copy');
-  useEffect(() => {
-    const timer = setTimeout(() => setTitle('Copy'), COPIED_MS);
-    return () => clearTimeout(timer);
-  }, [title]);
   const copied = () => setTitle('Copied');
   const copy = () => navigator.clipboard.writeText(text).then(copied, () => setTitle('Select it and copy'));
   return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre>

@@ -7,10 +7,9 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { ExportName, WindowLetter, WindowMap } from '../admin/console/api.ts';
-import { DAY_MS, utcDay, WINDOW_MS } from '../time.ts';
-import { chunks, count, dayName, sum, windowTime } from './format.ts';
+import { DAY_MS, WINDOW_MS } from '../time.ts';
+import { count, dayName, windowTime } from './format.ts';
 import { type MarkName, soft, state } from './inline.ts';
-import { table } from './parts.ts';
 
 const DAY_WINDOWS = DAY_MS / WINDOW_MS;
 
@@ -89,7 +88,6 @@ export function sample(letter: Cell['letter']): VNode {
 }
 
 const LABEL_WIDTH = 66;
-const TOTAL_WIDTH = 64;
 const HEAD_HEIGHT = 16;
 const LINE_HEIGHT = 12;
 const CELL_WIDTH = { min: 6, max: 14 };
@@ -129,10 +127,8 @@ interface MapProps {
   readonly onChoose: (startMs: number) => void;
 }
 
-/** The map, and the same as a table of days. */
 export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
   const cells = useMemo(() => expected(cellsOf(map, name)), [map]);
-  const days = useMemo(() => daysOf(cells), [cells]);
   const frame = useRef<HTMLDivElement>(null);
   const cellWidth = useCellWidth(frame);
   const place = layout(cells.length, cellWidth);
@@ -145,7 +141,7 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
     () => drawn(cells, place.placeOf, [cellWidth - 1, LINE_HEIGHT - 1]),
     [cells, cellWidth],
   );
-  const { names, heads, totals } = useMemo(() => labelsOf(days, cellWidth), [days, cellWidth]);
+  const { names, heads } = useMemo(() => labelsOf(cells, cellWidth), [cells, cellWidth]);
   useLayoutEffect(() => {
     const { current } = frame;
     if (current !== null) current.scrollLeft = place.placeOf(newest)[0] - current.clientWidth / 2;
@@ -186,36 +182,7 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
             onKeyDown=${onKeyDown} onClick=${(event: Event) => choose(event, focused)} />
         </g>
       </svg>
-      <svg class="totals" width=${TOTAL_WIDTH} height=${place.height} aria-hidden="true">${totals}</svg>
-    </div>
-    <details><summary>As a table, a row a day</summary>${dayTable(name, days)}</details>`;
-}
-
-type Day = ReturnType<typeof daysOf>[number];
-
-function daysOf(cells: readonly Cell[]) {
-  const days = chunks(cells, DAY_WINDOWS).map((day) => ({
-    startMs: day[0]?.startMs ?? 0,
-    rows: sum(day.map(({ rows }) => rows)),
-    letters: day.map(({ letter }) => letter).join(''),
-  }));
-  return days.reverse();
-}
-
-function dayTable(name: ExportName, days: readonly Day[]): VNode {
-  const number =
-    (others: RegExp) =>
-    ({ letters }: Day) =>
-      count(letters.replaceAll(others, '').length);
-  return table(
-    { label: `Windows of ${name} by day`, rows: days },
-    ['Day (UTC)', ({ startMs }) => `${dayName(startMs)} ${utcDay(startMs).slice(0, 4)}`],
-    ['Done', number(/[^de]/g), 'number'],
-    ['Failed or held', number(/[^fh]/g), 'number'],
-    ['Missing or late', number(/[^ml]/g), 'number'],
-    ['Abandoned', number(/[^a]/g), 'number'],
-    ['Rows', ({ rows }) => count(rows), 'number'],
-  );
+    </div>`;
 }
 
 function rowsText({ letter, rows }: Cell): string {
@@ -266,7 +233,7 @@ function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
   const [width, setWidth] = useState(CELL_WIDTH.min);
   useLayoutEffect(() => {
     const observer = new ResizeObserver(([entry]) => {
-      const free = (entry?.contentRect.width ?? 0) - LABEL_WIDTH - TOTAL_WIDTH;
+      const free = (entry?.contentRect.width ?? 0) - LABEL_WIDTH;
       setWidth(Math.min(CELL_WIDTH.max, Math.max(CELL_WIDTH.min, Math.floor(free / DAY_WINDOWS))));
     });
     if (frame.current !== null) observer.observe(frame.current);
@@ -275,17 +242,15 @@ function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
   return width;
 }
 
-/** The names of the days and their rows, which do not scroll with the map, and the hours above it. */
-function labelsOf(days: readonly Day[], cellWidth: number) {
+/** The names of the days, which do not scroll with the map, and the hours above it. */
+function labelsOf(cells: readonly Cell[], cellWidth: number) {
   const y = (line: number) => HEAD_HEIGHT + line * LINE_HEIGHT + 9;
   const step = cellWidth > 6 ? 1 : 2;
   const heads = Array.from({ length: 24 / step }, (_, index) => {
     const hour = index * step;
     return html`<text x=${(hour * DAY_WINDOWS * cellWidth) / 24} y=${y(-1)}>${`${hour}`.padStart(2, '0')}:00</text>`;
   });
+  const days = cells.filter((_, index) => index % DAY_WINDOWS === 0).reverse();
   const names = days.map(({ startMs }, line) => html`<text x="0" y=${y(line)}>${dayName(startMs)}</text>`);
-  const totals = ['rows', ...days.map(({ rows }) => rows > 0 && count(rows))].map(
-    (text, line) => html`<text x=${TOTAL_WIDTH} y=${y(line - 1)} text-anchor="end">${text}</text>`,
-  );
-  return { names, heads, totals };
+  return { names, heads };
 }

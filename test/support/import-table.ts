@@ -72,7 +72,7 @@ export const ROOMS = listed({
   admin: `
     auth clock.ts config detection drop health http ingest limits log logger.ts manual
     openapi operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
-  console: 'admin auth detection exports operations time.ts',
+  console: 'admin auth detection exports operations setup time.ts',
   'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
   'appliance.ts': `
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest

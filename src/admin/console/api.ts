@@ -63,9 +63,8 @@ export type ManualTopic = View<'manual/'>;
 
 /** `GET lab`: what a lab does to its clients. 404 unless it is a lab. */
 export interface LabState {
-  /** The lab's clock, and the machine's. */
+  /** The lab's clock. */
   readonly now: Time;
-  readonly real_now: Time;
   readonly seed: string;
   /** In the order in which they were added: the first that matches a request takes effect. */
   readonly faults: readonly {

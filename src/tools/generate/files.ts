@@ -28,13 +28,6 @@ export type SampleFile = {
 /** In the API's names; a backfill has no window. */
 export type WrittenFile = { file: string; export: ExportName; window_start: string | null; rows: number };
 
-export type WriteOptions = {
-  /** Called now and then with the number of rows written so far. */
-  onRows?: (rows: number) => void;
-  /** Aborts; the part that was written is removed. */
-  signal?: AbortSignal;
-};
-
 /** The columns of an export, in the order in which every sample row has them. */
 export const COLUMNS: Readonly<Record<ExportName, readonly string[]>> = perExport((exportName) =>
   EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map(({ name }) => name),
@@ -46,23 +39,19 @@ const CHUNK_BYTES = 256 * 1024;
 /**
  * Writes one file, and creates the folder if it is missing.
  * @param content its rows, with their columns in the order of the format
- * @throws Refused `failed` if the file exists or cannot be written, or the signal was aborted; no part of it remains
+ * @throws Refused `failed` if the file exists or cannot be written; no part of it remains
  */
 export async function writeExportFile(
   folder: string,
   sample: SampleFile,
   content: Iterable<object>,
-  { onRows = () => {}, signal }: WriteOptions = {},
 ): Promise<WrittenFile> {
   const { exportName, part, form } = sample;
   const middle = typeof part === 'string' ? `backfill-${part}` : formatWindowStart(part);
   const file = path.join(folder, `${exportName}.${middle}.${form}`);
-  const unfinished = `${file}.${process.pid}.part`;
+  // One name for all runs: the next run replaces what an interrupted one has left.
+  const unfinished = `${file}.part`;
   let rows = 0;
-  const count = (written: number) => {
-    rows = written;
-    onRows(written);
-  };
   try {
     await mkdir(folder, { recursive: true });
     if (existsSync(file))
@@ -70,7 +59,13 @@ export async function writeExportFile(
         `${file} already exists, and is not overwritten. Move it away, or choose another --out, --start or --backfill.`,
       );
     const target = createWriteStream(unfinished);
-    await pipeline(chunks(sample, content, count), packer(form), target, signal ? { signal } : {});
+    await pipeline(
+      chunks(sample, content, (written) => {
+        rows = written;
+      }),
+      packer(form),
+      target,
+    );
     await rename(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});
@@ -83,7 +78,7 @@ export async function writeExportFile(
 function* chunks(
   sample: SampleFile,
   content: Iterable<object>,
-  onRows: (rows: number) => void,
+  onEnd: (rows: number) => void,
 ): Generator<string, void, undefined> {
   const isCsv = sample.form.startsWith('csv');
   let chunk = isCsv ? csvRecord(COLUMNS[sample.exportName]) : '';
@@ -93,12 +88,11 @@ function* chunks(
     rows += 1;
     if (chunk.length < CHUNK_CHARACTERS) continue;
     yield chunk;
-    onRows(rows);
     chunk = '';
   }
   if (sample.trailer === true && !isCsv) chunk += `${JSON.stringify({ end_of_export: true, rows })}\n`;
   if (chunk !== '') yield chunk;
-  onRows(rows);
+  onEnd(rows);
 }
 
 /** RFC 4180. */
@@ -120,8 +114,6 @@ function packer(form: Form): Transform {
 
 /** An error of the system as a refusal; any other error unchanged. */
 function refusal(error: unknown, file: string): unknown {
-  if (error instanceof Error && error.name === 'AbortError')
-    return failed(`stopped while writing ${file}; the incomplete file was removed`);
   if (!(error instanceof Error && 'syscall' in error)) return error;
   return new Refused(
     'failed',

@@ -16,7 +16,7 @@ import {
 import type { ExportRow } from '../../detection/fields.ts';
 import { formatSeconds, SECOND_MS, WINDOW_MS } from '../../time.ts';
 import { createDraws, type Draws, type Prng } from './prng.ts';
-import { headline, type Language, type Publisher, publishersOf, SITES, slug } from './words.ts';
+import { anyPublisher, headline, type Publisher, SITES, slug } from './words.ts';
 
 /** An export may omit these two; the checked row has them always. */
 type Columns = Omit<ExportRow, 'first_detected_estimated' | 'article_print'> & {
@@ -52,17 +52,15 @@ const WINDOW_SECONDS = WINDOW_MS / SECOND_MS;
 const REPEAT_DISTANCE_MAX = 24;
 const REPEATED_SHARE = 0.1;
 /** What changes when a detection is reported again; `steady`: nothing. */
-const FATES = 'steady steady steady score score score publisher headline corrected earlier'.split(' ');
-/** A block of slots has one language and a few items, each of which is found for half a day. */
+const FATES = 'steady steady score score headline'.split(' ');
+/** A block of slots has a few items, each of which is found for half a day. */
 const BLOCK_SLOTS = 16;
 const BLOCK_ITEMS = 8;
 const ITEM_AGE_WINDOWS_MAX = 72;
-const LANGUAGES: readonly Language[] = ['en', 'en', 'de'];
 /** Scores cover all bands, with their exact thresholds and what rounding would lift over them. */
-const EXACT = perContentType((type) => [0, ...SCALES[type].thresholds, TYPE_RULES[type].score_max]);
-const CLOSE = perContentType((type) => [
-  0.1,
-  ...SCALES[type].thresholds.flatMap((at) => [at - 0.01, at - 0.5]),
+const EXACT = perContentType((type) => [
+  ...[0, TYPE_RULES[type].score_max],
+  ...SCALES[type].thresholds.flatMap((at) => [at, at - 0.01]),
 ]);
 /** The invented agency of `demo` and `lab`; sample files are written for its subscriptions. */
 export const SAMPLE_ACCOUNT = { id: 'sample-agency', name: 'Sample News Agency' } as const;
@@ -73,7 +71,13 @@ export const SAMPLE_SUBSCRIPTIONS = [
 const SAMPLE_HOST = 'sample-agency.example';
 const HOST_PREFIXES = ['www.', 'www.', '', 'm.', 'amp.regional.'];
 // The last is forbidden by RFC 3986, but common: a reader must encode it.
-const QUERIES = ['?utm_source=feed&utm_medium=rss', '?id=%C3%A4%C3%B6&page=2#comments', '?tags=kite|bridge'];
+const QUERIES = [
+  '',
+  '',
+  '?utm_source=feed&utm_medium=rss',
+  '?id=%C3%A4%C3%B6&page=2#comments',
+  '?tags=kite|bridge',
+];
 
 /**
  * The rows of one window's file, or of a backfill: `rows` rows in total, spread evenly over `windows` windows. They are
@@ -110,16 +114,14 @@ function rowOf(
   const isNew = origin === window;
   const facts = draw('detection', origin, slot);
   const block = Math.floor(slot / BLOCK_SLOTS);
-  const language = draw('language', block, 0).pick(LANGUAGES);
   const item = block * BLOCK_ITEMS + skewed(draw('item of slot', origin, slot), BLOCK_ITEMS);
-  const source = sourceOf(draw, contentType, origin, item, language);
-  const article = articleOf(draw, contentType, origin, slot, language);
+  const source = sourceOf(draw, contentType, origin, item);
+  const article = articleOf(draw, contentType, origin, slot);
   // Most detections of an item are for one subscription.
   const away = facts.chance(0.15) ? facts.below(subscriptionIds.length) : 0;
   const fate = facts.pick(FATES);
   const estimated = facts.below(100);
   const otherSentences = 2 + facts.below(60);
-  const earlierSeconds = 30 + facts.below(900);
   const firstScore = drawScore(facts, contentType);
   const foundSeconds = foundAt(draw, origin, slot);
   const endSeconds = (window + 1) * WINDOW_SECONDS;
@@ -134,7 +136,7 @@ function rowOf(
     subscription_id: subscriptionIds[(source.home + away) % subscriptionIds.length] ?? 0,
     source_internal_id: source.id,
     article_id: article.id,
-    first_detected_at: formatSeconds(foundSeconds - (fate === 'earlier' && !isNew ? earlierSeconds : 0)),
+    first_detected_at: formatSeconds(foundSeconds),
     last_scored_at: formatSeconds(scoredSeconds),
     strength_score: score,
     first_detected_estimated: estimated < 30 ? estimated < 2 : null,
@@ -145,10 +147,8 @@ function rowOf(
       strength_article_sentences: otherSentences > 55 ? null : otherSentences + matched,
     }),
     ...article.columns,
-    // Some facts are added or corrected after the first report.
-    ...(fate === 'publisher' && isNew && { article_publisher_id: null, article_publisher_name: null }),
+    // Some facts are added after the first report.
     ...(fate === 'headline' && isNew && { article_headline: null, article_published_at: null }),
-    ...(fate === 'corrected' && !isNew && { article_headline: article.corrected }),
   } satisfies Partial<Columns>;
 }
 
@@ -170,7 +170,7 @@ function foundAt(draw: Draws, window: number, slot: number): number {
  * One of the agency's own items, a wire story or photo, so drawn that all rows with an item agree.
  * @param window in which it is found; it was published before
  */
-function sourceOf(draw: Draws, contentType: ContentType, window: number, number: number, language: Language) {
+function sourceOf(draw: Draws, contentType: ContentType, window: number, number: number) {
   const isText = contentType === 'text';
   const published = window - 1 - skewed(draw('item age', window, number), ITEM_AGE_WINDOWS_MAX);
   const prng = draw('item', published, number);
@@ -183,7 +183,7 @@ function sourceOf(draw: Draws, contentType: ContentType, window: number, number:
     source_published_at: prng.chance(0.04) ? null : publishedAt,
     ...(isText
       ? {
-          source_language: prng.chance(0.03) ? null : language,
+          source_language: prng.chance(0.03) ? null : 'en',
           source_syndicated: prng.chance(0.1) ? null : prng.chance(0.3),
           source_sentences: isCounted ? sentences : null,
         }
@@ -202,20 +202,17 @@ function sourceOf(draw: Draws, contentType: ContentType, window: number, number:
 
 function sourceId(prng: Prng, kind: string, id: number, publishedAt: string): string | null {
   const day = publishedAt.slice(0, 10).replaceAll('-', '');
-  const drawn = prng.below(100);
-  if (drawn < 4) return null;
-  if (drawn < 60) return `urn:newsml:${SAMPLE_HOST}:${day}:${kind}-${id}:${1 + prng.below(3)}`;
-  return `SNA${day}_${prng.below(100_000)}/${slug(prng)}`;
+  return prng.chance(0.04) ? null : `urn:newsml:${SAMPLE_HOST}:${day}:${kind}-${id}`;
 }
 
 /** A publisher's article in which items are found; it was published before it was found. */
-function articleOf(draw: Draws, contentType: ContentType, window: number, slot: number, language: Language) {
+function articleOf(draw: Draws, contentType: ContentType, window: number, slot: number) {
   const prng = draw('article', window, slot);
   const id = numberedId(draw, 'article', window, slot);
-  const publisher = prng.chance(0.12) ? null : prng.pick(publishersOf(language));
+  const publisher = prng.chance(0.12) ? null : anyPublisher(prng);
   const print = contentType === 'text' && publisher?.print === true;
   const { url, domain, host } = addressOf(prng, publisher, print, id);
-  const title = headline(prng, language);
+  const title = headline(prng);
   const publishedSeconds = foundAt(draw, window, slot) - prng.below(prng.chance(0.9) ? 5_400 : 400_000);
   // Some names have spaces around them, as in real databases.
   const name = prng.chance(0.03) ? ` ${publisher?.name}  ` : publisher?.name;
@@ -234,7 +231,7 @@ function articleOf(draw: Draws, contentType: ContentType, window: number, slot: 
             : `https://${host}/media/${id}/${slug(prng)}.webp?crop=16:9`,
         }),
   };
-  return { id, columns, corrected: `${headline(prng, language)} (${1 + prng.below(99)})` };
+  return { id, columns };
 }
 
 function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: number) {
@@ -242,18 +239,13 @@ function addressOf(prng: Prng, publisher: Publisher | null, print: boolean, id: 
   const host = prng.pick(HOST_PREFIXES) + (publisher?.asciiDomain ?? registrable);
   const said = prng.below(100);
   if (said === 99 || (print && said < 40)) return { url: null, domain: said < 30 ? registrable : null, host };
-  const spellings = [
-    [60, registrable] as const,
-    [75, host] as const,
-    [78, registrable.toUpperCase()] as const,
-  ];
-  const domain = spellings.find(([below]) => said < below)?.[1] ?? null;
+  const domain = said < 60 ? registrable : null;
   return { url: `http${prng.chance(0.95) ? 's' : ''}://${host}${pathOf(prng, print, id)}`, domain, host };
 }
 
 function pathOf(prng: Prng, print: boolean, id: number): string {
-  if (print) return `/epaper/${id}/page-${1 + prng.below(48)}`;
-  const query = prng.chance(0.25) ? prng.pick(QUERIES) : '';
+  if (print) return `/epaper/${id}`;
+  const query = prng.pick(QUERIES);
   // Many feeds do not encode letters outside ASCII.
   const folder = prng.chance(0.1) ? 'straße-ça-va/日本' : slug(prng);
   return `/${folder}/${slug(prng)}-${id}.html${query}`;
@@ -261,9 +253,8 @@ function pathOf(prng: Prng, print: boolean, id: number): string {
 
 function drawScore(prng: Prng, contentType: ContentType): number {
   const kind = prng.below(100);
-  if (kind < 10) return prng.pick((kind < 6 ? EXACT : CLOSE)[contentType]);
-  const fine = kind < 80 ? 10 : 1000;
-  const steps = kind < 30 ? 1 : fine;
+  if (kind < 10) return prng.pick(EXACT[contentType]);
+  const steps = kind < 50 ? 1 : 100;
   return Math.round(prng.unit() * TYPE_RULES[contentType].score_max * steps) / steps;
 }
 

@@ -24,8 +24,6 @@ export interface ExamOptions {
   readonly read: <Answer>(target: string) => Promise<Answer>;
   /** Null: the user runs it. */
   readonly client: ClientProcess | null;
-  /** Asks the user to kill the client and start it again; false: there is no terminal. */
-  readonly restart: () => Promise<boolean>;
   /** Null: there is no command that prints the copy. */
   readonly copy: (() => Promise<Copied>) | null;
   /** The longest time of one act, in milliseconds of the real clock. */
@@ -140,22 +138,16 @@ export class Watch {
     );
   }
 
-  /** Kills the client and starts it again, or asks the user to. @returns whether that was done */
-  async restart(): Promise<boolean> {
-    const { client, restart } = this.options;
-    if (client !== null) {
-      await this.kill();
-      client.start();
-    } else {
-      this.seen.isRestarted = await restart();
-      if (this.seen.isRestarted) await this.#note('killed', null);
-    }
-    return this.seen.isRestarted;
+  /** Kills the client and starts it again, unless the user runs it. */
+  async restart(): Promise<void> {
+    await this.kill();
+    this.options.client?.start();
   }
 
   async kill(): Promise<void> {
-    if (await this.noteEnd()) return;
-    await this.options.client?.kill();
+    const { client } = this.options;
+    if (client === null || (await this.noteEnd())) return;
+    await client.kill();
     await this.#note('killed', null);
   }
 

@@ -110,7 +110,8 @@ class Exam extends Watch {
       // A client that reads both may begin the stream before it goes on with the periods.
       return isWithin || changes.length > (periods.length === 0 ? 0 : STREAM_BEGUN);
     });
-    if (isWithin) this.seen.isKilledInWalk = await this.restart();
+    if (isWithin) await this.restart();
+    this.seen.isKilledInWalk = isWithin;
     await this.options.ask('fault clear', { id });
   }
 
@@ -144,12 +145,12 @@ class Exam extends Watch {
 
   async #restarts(): Promise<void> {
     const { client } = this.options;
-    for (const afterMs of KILLS_MS) {
+    for (const afterMs of client === null ? [] : KILLS_MS) {
       const last = await this.lastAnswered();
       this.#noteKilled(await this.#drop());
       await this.asks(last, (request) => (request.rows ?? 0) > 0 && this.isGood(request));
       await sleep(afterMs);
-      if (!(await this.restart())) return;
+      await this.restart();
       await this.caughtUp();
     }
     if (client !== null) await this.#killAtSecondRequest();
@@ -158,7 +159,7 @@ class Exam extends Watch {
     const { id, dropped } = await this.#addForPages([{ slow: SLOW_BYTES_A_SECOND }]);
     this.#noteKilled(dropped);
     await this.asks(last, ({ fault }) => fault === id);
-    if (client !== null) await this.restart();
+    await this.restart();
     await this.options.ask('fault clear', { id });
     await this.caughtUp();
   }
@@ -234,11 +235,11 @@ class Exam extends Watch {
   }
 
   async #readCopy(): Promise<Compared | null> {
-    const { copy, client } = this.options;
+    const { copy } = this.options;
     if (copy === null) return null;
     await this.askedAgain();
     const expected = await this.#expected();
-    if (client !== null) await this.kill();
+    await this.kill();
     return { ...(await copy()), expected: new Map(expected.map(({ id, version }) => [id, version])) };
   }
 

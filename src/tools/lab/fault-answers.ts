@@ -6,8 +6,8 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { now } from '../../clock.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import { isEvents, sendAnswer, writeHead } from '../../http/reply.ts';
-import type { Answer, EventBody } from '../../http/routes.ts';
+import { sendAnswer, writeHead } from '../../http/reply.ts';
+import type { Answer } from '../../http/routes.ts';
 import type { FaultSpec } from '../../operations/lab-members.ts';
 import { parseDuration, SECOND_MS } from '../../time.ts';
 import type { Fault } from './faults.ts';
@@ -36,9 +36,13 @@ export async function sendTampered(
   if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
   try {
     const { body } = answer;
-    if (fault === null || !touchesBody(fault) || isEvents(body) || exchange.response.destroyed)
+    const isText = typeof body === 'string' || Array.isArray(body);
+    if (fault === null || !touchesBody(fault) || !isText || exchange.response.destroyed)
       await sendAnswer(exchange, answer, closing);
-    else await sendBody(exchange, { ...answer, body: await bytesOf(body) }, closing, fault);
+    else {
+      const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.concat(body);
+      await sendBody(exchange, { ...answer, body: bytes }, closing, fault);
+    }
   } catch {
     // Only the client could be told; its connection is cut.
     exchange.response.destroy();
@@ -97,18 +101,6 @@ async function sendBody(
   if (cut === null) response.end();
   // In a later turn: what was written must reach the client first.
   else setImmediate(() => (spec.reset ? response.req.socket.resetAndDestroy() : response.destroy()));
-}
-
-async function bytesOf(body: Exclude<Answer['body'], EventBody>): Promise<Buffer> {
-  if (typeof body === 'string') return Buffer.from(body);
-  if (!('handle' in body)) return Buffer.concat(body);
-  try {
-    const bytes = Buffer.alloc(body.bytes);
-    await body.handle.read(bytes, 0, body.bytes, body.start);
-    return bytes;
-  } finally {
-    await body.handle.close();
-  }
 }
 
 /** Resolves when the system has the bytes, or the client is gone. */

@@ -136,9 +136,8 @@ export class Feed {
   #requireSubscription(subscription: number): void {
     const known = this.subscriptions.map(({ id }) => id);
     if (known.includes(subscription)) return;
-    const expected =
-      known.length === 0 ? 'all are removed; restart the lab' : `expected ${known.join(' or ')}`;
-    throw new Refused('invalid_request', `subscription: ${expected}, found ${subscription}`);
+    const expected = known.join(' or ') || 'none, since all are removed';
+    throw new Refused('invalid_request', `subscription: expected ${expected}, found ${subscription}`);
   }
 
   /** Drops an invalid file. @returns the start of its window, epoch milliseconds */

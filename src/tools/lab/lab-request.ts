@@ -193,9 +193,9 @@ export class LabRequest implements Intervention {
   }
 }
 
-/** No fault changes events. */
+/** No fault changes events or a photo. */
 function sizeOf(body: Answer['body']): number {
-  return isEvents(body) ? -1 : byteLength(body);
+  return isEvents(body) || (typeof body === 'object' && 'handle' in body) ? -1 : byteLength(body);
 }
 
 function degradedHealth(answer: Answer): Answer | null {

@@ -143,7 +143,7 @@ export class Lab implements LabJoined {
     const faults = this.faults
       .list()
       .map(({ id, fired, seen: _, left, ...members }) => ({ id, members, fired, left }));
-    return { now: formatMs(now()), real_now: formatMs(Date.now()), seed: this.#seed, faults };
+    return { now: formatMs(now()), seed: this.#seed, faults };
   };
 
   /** Resolves when every dropped file is processed. */
