@@ -120,7 +120,6 @@ export function statusText(status: Status, width: number): string {
   const { unreadable } = status.database;
   const lines: readonly Line[] = [
     ['Wirewatch', applianceText(status)],
-    ...settingsLines(status),
     ...ingestLines({ ...status.ingest, exports: status.exports, paused_since, unreadable }, nowMs),
     ...(unreadable === null ? heldLines(status.ingest) : []),
     ['keys', keysText(status, nowMs)],
@@ -163,18 +162,6 @@ function hanging(first: string, text: string, width: number): string[] {
 function applianceText({ running, url }: Pick<Status, 'running' | 'url'>): string {
   if (!running) return 'not running; start it with: wirewatch serve';
   return url === null ? 'running' : `running, listening on ${url}`;
-}
-
-function settingsLines({ settings }: Status): Line[] {
-  if (settings === null || settings.what_to_do === null) return [];
-  const { problem, changed, what_to_do } = settings;
-  const names = changed.map(({ name, running, configured }) =>
-    running === null
-      ? name
-      : `${name} (${JSON.stringify(running)}, configured: ${JSON.stringify(configured)})`,
-  );
-  const what = problem ?? `running with other values than configured: ${names.join(', ')}`;
-  return [['settings', `${what}. ${what_to_do}`]];
 }
 
 type IngestShown = Pick<IngestStatus, keyof Status['ingest'] | 'exports' | 'paused_since' | 'unreadable'>;

@@ -165,7 +165,7 @@ function startSteps(terms: UnitTerms, drop: string): string[] {
 /** @param other a unit that is not the one that setup would write */
 function restartSteps(other: string | null): string[] {
   return [
-    '# After a change to these files, restart the service. "wirewatch status" says whether it still has other settings:',
+    '# After a change to these files, restart the service:',
     'systemctl daemon-reload',
     'systemctl restart wirewatch',
     ...(other === null

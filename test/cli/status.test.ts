@@ -126,12 +126,6 @@ test('if detections.db is unreadable, the rest is shown; long lines are wrapped,
         { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${reason}`, what_to_do: '' },
       ],
       keys: { ...status.keys, active: 12_345, used_in_last_day: 0, last_used_at: null },
-      settings: {
-        file: '/wirewatch.toml',
-        problem: null,
-        changed: [{ name: 'ingest.quiet_ms', running: 1000, configured: 2000 }],
-        what_to_do: 'Restart it.',
-      },
       disks: [{ of: 'data', folder: '/data', free_bytes: 1024 ** 3 / 4, bytes: 100 * 1024 ** 3, low: true }],
       copy: {
         to: '/copy',
@@ -148,8 +142,6 @@ test('if detections.db is unreadable, the rest is shown; long lines are wrapped,
   assert.equal(
     text,
     `Wirewatch  running
-settings   running with other values than configured: ingest.quiet_ms
-           (1000, configured: 2000). Restart it.
 ingest     detections.db cannot be read: it is damaged
 keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)
