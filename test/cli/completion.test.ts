@@ -87,5 +87,5 @@ for (const shell of SHELLS) {
 test('another shell is wrong usage', async () => {
   const program = await runBeside(['completion', 'tcsh']);
   assert.equal(program.status, 2);
-  assert.match(program.stderr, /'tcsh' is not a valid <shell>\. Expected one of bash, zsh, fish\./);
+  assert.match(program.stderr, /argument value 'tcsh' is invalid for argument 'shell'\. Expected one of bash, zsh, fish\./);
 });
