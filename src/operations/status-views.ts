@@ -7,7 +7,7 @@ import { firstErrorText } from '../exports/error-groups.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import { type FileDocument, fileDocument, newestFiles } from '../ingest/files/file-record.ts';
 import { pasted } from '../setup/shell.ts';
-import { type Column, joined, table, terminalWidth, wrapped } from '../text-layout.ts';
+import { type Column, details, joined, table } from '../text-layout.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
 import { value } from './member.ts';
@@ -16,7 +16,6 @@ import type { HeldDocument, NotApplied, Status } from './status.ts';
 
 const FILES_DEFAULT = 10;
 const FILES_MAX = 1000;
-const WIDTH_OF_PIPE = 100;
 
 /** Loaded with the first status: most commands start without it. */
 async function readStatus(context: Context): Promise<Status> {
@@ -28,7 +27,7 @@ export const STATUS = reading('status', {
   examples: ['status', 'status --watch', 'status --json'],
   readsDrop: true,
   run: async (context) => ({ value: await readStatus(context) }),
-  text: (status) => statusText(status, terminalWidth() ?? WIDTH_OF_PIPE),
+  text: (status) => statusText(status),
 });
 
 /** An alert, or what stands in place of those that only a running Wirewatch knows. */
@@ -96,11 +95,10 @@ function notRunning({ folder, config }: Context): Listed {
 
 function alertsText(alerts: readonly Listed[]): string {
   if (alerts.length === 0) return 'No alerts are open.';
-  const width = terminalWidth() ?? WIDTH_OF_PIPE;
   return alerts
     .flatMap(({ name, page_worthy, since, detail, what_to_do }) => [
-      ...hanging(page_worthy ? 'NOW    ' : 'later  ', alertText(name, since, detail), width),
-      ...hanging('    -> ', what_to_do, width),
+      `${page_worthy ? 'NOW  ' : 'later'}  ${alertText(name, since, detail)}`,
+      `    -> ${what_to_do}`,
     ])
     .join('\n');
 }
@@ -113,8 +111,7 @@ type Line = readonly [label: string, text: string];
 
 const FILES_SHOWN = 3;
 
-/** @param width columns of the terminal: longer lines are wrapped */
-export function statusText(status: Status, width: number): string {
+export function statusText(status: Status): string {
   const nowMs = Date.parse(status.at);
   const { paused_since } = status.health;
   const { unreadable } = status.database;
@@ -130,17 +127,18 @@ export function statusText(status: Status, width: number): string {
     ['copy', copyText(status, nowMs)],
     ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
   ];
-  const alerts = status.alerts.flatMap(({ name, page_worthy, since: at, detail }) =>
-    hanging(`  ${page_worthy ? 'NOW' : '   '}  `, alertText(name, at, detail), width),
+  const alerts = status.alerts.map(
+    ({ name, page_worthy, since: at, detail }) =>
+      `  ${page_worthy ? 'NOW' : '   '}  ${alertText(name, at, detail)}`,
   );
   const files = status.not_applied
     .slice(0, FILES_SHOWN)
-    .flatMap((file) => hanging(`  ${file.outcome.padEnd(8)}`, notAppliedText(file, status), width));
+    .map((file) => `  ${file.outcome.padEnd(8)}${notAppliedText(file, status)}`);
   const isPartial = status.running
     ? ''
     : ' (only those that follow from the databases, because Wirewatch is not running)';
   return [
-    ...labelled(lines, width),
+    details(lines),
     '',
     `Alerts${isPartial}`,
     ...(alerts.length === 0 ? ['  none'] : alerts),
@@ -148,15 +146,6 @@ export function statusText(status: Status, width: number): string {
   ]
     .join('\n')
     .concat('\n');
-}
-
-function labelled(lines: readonly Line[], width: number): string[] {
-  const labels = Math.max(...lines.map(([label]) => label.length)) + 2;
-  return lines.flatMap(([label, text]) => hanging(label.padEnd(labels), text, width));
-}
-
-function hanging(first: string, text: string, width: number): string[] {
-  return wrapped(text, width, ' '.repeat(first.length), first);
 }
 
 function applianceText({ running, url }: Pick<Status, 'running' | 'url'>): string {
@@ -254,7 +243,7 @@ function ingestText(status: IngestStatus): string {
   const shown = new Set(status.files.map(({ number }) => number));
   const failures = status.not_applied.filter(({ number }) => !shown.has(number));
   return joined('\n\n', [
-    labelled(lines, terminalWidth() ?? Number.POSITIVE_INFINITY).join('\n'),
+    details(lines),
     status.held_files.length > 0 &&
       `Files that are held until you reset or accept their window (${grouped(status.held)}):\n${table(status.held_files, HELD_COLUMNS)}`,
     failures.length > 0 &&
