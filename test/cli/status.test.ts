@@ -115,29 +115,27 @@ test('if detections.db is unreadable, the rest is shown; a reason is shown once'
   const status: Status = json();
   const [file] = status.not_applied;
   assert.ok(file !== undefined);
-  const text = statusText(
-    {
-      ...status,
-      at: '2026-11-21T12:00:00Z',
-      url: null,
-      database: { ...status.database, unreadable: 'it is damaged' },
-      not_applied: [{ ...file, file: 'a.xml', outcome: 'refused', report: { reason } }],
-      alerts: [
-        { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${reason}`, what_to_do: '' },
-      ],
-      keys: { ...status.keys, active: 12_345, used_in_last_day: 0, last_used_at: null },
-      disks: [{ of: 'data', folder: '/data', free_bytes: 1024 ** 3 / 4, bytes: 100 * 1024 ** 3, low: true }],
-      copy: {
-        to: '/copy',
-        entries_behind: 2,
-        behind_since: '2026-11-21T11:59:00Z',
-        contact_at: '2026-11-21T11:58:00Z',
-        failure: null,
-      },
-      followers: [],
-      scrub: null,
+  const text = statusText({
+    ...status,
+    at: '2026-11-21T12:00:00Z',
+    url: null,
+    database: { ...status.database, unreadable: 'it is damaged' },
+    not_applied: [{ ...file, file: 'a.xml', outcome: 'refused', report: { reason } }],
+    alerts: [
+      { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${reason}`, what_to_do: '' },
+    ],
+    keys: { ...status.keys, active: 12_345, used_in_last_day: 0, last_used_at: null },
+    disks: [{ of: 'data', folder: '/data', free_bytes: 1024 ** 3 / 4, bytes: 100 * 1024 ** 3, low: true }],
+    copy: {
+      to: '/copy',
+      entries_behind: 2,
+      behind_since: '2026-11-21T11:59:00Z',
+      contact_at: '2026-11-21T11:58:00Z',
+      failure: null,
     },
-  );
+    followers: [],
+    scrub: null,
+  });
   assert.equal(
     text,
     `Wirewatch  running
