@@ -31,7 +31,7 @@ const ASK: Readonly<Record<string, { program: string; args: string[]; code: stri
     args: ['-f', '-c'],
     // Replaces the parts of the completion system that the script calls, and prints their arguments.
     code: `compdef() { :; }; source "$0"; _files() { :; }
-      _describe() { local word; for word in "\${candidates[@]}"; do print -r -- "\${word%%:*}"; done; }
+      compadd() { print -rl -- "\${candidates[@]}"; }
       typeset -a words; words=("$@"); CURRENT=$#; _wirewatch`,
   },
   fish: {
