@@ -100,12 +100,9 @@ export const register = defineCommand({
 async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
   const files = plannedFiles(options, Date.now());
   const interruption = new AbortController();
-  const interrupt = () => interruption.abort();
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interruption.abort());
   const written: WrittenFile[] = [];
-  using cleanup = new DisposableStack();
-  cleanup.defer(() => process.off('SIGINT', interrupt).off('SIGTERM', interrupt));
-  const progress = cleanup.use(createProgress());
+  using progress = createProgress();
   for (const file of files) {
     const before = written.length * options.rows;
     const onRows = (rows: number) =>
