@@ -1,6 +1,4 @@
 /** The reads that are views of the status document (status.ts): `status`, `alert list`, `ingest status`, as text. */
-import { Type } from '@sinclair/typebox';
-import { integer } from '../config/option-values.ts';
 import { counted, freeText, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
@@ -10,12 +8,10 @@ import { pasted } from '../setup/shell.ts';
 import { type Column, details, joined, table } from '../text-layout.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
-import { value } from './member.ts';
 import { type Context, reading } from './operation.ts';
 import type { HeldDocument, NotApplied, Status } from './status.ts';
 
-const FILES_DEFAULT = 10;
-const FILES_MAX = 1000;
+const FILES_LISTED = 10;
 
 /** Loaded with the first status: most commands start without it. */
 async function readStatus(context: Context): Promise<Status> {
@@ -50,23 +46,14 @@ export const ALERT_LIST = reading('alert list', {
 
 export const INGEST_STATUS = reading('ingest status', {
   summary: 'show whether Wirewatch is running, which files are waiting, and the files processed last',
-  members: {
-    files: value(integer(0, FILES_MAX), {
-      hint: `how many of the last files to show (default: ${FILES_DEFAULT})`,
-      placeholder: 'number',
-      schema: Type.Integer({ minimum: 0, maximum: FILES_MAX }),
-    }),
-  },
-  examples: ['ingest status', 'ingest status --files 100 --json'],
+  examples: ['ingest status', 'ingest status --json'],
   readsDrop: true,
-  async run(context, { files = FILES_DEFAULT }) {
-    return { value: await readIngest(context, files) };
-  },
+  run: async (context) => ({ value: await readIngest(context) }),
   text: ingestText,
 });
 
 /** The part of the status that it shows, with the files processed last, the newest first. */
-async function readIngest(context: Context, files: number) {
+async function readIngest(context: Context) {
   const { running, health, ingest, exports, not_applied, database } = await readStatus(context);
   const { unreadable } = database;
   const db = unreadable === null ? context.detections() : null;
@@ -76,7 +63,7 @@ async function readIngest(context: Context, files: number) {
     unreadable,
     ...ingest,
     exports,
-    files: db === null ? [] : newestFiles(db, files).map(fileDocument),
+    files: db === null ? [] : newestFiles(db, FILES_LISTED).map(fileDocument),
     not_applied,
   };
 }

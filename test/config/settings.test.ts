@@ -184,7 +184,7 @@ test('an unknown setting is refused, with a suggestion', () => {
 test('a variable of an unknown setting in a section is refused; others with the prefix are ignored', () => {
   assert.equal(
     refusalOfVariable('WIREWATCH_LIMITS_REQUEST_PER_MINUTE', '1'),
-    'WIREWATCH_LIMITS_REQUEST_PER_MINUTE: unknown setting; did you mean WIREWATCH_LIMITS_REQUESTS_PER_MINUTE',
+    'WIREWATCH_LIMITS_REQUEST_PER_MINUTE: unknown setting; did you mean WIREWATCH_LIMITS_REQUESTS_PER_MINUTE?',
   );
   load({
     env: {

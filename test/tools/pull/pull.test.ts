@@ -28,7 +28,7 @@ await untilProcessed(10);
 
 async function untilProcessed(files: number): Promise<void> {
   for (let turn = 0; turn < 600; turn += 1) {
-    const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '100', '--json']).stdout);
+    const status = JSON.parse(appliance.cli(['ingest', 'status', '--json']).stdout);
     if (status.files.filter((file: { outcome: string }) => file.outcome === 'applied').length >= files)
       return;
     await sleep(100);
