@@ -5,12 +5,9 @@ export function counted(count: number, singular: string, many = `${singular}s`):
   return `${grouped(count)} ${count === 1 ? singular : many}`;
 }
 
-/**
- * A number for people: with separators from five digits on.
- * @param beside another number in the sentence: both have separators, or neither
- */
-export function grouped(count: number, beside = 0): string {
-  const isShort = Math.max(Math.abs(count), Math.abs(beside)) < 10_000;
+/** A number for people: with separators from five digits on. */
+export function grouped(count: number): string {
+  const isShort = Math.abs(count) < 10_000;
   // Not toLocaleString: its first call loads the data of all languages, which a short command would wait for.
   return isShort ? String(count) : String(count).replace(/\B(?=(\d{3})+$)/g, ',');
 }

@@ -17,6 +17,12 @@ export function nearest(word: string, names: readonly string[], differencesMax: 
   return best;
 }
 
+/** What to say of an unknown name: `; did you mean quiet_ms?`, or nothing. */
+export function didYouMean(word: string, names: readonly string[]): string {
+  const near = nearest(word, names, 3);
+  return near === null ? '' : `; did you mean ${near}?`;
+}
+
 /** The Levenshtein distance of the first 100 characters. */
 function editDistance(a: string, b: string): number {
   const from = a.slice(0, 100);

@@ -1,16 +1,5 @@
-/** How text is laid out on a terminal: tables, labels with values, wrapped lines. */
+/** How text is laid out on a terminal: tables, and labels with values. */
 import { printable } from './printable.ts';
-
-/** A terminal that reports fewer columns gets the default width. */
-const WIDTH_MIN = 40;
-export const WIDTH_DEFAULT = 80;
-
-/** Columns of the terminal; null if stdout is not a terminal, so that lines may have any length. */
-export function terminalWidth(): number | null {
-  if (!process.stdout.isTTY) return null;
-  const { columns } = process.stdout;
-  return columns >= WIDTH_MIN ? columns : WIDTH_DEFAULT;
-}
 
 type Cell = string | number | null | undefined;
 
@@ -45,29 +34,6 @@ export function details(lines: readonly (readonly [label: string, value: Cell])[
 /** The parts of a text, without those that are null or false. */
 export function joined(separator: string, parts: readonly (string | null | false)[]): string {
   return parts.filter((part) => part !== null && part !== false).join(separator);
-}
-
-const BELOW_INDENT = '    ';
-
-/**
- * Lines of at most `width` columns where the words allow it. A command at the end stays on one line, so that it can be
- * copied.
- * @param first what the first line begins with; the others are indented by `indent`
- */
-export function wrapped(text: string, width: number, indent = BELOW_INDENT, first = indent): string[] {
-  const [command] = /(?<=: )wirewatch .*$/.exec(text) ?? [];
-  const prose = command === undefined ? text : text.slice(0, -command.length - 1);
-  const lines: string[] = [];
-  let line = first;
-  let isFirst = true;
-  for (const word of [...prose.split(' '), ...(command === undefined ? [] : [command])]) {
-    if (!isFirst && length(line) + 1 + length(word) > width) {
-      lines.push(line);
-      line = `${indent}${word}`;
-    } else line = isFirst ? `${line}${word}` : `${line} ${word}`;
-    isFirst = false;
-  }
-  return [...lines, line];
 }
 
 function cell(value: Cell): string {

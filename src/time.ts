@@ -17,6 +17,7 @@ export const WINDOW_MS = 10 * MINUTE_MS;
 export type Now = () => number;
 
 const ZERO = 48;
+const DAYS_OF_400_YEARS = 146_097;
 
 /**
  * Parses an ISO 8601 time with `Z` or an offset, strictly: days that do not exist are refused. `t` and `z` may be lower
@@ -37,8 +38,8 @@ export function parseInstant(text: string): number | null {
   const second = digits(text, 17, 2);
   if (year < 1 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month)) return null;
   if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 59) return null;
-  let ms =
-    daysSinceEpoch(year, month, day) * DAY_MS + hour * HOUR_MS + minute * MINUTE_MS + second * SECOND_MS;
+  // Date.UTC takes the years below 100 for those of the last century; the calendar repeats every 400 years.
+  let ms = Date.UTC(year + 400, month - 1, day, hour, minute, second) - DAYS_OF_400_YEARS * DAY_MS;
   let at = 19;
   if (text[at] === '.') {
     at += 1;
@@ -151,14 +152,4 @@ function isDigit(text: string, at: number): boolean {
 function daysInMonth(year: number, month: number): number {
   if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
-}
-
-/** Days from 1970-01-01 in the proleptic Gregorian calendar; years are counted from March, so a leap day is last. */
-function daysSinceEpoch(year: number, month: number, day: number): number {
-  const y = month <= 2 ? year - 1 : year;
-  const era = Math.floor(y / 400);
-  const yearOfEra = y - era * 400;
-  const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
-  const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
-  return era * 146097 + dayOfEra - 719468;
 }

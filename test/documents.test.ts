@@ -237,6 +237,6 @@ describe('the manual', () => {
     assert.deepEqual(json, { topic: 'security', markdown: manual.get('security') });
     const unknown = wirewatch('manual', 'cooking');
     assert.equal(unknown.status, 2);
-    assert.match(unknown.stderr, /no topic "cooking"\. To list the topics, run: wirewatch manual/);
+    assert.match(unknown.stderr, /'cooking' is invalid for argument 'topic'\. Expected one of /);
   });
 });

@@ -54,7 +54,7 @@ export async function checkInstallation(
   const isRunning = answer !== null || (isOpen && isLocked(folder.serveLock));
   const readStopped = (own: Config) =>
     readStatus({
-      ...{ folder, config: own, kind: 'appliance', live: null, nowMs },
+      ...{ folder, config: own, live: null, nowMs },
       access: () => opened.use(openContent(access?.content ?? ':memory:')),
       detections: () => db,
     });
@@ -73,7 +73,6 @@ export async function checkInstallation(
         : checkConfigured(config.preseed, access?.content ?? null, nowMs),
     ],
     ['appliance', isOpen ? checkAppliance(folder, answer, isRunning) : []],
-    ['running settings', live === null ? [] : checkSettings(live)],
     // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
     ['alerts', live?.alerts.length === 0 ? ok('none open') : []],
     ['alert', status === null ? [] : alertsOf(status)],
@@ -221,12 +220,6 @@ function checkAppliance(folder: DataFolder, answer: Status | string | null, isRu
         'Start it with "wirewatch serve", or as a service with: systemctl start wirewatch',
       )
     : ok('not started yet');
-}
-
-function checkSettings({ settings }: Status): Outcome | [] {
-  if (settings === null || settings.what_to_do === null) return [];
-  const { problem, changed, what_to_do } = settings;
-  return warn(problem ?? `others than configured: ${changed.map(({ name }) => name).join(', ')}`, what_to_do);
 }
 
 function alertsOf({ alerts }: Status): Outcome[] {

@@ -6,8 +6,6 @@ import { choice, list, required } from '../operations/member.ts';
 import { SAMPLES } from '../samples/samples.ts';
 import { defineCommand } from './command.ts';
 
-type Offer = readonly [word: string, meaning: string];
-
 const SCRIPTS = {
   bash: `# bash completion of wirewatch
 _wirewatch() {
@@ -20,7 +18,7 @@ complete -o default -F _wirewatch wirewatch
 _wirewatch() {
   local -a candidates
   candidates=(\${(f)"$(wirewatch completion zsh -- "\${(@)words[2,CURRENT]}" 2>/dev/null)"})
-  (( $#candidates )) && _describe wirewatch candidates || _files
+  (( $#candidates )) && compadd -a candidates || _files
 }
 if [[ "\${funcstack[1]}" = _wirewatch ]]; then
   _wirewatch "$@"
@@ -39,14 +37,12 @@ complete -c wirewatch -a '(__wirewatch_offers)'
 
 type Shell = keyof typeof SCRIPTS;
 export const SHELLS = ['bash', 'zsh', 'fish'] as const satisfies Shell[];
-/** How a shell reads a word and its meaning. */
-const BETWEEN = { bash: null, zsh: ':', fish: '\t' } as const;
 
 /** The values of an argument, where they are fixed. */
-const VALUES: Readonly<Record<string, readonly Offer[]>> = {
-  manual: TOPICS.map(({ name, title }) => [name, title]),
-  sample: SAMPLES.map(({ name, title }) => [name, title]),
-  completion: SHELLS.map((shell) => [shell, `completion of ${shell}`]),
+const VALUES: Readonly<Record<string, readonly string[]>> = {
+  manual: TOPICS.map(({ name }) => name),
+  sample: SAMPLES.map(({ name }) => name),
+  completion: SHELLS,
 };
 
 export const register = defineCommand({
@@ -66,15 +62,12 @@ export const register = defineCommand({
   run({ shell, word: words = [] }, self) {
     if (words.length === 0) return { value: { shell, script: SCRIPTS[shell] }, text: SCRIPTS[shell] };
     const offers = offered(self.parent ?? self, words);
-    if (offers.length === 0) return null;
-    const between = BETWEEN[shell];
-    const lines = offers.map(([word, meaning]) => (between === null ? word : word + between + meaning));
-    return { value: offers.map(([word]) => word), text: lines.join('\n') };
+    return offers.length === 0 ? null : { value: offers, text: offers.join('\n') };
   },
 });
 
 /** @returns what completes the last word; nothing where a file name may come: the shell completes those */
-function offered(program: Command, words: readonly string[]): readonly Offer[] {
+function offered(program: Command, words: readonly string[]): readonly string[] {
   const [last = '', previous, ...before] = words.toReversed();
   const command = [...before.toReversed(), previous].reduce<Command>(
     (at, word) => at.commands.find((child) => child.name() === word) ?? at,
@@ -83,9 +76,9 @@ function offered(program: Command, words: readonly string[]): readonly Offer[] {
   const options = [...new Set([...command.options, ...program.options])];
   if (options.some(({ long, required, optional }) => long === previous && (required || optional))) return [];
   return [
-    ...command.commands.map((child): Offer => [child.name(), child.description()]),
+    ...command.commands.map((child) => child.name()),
     ...(command.parent === program ? (VALUES[command.name()] ?? []) : []),
-    ...options.map(({ long, description }): Offer => [long ?? '', description]),
-    ['--help', 'show this help'] as const,
-  ].filter(([word]) => word.startsWith(last));
+    ...options.map(({ long }) => long ?? ''),
+    '--help',
+  ].filter((word) => word.startsWith(last));
 }

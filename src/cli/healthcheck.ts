@@ -4,7 +4,6 @@ import { type IncomingMessage, request } from 'node:http';
 import { request as requestTls } from 'node:https';
 import type { Command } from 'commander';
 import { listeningUrl } from '../config/listening.ts';
-import { integer } from '../config/option-values.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
@@ -16,8 +15,7 @@ import { defineCommand } from './command.ts';
 import { commandFolder, configOf } from './installation.ts';
 import { commonOptions, readUrl } from './options.ts';
 
-const TIMEOUT_DEFAULT_SECONDS = 5;
-const TIMEOUT_MAX_SECONDS = 300;
+const TIMEOUT_SECONDS = 5;
 /** The document has about two hundred bytes. */
 const BODY_BYTES_MAX = 64 * 1024;
 
@@ -33,15 +31,11 @@ export const register = defineCommand({
       hint: 'base address to check (default: where the Wirewatch of this data folder listens)',
       placeholder: 'url',
     }),
-    timeout: value(integer(1, TIMEOUT_MAX_SECONDS), {
-      hint: `how long to wait for an answer (default: ${TIMEOUT_DEFAULT_SECONDS})`,
-      placeholder: 'seconds',
-    }),
   },
-  examples: ['healthcheck', 'healthcheck --url https://detections.example.org --timeout 2 --json'],
-  async run({ timeout = TIMEOUT_DEFAULT_SECONDS, url }, self) {
+  examples: ['healthcheck', 'healthcheck --url https://detections.example.org --json'],
+  async run({ url }, self) {
     const asked = askedOf(self, url);
-    const result = asked === null ? notRunning(self) : await askHealth(asked, timeout);
+    const result = asked === null ? notRunning(self) : await askHealth(asked);
     const { healthy, reason } = result;
     if (commonOptions(self).json) return { value: result, text: '', failed: !healthy };
     if (reason !== null) process.stderr.write(`wirewatch: ${printable(reason)}\n`);
@@ -74,10 +68,10 @@ function notRunning(command: Command) {
 }
 
 /** @returns `status`: that of HTTP, null without an answer; `health`: as GET /v1/health gives it */
-async function askHealth({ url, isOwn }: Asked, seconds: number) {
+async function askHealth({ url, isOwn }: Asked) {
   const address = `${url}/v1/health`;
   try {
-    const { status, body } = await get(address, isOwn, AbortSignal.timeout(seconds * SECOND_MS));
+    const { status, body } = await get(address, isOwn, AbortSignal.timeout(TIMEOUT_SECONDS * SECOND_MS));
     const health = parseAs(Health, body);
     if (health === null) {
       const reason = `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
@@ -86,7 +80,7 @@ async function askHealth({ url, isOwn }: Asked, seconds: number) {
     const reason = status === 200 ? null : degraded(health);
     return { healthy: reason === null, url, status, reason, health };
   } catch (error) {
-    return { healthy: false, url, status: null, reason: unreached(url, error, seconds), health: null };
+    return { healthy: false, url, status: null, reason: unreached(url, error), health: null };
   }
 }
 
@@ -107,24 +101,21 @@ async function get(address: string, isOwn: boolean, signal: AbortSignal) {
 }
 
 function degraded({ alerts, exports }: Health): string {
-  const { open, page_worthy } = alerts;
-  const ends = EXPORT_NAMES.map((name) => ({ name, at: exports[name].newest_done }));
-  const isNew = open === 0 && ends.every(({ at }) => at === null);
+  const { page_worthy } = alerts;
   const needing = page_worthy === 1 ? '1 open alert needs' : `${page_worthy} open alerts need`;
-  const done = ends.map(({ name, at }) =>
-    at === null
+  const done = EXPORT_NAMES.map((name) => {
+    const at = exports[name].newest_done;
+    return at === null
       ? `no window of ${name} has been finished yet`
-      : `the newest finished window of ${name} ended at ${at}`,
-  );
-  const reasons = isNew
-    ? ['no export file has been read yet']
-    : [...(page_worthy > 0 ? [`${needing} attention now`] : []), ...done];
+      : `the newest finished window of ${name} ended at ${at}`;
+  });
+  const reasons = [...(page_worthy > 0 ? [`${needing} attention now`] : []), ...done];
   return `degraded: ${reasons.join('; ')}. See: wirewatch ${page_worthy > 0 ? 'alert list' : 'ingest status'}`;
 }
 
-function unreached(url: string, error: unknown, seconds: number): string {
+function unreached(url: string, error: unknown): string {
   if (error instanceof Error && (error.name === 'AbortError' || error.name === 'TimeoutError'))
-    return `no answer from ${url} within ${seconds} s`;
+    return `no answer from ${url} within ${TIMEOUT_SECONDS} s`;
   if (isErrorCode(error, 'ECONNREFUSED'))
     return `nothing is listening at ${url}. Start Wirewatch with "wirewatch serve", or name another address with --url`;
   return `${url}: ${reasonOf(error)}`;

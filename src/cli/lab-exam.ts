@@ -12,7 +12,6 @@ import { operationAt } from '../operations/table.ts';
 import { failed, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
-import { WIDTH_DEFAULT, wrapped } from '../text-layout.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
 import type { Copied } from '../tools/lab/evidence.ts';
 import { playExam } from '../tools/lab/exam.ts';
@@ -99,11 +98,9 @@ function operationOf(name: string): Operation {
 function shown(findings: readonly Finding[], passed: boolean): string {
   const lines = findings.flatMap(({ outcome, means, detail, documentation, requests }) => {
     const head = `${OUTCOMES[outcome].padEnd(12)}${means}`;
-    if (detail === '') return [head];
-    const rest = wrapped(`${detail}.`, WIDTH_DEFAULT, ' '.repeat(12));
-    if (outcome !== 'failed') return [head, ...rest];
     const seen = requests.length === 0 ? '' : ` Requests: ${requests.slice(0, 10).join(', ')}.`;
-    return [head, ...rest, ...wrapped(`See ${documentation}.${seen}`, WIDTH_DEFAULT, ' '.repeat(12))];
+    const rest = [detail !== '' && `${detail}.`, outcome === 'failed' && `See ${documentation}.${seen}`];
+    return [head, ...rest.filter((line) => line !== false).map((line) => `${' '.repeat(12)}${line}`)];
   });
   const verdict = passed
     ? 'The client keeps the rules that were tested.'

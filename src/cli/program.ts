@@ -130,31 +130,14 @@ const EXIT_BY_CODE: Readonly<Partial<Record<RefusedCode, number>>> = {
  */
 export async function run(args: readonly string[]): Promise<number> {
   try {
-    const isNamed = (name: string) => args.includes(name);
-    const program = await createProgram(isNamed);
-    await program.parseAsync(unknownCommand(program, args) ?? args, { from: 'user' });
+    const program = await createProgram((name) => args.includes(name));
+    await program.parseAsync(args, { from: 'user' });
     return typeof process.exitCode === 'number' ? process.exitCode : 0;
   } catch (error) {
     // Commander has printed its message, or the help or the version.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE;
     return reportEnd(error);
   }
-}
-
-/** If help is requested for an unknown command, that command alone, so that commander refuses it; else null. */
-function unknownCommand(program: Command, args: readonly string[]): string[] | null {
-  const operands = args.filter(
-    (arg, at) => !arg.startsWith('-') && !['--data', '--config'].includes(args[at - 1] ?? ''),
-  );
-  const path = operands[0] === 'help' ? operands.slice(1) : operands;
-  const isHelp = operands[0] === 'help' || args.includes('--help') || args.includes('-h');
-  let command = program;
-  for (const [at, name] of path.entries()) {
-    const child = command.commands.find((known) => known.name() === name);
-    if (child === undefined) return isHelp && command.commands.length > 0 ? path.slice(0, at + 1) : null;
-    command = child;
-  }
-  return null;
 }
 
 /**
@@ -207,31 +190,14 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
   return program;
 }
 
-/** Commander's message in the words of our own errors. Where it names one missing option, all are listed. */
-function errorText(command: Command, message: string): string {
-  if (!message.startsWith('error: required option '))
-    return message
-      .replace(
-        /^error: command-argument value ('[\s\S]*') is invalid for argument '(\S+)'\./,
-        'error: $1 is not a valid <$2>.',
-      )
-      .replace(/^error: option '([^']*)' argument ('[\s\S]*') is invalid\./, 'error: $2 is not a valid $1.')
-      .replace(/^error: /, 'wirewatch: ');
-  const missing = command.options.filter(
-    (option) => option.mandatory && command.getOptionValue(option.attributeName()) === undefined,
-  );
-  const width = Math.max(...missing.map(({ flags }) => flags.length));
-  const lines = missing.map(({ flags, description }) => `\n  ${flags.padEnd(width)}  ${description}`);
-  return `wirewatch: required ${missing.length === 1 ? 'option' : 'options'} missing:${lines.join('')}\n`;
-}
-
 /** Configures errors and help of a command and all its subcommands. */
 function shareOptions(command: Command, name: string): void {
   command
     .exitOverride()
     .configureHelp({ ...command.configureHelp(), showGlobalOptions: true })
     .configureOutput({
-      outputError: (message, write) => write(printable(cleanText(errorText(command, message)))),
+      outputError: (message, write) =>
+        write(printable(cleanText(message.replace(/^error: /, 'wirewatch: ')))),
     })
     .helpOption('-h, --help', 'show this help')
     .showHelpAfterError(`Try: ${name} --help`);

@@ -1,14 +1,11 @@
 /** `wirewatch sample`: bundled sample files for the programs around Wirewatch. */
-import { anyText, value } from '../operations/member.ts';
-import { Refused } from '../refused.ts';
+import { choice } from '../operations/member.ts';
 import { SAMPLES } from '../samples/samples.ts';
 import { table } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 
-const NAMES = SAMPLES.map(({ name }) => name).join(', ');
-
 export const register = defineCommand({
-  members: { file: value(anyText, { hint: NAMES }) },
+  members: { file: choice(SAMPLES.map(({ name }) => name), {}) },
   operands: ['file'],
   examples: [
     'sample',
@@ -16,13 +13,10 @@ export const register = defineCommand({
     'sample grafana-dashboard.json > dashboard.json',
   ],
   run({ file }) {
-    if (file === undefined)
-      return { value: SAMPLES.map(({ name, title }) => ({ file: name, title })), text: listText };
-    const sample = SAMPLES.find(({ name }) => name === file);
-    if (sample === undefined)
-      throw new Refused('usage', `there is no sample ${JSON.stringify(file)}. Samples: ${NAMES}`);
-    const text = sample.text();
-    return { value: { file, text }, text };
+    const text = SAMPLES.find(({ name }) => name === file)?.text();
+    return text === undefined
+      ? { value: SAMPLES.map(({ name, title }) => ({ file: name, title })), text: listText }
+      : { value: { file, text }, text };
   },
 });
 

@@ -52,16 +52,11 @@ export const register = defineCommand({
     process.umask(UMASK);
     const { service, ...flags } = self.opts<SettingFlags & { service: boolean }>();
     const result = setUp(choicesOf(values, service, flags, commonOptions(self)));
-    const files = result.files.flatMap(({ what, path, outcome, differences }) => {
-      const edit =
-        what === 'unit'
-          ? 'How to replace it: see below.'
-          : 'To change that, edit the file, then restart Wirewatch.';
-      return [
-        `${path} (${what}): ${outcome === 'written' ? 'written' : 'it exists, and stays as it is'}`,
-        ...(differences.length === 0 ? [] : [`  ${differences.join('; ')}. ${edit}`]),
-      ];
-    });
+    const files = result.files.map(({ what, path, outcome }) =>
+      outcome === 'written'
+        ? `${path} (${what}): written`
+        : `${path} (${what}): it exists, and stays as it is. Edit it, or remove it and run setup again`,
+    );
     const next = result.next.map((line) => `  ${line}`);
     return { value: result, text: [...files, '', 'Next:', ...next].join('\n') };
   },

@@ -10,7 +10,7 @@ import { EXPORT_COLUMNS, exportColumn } from '../exports/columns.ts';
 import type { OwnNames } from '../exports/file-name.ts';
 import type { Mapping, Mappings } from '../exports/mapping.ts';
 import { nameFormat, timeFormat } from '../exports/time-format.ts';
-import { nearest } from '../nearest.ts';
+import { didYouMean } from '../nearest.ts';
 import { zoneName } from '../time-zone.ts';
 import { shown } from './option-values.ts';
 
@@ -168,10 +168,7 @@ export function shapeProblem(
 function columnProblems(name: string, exportName: ExportName): string[] {
   const known = EXPORT_COLUMNS.filter(({ exports }) => exports.includes(exportName)).map((own) => own.name);
   if (known.some((own) => own === name)) return [];
-  const near = nearest(name, known, 4);
-  return [
-    `${name}: ${exportName} files have no such column${near === null ? '' : `; did you mean ${near}?`}`,
-  ];
+  return [`${name}: ${exportName} files have no such column${didYouMean(name, known)}`];
 }
 
 function valueProblems(

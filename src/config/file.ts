@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { parse, TomlError, type TomlTableWithoutBigInt } from 'smol-toml';
-import { errorCode, misconfigured, Refused, reasonOf } from '../refused.ts';
+import { isErrorCode, misconfigured, reasonOf } from '../refused.ts';
 
 /** The configuration file in the data folder, read if no other file is named. */
 export const CONFIG_FILE_NAME = 'wirewatch.toml';
@@ -65,14 +65,8 @@ function readBytes(file: string, optional: boolean): Buffer | null {
   try {
     return readFileSync(file);
   } catch (error) {
-    const code = errorCode(error);
-    if (optional && (code === 'ENOENT' || code === 'ENOTDIR')) return null;
-    const reasons = new Map<string, string>([
-      ['ENOENT', 'no such file'],
-      ['EISDIR', 'it is a folder; name the file'],
-      ['EACCES', 'permission denied. Run the command as the user that Wirewatch runs as'],
-    ]);
-    const reason = reasons.get(code) ?? reasonOf(error, file);
-    throw new Refused('configuration', `cannot read the configuration ${file}: ${reason}`, { cause: error });
+    if (optional && isErrorCode(error, 'ENOENT', 'ENOTDIR')) return null;
+    const reason = reasonOf(error, file);
+    throw misconfigured(`cannot read the configuration ${file}: ${reason}`, { cause: error });
   }
 }

@@ -9,7 +9,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { Value, ValuePointer } from '@sinclair/typebox/value';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { nameParser } from '../exports/file-name.ts';
-import { nearest } from '../nearest.ts';
+import { didYouMean } from '../nearest.ts';
 import { listed, misconfigured } from '../refused.ts';
 import { exportShapes } from './export-settings.ts';
 import { readConfigFile, tableOfText } from './file.ts';
@@ -40,8 +40,6 @@ export type Config = ResolvedSettings & {
   configFile: string | null;
   /** What a start creates if it is missing. */
   preseed: Preseed;
-  /** What it was loaded from, besides the environment. */
-  given: Pick<ConfigSources, 'flags' | 'file'>;
 };
 
 /** Other variables that begin with WIREWATCH_ are ignored: Kubernetes adds some for each service, named after it. */
@@ -88,8 +86,6 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     dataFolder,
     configFile: configFile.file,
     preseed,
-    // Other options of a command may be no plain data.
-    given: { flags: Object.fromEntries(FLAGS.map(({ option }) => [option, flags[option]])), file },
   };
 }
 
@@ -104,17 +100,22 @@ function divided(table: object): { sections: object; tables: Readonly<Record<str
   };
 }
 
+const NAMES = [...SETTINGS.flatMap(({ section, path }) => [path, section]), ...PRESEED_TABLES];
+
 /** The values of the file, by the path of their setting; anything unknown becomes a problem. */
 function valuesOf(file: string, sections: object, problems: string[]): Map<string, RawValue> {
   const values = new Map<string, RawValue>();
   for (const { section, name, value } of leavesOf(sections, '')) {
     const at = joined(section, name);
-    if (SETTINGS.some((setting) => setting.path === at)) {
-      const place = `${file}, [${section}] ${name}`;
+    const place = `${file}, ${section === '' ? name : `[${section}] ${name}`}`;
+    if (SETTINGS.some((setting) => setting.path === at))
       values.set(at, { place, value: plainValue(value), folder: path.dirname(file) });
-    } else if (isSection(at))
-      problems.push(`${file}, ${at}: expected a section [${at}], found ${shown(value)}`);
-    else problems.push(`${file}, ${unknownMember(section, name, value)}`);
+    else if (isSection(at)) problems.push(`${place}: expected a section [${at}], found ${shown(value)}`);
+    else {
+      // In another section, perhaps.
+      const elsewhere = SETTINGS.find((setting) => setting.name === name)?.path;
+      problems.push(`${place}: unknown setting${didYouMean(elsewhere ?? at, NAMES)}`);
+    }
   }
   return values;
 }
@@ -137,35 +138,11 @@ function joined(section: string, name: string): string {
   return section === '' ? name : `${section}.${name}`;
 }
 
-function unknownMember(section: string, name: string, value: unknown): string {
-  const at = joined(section, name);
-  if (isTable(value) || (Array.isArray(value) && value.some(isTable))) {
-    const sections = new Set(SETTINGS.map((setting) => setting.section));
-    if (at === 'backup')
-      return '[backup]: this section is gone. Set [copy] to: the folder, or s3://bucket/prefix, where a copy is kept up to date';
-    const near = nearest(at, [...sections, ...PRESEED_TABLES], 2);
-    const isEntry = near !== null && !sections.has(near);
-    return `[${at}]: unknown section${near === null ? '' : `; did you mean ${isEntry ? `[[${near}]]` : `[${near}]`}?`}`;
-  }
-  const sameName = SETTINGS.find((setting) => setting.name === name)?.path;
-  const paths = SETTINGS.map((setting) => setting.path);
-  const near = SETTINGS.find((setting) => setting.path === (sameName ?? nearest(at, paths, 3)));
-  const place = section === '' ? name : `[${section}] ${name}`;
-  return `${place}: unknown setting${near === undefined ? '' : `; did you mean [${near.section}] ${near.name}?`}`;
-}
-
 function unknownVariables(env: ConfigSources['env']): string[] {
-  const known = SETTINGS.map((setting) => setting.variable);
+  const known = SETTINGS.map(({ variable }) => variable);
   return Object.keys(env)
-    .filter(
-      (variable) =>
-        env[variable] !== undefined && STRICT_VARIABLE.test(variable) && !known.includes(variable),
-    )
-    .sort()
-    .map(
-      (variable) =>
-        `${variable}: unknown setting; the closest known one is ${nearest(variable, known, Number.POSITIVE_INFINITY)}`,
-    );
+    .filter((name) => env[name] !== undefined && STRICT_VARIABLE.test(name) && !known.includes(name))
+    .map((name) => `${name}: unknown setting${didYouMean(name, known)}`);
 }
 
 /** Reads a text strictly as the setting's type; any other text stays text, which the check refuses. */

@@ -13,7 +13,7 @@ import {
   shown,
   wrong,
 } from '../config/option-values.ts';
-import { nearest } from '../nearest.ts';
+import { didYouMean } from '../nearest.ts';
 import { listed, Refused } from '../refused.ts';
 
 export interface Member<Value = unknown, Required extends boolean = boolean> {
@@ -170,9 +170,8 @@ export function readEach<Own extends Members>(
 }
 
 function unknownText(name: string, known: readonly string[]): string {
-  const near = nearest(name, known, 3);
-  if (near !== null) return `unknown; did you mean ${near}?`;
-  return `unknown; expected ${known.length === 0 ? 'no members' : known.join(', ')}`;
+  const meant = didYouMean(name, known) || `; expected ${known.join(', ') || 'no members'}`;
+  return `unknown${meant}`;
 }
 
 function textOf(json: unknown): string | null {

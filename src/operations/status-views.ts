@@ -1,22 +1,17 @@
 /** The reads that are views of the status document (status.ts): `status`, `alert list`, `ingest status`, as text. */
-import { Type } from '@sinclair/typebox';
-import { integer } from '../config/option-values.ts';
 import { counted, freeText, grouped } from '../counted.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import { type FileDocument, fileDocument, newestFiles } from '../ingest/files/file-record.ts';
 import { pasted } from '../setup/shell.ts';
-import { type Column, joined, table, terminalWidth, wrapped } from '../text-layout.ts';
+import { type Column, details, joined, table } from '../text-layout.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
-import { value } from './member.ts';
 import { type Context, reading } from './operation.ts';
 import type { HeldDocument, NotApplied, Status } from './status.ts';
 
-const FILES_DEFAULT = 10;
-const FILES_MAX = 1000;
-const WIDTH_OF_PIPE = 100;
+const FILES_LISTED = 10;
 
 /** Loaded with the first status: most commands start without it. */
 async function readStatus(context: Context): Promise<Status> {
@@ -28,7 +23,7 @@ export const STATUS = reading('status', {
   examples: ['status', 'status --watch', 'status --json'],
   readsDrop: true,
   run: async (context) => ({ value: await readStatus(context) }),
-  text: (status) => statusText(status, terminalWidth() ?? WIDTH_OF_PIPE),
+  text: (status) => statusText(status),
 });
 
 /** An alert, or what stands in place of those that only a running Wirewatch knows. */
@@ -51,23 +46,14 @@ export const ALERT_LIST = reading('alert list', {
 
 export const INGEST_STATUS = reading('ingest status', {
   summary: 'show whether Wirewatch is running, which files are waiting, and the files processed last',
-  members: {
-    files: value(integer(0, FILES_MAX), {
-      hint: `how many of the last files to show (default: ${FILES_DEFAULT})`,
-      placeholder: 'number',
-      schema: Type.Integer({ minimum: 0, maximum: FILES_MAX }),
-    }),
-  },
-  examples: ['ingest status', 'ingest status --files 100 --json'],
+  examples: ['ingest status', 'ingest status --json'],
   readsDrop: true,
-  async run(context, { files = FILES_DEFAULT }) {
-    return { value: await readIngest(context, files) };
-  },
+  run: async (context) => ({ value: await readIngest(context) }),
   text: ingestText,
 });
 
 /** The part of the status that it shows, with the files processed last, the newest first. */
-async function readIngest(context: Context, files: number) {
+async function readIngest(context: Context) {
   const { running, health, ingest, exports, not_applied, database } = await readStatus(context);
   const { unreadable } = database;
   const db = unreadable === null ? context.detections() : null;
@@ -77,7 +63,7 @@ async function readIngest(context: Context, files: number) {
     unreadable,
     ...ingest,
     exports,
-    files: db === null ? [] : newestFiles(db, files).map(fileDocument),
+    files: db === null ? [] : newestFiles(db, FILES_LISTED).map(fileDocument),
     not_applied,
   };
 }
@@ -96,11 +82,10 @@ function notRunning({ folder, config }: Context): Listed {
 
 function alertsText(alerts: readonly Listed[]): string {
   if (alerts.length === 0) return 'No alerts are open.';
-  const width = terminalWidth() ?? WIDTH_OF_PIPE;
   return alerts
     .flatMap(({ name, page_worthy, since, detail, what_to_do }) => [
-      ...hanging(page_worthy ? 'NOW    ' : 'later  ', alertText(name, since, detail), width),
-      ...hanging('    -> ', what_to_do, width),
+      `${page_worthy ? 'NOW  ' : 'later'}  ${alertText(name, since, detail)}`,
+      `    -> ${what_to_do}`,
     ])
     .join('\n');
 }
@@ -113,14 +98,12 @@ type Line = readonly [label: string, text: string];
 
 const FILES_SHOWN = 3;
 
-/** @param width columns of the terminal: longer lines are wrapped */
-export function statusText(status: Status, width: number): string {
+export function statusText(status: Status): string {
   const nowMs = Date.parse(status.at);
   const { paused_since } = status.health;
   const { unreadable } = status.database;
   const lines: readonly Line[] = [
     ['Wirewatch', applianceText(status)],
-    ...settingsLines(status),
     ...ingestLines({ ...status.ingest, exports: status.exports, paused_since, unreadable }, nowMs),
     ...(unreadable === null ? heldLines(status.ingest) : []),
     ['keys', keysText(status, nowMs)],
@@ -131,17 +114,18 @@ export function statusText(status: Status, width: number): string {
     ['copy', copyText(status, nowMs)],
     ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
   ];
-  const alerts = status.alerts.flatMap(({ name, page_worthy, since: at, detail }) =>
-    hanging(`  ${page_worthy ? 'NOW' : '   '}  `, alertText(name, at, detail), width),
+  const alerts = status.alerts.map(
+    ({ name, page_worthy, since: at, detail }) =>
+      `  ${page_worthy ? 'NOW' : '   '}  ${alertText(name, at, detail)}`,
   );
   const files = status.not_applied
     .slice(0, FILES_SHOWN)
-    .flatMap((file) => hanging(`  ${file.outcome.padEnd(8)}`, notAppliedText(file, status), width));
+    .map((file) => `  ${file.outcome.padEnd(8)}${notAppliedText(file, status)}`);
   const isPartial = status.running
     ? ''
     : ' (only those that follow from the databases, because Wirewatch is not running)';
   return [
-    ...labelled(lines, width),
+    details(lines),
     '',
     `Alerts${isPartial}`,
     ...(alerts.length === 0 ? ['  none'] : alerts),
@@ -151,30 +135,9 @@ export function statusText(status: Status, width: number): string {
     .concat('\n');
 }
 
-function labelled(lines: readonly Line[], width: number): string[] {
-  const labels = Math.max(...lines.map(([label]) => label.length)) + 2;
-  return lines.flatMap(([label, text]) => hanging(label.padEnd(labels), text, width));
-}
-
-function hanging(first: string, text: string, width: number): string[] {
-  return wrapped(text, width, ' '.repeat(first.length), first);
-}
-
 function applianceText({ running, url }: Pick<Status, 'running' | 'url'>): string {
   if (!running) return 'not running; start it with: wirewatch serve';
   return url === null ? 'running' : `running, listening on ${url}`;
-}
-
-function settingsLines({ settings }: Status): Line[] {
-  if (settings === null || settings.what_to_do === null) return [];
-  const { problem, changed, what_to_do } = settings;
-  const names = changed.map(({ name, running, configured }) =>
-    running === null
-      ? name
-      : `${name} (${JSON.stringify(running)}, configured: ${JSON.stringify(configured)})`,
-  );
-  const what = problem ?? `running with other values than configured: ${names.join(', ')}`;
-  return [['settings', `${what}. ${what_to_do}`]];
 }
 
 type IngestShown = Pick<IngestStatus, keyof Status['ingest'] | 'exports' | 'paused_since' | 'unreadable'>;
@@ -267,7 +230,7 @@ function ingestText(status: IngestStatus): string {
   const shown = new Set(status.files.map(({ number }) => number));
   const failures = status.not_applied.filter(({ number }) => !shown.has(number));
   return joined('\n\n', [
-    labelled(lines, terminalWidth() ?? Number.POSITIVE_INFINITY).join('\n'),
+    details(lines),
     status.held_files.length > 0 &&
       `Files that are held until you reset or accept their window (${grouped(status.held)}):\n${table(status.held_files, HELD_COLUMNS)}`,
     failures.length > 0 &&

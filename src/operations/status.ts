@@ -5,11 +5,8 @@
  * A running appliance adds what only it knows: its alerts, its health, the file that it reads. Whatever cannot be read
  * is left out, since the document is needed most when something is broken.
  */
-import { isDeepStrictEqual } from 'node:util';
-import { ValuePointer } from '@sinclair/typebox/value';
 import { listeningUrl } from '../config/listening.ts';
-import { type Config, dropNames, enabledExports, holdRules, loadConfig } from '../config/load.ts';
-import { SETTINGS } from '../config/schema.ts';
+import { type Config, dropNames, enabledExports, holdRules } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { type HeldFile, waitingFiles } from '../drop/waiting-names.ts';
@@ -44,10 +41,7 @@ export type Status = Awaited<ReturnType<typeof readStatus>>;
 export type HeldDocument = ReturnType<typeof heldDocument>;
 export type NotApplied = ReturnType<typeof notApplied>;
 
-export type StatusSources = Pick<
-  Context,
-  'folder' | 'kind' | 'config' | 'access' | 'detections' | 'live' | 'nowMs'
->;
+export type StatusSources = Pick<Context, 'folder' | 'config' | 'access' | 'detections' | 'live' | 'nowMs'>;
 
 const WAITING_SHOWN_MAX = 3;
 const HELD_SHOWN_MAX = 20;
@@ -117,8 +111,6 @@ export async function readStatus(sources: StatusSources) {
     copy: live?.copy ?? null,
     scrub: scrubOf(folder),
     ...readKeysStatus(sources, ledger.db),
-    /** Settings that would be others after a restart; null while it does not run. */
-    settings: live === null ? null : changedSettings(sources),
   };
 }
 
@@ -259,31 +251,4 @@ function orElse<Value>(otherwise: NoInfer<Value>, read: () => Value): Value {
   } catch {
     return otherwise;
   }
-}
-
-/** Which settings a restart would change: the configuration is loaded again as the running process was started. */
-function changedSettings({ config, kind }: Pick<Context, 'config' | 'kind'>) {
-  const file = config.configFile;
-  // A lab or demonstration has settings of its own.
-  if (kind !== 'appliance') return { file, problem: null, changed: [], what_to_do: null };
-  let configured: Config;
-  try {
-    configured = loadConfig({ ...config.given, env: process.env, dataFolder: config.dataFolder });
-  } catch (error) {
-    const what_to_do =
-      'Correct it before the next restart, which would fail. To check it, run: wirewatch check';
-    return { file, problem: reasonOf(error), changed: [], what_to_do };
-  }
-  const changed = SETTINGS.flatMap(({ path, schema }) => {
-    const [running, next] = [config, configured].map((from) =>
-      ValuePointer.Get(from, `/${path.replaceAll('.', '/')}`),
-    );
-    if (isDeepStrictEqual(running, next)) return [];
-    // A value that may contain a secret is null.
-    const isSecret = schema.secret === true;
-    return [{ name: path, running: isSecret ? null : running, configured: isSecret ? null : next }];
-  });
-  const what_to_do =
-    changed.length === 0 ? null : 'Restart Wirewatch to use the configured values, or restore the old ones.';
-  return { file: configured.configFile, problem: null, changed, what_to_do };
 }

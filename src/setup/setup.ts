@@ -1,5 +1,5 @@
 /** Writes the configuration and the systemd unit where they are missing, and names the commands that remain. */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
@@ -25,8 +25,6 @@ interface SetupFile {
   readonly path: string;
   /** `kept`: it exists, and stays as it is. */
   readonly outcome: 'written' | 'kept';
-  /** What a file that was kept would have otherwise, if it were written now. */
-  readonly differences: readonly string[];
 }
 
 /**
@@ -39,30 +37,19 @@ export function setUp(choices: SetupChoices): { files: SetupFile[]; next: string
   const effective = existsSync(config) ? load({}, config, data) : wanted;
   const terms = termsOf(choices, effective);
   if (terms === null) attempt('create', data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
-  const chosen = chosenOf(flags, wanted);
-  const kept = chosenOf(flags, effective);
-  const configuration: SetupFile = {
-    what: 'configuration',
-    path: config,
-    outcome: place(config, annotatedConfig(chosen)),
-    differences: [...chosen]
-      .filter(([setting, given]) => kept.get(setting) !== given)
-      .map(([setting, given]) => `${setting} is ${kept.get(setting) || 'not set'}, not ${given}`),
-  };
+  const outcome = place(config, annotatedConfig(chosenOf(flags, wanted)));
+  const configuration = { what: 'configuration', path: config, outcome } as const;
   if (service === null || terms === null) {
     const start = `wirewatch serve --data ${pasted(data)} --config ${pasted(config)}`;
     return { files: [configuration], next: ['# Start Wirewatch, or restart it where it is running:', start] };
   }
-  const text = unitText(terms);
-  const outcome = place(service.unit, text);
-  const isOther = outcome === 'kept' && readFileSync(service.unit, 'utf8') !== text;
-  const differences = isOther ? ['it is not the unit for these options and this configuration'] : [];
+  const unit = { what: 'unit', path: service.unit, outcome: place(service.unit, unitText(terms)) } as const;
   const { drop } = effective.ingest;
   const next = [
-    ...(outcome === 'written' ? startSteps(terms, drop) : restartSteps(isOther ? service.unit : null)),
-    ...firstCommands(terms, drop, configuration.outcome === 'written'),
+    ...(unit.outcome === 'written' ? startSteps(terms, drop) : RESTART),
+    ...firstCommands(terms, drop, outcome === 'written'),
   ];
-  return { files: [configuration, { what: 'unit', path: service.unit, outcome, differences }], next };
+  return { files: [configuration, unit], next };
 }
 
 /** A service does not inherit the environment of the person who sets it up. */
@@ -162,17 +149,11 @@ function startSteps(terms: UnitTerms, drop: string): string[] {
   ];
 }
 
-/** @param other a unit that is not the one that setup would write */
-function restartSteps(other: string | null): string[] {
-  return [
-    '# After a change to these files, restart the service. "wirewatch status" says whether it still has other settings:',
-    'systemctl daemon-reload',
-    'systemctl restart wirewatch',
-    ...(other === null
-      ? []
-      : [`# To have the unit that setup would write: rm ${pasted(other)}, then run setup again.`]),
-  ];
-}
+const RESTART = [
+  '# After a change to these files, restart the service:',
+  'systemctl daemon-reload',
+  'systemctl restart wirewatch',
+];
 
 /** How commands name the installation and run as its user, for the first key and a check. */
 function firstCommands({ data, config, user, program }: UnitTerms, drop: string, isNew: boolean): string[] {

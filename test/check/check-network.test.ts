@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createKey } from '../../src/auth/key.ts';
 import { check } from '../support/check.ts';
-import { runBeside } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 test('unencrypted keys on the network are reported by the check, and once by the start', () =>
@@ -22,41 +21,6 @@ test('unencrypted keys on the network are reported by the check, and once by the
     };
     assert.deepEqual(await isReported('--host', '0.0.0.0'), ['warn', 1]);
     assert.deepEqual(await isReported(), ['ok', 0]);
-  }));
-
-test('settings that a running Wirewatch does not use yet are named, without secrets', () =>
-  inFolder(async (folder) => {
-    const data = join(folder, 'data');
-    const file = join(folder, 'wirewatch.toml');
-    const write = (more: string) => writeFileSync(file, `[server]\nport = 0\n${more}`);
-    write('');
-    const running = runProgram(['serve', '--data', data, '--config', file]);
-    const url = await running.url();
-    const found = async () => {
-      const { findings, of } = await check(data, '--config', file);
-      assert.equal(of('appliance').detail, `running, listening on ${url}`);
-      return findings.find(({ check }) => check === 'running settings');
-    };
-    assert.equal(await found(), undefined);
-    write('[ingest]\nquiet_ms = 77\n[alerts]\ncommand = ["/bin/true", "token-of-a-pager"]\n');
-    const changed = await found();
-    assert.deepEqual(
-      [changed?.status, changed?.detail],
-      ['warn', 'others than configured: ingest.quiet_ms, alerts.command'],
-    );
-    assert.match(changed?.what_to_do ?? '', /^Restart Wirewatch/);
-    const status = await runBeside(['status', '--json', '--data', data]);
-    assert.equal(status.status, 0, status.stderr);
-    assert.ok(!status.stdout.includes('token-of-a-pager'));
-    assert.deepEqual(JSON.parse(status.stdout).settings.changed, [
-      { name: 'ingest.quiet_ms', running: 500, configured: 77 },
-      { name: 'alerts.command', running: null, configured: null },
-    ]);
-    write('[ingest]\nquiet = 1\n');
-    const shown = await runBeside(['status', '--data', data]);
-    assert.equal(shown.status, 0);
-    assert.match(shown.stdout, /^settings .*quiet: unknown setting.*\n/m);
-    await running.stop();
   }));
 
 test("a proxy on this machine passes each client's address; an untrusted proxy is reported", () =>

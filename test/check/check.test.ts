@@ -81,7 +81,7 @@ test('a wrong configuration is bad, with every problem, and the rest is checked'
     const { code, of } = await check(join(folder, 'data'), '--config', file);
     assert.equal(code, 1);
     assert.equal(of('configuration').status, 'bad');
-    assert.match(of('configuration').detail, /prot: unknown setting; did you mean \[server\] port\?/);
+    assert.match(of('configuration').detail, /prot: unknown setting; did you mean server\.port\?/);
     assert.ok(of('data folder'));
   }));
 

@@ -47,14 +47,8 @@ test('malformed values are exit code 2', async () => {
   assert.deepEqual(await json('key', 'list'), before);
 });
 
-test('all missing options are reported at once, each with its meaning', async () => {
-  await failing(
-    2,
-    /required options missing:\n {2}--account <id> +account.*\n {2}--scopes <scopes> +comma-separated scopes.*\n {2}--subscriptions <list> +subscriptions that the key may read.*\nTry: wirewatch key create --help/,
-    ...['key', 'create', '--name', 'Test'],
-  );
-  await failing(2, /required option missing:\n {2}--name <name> /, 'account', 'add', 'third');
-});
+test('a missing option is wrong usage', () =>
+  failing(2, /required option '--name <name>' not specified\nTry: /, 'account', 'add', 'third'));
 
 test('without a data folder, commands that create no installation are exit code 78, with a hint', async () => {
   const empty = join(root, 'empty');

@@ -73,15 +73,13 @@ test('wrong usage is exit 2 with a hint on stderr and nothing on stdout', () => 
     [['manual', '--data'], /^wirewatch: option '--data <dir>' argument missing/],
     [
       ['manual', '--data', ''],
-      /^wirewatch: '' is not a valid --data <dir>\. Expected a path, but the value is empty/,
+      /^wirewatch: option '--data <dir>' argument '' is invalid\. Expected a path, but the value is empty/,
     ],
-    [['help', 'maunal'], /^wirewatch: unknown command 'maunal'\n\(Did you mean manual\?\)/],
-    [['removed', '--help'], /^wirewatch: unknown command 'removed'/],
-    [['--data', 'x', 'key', 'creat', '-h'], /^wirewatch: unknown command 'creat'\n\(Did you mean create\?\)/],
-    [['manual', 'con'], /^wirewatch: the manual has no topic "con"\. Did you mean concepts\? /],
+    [['help', 'maunal'], /^Usage: wirewatch/],
+    [['--data', 'x', 'key', 'creat'], /^wirewatch: unknown command 'creat'\n\(Did you mean create\?\)/],
     [
       ['manual', 'quickstart'],
-      /^wirewatch: the manual has no topic "quickstart"\. Did you mean quick-start\? To list the topics, run: wirewatch manual\n$/,
+      /'quickstart' is invalid for argument 'topic'\. Expected one of .*quick-start,/,
     ],
   ];
   for (const [args, expected] of cases) {

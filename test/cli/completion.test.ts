@@ -31,7 +31,7 @@ const ASK: Readonly<Record<string, { program: string; args: string[]; code: stri
     args: ['-f', '-c'],
     // Replaces the parts of the completion system that the script calls, and prints their arguments.
     code: `compdef() { :; }; source "$0"; _files() { :; }
-      _describe() { local word; for word in "\${candidates[@]}"; do print -r -- "\${word%%:*}"; done; }
+      compadd() { print -rl -- "\${candidates[@]}"; }
       typeset -a words; words=("$@"); CURRENT=$#; _wirewatch`,
   },
   fish: {
@@ -87,5 +87,8 @@ for (const shell of SHELLS) {
 test('another shell is wrong usage', async () => {
   const program = await runBeside(['completion', 'tcsh']);
   assert.equal(program.status, 2);
-  assert.match(program.stderr, /'tcsh' is not a valid <shell>\. Expected one of bash, zsh, fish\./);
+  assert.match(
+    program.stderr,
+    /argument value 'tcsh' is invalid for argument 'shell'\. Expected one of bash, zsh, fish\./,
+  );
 });

@@ -57,11 +57,11 @@ test('exit code 0 and nothing if it is healthy, else 1 and why in one line; --js
       /answered with status 200, but the answer is not from Wirewatch.*\n$/,
       200,
     ],
-    [() => {}, /no answer from .* within 1 s\n$/, null],
+    [() => {}, /no answer from .* within 5 s\n$/, null],
   ];
   for (const [listener, said, status] of cases)
     await answering(listener, async (url) => {
-      const args = ['--url', `${url}/`, '--timeout', '1'];
+      const args = ['--url', `${url}/`];
       const { code, stdout, stderr } = await healthcheck(args);
       assert.deepEqual([code, stdout], [said === '' ? 0 : 1, '']);
       if (typeof said === 'string') assert.equal(stderr, said);
@@ -75,11 +75,7 @@ test('exit code 0 and nothing if it is healthy, else 1 and why in one line; --js
 });
 
 test('wrong usage is exit code 2, a wrong configuration 78', async () => {
-  for (const args of [
-    ['--url', 'ftp://a'],
-    ['--timeout', '0'],
-  ])
-    assert.equal((await healthcheck(args)).code, 2, args.join(' '));
+  assert.equal((await healthcheck(['--url', 'ftp://a'])).code, 2);
   assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: '0' })).code, 2);
   assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: 'x' })).code, 78);
 });
@@ -96,7 +92,10 @@ test('it finds the running appliance by the settings', () =>
     ] as const) {
       const { code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: configured });
       assert.equal(code, 1);
-      assert.match(stderr, /degraded: no export file has been read yet\. See: wirewatch ingest status\n$/);
+      assert.match(
+        stderr,
+        /degraded: no window of newswire has been finished yet; .* See: wirewatch ingest status\n$/,
+      );
     }
     await running.stop();
   }));

@@ -110,56 +110,43 @@ test('--watch needs a terminal; a folder without an installation is exit code 78
     assert.equal(none.stdout, '');
   }));
 
-test('if detections.db is unreadable, the rest is shown; long lines are wrapped, a reason is shown once', () => {
+test('if detections.db is unreadable, the rest is shown; a reason is shown once', () => {
   const reason = 'the name must end in one of ndjson, ndjson.gz, ndjson.zst';
   const status: Status = json();
   const [file] = status.not_applied;
   assert.ok(file !== undefined);
-  const text = statusText(
-    {
-      ...status,
-      at: '2026-11-21T12:00:00Z',
-      url: null,
-      database: { ...status.database, unreadable: 'it is damaged' },
-      not_applied: [{ ...file, file: 'a.xml', outcome: 'refused', report: { reason } }],
-      alerts: [
-        { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${reason}`, what_to_do: '' },
-      ],
-      keys: { ...status.keys, active: 12_345, used_in_last_day: 0, last_used_at: null },
-      settings: {
-        file: '/wirewatch.toml',
-        problem: null,
-        changed: [{ name: 'ingest.quiet_ms', running: 1000, configured: 2000 }],
-        what_to_do: 'Restart it.',
-      },
-      disks: [{ of: 'data', folder: '/data', free_bytes: 1024 ** 3 / 4, bytes: 100 * 1024 ** 3, low: true }],
-      copy: {
-        to: '/copy',
-        entries_behind: 2,
-        behind_since: '2026-11-21T11:59:00Z',
-        contact_at: '2026-11-21T11:58:00Z',
-        failure: null,
-      },
-      followers: [],
-      scrub: null,
+  const text = statusText({
+    ...status,
+    at: '2026-11-21T12:00:00Z',
+    url: null,
+    database: { ...status.database, unreadable: 'it is damaged' },
+    not_applied: [{ ...file, file: 'a.xml', outcome: 'refused', report: { reason } }],
+    alerts: [
+      { name: 'refused files', page_worthy: true, since: 'X', detail: `a.xml: ${reason}`, what_to_do: '' },
+    ],
+    keys: { ...status.keys, active: 12_345, used_in_last_day: 0, last_used_at: null },
+    disks: [{ of: 'data', folder: '/data', free_bytes: 1024 ** 3 / 4, bytes: 100 * 1024 ** 3, low: true }],
+    copy: {
+      to: '/copy',
+      entries_behind: 2,
+      behind_since: '2026-11-21T11:59:00Z',
+      contact_at: '2026-11-21T11:58:00Z',
+      failure: null,
     },
-    70,
-  );
+    followers: [],
+    scrub: null,
+  });
   assert.equal(
     text,
     `Wirewatch  running
-settings   running with other values than configured: ingest.quiet_ms
-           (1000, configured: 2000). Restart it.
 ingest     detections.db cannot be read: it is damaged
 keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)
-copy       2 entries behind since 2026-11-21T11:59:00Z, 1 minute ago
-           (/copy)
+copy       2 entries behind since 2026-11-21T11:59:00Z, 1 minute ago (/copy)
 verified   not yet
 
 Alerts
-  NOW  refused files, since X: a.xml: the name must end in one of
-       ndjson, ndjson.gz, ndjson.zst
+  NOW  refused files, since X: a.xml: the name must end in one of ndjson, ndjson.gz, ndjson.zst
 
 Latest files that were not applied
   refused a.xml

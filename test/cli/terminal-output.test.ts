@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { createProgress } from '../../src/cli/output.ts';
 import { counted } from '../../src/counted.ts';
 import { printable } from '../../src/printable.ts';
-import { table, wrapped } from '../../src/text-layout.ts';
+import { table } from '../../src/text-layout.ts';
 
 test('a table is aligned, and external text cannot inject control characters', () => {
   const rows = [
@@ -21,14 +21,6 @@ test('a table is aligned, and external text cannot inject control characters', (
   );
   assert.equal(printable('a\tb\nc\r\u202e'), 'a\tb\nc\\u000d\\u202e');
   assert.equal(table([], [{ title: 'NAME', value: () => '' }]), 'NAME');
-});
-
-test('long lines are wrapped between words, and a command stays in one piece', () => {
-  assert.deepEqual(wrapped('Make room, then run: wirewatch window reset newswire --all', 20, '  '), [
-    '  Make room, then',
-    '  run:',
-    '  wirewatch window reset newswire --all',
-  ]);
 });
 
 test('numbers have separators from five digits, and nouns agree with them', () => {

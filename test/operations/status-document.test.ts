@@ -1,4 +1,4 @@
-/** The status document: what it says of files, followers and settings, also when little can be read. */
+/** The status document: what it says of files and followers, also when little can be read. */
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -32,7 +32,6 @@ afterEach(() => store.close());
 function statusOf(more: Partial<StatusSources> = {}) {
   return readStatus({
     folder: dataFolder(root),
-    kind: 'appliance',
     config: loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: root }),
     access: () => db,
     detections: () => store.reader,
@@ -195,7 +194,7 @@ test('a disk that cannot be read hides no alert: they come from memory', async (
 test('without an appliance, the alerts are those that follow from the databases', async () => {
   set('failed');
   const status = await statusOf();
-  assert.deepEqual([status.running, status.settings], [false, null]);
+  assert.equal(status.running, false);
   assert.deepEqual(
     status.alerts.map(({ name }) => name),
     ['failed windows'],

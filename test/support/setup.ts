@@ -33,7 +33,7 @@ export function wirewatch(...args: string[]) {
 }
 
 export interface Result {
-  readonly files: readonly { what: string; path: string; outcome: string; differences: string[] }[];
+  readonly files: readonly { what: string; path: string; outcome: string }[];
   readonly next: readonly string[];
 }
 

@@ -67,8 +67,7 @@ function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs
 
 function overview(sources: Sources, { query }: Read, nowMs: number) {
   readParameters(query, {});
-  const { config, kind } = sources.settings;
-  return readStatus({ ...sources, config, kind, nowMs });
+  return readStatus({ ...sources, config: sources.settings.config, nowMs });
 }
 
 const FILE_PARAMETERS = {

@@ -151,7 +151,7 @@ function reportAtEnd(
 }
 
 function appliedText(rowsApplied: number, rows: number): string {
-  return `${grouped(rowsApplied, rows)} of ${counted(rows, 'row')} were applied`;
+  return `${grouped(rowsApplied)} of ${counted(rows, 'row')} were applied`;
 }
 
 /** Ends a backfill whose file is gone, as after a restore: where that was applied since, it is read again by itself. */

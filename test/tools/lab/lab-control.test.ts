@@ -60,7 +60,7 @@ test('the commands are clients of the running lab', async () => {
     assert.equal(wrong.code, 2);
     assert.match(
       wrong.stderr,
-      /'ten' is not a valid --score <number>\. Expected a score: 0 to 100 for text, 0 to 99 for an image/,
+      /option '--score <number>' argument 'ten' is invalid\. Expected a score: 0 to 100 for text, 0 to 99 for an image/,
     );
     const nobody = await runBeside(['lab', 'drop', '--data', join(folder, 'none')]);
     assert.equal(nobody.status, 1);

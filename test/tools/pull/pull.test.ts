@@ -28,9 +28,9 @@ await untilProcessed(10);
 
 async function untilProcessed(files: number): Promise<void> {
   for (let turn = 0; turn < 600; turn += 1) {
-    const status = JSON.parse(appliance.cli(['ingest', 'status', '--files', '100', '--json']).stdout);
-    if (status.files.filter((file: { outcome: string }) => file.outcome === 'applied').length >= files)
-      return;
+    const status = JSON.parse(appliance.cli(['ingest', 'status', '--json']).stdout);
+    const applied = status.files.filter(({ outcome }: { outcome: string }) => outcome === 'applied');
+    if (applied.length === status.files.length && applied[0]?.number >= files) return;
     await sleep(100);
   }
   assert.fail('the exports were not applied');
