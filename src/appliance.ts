@@ -91,7 +91,8 @@ export async function startAppliance(options: ApplianceOptions): Promise<Applian
 /** @param undo gets what ends each step; all of it runs when the start fails, and when the appliance stops */
 async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   const { config, log } = options;
-  const { folder, recovered } = await openFolder(options, undo);
+  const opened = await openFolder(options, undo);
+  const { folder, recovered } = opened;
   const counters = await createCounters(options, folder);
   const conditions = createConditions(now, ({ name, detail }) => {
     if (name !== 'database damaged') return;
@@ -102,7 +103,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     ingest.interrupt(new DatabaseDamage(detail.replace(/^detections\.db: /, '')));
   });
   conditions.set('access.db replaced', recovered);
-  const stores = openStores(config, folder, conditions, undo);
+  const stores = { ...openStores(config, opened, undo), conditions };
   const copy = createApplianceCopy(config, stores, log, () => void ingest.stop());
   undo.defer(copy.close);
   const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics, copy }, undo);
@@ -131,11 +132,11 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     reading: ingest.reading(),
   });
   const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
-  const opened = { ...stores, ...counters, monitor: health, server, operations, lab: lab?.shown ?? null };
+  const parts = { ...stores, ...counters, monitor: health, server, operations, lab: lab?.shown ?? null };
   // Loaded only where it is on: it would delay every start.
   const admin =
     counters.metrics &&
-    (await (await import('./admin/listener.ts')).startAdmin(counters.metrics, { ...options, ...opened }));
+    (await (await import('./admin/listener.ts')).startAdmin(counters.metrics, { ...options, ...parts }));
   undo.defer(() => admin?.close());
   const control = await openControlSocket(folder, operations, log);
   undo.defer(control.close);
@@ -199,7 +200,9 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   completeInterruptedRestore(folder, log);
   refuseForeignDatabases(folder);
   requireRole(folder, config);
-  return { folder, recovered: prepareAccess(options, folder.root) };
+  const access = createAccessReader(folder.access);
+  undo.defer(access.close);
+  return { folder, access, recovered: prepareAccess(options, folder.root, access.check) };
 }
 
 type Counters = Awaited<ReturnType<typeof createCounters>>;
@@ -218,25 +221,23 @@ async function createCounters({ config, kind, log }: ApplianceOptions, { usage }
   return { dailyRows, keyUses: createKeyUses(stored.uses), seenKeys, requests, metrics };
 }
 
-type Stores = ReturnType<typeof openStores>;
+type Opened = Awaited<ReturnType<typeof openFolder>>;
+type Stores = ReturnType<typeof openStores> & { readonly conditions: Conditions };
 
 /** What the threads and the server share. */
-function openStores(config: Config, folder: DataFolder, conditions: Conditions, undo: AsyncDisposableStack) {
+function openStores(config: Config, { folder, access }: Opened, undo: AsyncDisposableStack) {
   const denials = new Denials();
   // What access.db could not take before the last end.
   for (const ended of readEnded(folder)) denials.deny(ended);
-  const access = denials.over(createAccessReader(folder.access));
-  undo.defer(access.close);
   const reader = createDetectionsReader(folder.detections);
   undo.defer(reader.close);
   return {
     folder,
     secret: readSecret(folder),
-    access,
+    access: denials.over(access),
     denials,
     reader,
     detections: reader.db,
-    conditions,
     recentDeliveries: new BoundedMap<number, number>(RECENT_DELIVERIES_MAX),
     waiting: createWaiting(config.server.max_connections),
   };

@@ -20,8 +20,15 @@ export interface PrepareOptions {
   readonly log: Logger;
 }
 
-/** @returns why the spare copy took the place of `access.db`; null: it did not */
-export function prepareAccess({ config, kind, log }: PrepareOptions, root: string): string | null {
+/**
+ * @param onPrepared may open `access.db` once more: on a full disk nobody can, once the last has closed it
+ * @returns why the spare copy took the place of `access.db`; null: it did not
+ */
+export function prepareAccess(
+  { config, kind, log }: PrepareOptions,
+  root: string,
+  onPrepared = () => {},
+): string | null {
   const configured = readSecretFiles(config.preseed);
   const folder = dataFolder(root);
   const isNew = !existsSync(folder.access) && !existsSync(folder.spare);
@@ -44,6 +51,7 @@ export function prepareAccess({ config, kind, log }: PrepareOptions, root: strin
   });
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
   if (isWriter) createConfigured(access, configured, log);
+  onPrepared();
   return recovered;
 }
 

@@ -5,7 +5,12 @@ import { table } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 
 export const register = defineCommand({
-  members: { file: choice(SAMPLES.map(({ name }) => name), {}) },
+  members: {
+    file: choice(
+      SAMPLES.map(({ name }) => name),
+      {},
+    ),
+  },
   operands: ['file'],
   examples: [
     'sample',
