@@ -14,9 +14,9 @@ import { annotatedConfig } from '../src/config/annotated.ts';
 import { expectation, HOST_EXPECTED, PATH_EXPECTED, SETTINGS } from '../src/config/schema.ts';
 import { EXPORT_NAMES } from '../src/detection/content-type.ts';
 import { type ColumnKind, columnOf, FIELDS } from '../src/detection/fields.ts';
-import { PROBLEMS } from '../src/error-codes.ts';
 import { type ColumnName, EXPORT_COLUMNS } from '../src/exports/columns.ts';
 import { PARTS } from '../src/manual/topics.ts';
+import { PROBLEMS } from '../src/problem-titles.ts';
 
 import { MEASURED, type MeasuredFigure, shown } from '../test/bench/measured.ts';
 

@@ -1,11 +1,11 @@
 /**
  * The only expected exception: a request or a command is refused, with a reason for its sender.
  *
- * Any other exception is an error of the program or its environment. `error-codes.ts` maps the codes to HTTP statuses,
+ * Any other exception is an error of the program or its environment. `problem-titles.ts` maps the codes to HTTP statuses,
  * `cli/program.ts` to exit codes.
  */
 import { constants } from 'node:os';
-import type { ProblemCode } from './error-codes.ts';
+import type { ProblemCode } from './problem-titles.ts';
 
 export type RefusedCode =
   | Exclude<ProblemCode, 'internal'>

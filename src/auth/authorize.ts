@@ -8,7 +8,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { isAddressListed } from '../addresses.ts';
 import { Refused } from '../refused.ts';
 import type { AccessReader, StoredKey } from './access-reader.ts';
-import { hashKey, hasKeyForm, parseKey } from './key.ts';
+import { hashKey, hasKeyForm, parseKey } from './key-form.ts';
 import { keyStatus } from './keys.ts';
 import type { Scope } from './scopes.ts';
 import { type AccessTokens, isLikeToken, isTokenCurrent, type PresentedToken } from './token.ts';

@@ -5,7 +5,7 @@
  * milliseconds), the scopes (1 byte), and an HMAC of all that with the hash of the key (32 bytes). Nothing is stored: a
  * token survives a restart. The key is read for every request, so a token ends with its key.
  */
-import { TOKEN_LIFETIME_MS } from '../limits/contract-limits.ts';
+import { TOKEN_LIFETIME_MS } from '../limits/api-limits.ts';
 import { createSeal, deriveKey } from '../seal.ts';
 import type { StoredKey } from './access-reader.ts';
 import { SCOPES, type Scope } from './scopes.ts';

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { createKey } from '../auth/key.ts';
+import { createKey } from '../auth/key-form.ts';
 import { subscriptionsText } from '../auth/keys.ts';
 import { now } from '../clock.ts';
 import { paced } from '../pace.ts';

@@ -1,5 +1,5 @@
 /** `wirewatch key`: the API keys of clients. `generate` works without an installation, so it is no operation. */
-import { createKey } from '../auth/key.ts';
+import { createKey } from '../auth/key-form.ts';
 import { KEY_MEMBERS } from '../operations/members.ts';
 import { details } from '../text-layout.ts';
 import { subcommand } from './command.ts';

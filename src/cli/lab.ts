@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import type { LabParts } from '../appliance.ts';
-import { createKey } from '../auth/key.ts';
+import { createKey } from '../auth/key-form.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';

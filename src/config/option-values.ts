@@ -1,6 +1,6 @@
 /** Values of options, requests, variables and the configuration file: how they are read, and how a message shows them. No I/O. */
 import { isIP } from 'node:net';
-import { isKeyId } from '../auth/key.ts';
+import { isKeyId } from '../auth/key-form.ts';
 import { grouped } from '../counted.ts';
 import { parseInstant, parseWindowStart, WINDOW_MS } from '../time.ts';
 

@@ -6,7 +6,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { hashKey, KEY_PREFIX, KEY_PREFIX_FORM, type ParsedKey, parseKey } from '../auth/key.ts';
+import { hashKey, KEY_PREFIX, KEY_PREFIX_FORM, type ParsedKey, parseKey } from '../auth/key-form.ts';
 import type { SeedAccount, SeedKey, SeedKeyTerms, SeedSubscription, Seeds } from '../auth/preseed.ts';
 import { type Members, readEach, type ValuesOf, value } from '../operations/member.ts';
 import { NEW_ACCOUNT, NEW_KEY_MEMBERS, NEW_SUBSCRIPTION } from '../operations/members.ts';

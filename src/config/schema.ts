@@ -6,7 +6,7 @@
  */
 import { FormatRegistry, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
-import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key.ts';
+import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key-form.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
 import { exportSettings } from './export-settings.ts';

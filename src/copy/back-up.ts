@@ -10,7 +10,7 @@ import { keepInPlace } from '../store/locks.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { requireOwner } from '../store/owner.ts';
-import type { OnProgress } from './copied-log.ts';
+import type { OnProgress } from './copy-contents.ts';
 import { openTried } from './open-place.ts';
 import { folderAround, type PlaceSettings, Unreachable } from './place.ts';
 import { Shipper } from './ship.ts';

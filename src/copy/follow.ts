@@ -26,7 +26,14 @@ import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import type { Now } from '../time.ts';
-import { entriesIn, FIRST_GENERATION, findLog, type LogObject, namesFrom, partName } from './copied-log.ts';
+import {
+  entriesIn,
+  FIRST_GENERATION,
+  findLog,
+  type LogObject,
+  namesFrom,
+  partName,
+} from './copy-contents.ts';
 import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
 import { draftSegment, hasEntry } from './source.ts';

@@ -45,7 +45,7 @@ import { type Ended, readEnded } from '../store/revocations.ts';
 import { noteKept } from '../store/role.ts';
 import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
-import type { OnProgress } from './copied-log.ts';
+import type { OnProgress } from './copy-contents.ts';
 import { cutLog, Given, type Replaced, replacedHistory } from './discarded.ts';
 import type { Place } from './place.ts';
 import { loadCopy } from './source.ts';

@@ -27,7 +27,7 @@ import {
   pieceName,
   piecesOf,
   pointerContent,
-} from './copied-log.ts';
+} from './copy-contents.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
 import { verifyCopy } from './source.ts';

@@ -14,7 +14,7 @@ import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { VERSION } from '../version.ts';
-import { commitsIn, entriesIn, findLog, type LogObject, type OnProgress } from './copied-log.ts';
+import { commitsIn, entriesIn, findLog, type LogObject, type OnProgress } from './copy-contents.ts';
 import { openPlace } from './open-place.ts';
 import { ownerOf, readCopiedAccess, readCopiedSecret } from './own-copy.ts';
 import { isBucket, type Place, type PlaceSettings } from './place.ts';

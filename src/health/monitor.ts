@@ -8,7 +8,7 @@ import { statSync } from 'node:fs';
 import { utimes } from 'node:fs/promises';
 import type { AccessReader } from '../auth/access-reader.ts';
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
-import { readPause } from '../ingest/pause.ts';
+import { readPause } from '../ingest/operator-pause.ts';
 import type { Logger } from '../logger.ts';
 import { paced } from '../pace.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';

@@ -6,7 +6,7 @@
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
 import { CONTENT_TYPES, NUMBER_MAX } from '../detection/content-type.ts';
-import type { ProblemCode } from '../error-codes.ts';
+import type { ProblemCode } from '../problem-titles.ts';
 import type { DocumentedParameter } from '../query/parameters.ts';
 
 const COMPONENTS = '#/components/schemas/';

@@ -1,6 +1,6 @@
 /** The bodies of errors: problem documents (RFC 9457), and those of the token endpoint (RFC 6749, 5.2). */
 import { Type } from '@sinclair/typebox';
-import { OAUTH_ERRORS, type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../error-codes.ts';
+import { OAUTH_ERRORS, type OAuthErrorCode, PROBLEMS, type ProblemCode } from '../problem-titles.ts';
 import { Refused, type RefusedCode } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { DAMAGE_RETRY_SECONDS } from '../store/detections-reader.ts';

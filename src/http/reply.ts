@@ -1,8 +1,8 @@
 /** Writes answers, with the headers that every one has, and the rate-limit headers once a credential was verified. */
 import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
-import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../error-codes.ts';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../problem-titles.ts';
 import { releaseMemory } from '../release-memory.ts';
 import type { Exchange } from './exchange.ts';
 import { isClientGone, sendFile } from './file-body.ts';

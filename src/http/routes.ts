@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Credential } from '../auth/authorize.ts';
-import type { OAuthErrorCode, ProblemCode } from '../error-codes.ts';
+import type { OAuthErrorCode, ProblemCode } from '../problem-titles.ts';
 import type { Now } from '../time.ts';
 import type { KeyedEndpoint, OpenEndpoint } from './description.ts';
 import type { FileBody } from './file-body.ts';

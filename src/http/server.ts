@@ -13,7 +13,7 @@ import type { SeenKeys } from '../limits/key-uses.ts';
 import { createRequestRate, createTokenRate, createUnseenKeyIds } from '../limits/request-rate.ts';
 import type { RecentDeliveries } from '../query/delivery.ts';
 import { createQueryCursors } from '../query/query-cursor.ts';
-import { createStreamCursors, type StreamPosition } from '../query/stream-cursor.ts';
+import { createStreamCursors, type StreamPosition } from '../query/sealed-cursor.ts';
 import { isErrorCode } from '../refused.ts';
 import { deriveKey } from '../seal.ts';
 import type { Database } from '../store/database.ts';

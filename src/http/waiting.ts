@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../clock.ts';
-import { WAIT_SECONDS_MAX } from '../limits/contract-limits.ts';
+import { WAIT_SECONDS_MAX } from '../limits/api-limits.ts';
 
 /** Requests of one key that wait for a change. */
 export const WAITS_PER_KEY_MAX = 50;

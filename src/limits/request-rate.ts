@@ -10,7 +10,7 @@ import { BoundedMap } from '../bounded-map.ts';
 import { counted } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import { RATE_WINDOW_MS } from './contract-limits.ts';
+import { RATE_WINDOW_MS } from './api-limits.ts';
 import { createSeenKeys, type SeenKeys } from './key-uses.ts';
 
 /** The state shown to clients (draft-ietf-httpapi-ratelimit-headers-06). */

@@ -1,7 +1,7 @@
 /** The OpenAPI 3.1 document, made from the endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
 import type { TSchema } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
-import { PROBLEMS } from '../error-codes.ts';
+import { PROBLEMS } from '../problem-titles.ts';
 import { OPERATIONS, type Operation, type Parameter, UNROUTED } from './operations.ts';
 import { SCHEMAS } from './schemas.ts';
 

@@ -1,6 +1,5 @@
 /** The operations of the document, made from the descriptions of the endpoints, with their responses. */
 import { type TSchema, Type } from '@sinclair/typebox';
-import { PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../error-codes.ts';
 import {
   type Endpoint,
   type Header,
@@ -13,6 +12,7 @@ import {
 } from '../http/description.ts';
 import { ENDPOINTS } from '../http/endpoints/all.ts';
 import { type Problem, renderProblem } from '../http/problem.ts';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS, type ProblemCode } from '../problem-titles.ts';
 
 export interface Response {
   readonly description: string;

@@ -2,7 +2,7 @@
 import { noteOperation } from '../auth/audit.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { pauseIngest, resumeIngest } from '../ingest/pause.ts';
+import { pauseIngest, resumeIngest } from '../ingest/operator-pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import { joined } from '../text-layout.ts';

@@ -1,6 +1,6 @@
 /** The API keys of clients. Changes apply to the next request. */
 import { Type } from '@sinclair/typebox';
-import { createKey, parseKey } from '../auth/key.ts';
+import { createKey, parseKey } from '../auth/key-form.ts';
 import {
   addKey,
   getKey,

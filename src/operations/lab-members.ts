@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { integer, type Reading, read, wrong } from '../config/option-values.ts';
 import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
 import { isDetectionId } from '../detection/id.ts';
-import { OAUTH_ERRORS, PROBLEMS } from '../error-codes.ts';
+import { OAUTH_ERRORS, PROBLEMS } from '../problem-titles.ts';
 import { parseDuration, parseInstant, WINDOW_MS } from '../time.ts';
 import { anyText, choice, hinted, type Member, required, toggle, type ValuesOf, value } from './member.ts';
 

@@ -22,7 +22,7 @@ import {
   filesNotApplied,
 } from '../ingest/files/file-record.ts';
 import { heldReason, knownFiles, releaseCommand } from '../ingest/files/folder-scan.ts';
-import { readPause } from '../ingest/pause.ts';
+import { readPause } from '../ingest/operator-pause.ts';
 import { readScrubRecord } from '../log/scrub-findings.ts';
 import { bytesOf, listSegments } from '../log/segment.ts';
 import { reasonOf } from '../refused.ts';

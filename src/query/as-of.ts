@@ -1,6 +1,6 @@
 /** The head of the streams, the time up to which exports were read, and the windows that have contributed nothing. */
 import { CONTENT_TYPES, type ContentType, perContentType, TYPE_RULES } from '../detection/content-type.ts';
-import { DATA_GAP_AGE_MAX_MS, DATA_GAPS_MAX } from '../limits/contract-limits.ts';
+import { DATA_GAP_AGE_MAX_MS, DATA_GAPS_MAX } from '../limits/api-limits.ts';
 import { type Database, preparedOnce } from '../store/database.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 

@@ -5,7 +5,7 @@
  * them. The SQL names the streams of the key, so rows of others are never read.
  */
 import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
-import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
+import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/api-limits.ts';
 import { epochAt, partingOf, type StreamPosition } from '../log/version-epoch.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';

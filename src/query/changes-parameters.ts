@@ -1,6 +1,6 @@
 /** The parameters of the change stream (GET /v1/detections/changes). */
 import { Type } from '@sinclair/typebox';
-import { SINCE_AGE_MAX_MS } from '../limits/contract-limits.ts';
+import { SINCE_AGE_MAX_MS } from '../limits/api-limits.ts';
 import type { StreamPosition } from '../log/version-epoch.ts';
 import { LIMIT, LIST_PARAMETERS, type ListValues, readListValues } from './common-parameters.ts';
 import { type DocumentedParameter, invalid, parseParameters, readValues, single } from './parameters.ts';

@@ -9,7 +9,7 @@ import {
   PAGE_ROWS_MAX,
   PUBLISHERS_MAX,
   SUBSCRIPTIONS_MAX,
-} from '../limits/contract-limits.ts';
+} from '../limits/api-limits.ts';
 import { hashOfSource } from '../store/source-hash.ts';
 import {
   type DocumentedParameter,

@@ -7,7 +7,7 @@
  * page are read whole, and of the one in which it ends only the beginning, as the index has it.
  */
 import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
-import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/contract-limits.ts';
+import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/api-limits.ts';
 import { type Database, preparedOnce, reading, type Statement } from '../store/database.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
 import { type FilterSql, filterSql, type SqlValue } from './common-parameters.ts';

@@ -1,7 +1,7 @@
 /** The parameters of the period endpoint (GET /v1/detections), and the streams, zone and hash that they give. */
 import { Type } from '@sinclair/typebox';
 import type { ContentType } from '../detection/content-type.ts';
-import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/contract-limits.ts';
+import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/api-limits.ts';
 import { zoneId, zoneName } from '../time-zone.ts';
 import { isDay } from '../zone-days.ts';
 import {

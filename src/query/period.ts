@@ -1,6 +1,6 @@
 /** Resolves a period and limits its length (GET /v1/detections). Pure. */
 import { counted, grouped } from '../counted.ts';
-import { PERIOD_DAYS_MAX, PERIOD_MAX_MS, SHARDS_MAX } from '../limits/contract-limits.ts';
+import { PERIOD_DAYS_MAX, PERIOD_MAX_MS, SHARDS_MAX } from '../limits/api-limits.ts';
 import { DAY_MS, formatSeconds, SECOND_MS } from '../time.ts';
 import { dayAt, dayEndMs, dayStartMs, daysFromTo } from '../zone-days.ts';
 import { invalid } from './parameters.ts';

@@ -4,7 +4,7 @@
  */
 import { BoundedMap } from '../bounded-map.ts';
 import { type ContentType, type StreamName, streamName, streamParts } from '../detection/content-type.ts';
-import { STREAMS_MAX } from '../limits/contract-limits.ts';
+import { STREAMS_MAX } from '../limits/api-limits.ts';
 import { type Database, preparedOnce, type Statement } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { createKey } from '../../src/auth/key.ts';
+import { createKey } from '../../src/auth/key-form.ts';
 import { linesOf, serving } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { onTerminal, terminalMissing } from '../support/terminal.ts';

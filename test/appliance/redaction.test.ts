@@ -1,7 +1,7 @@
 /** Log lines are JSON, and never contain secrets, in any field. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createKey } from '../../src/auth/key.ts';
+import { createKey } from '../../src/auth/key-form.ts';
 import { withoutSecrets } from '../../src/logger.ts';
 import { runScript, source } from '../support/scripts.ts';
 

@@ -5,7 +5,7 @@ import { addAccount, setAccount } from '../../src/auth/accounts.ts';
 import { readTrail } from '../../src/auth/audit.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
-import { pauseIngest } from '../../src/ingest/pause.ts';
+import { pauseIngest } from '../../src/ingest/operator-pause.ts';
 import { Refused } from '../../src/refused.ts';
 import { writing } from '../../src/store/database.ts';
 import {

@@ -9,7 +9,7 @@ import { createAccessReader, SELECT_KEY_FOR_REQUEST, SELECT_PROOF } from '../../
 import { addAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
 import { authenticate, type Credential, readCredential } from '../../src/auth/authorize.ts';
 import { grantToken } from '../../src/auth/client-credentials.ts';
-import { createKey, hashKey } from '../../src/auth/key.ts';
+import { createKey, hashKey } from '../../src/auth/key-form.ts';
 import { addKey, revokeKey, setKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { createAccessTokens } from '../../src/auth/token.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { createKey, hashKey, isKeyId, parseKey } from '../../src/auth/key.ts';
+import { createKey, hashKey, isKeyId, parseKey } from '../../src/auth/key-form.ts';
 
 test('a key has prefix, "live", a 12-character id and a 52-character secret', () => {
   const { id, key } = createKey('ww');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { authenticate, claimedKeyId, readCredential } from '../../src/auth/authorize.ts';
-import { createKey } from '../../src/auth/key.ts';
+import { createKey } from '../../src/auth/key-form.ts';
 import { HERE, makeKey, NOW_MS, refusal, root, store } from '../support/access-store.ts';
 
 test('Bearer is read in any case, with one credential behind it', () => {

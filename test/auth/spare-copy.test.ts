@@ -15,7 +15,7 @@ import { addAccount, findAccount, setAccount, suspendAccount } from '../../src/a
 import { addKey, findKey, revokeKey, setKey } from '../../src/auth/keys.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
 import { findCopy, findSpare, readAccessState } from '../../src/auth/spare-copy.ts';
-import { pauseIngest } from '../../src/ingest/pause.ts';
+import { pauseIngest } from '../../src/ingest/operator-pause.ts';
 import { Refused } from '../../src/refused.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';

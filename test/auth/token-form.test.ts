@@ -1,7 +1,7 @@
 /** Parts of the token endpoint: a token's form, networks, the body (contract: Token, Limits). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createKey, hashKey } from '../../src/auth/key.ts';
+import { createKey, hashKey } from '../../src/auth/key-form.ts';
 import { SCOPES, type Scope } from '../../src/auth/scopes.ts';
 import { createAccessTokens, isTokenCurrent } from '../../src/auth/token.ts';
 import { createTokenRate, createUnseenKeyIds } from '../../src/limits/request-rate.ts';

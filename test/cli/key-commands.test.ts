@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { authenticate, readCredential } from '../../src/auth/authorize.ts';
-import { parseKey } from '../../src/auth/key.ts';
+import { parseKey } from '../../src/auth/key-form.ts';
 import { openAccess, textOfSegment } from '../support/access.ts';
 import {
   createKey,

@@ -6,7 +6,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { suspendAccount } from '../../src/auth/accounts.ts';
-import { createKey } from '../../src/auth/key.ts';
+import { createKey } from '../../src/auth/key-form.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
-import { findLog } from '../../src/copy/copied-log.ts';
+import { findLog } from '../../src/copy/copy-contents.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
 import { recoverDetections } from '../../src/log/recover.ts';

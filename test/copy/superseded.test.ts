@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { createApplianceCopy } from '../../src/appliance-copy.ts';
 import type { AccessReader } from '../../src/auth/access-reader.ts';
 import type { Config } from '../../src/config/load.ts';
-import { FIRST_GENERATION, partName } from '../../src/copy/copied-log.ts';
+import { FIRST_GENERATION, partName } from '../../src/copy/copy-contents.ts';
 import { openFolderPlace } from '../../src/copy/folder-place.ts';
 import type { Conditions } from '../../src/health/alert-conditions.ts';
 import { encodeFrame } from '../../src/log/frame.ts';

@@ -10,7 +10,7 @@ import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.
 import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
 import { Monitor } from '../../src/health/monitor.ts';
 import { saveFile } from '../../src/ingest/files/file-record.ts';
-import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
+import { pauseIngest, resumeIngest } from '../../src/ingest/operator-pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { setAccount, suspendAccount } from '../../src/auth/accounts.ts';
-import { createKey } from '../../src/auth/key.ts';
+import { createKey } from '../../src/auth/key-form.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { accountUsageId } from '../../src/limits/daily-rows.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { renameSync } from 'node:fs';
 import { afterEach, mock, test } from 'node:test';
-import { createKey } from '../../src/auth/key.ts';
+import { createKey } from '../../src/auth/key-form.ts';
 import { createFaultLog, createStrangerLog } from '../../src/http/line-limit.ts';
 import { createLogger } from '../../src/logger.ts';
 import { useCertificates, WITHOUT_OPENSSL } from '../support/certificates.ts';

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
 import { resumeAccount, suspendAccount } from '../../src/auth/accounts.ts';
-import { createKey } from '../../src/auth/key.ts';
+import { createKey } from '../../src/auth/key-form.ts';
 import { revokeKey } from '../../src/auth/keys.ts';
 import { NOW_MS, sharedServer, startTestServer } from '../support/server.ts';
 import {

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { createKey } from '../../src/auth/key.ts';
+import { createKey } from '../../src/auth/key-form.ts';
 import { openLog } from '../../src/logger.ts';
 import { example } from '../support/manual.ts';
 import { exchangeBytes } from '../support/raw-http.ts';

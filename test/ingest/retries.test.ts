@@ -1,7 +1,7 @@
 /** Files that cannot be read or moved have one alert together, which names the first. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { StuckFiles } from '../../src/ingest/threads/retries.ts';
+import { StuckFiles } from '../../src/ingest/threads/retry-pauses.ts';
 
 function recorded() {
   const alerts: (string | null)[] = [];

@@ -5,7 +5,6 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { FIELDS, SOURCE_ID_CHARACTERS_MAX } from '../../src/detection/fields.ts';
-import { PROBLEMS } from '../../src/error-codes.ts';
 import { ENDPOINTS } from '../../src/http/endpoints/all.ts';
 import {
   DOMAINS_MAX,
@@ -13,10 +12,11 @@ import {
   PAGE_ROWS_MAX,
   PUBLISHERS_MAX,
   SUBSCRIPTIONS_MAX,
-} from '../../src/limits/contract-limits.ts';
+} from '../../src/limits/api-limits.ts';
 import { openApiDocument } from '../../src/openapi/document.ts';
 import { OPERATIONS } from '../../src/openapi/operations.ts';
 import { adminDocument } from '../../src/operations/openapi.ts';
+import { PROBLEMS } from '../../src/problem-titles.ts';
 import { checkBody, membersOf } from '../support/checked-fetch.ts';
 import { inFolder } from '../support/program.ts';
 

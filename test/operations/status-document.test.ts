@@ -8,7 +8,7 @@ import { revokeKey } from '../../src/auth/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { alertDocument } from '../../src/health/alert-texts.ts';
 import { type FileRecord, saveFile } from '../../src/ingest/files/file-record.ts';
-import { pauseIngest, resumeIngest } from '../../src/ingest/pause.ts';
+import { pauseIngest, resumeIngest } from '../../src/ingest/operator-pause.ts';
 import { NO_USAGE } from '../../src/limits/usage.ts';
 import type { Live } from '../../src/operations/operation.ts';
 import { readStatus, type StatusSources } from '../../src/operations/status.ts';

@@ -7,7 +7,7 @@ import type { AccessReader } from '../../src/auth/access-reader.ts';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { Denials } from '../../src/auth/denials.ts';
-import { createKey } from '../../src/auth/key.ts';
+import { createKey } from '../../src/auth/key-form.ts';
 import { addKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { loadConfig } from '../../src/config/load.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { BANDS } from '../../src/detection/band.ts';
 import { type ContentType, type StreamName, streamName } from '../../src/detection/content-type.ts';
-import { CHUNK_ROWS } from '../../src/limits/contract-limits.ts';
+import { CHUNK_ROWS } from '../../src/limits/api-limits.ts';
 import { STREAM_HEAD } from '../../src/query/as-of.ts';
 import {
   type ChangesQuery,

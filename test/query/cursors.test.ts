@@ -4,7 +4,7 @@ import { createCipheriv } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { createQueryCursors, hashRequest, type PeriodWalk } from '../../src/query/query-cursor.ts';
-import { createStreamCursors } from '../../src/query/stream-cursor.ts';
+import { createStreamCursors } from '../../src/query/sealed-cursor.ts';
 import { Refused } from '../../src/refused.ts';
 import { deriveKey } from '../../src/seal.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { streamName } from '../../src/detection/content-type.ts';
-import { CHUNK_ROWS } from '../../src/limits/contract-limits.ts';
+import { CHUNK_ROWS } from '../../src/limits/api-limits.ts';
 import { filterSql } from '../../src/query/common-parameters.ts';
 import {
   DATA_START,

@@ -1,6 +1,6 @@
 /** Opens access.db for tests, makes keys in it, and reads segments of a log. */
 import { readFileSync } from 'node:fs';
-import { createKey, hashKey } from '../../src/auth/key.ts';
+import { createKey, hashKey } from '../../src/auth/key-form.ts';
 import { addKey, type KeyTerms, type NewKey } from '../../src/auth/keys.ts';
 import { type OpenAccessOptions, openAccess as open } from '../../src/auth/open-access.ts';
 import { decodeLines, framesOf } from '../../src/log/frame.ts';

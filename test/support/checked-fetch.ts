@@ -9,7 +9,6 @@ import assert from 'node:assert/strict';
 import { FormatRegistry, type TSchema } from '@sinclair/typebox';
 import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler';
 import { FIELDS } from '../../src/detection/fields.ts';
-import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../../src/error-codes.ts';
 import {
   type Response as Documented,
   OPERATIONS,
@@ -17,6 +16,7 @@ import {
   UNROUTED,
 } from '../../src/openapi/operations.ts';
 import { SCHEMAS } from '../../src/openapi/schemas.ts';
+import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../../src/problem-titles.ts';
 import { words } from './words.ts';
 
 /** A response that a test received without `fetch`. */

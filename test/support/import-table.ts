@@ -18,8 +18,8 @@ export const ROOMS = listed({
   'seal.ts': '',
   'time-zone.ts': 'bounded-map.ts',
   'zone-days.ts': 'time.ts',
-  'error-codes.ts': '',
-  'refused.ts': 'error-codes.ts',
+  'problem-titles.ts': '',
+  'refused.ts': 'problem-titles.ts',
   'printable.ts': '',
   'release-memory.ts': '',
   'clock.ts': 'time.ts',
@@ -55,7 +55,7 @@ export const ROOMS = listed({
   check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
   'text-layout.ts': 'printable.ts',
   operations: `
-    addresses.ts auth config counted.ts detection drop error-codes.ts exports health ingest limits log nearest.ts
+    addresses.ts auth config counted.ts detection drop problem-titles.ts exports health ingest limits log nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time-zone.ts time.ts version.ts windows`,
   'tools/generate': 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
@@ -63,11 +63,11 @@ export const ROOMS = listed({
   samples: 'config',
   setup: 'config copy refused.ts store',
   'tools/lab': `
-    addresses.ts admin appliance.ts auth clock.ts config detection error-codes.ts http ingest limits log
+    addresses.ts admin appliance.ts auth clock.ts config detection problem-titles.ts http ingest limits log
     operations query refused.ts store time.ts tools/generate windows`,
-  openapi: 'auth detection error-codes.ts http',
+  openapi: 'auth detection problem-titles.ts http',
   http: `
-    addresses.ts auth clock.ts config counted.ts detection error-codes.ts health limits logger.ts pace.ts
+    addresses.ts auth clock.ts config counted.ts detection problem-titles.ts health limits logger.ts pace.ts
     printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,
   admin: `
     auth clock.ts config detection drop health http ingest limits log logger.ts manual

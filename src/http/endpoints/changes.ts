@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import type { Credential } from '../../auth/authorize.ts';
 import { monotonicMs } from '../../clock.ts';
-import { STREAMS_MAX, WAIT_SECONDS_MAX } from '../../limits/contract-limits.ts';
+import { STREAMS_MAX, WAIT_SECONDS_MAX } from '../../limits/api-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import { type ChangesPage, type ChangesQuery, readPageFrom } from '../../query/changes-page.ts';
 import {
@@ -13,7 +13,7 @@ import {
 import type { RecentDeliveries } from '../../query/delivery.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { invalid } from '../../query/parameters.ts';
-import type { StreamCursors, StreamPosition } from '../../query/stream-cursor.ts';
+import type { StreamCursors, StreamPosition } from '../../query/sealed-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import { releaseMemory } from '../../release-memory.ts';

@@ -9,7 +9,7 @@ import {
   DATA_GAPS_MAX,
   EXPORTS_PER_DAY,
   ME_CACHE_SECONDS,
-} from '../../limits/contract-limits.ts';
+} from '../../limits/api-limits.ts';
 import { type DailyAllowance, ROW_HOLDERS } from '../../limits/daily-rows.ts';
 import { GAP_STATUSES, readDataGaps } from '../../query/as-of.ts';
 import { SCHEMA_VERSION } from '../../query/common-parameters.ts';

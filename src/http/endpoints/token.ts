@@ -2,12 +2,12 @@
 import { Type } from '@sinclair/typebox';
 import type { AccessReader } from '../../auth/access-reader.ts';
 import { grantToken, isBasic, readTokenRequest } from '../../auth/client-credentials.ts';
-import { isKeyId } from '../../auth/key.ts';
+import { isKeyId } from '../../auth/key-form.ts';
 import type { AccessTokens } from '../../auth/token.ts';
 import { grouped } from '../../counted.ts';
-import { OAUTH_ERRORS, type OAuthErrorCode } from '../../error-codes.ts';
-import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/contract-limits.ts';
+import { TOKEN_BODY_BYTES_MAX, TOKEN_LIFETIME_MS } from '../../limits/api-limits.ts';
 import { type TokenRate, tooMany } from '../../limits/request-rate.ts';
+import { OAUTH_ERRORS, type OAuthErrorCode } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
 import { type Now, SECOND_MS } from '../../time.ts';
 import { readBody } from '../body.ts';

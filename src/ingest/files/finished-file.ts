@@ -16,7 +16,7 @@ import type { StreamWriter } from '../apply/stream-writer.ts';
 import type { ExportReader } from '../reading/export-reader.ts';
 import type { Reporting } from '../reporting.ts';
 import type { AccessConnection } from '../threads/access-connection.ts';
-import type { StuckFiles } from '../threads/retries.ts';
+import type { StuckFiles } from '../threads/retry-pauses.ts';
 import { type FileOutcome, type FileRecord, findFile, lastFileNumber } from './file-record.ts';
 
 export interface FileStore extends Reporting {

@@ -24,7 +24,7 @@ import { type Ingest, nextNumber, removeTemporary } from '../files/finished-file
 import { type FolderScanner, folderScanner } from '../files/folder-scan.ts';
 import { moveOrphaned } from '../files/orphaned.ts';
 import { retention } from '../files/retention.ts';
-import { readPause } from '../pause.ts';
+import { readPause } from '../operator-pause.ts';
 import { ExportReader } from '../reading/export-reader.ts';
 import { handleRequest } from '../requests/handle-requests.ts';
 import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
@@ -32,7 +32,7 @@ import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
 import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
-import { type FullDisk, StuckFiles, waitForRoom } from './retries.ts';
+import { type FullDisk, StuckFiles, waitForRoom } from './retry-pauses.ts';
 import { finishTaken, resumeBackfills } from './unfinished-files.ts';
 
 /** Between two notes on the progress of a request. */

@@ -24,7 +24,7 @@ import type {
   IngestSettings,
   IngestStart,
 } from './ingest-messages.ts';
-import { waitForRoom } from './retries.ts';
+import { waitForRoom } from './retry-pauses.ts';
 
 /** What a standby does in this thread, before it ingests (copy/standby-thread.ts). */
 export interface Standby {
@@ -93,9 +93,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
         send({ kind: 'promoted' });
         prepare();
       }
-      // Clients can read meanwhile.
-      const onFull = () => send({ kind: 'ready' });
-      ingester = await whenRoom(() => new Ingester(options, drop, recovered), onFull, options);
+      ingester = new Ingester(options, drop, recovered);
       begun.resolve(ingester);
       send({ kind: 'ready' });
       const { applied, madeAnew } = recovered;
@@ -151,55 +149,43 @@ async function heal({ settings, send, log }: IngesterOptions, standby: Standby):
 
 /** Waits while the disk is full. */
 async function recover(options: IngesterOptions, isAgain: boolean): Promise<Recovered> {
-  const { settings, decisions, send, check } = options;
+  const { settings, decisions, send, check, setCondition } = options;
   const folder = dataFolder(settings.data);
   const isStandby = settings.copy !== null && roleOf(readRole(folder), settings.copy) === 'standby';
   let isReadable = false;
   let shown = -1;
-  const work = () =>
-    recoverDetections({
-      folder,
-      program: settings.program,
-      isAgain,
-      // What a standby has came from the copy.
-      ...(!isStandby && { decisions }),
-      onReadable: () => {
-        isReadable = true;
-        send({ kind: 'ready' });
-      },
-      onBegin: (reason) => send({ kind: 'recovering', reason }),
-      onProgress: (done, total) => {
-        const percent = Math.floor((100 * done) / total);
-        // There may be many thousands of entries.
-        if (percent === shown) return;
-        shown = percent;
-        send({ kind: 'progress', file: 'the log', rows: percent, isDone: done === total });
-      },
-      between: async () => {
-        // A stop arrives only when the event loop turns.
-        await nextTurn();
-        check();
-      },
-    });
-  // The event lets the server start, so that the alert can be seen.
-  const onFull = () =>
-    isReadable || send({ kind: 'recovering', reason: 'the disk is too full to bring it up to date' });
-  return whenRoom(work, onFull, options);
-}
-
-/** Tries until the disk has room. @param onFull called before each wait */
-async function whenRoom<Result>(
-  work: () => Result | Promise<Result>,
-  onFull: () => void,
-  options: IngesterOptions,
-): Promise<Result> {
   for (;;) {
     try {
-      const result = await work();
-      options.setCondition('disk full', null);
-      return result;
+      const recovered = await recoverDetections({
+        folder,
+        program: settings.program,
+        isAgain,
+        // What a standby has came from the copy.
+        ...(!isStandby && { decisions }),
+        onReadable: () => {
+          isReadable = true;
+          send({ kind: 'ready' });
+        },
+        onBegin: (reason) => send({ kind: 'recovering', reason }),
+        onProgress: (done, total) => {
+          const percent = Math.floor((100 * done) / total);
+          // There may be many thousands of entries.
+          if (percent === shown) return;
+          shown = percent;
+          send({ kind: 'progress', file: 'the log', rows: percent, isDone: done === total });
+        },
+        between: async () => {
+          // A stop arrives only when the event loop turns.
+          await nextTurn();
+          check();
+        },
+      });
+      setCondition('disk full', null);
+      return recovered;
     } catch (error) {
-      if (isDiskFull(error)) onFull();
+      // The event lets the server start, so that the alert can be seen.
+      if (isDiskFull(error) && !isReadable)
+        send({ kind: 'recovering', reason: 'the disk is too full to bring it up to date' });
       await waitForRoom(error, options);
     }
   }

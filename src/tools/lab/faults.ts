@@ -1,6 +1,7 @@
 /** The faults of a lab, and which of them applies to a request: one at most, the first that was added. */
-import { PROBLEMS } from '../../error-codes.ts';
+
 import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../../operations/lab-members.ts';
+import { PROBLEMS } from '../../problem-titles.ts';
 import { failed, Refused } from '../../refused.ts';
 
 export interface Fault {

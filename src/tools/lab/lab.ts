@@ -22,7 +22,7 @@ import type { Config } from '../../config/load.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import type { Route } from '../../http/routes.ts';
 import type { IngestRequest } from '../../ingest/requests/requests.ts';
-import { PAGE_ROWS_DEFAULT } from '../../limits/contract-limits.ts';
+import { PAGE_ROWS_DEFAULT } from '../../limits/api-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { epochAt } from '../../log/version-epoch.ts';
 import { LAB_MEMBERS, type LabName, parseLabTime } from '../../operations/lab-members.ts';

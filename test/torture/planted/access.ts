@@ -40,7 +40,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     '[-if (!streams.includes(streamOfId(id))) return null;-]':
       'a detection of another account does not exist',
   }),
-  ...faultsIn('query/stream-cursor.ts', 'cursors', {
+  ...faultsIn('query/sealed-cursor.ts', 'cursors', {
     '[-block.readUIntBE(0, EPOCH_START) !== 0 ||-]': 'only issued cursors are accepted',
   }),
   ...faultsIn('query/query-cursor.ts', 'cursors', {

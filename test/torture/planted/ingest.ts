@@ -8,7 +8,7 @@ export const INGEST_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('ingest/files/orphaned.ts', 'archive', {
     '[-if (!hasArchive(drop.root)) return;-]': 'a disk that is not mounted yet is no empty archive',
   }),
-  ...faultsIn('ingest/threads/retries.ts', 'disk-full', {
+  ...faultsIn('ingest/threads/retry-pauses.ts', 'disk-full', {
     "[-setCondition('disk full', err.message);-]": 'a full disk is an alert while ingest waits',
   }),
   ...faultsIn('detection/merge.ts', 'merge', {

@@ -9,7 +9,7 @@ import { streamName } from '../../../src/detection/content-type.ts';
 import { recoverDetections } from '../../../src/log/recover.ts';
 import { scrub } from '../../../src/log/scrub.ts';
 import { jsonBaseUrl } from '../../../src/query/detection-text.ts';
-import { createStreamCursors } from '../../../src/query/stream-cursor.ts';
+import { createStreamCursors } from '../../../src/query/sealed-cursor.ts';
 import { completeRestore } from '../../../src/store/complete-restore.ts';
 import type { Database } from '../../../src/store/database.ts';
 import { type DataFolder, dataFolder, ensureFolder } from '../../../src/store/folder.ts';
