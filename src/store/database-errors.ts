@@ -7,11 +7,9 @@ export function isDiskFull(error: unknown): boolean {
   return isErrorCode(error, 'SQLITE_FULL', 'ENOSPC', 'EDQUOT', 'SQLITE_IOERR_SHMSIZE');
 }
 
-const DATABASE_DAMAGE = 'DATABASE_DAMAGE';
-
 /** The rows of a database contradict each other, although SQLite finds nothing wrong. */
 export class DatabaseDamage extends Error {
-  readonly code = DATABASE_DAMAGE;
+  readonly code = 'DATABASE_DAMAGE';
 }
 
 /** Whether a database does not have the content that was written. */
@@ -25,7 +23,7 @@ export function isDamage(error: unknown): boolean {
     // The schema format in the header of the file, for which SQLite has no code of its own.
     (code === 'SQLITE_ERROR' && error instanceof Error && error.message === 'unsupported file format') ||
     // Also from another thread, where its class is lost.
-    code === DATABASE_DAMAGE
+    code === 'DATABASE_DAMAGE'
   );
 }
 
