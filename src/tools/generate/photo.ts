@@ -1,29 +1,39 @@
-/** Sample photos: small PNG files, each of a sky above a horizon, in two colours. https://www.w3.org/TR/png-3/ */
+/** Sample photos: small PNG files, each of a sky above a horizon. https://www.w3.org/TR/png-3/ */
 import { crc32, deflateSync } from 'node:zlib';
 
 const WIDTH = 160;
 const HEIGHT = 120;
 const COLOURS = 24;
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
-/** One bit a pixel, of a palette; no interlacing. */
-const HEADER = Buffer.concat([uint32(WIDTH, HEIGHT), Buffer.from([1, 3, 0, 0, 0])]);
-/** Each line begins with its filter: none. */
-const LINES = Array.from({ length: HEIGHT }, (_, y) =>
-  Buffer.concat([Buffer.of(0), Buffer.alloc(WIDTH / 8, y < (HEIGHT * 2) / 3 ? 0 : 0xff)]),
-);
+/** Eight bits per channel, RGB, no interlacing. */
+const HEADER = Buffer.concat([uint32(WIDTH, HEIGHT), Buffer.from([8, 2, 0, 0, 0])]);
+
+const made = new Map<number, Buffer>();
 
 /** @param id of the item; equal ids give equal photos */
 export function samplePhoto(id: number): Buffer {
-  const turn = (id % COLOURS) / COLOURS;
-  const sky = [0, 1, 2].map((part) => 166 + 89 * Math.cos(2 * Math.PI * (turn + part / 3)));
-  const palette = [...sky, ...sky.map((light) => light / 2)].map(Math.round);
-  return Buffer.concat([
+  const colour = id % COLOURS;
+  const parts = () => [
     SIGNATURE,
     chunk('IHDR', HEADER),
-    chunk('PLTE', Buffer.from(palette)),
-    chunk('IDAT', deflateSync(Buffer.concat(LINES))),
+    chunk('IDAT', deflateSync(pixels(colour))),
     chunk('IEND', Buffer.alloc(0)),
-  ]);
+  ];
+  const photo = made.get(colour) ?? Buffer.concat(parts());
+  made.set(colour, photo);
+  return photo;
+}
+
+/** Lines of one colour each; each begins with its filter: none. */
+function pixels(colour: number): Buffer {
+  const lines = Array.from({ length: HEIGHT }, (_, y) => {
+    const light = y < (HEIGHT * 2) / 3 ? 0.45 + y / (HEIGHT * 2) : 0.3;
+    const pixel = [0, 1, 2].map((part) =>
+      Math.round(255 * light * (0.65 + 0.35 * Math.cos((2 * Math.PI * (colour / COLOURS + part / 3)) % 7))),
+    );
+    return Buffer.concat([Buffer.of(0), Buffer.alloc(WIDTH * 3, Buffer.from(pixel))]);
+  });
+  return Buffer.concat(lines);
 }
 
 function chunk(type: string, data: Buffer): Buffer {
