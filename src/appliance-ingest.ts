@@ -22,7 +22,7 @@ import type { Live } from './operations/operation.ts';
 import { paced } from './pace.ts';
 import { deriveKey } from './seal.ts';
 import type { CopyState } from './store/copy-state.ts';
-import { isDamage, isWriteLost } from './store/database-errors.ts';
+import { isBehind, isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import { LogDamage } from './store/log-errors.ts';
 import { HOUR_MS, SECOND_MS } from './time.ts';
@@ -88,7 +88,8 @@ export function startApplianceIngest(
   const interrupted = afterAccessErrors(access, conditions, log);
   const passing = (fault: Error) => {
     if (isOfAccess(fault)) return isWriteLost(fault) ? null : interrupted(fault);
-    if (fault instanceof LogDamage) return healedByStart(conditions);
+    if (fault instanceof LogDamage) return madeAnewByStart(surroundings, null);
+    if (isBehind(fault)) return madeAnewByStart(surroundings, fault.message);
     return isDamage(fault) ? healing(fault) : null;
   };
   const ingest = startIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
@@ -183,14 +184,22 @@ function afterAccessErrors(access: AccessReader, conditions: Conditions, log: Lo
   });
 }
 
-/** A start makes damaged parts of the log anew from the copy, if that has them. */
-function healedByStart(conditions: Conditions): Passing {
+/**
+ * A start makes damaged parts of the log anew from the copy, if that has them.
+ * @param behind why it builds detections.db from the log, so that nobody reads the old one; null: it does not
+ */
+function madeAnewByStart({ conditions, reader }: IngestSurroundings, behind: string | null): Passing {
   return {
     isOver: () => true,
-    // The next thread does not know what this one has reported.
-    onInterrupted: () => clearIngestConditions(conditions),
+    onInterrupted() {
+      // The next thread does not know what this one has reported.
+      clearIngestConditions(conditions);
+      if (behind === null) return;
+      reader.close();
+      reader.await(behind);
+    },
     worksMs: 0,
-    onResumed() {},
+    onResumed: reader.open,
   };
 }
 

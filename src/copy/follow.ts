@@ -20,7 +20,7 @@ import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { checkpoint } from '../store/checkpoint.ts';
 import { waitsForCopy } from '../store/copy-mode.ts';
 import { openDatabase } from '../store/database.ts';
-import { DatabaseDamage } from '../store/database-errors.ts';
+import { DatabaseBehind } from '../store/database-errors.ts';
 import { type DataFolder, writeWhole } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
@@ -92,7 +92,7 @@ export class Follower {
   /**
    * Applies what is new.
    * @throws Unreachable; Refused `failed` if the copy is of another installation, or lacks what this machine has; LogDamage
-   *   if it is damaged; DatabaseDamage if detections.db must be made anew from the log, which is complete then
+   *   if it is damaged; DatabaseBehind if detections.db must be made anew from the log, which is complete then
    */
   turn(): Promise<void> {
     return this.#alone((place) => this.#turn(place));
@@ -238,7 +238,7 @@ export class Follower {
     this.#log = new LogWriter({ folder: folder.log, program }, tail);
     this.#newest = tail.last?.operation;
     if ((readLogMark(this.#db)?.entry ?? 0) < first)
-      throw new DatabaseDamage('it is older than the log of the copy, which was compacted');
+      throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');
     applyPending(this.#db, folder.log);
     this.#tell();
   }

@@ -6,7 +6,7 @@ import type { Recovered } from '../log/recover.ts';
 import { monthBeforeEnd } from '../log/version-epoch.ts';
 import { failed, reasonOf } from '../refused.ts';
 import { closeDetections, openDetections } from '../store/checkpoint.ts';
-import { isDamage, isWriteLost } from '../store/database-errors.ts';
+import { isBehind, isDamage, isWriteLost } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { noteRole, readRole } from '../store/role.ts';
@@ -70,9 +70,9 @@ async function follow(
         state: { to, entries_behind: 0, behind_since: null, contact_at, failure: null },
       });
     } catch (error) {
-      // It is damage of this machine: the thread begins again, and recovers. After a lost write, only a start knows what the
+      // It is a matter of this machine: the thread begins again, and recovers. After a lost write, only a start knows what the
       // log has.
-      if (isDamage(error) || isWriteLost(error)) throw error;
+      if (isBehind(error) || isDamage(error) || isWriteLost(error)) throw error;
       waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
       const said = error instanceof LogDamage ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
       const failure = said.replace(/\.$/, '');

@@ -12,6 +12,16 @@ export class DatabaseDamage extends Error {
   readonly code = 'DATABASE_DAMAGE';
 }
 
+/** A database ends before its log begins, which was compacted: a start builds it from the log. */
+export class DatabaseBehind extends Error {
+  readonly code = 'DATABASE_BEHIND';
+}
+
+/** Also of an error from another thread, where its class is lost. */
+export function isBehind(error: unknown): boolean {
+  return errorCode(error) === 'DATABASE_BEHIND';
+}
+
 /** Whether a database does not have the content that was written. */
 export function isDamage(error: unknown): boolean {
   const code = errorCode(error);

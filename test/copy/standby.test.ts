@@ -89,6 +89,8 @@ test('behind a compaction it makes its database anew, and follows', async () => 
   standby = await other.serve();
   await until('the same rows', async () => (await rowsOf(standby)) === (await rowsOf(writer)));
   assert.equal(await roleOf(standby), 'standby');
+  // Nothing is wrong with its disk.
+  assert.ok(!standby.log.some(({ alert }) => alert === 'database damaged'));
 });
 
 test('what changes something is refused there, with where to do it; so it is while it is stopped', async () => {

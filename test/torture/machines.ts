@@ -15,7 +15,7 @@ import { openAccess } from '../../src/auth/open-access.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { Refused } from '../../src/refused.ts';
-import { DatabaseDamage } from '../../src/store/database-errors.ts';
+import { DatabaseBehind } from '../../src/store/database-errors.ts';
 import { readRole } from '../../src/store/role.ts';
 import { DAY_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
@@ -221,7 +221,7 @@ class Histories implements History {
         error instanceof Killed ||
         // The writer deleted an old generation while it was read.
         / is missing$/.test((error as Error).message) ||
-        error instanceof DatabaseDamage ||
+        error instanceof DatabaseBehind ||
         (error as Error).message === 'the place is away';
       // A standby that promoted itself while another did.
       const isLate = error instanceof Refused && /writer is alive and faster/.test(error.message);
