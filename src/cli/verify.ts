@@ -46,8 +46,10 @@ export const register = defineCommand({
     using progress = createProgress();
     const config = configOf(self);
     if (src === undefined) {
+      const folder = folderOf(config);
+      requireOwner(folder);
       requireInstallation(config);
-      return await verifyData(folderOf(config), progress.update);
+      return await verifyData(folder, progress.update);
     }
     const source = await openCopy(src, config.copy);
     const verified = await verifyCopy(source, progress.update);
@@ -73,7 +75,6 @@ function sourceText(path: string, { entries, findings }: VerifiedCopy): string {
 
 /** Fails if there are findings, or if not everything could be compared. */
 async function verifyData(folder: DataFolder, onProgress: Progress['update']): Promise<Result> {
-  requireOwner(folder);
   refuseHalfRestored(folder);
   requireComplete(folder);
   using held = new DisposableStack();
