@@ -89,6 +89,7 @@ test('behind a compaction it makes its database anew, and follows', async () => 
   standby = await other.serve();
   await until('the same rows', async () => (await rowsOf(standby)) === (await rowsOf(writer)));
   assert.equal(await roleOf(standby), 'standby');
+  await until('it follows', async () => copyOf(other)?.entries_behind === 0);
   // Nothing is wrong with its disk.
   assert.ok(!standby.log.some(({ alert }) => alert === 'database damaged'));
 });
