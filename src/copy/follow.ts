@@ -3,11 +3,8 @@
  * serve reads meanwhile. A promotion is an entry of the log like any other: whoever creates it is the writer.
  */
 import { rmSync } from 'node:fs';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
-import { deleteEndedRows } from '../ingest/apply/remove-rows.ts';
 import { LogApplier } from '../log/apply-log.ts';
-import { endedStreams } from '../log/detection-rows.ts';
 import type { Operation } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
@@ -68,8 +65,6 @@ export class Follower {
   #newest: Operation | undefined;
   /** A promotion, and what is being read, wait for each other. */
   #turns: Promise<void> = Promise.resolve();
-  /** How many streams had ended when their rows were last deleted; null: unknown, as after a start. */
-  #ended: number | null = null;
 
   constructor(options: FollowOptions, { db, log }: Pick<Recovered, 'db' | 'log'>) {
     this.#options = options;
@@ -131,7 +126,6 @@ export class Follower {
     if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
       applyPending(this.#db, this.#options.folder.log);
     await this.#readEntries(place);
-    await this.#deleteEnded();
     // Not a newer one: what it says is in a log that was not read yet.
     if (change > this.#change) await this.#readAccess(place, change);
     // As on the writer at rest: what was removed stays in no file.
@@ -141,10 +135,11 @@ export class Follower {
 
   /** Also one that a crash left without a note: its entry is the last of the log then. */
   #notePromotion(): void {
+    const { kind, machine, epoch } = this.#newest ?? { kind: '' };
+    if (kind !== PROMOTE) return;
     const { folder } = this.#options;
     const note = readRole(folder);
-    const { kind, machine, epoch } = this.#newest ?? { kind: '' };
-    if (kind !== PROMOTE || machine !== note.machine || note.promoted) return;
+    if (machine !== note.machine || note.promoted) return;
     noteRole(folder, { ...note, promoted: true, epoch_due: typeof epoch === 'number' ? epoch : null });
   }
 
@@ -177,14 +172,6 @@ export class Follower {
     const commits = commitsBackwards(this.#options.folder.log);
     const given = commits.find(({ operation }) => operation.kind === PROMOTE)?.operation.epoch;
     return Math.max(Number(given ?? 0), epochTimes(this.#db).length) + 1;
-  }
-
-  /** The log says which streams have ended; each machine deletes their rows from its own database. */
-  async #deleteEnded(): Promise<void> {
-    const ended = endedStreams(this.#db).length;
-    if (ended === this.#ended) return;
-    await deleteEndedRows(this.#db, { between: () => nextTurn(), tell() {} });
-    this.#ended = ended;
   }
 
   async #readAccess(place: Place, change: number): Promise<void> {

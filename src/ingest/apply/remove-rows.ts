@@ -15,7 +15,7 @@ import { endedStreams } from '../../log/detection-rows.ts';
 import { paced } from '../../pace.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import { checkpoint } from '../../store/checkpoint.ts';
-import { type Database, writing } from '../../store/database.ts';
+import { writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { isLogError } from '../../store/log-errors.ts';
 import { placesOf } from '../../store/stream-place.ts';
@@ -59,16 +59,12 @@ export async function removeRows(
     // Within what a full disk takes back as a whole.
     writer.commit(applier, { kind: REMOVE, subscription }, () => applier.removeSubscription(subscription));
   }
-  await deleteEndedRows(db, { between, tell });
-}
-
-/** Deletes the rows of all streams that the log has ended; SQLite overwrites them (`secure_delete`). */
-export async function deleteEndedRows(db: Database, { between, tell }: LongWork): Promise<void> {
   let deleted = 0;
   for (const ordinal of endedStreams(db)) {
     const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
     for (const sql of [DELETE_DETECTIONS, DELETE_RESCORED, DELETE_STREAM_ROWS])
       for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
+        // SQLite overwrites them (`secure_delete`).
         rows = writing(db, () => db.prepare(sql).run(values).changes);
         deleted += rows;
         tell(`${counted(deleted, 'row')} deleted`);
