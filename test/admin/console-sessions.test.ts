@@ -10,8 +10,6 @@ import type { Worker } from 'node:worker_threads';
 import type { Jobs, Session } from '../../src/admin/console/api.ts';
 import { Operations } from '../../src/admin/thread-client.ts';
 import type { Told } from '../../src/admin/thread-messages.ts';
-import { Denials } from '../../src/auth/denials.ts';
-import { loadConfig } from '../../src/config/load.ts';
 import type { Live } from '../../src/operations/operation.ts';
 import { OPERATIONS } from '../../src/operations/table.ts';
 import { startWorker } from '../../src/packed.ts';
@@ -26,7 +24,7 @@ import {
   withSecret,
 } from '../support/console-client.ts';
 import { freePort } from '../support/free-port.ts';
-import { LIVE } from '../support/live.ts';
+import { LIVE, operationsOptions } from '../support/live.ts';
 import { inFolder } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -290,31 +288,11 @@ describe('the console of a running appliance', () => {
 
 describe('the operations thread', () => {
   const URL_OF_CONSOLE = 'http://127.0.0.1:9464';
-  const settingsIn = (dataFolder: string) => {
-    const config = loadConfig({ flags: {}, env: {}, file: '', dataFolder });
-    return { config, kind: 'appliance', base_url: 'http://127.0.0.1' } as const;
-  };
-  const optionsOf = (settings: ReturnType<typeof settingsIn>, live = LIVE) => ({
-    settings,
-    ingest: {
-      ask: async () => ({ ok: false, reason: 'nobody ingests' }) as const,
-      wake() {},
-      async promote() {},
-    },
-    denials: new Denials(),
-    onDenied() {},
-    lab: null,
-    live: () => live,
-    unreadable: () => null,
-    onSpareStale() {},
-    onFault: ({ message }: { readonly message: string }) => assert.fail(message),
-  });
-
   test('makes no link for what was asked before all sessions ended', () =>
     inFolder(async (folder) => {
       // Of a standby, whose audit trail has no links.
       const live: Live = { ...LIVE, role: 'standby', console: { url: URL_OF_CONSOLE } };
-      const operations = new Operations(optionsOf(settingsIn(folder), live));
+      const operations = new Operations(operationsOptions(folder, { live: () => live }));
       const ask = (given: object) =>
         operations.run({ path: 'console', given, way: 'api', by: { actor: 'ada' } });
       const tokenIn = ({ body }: Told) => new URL(JSON.parse(body).value.url).hash.slice('#login='.length);
@@ -330,14 +308,14 @@ describe('the operations thread', () => {
 
   test('is started again by the next request when it has died', () =>
     inFolder(async (folder) => {
-      const settings = settingsIn(folder);
+      const options = operationsOptions(folder);
       const threads: Worker[] = [];
       const start = () => {
-        const thread = startWorker({ role: 'operations', settings });
+        const thread = startWorker({ role: 'operations', settings: options.settings });
         threads.push(thread);
         return thread;
       };
-      const thread = new Operations(optionsOf(settings), start);
+      const thread = new Operations(options, start);
       try {
         assert.equal((await thread.view('jobs', '', false)).status, 200);
         await threads[0]?.terminate();

@@ -2,11 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Operations } from '../../src/admin/thread-client.ts';
-import { Denials } from '../../src/auth/denials.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
-import { loadConfig } from '../../src/config/load.ts';
 import type { IngestRequest } from '../../src/ingest/requests/requests.ts';
-import { LIVE } from '../support/live.ts';
+import { operationsOptions } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const COUNTS = { files: 0, rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0, unreadable: [] };
@@ -16,29 +14,19 @@ test('a replay of another period does not pass for one that runs', async () => {
   openAccess(dataFolder, { create: true, operation: { kind: 'command' } }).close();
   const asked: IngestRequest[] = [];
   const served = Promise.withResolvers<void>();
-  const operations = new Operations({
-    settings: {
-      config: loadConfig({ flags: {}, env: {}, file: '', dataFolder }),
-      kind: 'appliance',
-      base_url: 'http://127.0.0.1',
-    },
-    ingest: {
-      async ask(request) {
-        asked.push(request);
-        await served.promise;
-        return { ok: true, replay: COUNTS };
+  const operations = new Operations(
+    operationsOptions(dataFolder, {
+      ingest: {
+        async ask(request) {
+          asked.push(request);
+          await served.promise;
+          return { ok: true, replay: COUNTS };
+        },
+        wake() {},
+        async promote() {},
       },
-      wake() {},
-      async promote() {},
-    },
-    denials: new Denials(),
-    onDenied() {},
-    lab: null,
-    live: () => LIVE,
-    unreadable: () => null,
-    onSpareStale() {},
-    onFault: ({ message }) => assert.fail(message),
-  });
+    }),
+  );
   const replay = (given: object) =>
     operations.run({ path: 'ingest-replay', given, way: 'command', by: { actor: 'ada' } });
   try {

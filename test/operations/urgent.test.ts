@@ -10,10 +10,9 @@ import { Denials } from '../../src/auth/denials.ts';
 import { createKey } from '../../src/auth/key-form.ts';
 import { addKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
-import { loadConfig } from '../../src/config/load.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
-import { LIVE } from '../support/live.ts';
+import { operationsOptions } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const ID = createKey('ww').id;
@@ -41,19 +40,9 @@ function installation() {
   after(() => closeSync(file));
   const sound = Buffer.alloc(bytes);
   readSync(file, sound, 0, bytes, at);
-  const config = loadConfig({ flags: {}, env: {}, file: '', dataFolder: root });
   const denials = new Denials();
-  const operations = new Operations({
-    settings: { config, kind: 'appliance', base_url: 'http://127.0.0.1' },
-    ingest: { ask: async () => ({ ok: true }), wake() {}, async promote() {} },
-    denials,
-    onDenied() {},
-    lab: null,
-    live: () => LIVE,
-    unreadable: () => null,
-    onSpareStale() {},
-    onFault: ({ message }) => assert.fail(message),
-  });
+  const ingest = { ask: async () => ({ ok: true }) as const, wake() {}, async promote() {} };
+  const operations = new Operations(operationsOptions(root, { ingest, denials }));
   after(() => operations.close());
   const reader: AccessReader = createAccessReader(folder.access);
   after(reader.close);

@@ -1,6 +1,13 @@
-/** What a running appliance without alerts says of itself. */
+/** The main thread's end of the operations thread, for tests without the rest of an appliance. */
+import assert from 'node:assert/strict';
+import type { Operations } from '../../src/admin/thread-client.ts';
+import { Denials } from '../../src/auth/denials.ts';
+import { loadConfig } from '../../src/config/load.ts';
 import type { Live } from '../../src/operations/operation.ts';
 
+type Options = ConstructorParameters<typeof Operations>[0];
+
+/** What a running appliance without alerts says of itself. */
 export const LIVE: Live = {
   url: 'http://127.0.0.1',
   console: null,
@@ -15,3 +22,23 @@ export const LIVE: Live = {
   copy: null,
   reading: null,
 };
+
+/** @param more in place of what is given here: nobody ingests, and there are no settings but the defaults */
+export function operationsOptions(dataFolder: string, more: Partial<Options> = {}): Options {
+  return {
+    settings: {
+      config: loadConfig({ flags: {}, env: {}, file: '', dataFolder }),
+      kind: 'appliance',
+      base_url: 'http://127.0.0.1',
+    },
+    ingest: { ask: async () => ({ ok: false, reason: 'nobody ingests' }), wake() {}, async promote() {} },
+    denials: new Denials(),
+    onDenied() {},
+    lab: null,
+    live: () => LIVE,
+    unreadable: () => null,
+    onSpareStale() {},
+    onFault: ({ message }) => assert.fail(message),
+    ...more,
+  };
+}
