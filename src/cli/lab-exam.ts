@@ -7,7 +7,7 @@ import type { Command } from 'commander';
 import { integer } from '../config/option-values.ts';
 import type { LabName } from '../operations/lab-members.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
-import type { Operation } from '../operations/operation.ts';
+import { type Operation, pathOf } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';
 import { failed, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
@@ -90,7 +90,7 @@ async function examine(
 }
 
 function operationOf(name: string): Operation {
-  const operation = operationAt(name.replaceAll(' ', '-'));
+  const operation = operationAt(pathOf({ name }));
   if (operation === null) throw new Error(`there is no operation ${name}`);
   return operation;
 }
