@@ -35,7 +35,14 @@ import {
   settleWal,
   walBytes,
 } from '../store/checkpoint.ts';
-import { type Database, isEmpty, openDatabase, removeBeside, removeDatabase } from '../store/database.ts';
+import {
+  type Database,
+  isEmpty,
+  openDatabase,
+  removeBeside,
+  removeDatabase,
+  removeWal,
+} from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
@@ -286,7 +293,7 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
 
 function removeReplaced({ root, detections }: DataFolder, remove: () => void): void {
   // Never joined to the new file, also by a second attempt of the same process.
-  for (const end of ['-wal', '-shm']) rmSync(`${detections}${end}`, { force: true });
+  removeWal(detections);
   // Its marker goes last: nothing else says that the old file has pages of two states.
   remove();
   syncFolder(root);

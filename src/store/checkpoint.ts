@@ -17,7 +17,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Database, openDatabase, removeDatabase, sizeOf } from './database.ts';
+import { type Database, openDatabase, removeDatabase, removeWal, sizeOf } from './database.ts';
 import { DETECTIONS_SCHEMA } from './detections-schema.ts';
 import { openFile, syncFolder, writeWhole } from './folder.ts';
 
@@ -96,7 +96,7 @@ export function settleWal(path: string): boolean {
     return salts === saltsOf(path) && tokens.includes(ownToken(path));
   }
   // An empty one may be that of an open reader.
-  if (sizeOf(walPath(path)) > 0) for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+  if (sizeOf(walPath(path)) > 0) removeWal(path);
   return true;
 }
 

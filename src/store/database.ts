@@ -292,7 +292,13 @@ export function emptied(path: string): Refused {
 
 /** Removes the files beside a database: SQLite would join them to whatever takes its place. */
 export function removeBeside(path: string): void {
-  for (const end of ['-wal', '-shm', '-journal', '-checkpoint']) rmSync(`${path}${end}`, { force: true });
+  removeWal(path);
+  for (const end of ['-journal', '-checkpoint']) rmSync(`${path}${end}`, { force: true });
+}
+
+/** Removes the write-ahead log and its index, but not what says which one the database needs (checkpoint.ts). */
+export function removeWal(path: string): void {
+  for (const end of ['-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
 }
 
 export function removeDatabase(path: string): void {
