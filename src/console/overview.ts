@@ -20,6 +20,7 @@ import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
 import { cellsOf } from './window-map.ts';
+import { OpenList } from './windows.ts';
 
 const NEWEST = 6;
 
@@ -28,6 +29,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
+  const [map] = windows.pages;
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
     overview,
@@ -35,7 +37,8 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
       ${tiles(answer, windows, customers.pages[0], live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer)}
-        ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
+        ${map !== undefined && map.open.length > 0 && html`<div class="across"><${OpenList} map=${map} /></div>`}
+        ${panel('Newest versions, as delivered', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
         <${Activity} about=${answer} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
         ${panel('System', facts(system(answer)), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
@@ -203,7 +206,7 @@ function furthestBehind(customers: Customers | undefined) {
 
 function newest({ detections }: DetectionsPage): VNode {
   const empty = 'None yet. They appear as export files are read.';
-  return detectionRows(detections, 'Newest detections', empty);
+  return detectionRows(detections, 'Newest versions', empty);
 }
 
 function ingest({ ingest: work, health }: Answer): VNode {

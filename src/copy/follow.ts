@@ -4,12 +4,13 @@
  */
 import { rmSync } from 'node:fs';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
+import { applyPending } from '../log/apply-entries.ts';
 import { LogApplier } from '../log/apply-log.ts';
 import type { Operation } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
 import { commitAfter, LogWriter } from '../log/log-writer.ts';
-import { applyPending, type Recovered } from '../log/recover.ts';
+import type { Recovered } from '../log/recover.ts';
 import { listSegments, replaceLog } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
