@@ -86,7 +86,6 @@ describe('with pytest', { skip: !isThere('python3', '-m', 'pytest') && 'pytest i
     }));
 });
 
-
 test('the rules of the exam are those of the program, and name sections of the manual', () => {
   const [, exam = ''] = topic(TOPIC).split('\n## The exam\n');
   const rules = Object.values(RULES);
