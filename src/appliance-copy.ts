@@ -71,14 +71,14 @@ export function createApplianceCopy(
         kept?.wake();
       }),
     role: (): Role => role,
-    /** Whether damaged parts of the log can be rebuilt from the copy now. */
+    /** Whether damaged parts of the log can be made anew from the copy now. */
     async canHeal(): Promise<boolean> {
       if (copy.to === '') return false;
       try {
         await requireNewest(await openPlace(copy.to, copy), folder);
         return true;
       } catch (error) {
-        log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be rebuilt from the copy');
+        log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be made anew from the copy');
         return false;
       }
     },

@@ -109,7 +109,7 @@ export function keepCopy(options: KeepOptions): KeptCopy {
       // An object may have gone since another one took its place.
       const again = found.length === 0 ? [] : await current.verify();
       if (!found.some((name) => again.includes(name))) return;
-      options.log('warn', 'the copy is damaged: it is rewritten', { to, findings: again });
+      options.log('warn', 'the copy is damaged: it is written anew', { to, findings: again });
       isDamaged = true;
       lookedMs = Number.NEGATIVE_INFINITY;
       timer.wake();

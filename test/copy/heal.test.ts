@@ -121,7 +121,7 @@ test('an appliance heals its log at the start, and while it runs once verify has
     rmSync(join(one.data, 'detections.db'));
     damage(path, 'middle');
     serving = await one.serve();
-    await serving.logged('the log', ({ msg }) => /rebuilt from the copy$/.test(msg));
+    await serving.logged('the log', ({ msg }) => /made anew from the copy$/.test(msg));
     await isQuiet(serving);
     damage(path, 'middle');
     assert.equal(one.cli(['verify'], { anyStatus: true }).status, 1);

@@ -243,5 +243,5 @@ for (const [what, harm] of [
       const { findings, entries } = await verifyCopy(place, () => {});
       return findings.length === 0 && entries === end;
     });
-    assert.equal(said.filter((text) => text === 'warn: the copy is damaged: it is rewritten').length, 1);
+    assert.equal(said.filter((text) => text === 'warn: the copy is damaged: it is written anew').length, 1);
   });

@@ -100,7 +100,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       if (madeAnew !== null || applied > 0)
         reporting.log('warn', 'detections.db was brought up to date from the log', {
           applied,
-          rebuilt: madeAnew,
+          made_anew: madeAnew,
         });
       await ingester.run();
     } catch (error) {
@@ -138,11 +138,11 @@ async function heal({ settings, send, log }: IngesterOptions, standby: Standby):
     const files = await standby.heal(settings.data, settings.copy);
     // The next verify is due.
     rmSync(dataFolder(settings.data).verified, { force: true });
-    log('warn', 'damaged parts of the log were rebuilt from the copy', { files });
+    log('warn', 'damaged parts of the log were made anew from the copy', { files });
     send({ kind: 'healed' });
     return true;
   } catch (error) {
-    log('warn', 'the damaged log cannot be rebuilt from the copy', { reason: reasonOf(error) });
+    log('warn', 'the damaged log cannot be made anew from the copy', { reason: reasonOf(error) });
     return false;
   }
 }
