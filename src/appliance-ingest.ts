@@ -203,7 +203,7 @@ function madeAnewByStart({ conditions, reader }: IngestSurroundings, behind: str
   };
 }
 
-/** A damaged detections.db is made anew from the log: at once, but not again and again on a disk that damages it. */
+/** A damaged detections.db is rebuilt from the log: at once, but not again and again on a disk that damages it. */
 function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {
   let notBeforeMs = 0;
   return (fault: Error): Passing => ({
@@ -211,14 +211,14 @@ function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {
     onInterrupted() {
       clearIngestConditions(conditions);
       conditions.set('database damaged', `detections.db: ${fault.message}`);
-      log.error({ err: fault }, 'detections.db is damaged: it is made anew from the log');
+      log.error({ err: fault }, 'detections.db is damaged: it is rebuilt from the log');
     },
     worksMs: 0,
     onResumed() {
       notBeforeMs = performance.now() + HEALED_AGAIN_AFTER_MS;
       reader.open();
       conditions.set('database damaged', null);
-      log.info('detections.db was made anew from the log: detections are served again');
+      log.info('detections.db was rebuilt from the log: detections are served again');
     },
   });
 }
