@@ -1,12 +1,11 @@
 /**
- * `npm run bench`: pages against the least that can serve them, how long commands and starts take, a revocation beside an
- * ingest, exports in another shape, and what the copy costs. Only ratios are comparable: machines differ, and so does one
- * machine from minute to minute.
+ * `npm run bench`: how long commands and starts take, a revocation beside an ingest, exports in another shape, and what
+ * the copy costs. Only ratios are comparable: machines differ, and so does one machine from minute to minute.
  *
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only page`, `start`, `revoke`, `mapped`, `copy` | only this part |
+ * | `--only start`, `revoke`, `mapped`, `copy` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
@@ -23,7 +22,6 @@ import { copies } from './copies.ts';
 import { growth } from './growth.ts';
 import { mapped } from './mapped.ts';
 import { type GroupName, MEASURED, type MeasuredGroup } from './measured.ts';
-import { pages } from './pages.ts';
 import { peers } from './peers.ts';
 import { BUNDLE } from './program.ts';
 import { revocations } from './revocations.ts';
@@ -45,7 +43,6 @@ const GROWTH_ROWS = 2_000_000;
 
 /** By name: what it is compared with, and what measures it. */
 const PARTS: Readonly<Record<string, readonly [before: string, (bench: Bench) => Promise<Figure[]>]>> = {
-  page: ['a bare server', pages],
   start: ['bare Node', starts],
   revoke: ['at rest', revocations],
   mapped: ['in our own form', mapped],
