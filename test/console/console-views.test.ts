@@ -13,7 +13,7 @@ const FAILED = 200;
 const VIEWS = [
   'overview',
   'windows',
-  'files',
+  'files?outcome=applied',
   'customers',
   'detections',
   'detections?mode=search',
@@ -159,7 +159,7 @@ describe('the console in a browser', { skip }, () => {
 
   test('every view can be reached and left by keyboard', async () => {
     await page.keyboard.press('Tab');
-    for (const view of VIEWS.filter((name) => /^[a-z]+$/.test(name)).slice(1)) {
+    for (const view of new Set(VIEWS.slice(1).map((name) => name.replace(/[?/].*/, '')))) {
       const focused = async () =>
         `${await page.evaluate('document.activeElement.closest("nav a")?.textContent')}`.toLowerCase();
       for (let tabs = 0; !(await focused()).startsWith(view); tabs += 1) {
