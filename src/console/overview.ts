@@ -4,7 +4,6 @@ import type { VNode } from 'preact';
 import type {
   AlertDocument,
   Overview as Answer,
-  Customers,
   DetectionsPage,
   ExportName,
   Jobs,
@@ -26,7 +25,6 @@ const NEWEST = 6;
 
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
-  const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
   const [map] = windows.pages;
@@ -34,7 +32,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   return read(
     overview,
     (answer) => html`${health(answer)}
-      ${tiles(answer, windows, customers.pages[0], live.pages[0])}
+      ${tiles(answer, windows, live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer)}
         ${map !== undefined && map.open.length > 0 && html`<div class="across"><${OpenList} map=${map} /></div>`}
@@ -123,19 +121,16 @@ function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string
   return reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
 }
 
-function tiles(
-  answer: Answer,
-  windows: Reading<WindowMap>,
-  customers: Customers | undefined,
-  live: DetectionsPage | undefined,
-): VNode {
-  const { alerts, keys } = answer;
+function tiles(answer: Answer, windows: Reading<WindowMap>, live: DetectionsPage | undefined): VNode {
+  const { alerts, keys, followers } = answer;
   const isReadable = answer.database.unreadable === null;
   const [missingMark, missingText] = isReadable ? missing(answer, windows) : NOT_KNOWN;
-  const late: Shown = keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
-  const [behindMark, behindText] = isReadable ? late : NOT_KNOWN;
+  const behind: Shown =
+    keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
+  const [behindMark, behindText] = isReadable ? behind : NOT_KNOWN;
   const enabled = EXPORT_NAMES.filter((name) => answer.exports[name].enabled);
-  const worst = furthestBehind(customers);
+  const late = followers.filter(({ behind }) => behind);
+  const [worst] = late.sort((a, b) => b.minutes_behind - a.minutes_behind);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const calmMark = alert ? 'warning' : 'done';
@@ -193,15 +188,6 @@ function alerts({ alerts: all }: Answer): VNode {
     </article>`;
   };
   return html`<div class="across">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
-}
-
-/** The key that is furthest behind; undefined: none is. */
-function furthestBehind(customers: Customers | undefined) {
-  const keys = customers?.accounts.flatMap((account) => account.keys) ?? [];
-  const behind = keys.flatMap(({ name, status, follower }) =>
-    status === 'active' && follower?.behind ? [{ ...follower, name }] : [],
-  );
-  return behind.sort((a, b) => b.minutes_behind - a.minutes_behind)[0];
 }
 
 function newest({ detections }: DetectionsPage): VNode {

@@ -20,7 +20,7 @@ test('counting windows reads only the counted ones', () => {
 });
 
 test('labels are bounded', async () => {
-  const metrics = createMetrics({ answered() {}, ingested() {}, refuse() {} });
+  const metrics = createMetrics({ answered() {}, refuse() {} });
   for (const status of [200, 204, 400, 431, 503])
     metrics.answered({ endpoint: '/v1/me', status, seconds: 0.001, rows: 0, key_id: null });
   const text = await metrics.text();
@@ -53,7 +53,7 @@ function sourcesOf({ folder }: Pick<TestStore, 'folder'>): Omit<GaugeSources, 'k
 
 test('accounts and the status are read once per scrape; without a status the rest is answered', async () => {
   const store = createTestStore();
-  const metrics = createMetrics({ answered() {}, ingested() {}, refuse() {} });
+  const metrics = createMetrics({ answered() {}, refuse() {} });
   const reads = { uses: 0, status: 0 };
   metrics.addGauges({
     ...sourcesOf(store),
