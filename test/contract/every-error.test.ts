@@ -1,4 +1,4 @@
-/** Each error, with its status, body and headers, for each endpoint that has it (contract: Errors, Limits). */
+/** Each error, with its status, body and headers, for each endpoint that has it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {

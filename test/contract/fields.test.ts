@@ -1,6 +1,6 @@
 /**
  * Every field of a detection, one test each: its value for a row with all columns, and for one with only the required
- * columns, for stories and photos, on the stream, in a period and by id (contract: Detection).
+ * columns, for stories and photos, on the stream, in a period and by id.
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';

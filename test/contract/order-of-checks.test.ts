@@ -1,5 +1,5 @@
 /**
- * The order in which a request is checked: every possible error, two at a time (contract: Errors).
+ * The order in which a request is checked: every possible error, two at a time.
  */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';

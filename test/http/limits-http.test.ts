@@ -1,4 +1,4 @@
-/** The daily row allowance and the limit on unseen key ids over HTTP (contract: Limits, Errors, Authentication). */
+/** The daily row allowance and the limit on unseen key ids over HTTP. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { setAccount, suspendAccount } from '../../src/auth/accounts.ts';
@@ -6,6 +6,7 @@ import { createKey } from '../../src/auth/key-form.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { accountUsageId } from '../../src/limits/daily-rows.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+import { textRows } from '../support/store.ts';
 import { granted, inBody, postToken } from '../support/token-client.ts';
 
 const CHANGES = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
@@ -20,12 +21,7 @@ afterEach(() => server.close());
 
 async function start(options: TestServerOptions = {}): Promise<string> {
   server = await startTestServer(options);
-  const rows = [1, 2, 3].map((id) => ({
-    content_type: 'text' as const,
-    version: 1,
-    row: { source_internal_id: id },
-  }));
-  server.store.deliver(rows, NOW_MS - 60_000);
+  server.store.deliver(textRows(3), NOW_MS - 60_000);
   return server.makeKey().key;
 }
 

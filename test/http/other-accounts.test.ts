@@ -1,7 +1,6 @@
 /**
  * Requests for data of another account and for data that does not exist get identical responses, byte for byte. Each
- * endpoint and parameter that names something is tested with both (contract: Common detection filters, GET
- * /v1/detections/{id}).
+ * endpoint and parameter that names something is tested with both.
  *
  * The comparison ignores the request id, headers that depend on the clock, and the client's own values.
  */

@@ -117,14 +117,11 @@ export function detectionRoute(sources: DetectionSources): KeyedRoute {
       call.requireAllowance();
       const baseUrl = jsonBaseUrl(sources.baseUrl());
       const body = readOneDetection(sources.detections(), { id, streams, projection, baseUrl });
-      if (body === null) throw noDetection();
+      if (body === null)
+        throw new Refused('not_found', 'No detection with this id is available to this key.');
       return { status: 200, rows: 1, body };
     },
   };
-}
-
-function noDetection(): Refused {
-  return new Refused('not_found', 'No detection with this id is available to this key.');
 }
 
 /** @throws Refused `invalid_request` */

@@ -3,7 +3,7 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('auth/open-access.ts', 'audit-trail', {
-    '[-writeEntry(db, operation, now());-]': 'every change is in the audit trail',
+    '[-writeEntry(db, before, operation, now());-]': 'every change is in the audit trail',
   }),
   ...faultsIn('admin/thread.ts', 'urgent', {
     '[-folder, writer, denied-]{+folder, writer+}': 'what only the memory denies comes into access.db',
@@ -40,12 +40,9 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     '[-if (!streams.includes(streamOfId(id))) return null;-]':
       'a detection of another account does not exist',
   }),
-  ...faultsIn('query/sealed-cursor.ts', 'cursors', {
+  ...faultsIn('query/cursors.ts', 'cursors', {
     '[-block.readUIntBE(0, EPOCH_START) !== 0 ||-]': 'only issued cursors are accepted',
-  }),
-  ...faultsIn('query/query-cursor.ts', 'cursors', {
-    'if ([-!content.subarray(HASH_START, NUMBERS_START).equals(request)-]{+false+})':
-      'a cursor is valid only for its own request',
+    'if ([-given !== request-]{+false+})': 'a cursor is valid only for its own request',
   }),
   ...faultsIn('query/period-request.ts', 'other-accounts', {
     '[-account,\n    -]from,': 'a period cursor belongs to an account',
