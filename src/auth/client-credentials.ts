@@ -4,7 +4,7 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { AccessReader, StoredKey } from './access-reader.ts';
-import { whyNotUsable } from './authorize.ts';
+import { whyNotUsable } from './credential-check.ts';
 import { formatKey, hashKey, isKeyId, isKeySecret, parseKey } from './key-form.ts';
 import { keyStatus } from './keys.ts';
 import { SCOPES, type Scope } from './scopes.ts';

@@ -4,7 +4,7 @@
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import type { Credential } from '../auth/authorize.ts';
+import type { Credential } from '../auth/credential-check.ts';
 import type { OAuthErrorCode, ProblemCode } from '../problem-titles.ts';
 import type { Now } from '../time.ts';
 import type { KeyedEndpoint, OpenEndpoint } from './description.ts';
@@ -35,11 +35,9 @@ export interface Answer {
   readonly waited_ms?: number;
   /** The key that an open endpoint has verified: for the log. */
   readonly key_id?: string;
-  /** The code of an error, for the log. */
   readonly code?: ProblemCode | OAuthErrorCode;
 }
 
-/** A part of a file. */
 export interface FileBody {
   /** Closed when it is sent. */
   readonly handle: FileHandle;

@@ -16,7 +16,6 @@ export interface TlsPaths {
   readonly key: string;
 }
 
-/** A certificate and its key that can be used. */
 export interface TlsPair {
   readonly certificate: Buffer;
   readonly key: Buffer;

@@ -41,7 +41,6 @@ const REFUSAL_DAYS_KEPT = 7;
 
 export type RequestCounts = ReturnType<typeof createRequestCounts>;
 
-/** A request that was answered. */
 export interface Answered {
   readonly status: number;
   /** Detections in the answer. */

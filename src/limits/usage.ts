@@ -25,7 +25,6 @@ const UsageSchema = Type.Object({
   refusals: Type.Array(Refusals),
 });
 
-/** What the file holds. */
 export type Usage = Static<typeof UsageSchema>;
 
 export const NO_USAGE: Usage = {

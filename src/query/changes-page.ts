@@ -11,9 +11,9 @@ import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts'
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
 import type { StreamStart } from './changes-parameters.ts';
-import { type DetectionFilters, type FilterSql, filterSql } from './common-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
 import { shownTexts } from './detection-text.ts';
+import { type DetectionFilters, type FilterSql, filterSql } from './filters.ts';
 import type { Projection } from './projection.ts';
 import {
   asItComes,

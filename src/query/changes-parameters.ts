@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import { SINCE_AGE_MAX_MS } from '../limits/api-limits.ts';
 import type { StreamPosition } from '../log/version-epoch.ts';
-import { LIMIT, LIST_PARAMETERS, type ListValues, listValues } from './common-parameters.ts';
+import { LIMIT, LIST_PARAMETERS, type ListValues, listValues } from './filters.ts';
 import { type DocumentedParameter, invalid, readParameters, single } from './parameters.ts';
 import { INSTANT, text } from './value-kinds.ts';
 

@@ -11,7 +11,6 @@ import { DatabaseDamage } from '../store/database-errors.ts';
 import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts';
 import { type Projection, projected } from './projection.ts';
 
-/** Columns of {@link detectionTables}. */
 const BODY = 'coalesce(rescored.body, row.body)';
 const CHECKSUM = 'coalesce(rescored.checksum, row.checksum)';
 
@@ -81,7 +80,6 @@ export function jsonBaseUrl(baseUrl: string): Buffer {
   return known.json;
 }
 
-/** The same for every request. */
 let known = { baseUrl: '', json: Buffer.alloc(0) };
 
 /** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */

@@ -11,7 +11,6 @@ import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/api-limits.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
-import { type FilterSql, filterSql, type SqlValue } from './common-parameters.ts';
 import type { PeriodPlace } from './cursors.ts';
 import {
   DETECTIONS_COLUMNS,
@@ -20,6 +19,7 @@ import {
   detectionTables,
   shownTexts,
 } from './detection-text.ts';
+import { type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import type { Period } from './period.ts';
 import type { PeriodParameters, PeriodSort } from './period-request.ts';
 import {
@@ -177,7 +177,6 @@ const DIRECTION: Readonly<Record<PeriodSort, string>> = { ascending: 'ASC', desc
 /** The rest of a second: its ids from `@after` (excluded) on. */
 const AFTER = `first_detected_at = ${asItComes('@second')} AND id > @after`;
 const WITHIN = `${AFTER} AND id <= @upto`;
-/** Whole seconds. */
 const BETWEEN = 'first_detected_at > @low AND first_detected_at < @high';
 
 /** What a page is made of: the rest of the second in which it begins, whole seconds, the beginning of the last one. */

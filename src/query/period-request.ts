@@ -4,14 +4,8 @@ import type { ContentType } from '../detection/content-type.ts';
 import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/api-limits.ts';
 import { zoneId, zoneName } from '../time-zone.ts';
 import { isDay } from '../zone-days.ts';
-import {
-  type DetectionFilters,
-  LIMIT,
-  LIST_PARAMETERS,
-  type ListValues,
-  listValues,
-} from './common-parameters.ts';
 import { hashRequest } from './cursors.ts';
+import { type DetectionFilters, LIMIT, LIST_PARAMETERS, type ListValues, listValues } from './filters.ts';
 import {
   type DocumentedParameter,
   defaulted,

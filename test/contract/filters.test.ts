@@ -39,10 +39,7 @@ const textKey = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['te
 async function articles(query: string, reader = key): Promise<number[]> {
   const found = await Promise.all(
     LISTS.map(async (list) => {
-      const response = await server.get(`${list}&${query}`, reader);
-      const text = await response.text();
-      assert.equal(response.status, 200, `${query}: ${text}`);
-      const { data }: { data: { article: { id: number } }[] } = JSON.parse(text);
+      const { data }: { data: { article: { id: number } }[] } = await server.json(`${list}&${query}`, reader);
       return data.map(({ article }) => article.id).sort();
     }),
   );
@@ -53,12 +50,7 @@ async function articles(query: string, reader = key): Promise<number[]> {
 /** The detail of a request that both lists must refuse with the same text. */
 async function refused(query: string, reader = key): Promise<string> {
   const details = await Promise.all(
-    LISTS.map(async (list) => {
-      const response = await server.get(`${list}&${query}`, reader);
-      const text = await response.text();
-      assert.equal(response.status, 400, `${query}: ${text}`);
-      return String(JSON.parse(text).detail);
-    }),
+    LISTS.map(async (list) => String((await server.json(`${list}&${query}`, reader, 400)).detail)),
   );
   assert.equal(details[0], details[1], query);
   return details[0] ?? '';
@@ -164,21 +156,19 @@ test('filters combine: all of them must hold', async () => {
 test('schema_version: v1 is the only value, on every detection endpoint', async () => {
   assert.deepEqual(await articles('schema_version=v1&band=off'), [1]);
   assert.match(await refused('schema_version=v2'), /^schema_version: must be v1/);
-  const one = '/v1/detections/t.7001.1.1?schema_version=';
-  assert.deepEqual(
-    [(await server.get(`${one}v1`, key)).status, (await server.get(`${one}v2`, key)).status],
-    [200, 400],
-  );
+  for (const [version, status] of [
+    ['v1', 200],
+    ['v2', 400],
+  ] as const)
+    await server.json(`/v1/detections/t.7001.1.1?schema_version=${version}`, key, status);
 });
 
 test('fields: the named ones plus id and version, complete objects, in detection order', async () => {
   const ids = ['t.7001.1.4', 'i.7001.1.7'];
   const read = async (fields: string, id = ids[0]) => {
-    const alone = await server.get(`/v1/detections/${id}?fields=${fields}`, key);
-    assert.equal(alone.status, 200, fields);
-    const detection = JSON.parse(await alone.text());
+    const detection = await server.json(`/v1/detections/${id}?fields=${fields}`, key);
     for (const list of LISTS) {
-      const { data } = JSON.parse(await (await server.get(`${list}&fields=${fields}`, key)).text());
+      const { data } = await server.json(`${list}&fields=${fields}`, key);
       const found = data.find((one: { id: string }) => one.id === id);
       assert.deepEqual(found, detection, `${list} ${fields}`);
     }
@@ -205,7 +195,7 @@ test('fields: the named ones plus id and version, complete objects, in detection
 
 test('fields: event is on the stream if requested, and nowhere else', async () => {
   for (const [at, list] of LISTS.entries()) {
-    const { data } = JSON.parse(await (await server.get(`${list}&fields=event&band=off`, key)).text());
+    const { data } = await server.json(`${list}&fields=event&band=off`, key);
     const expected = { id: 't.7001.1.1', version: 1, ...(at === 0 ? { event: 'created' } : {}) };
     assert.deepEqual(data, [expected]);
   }
@@ -215,14 +205,14 @@ test('limit: 1 to 1000, 100 by default', async () => {
   for (const wrong of ['0', '1001'])
     assert.match(await refused(`limit=${wrong}`), /^limit: must be an integer from 1 to 1000/);
   for (const list of LISTS) {
-    const page = JSON.parse(await (await server.get(`${list}&limit=1`, key)).text());
+    const page = await server.json(`${list}&limit=1`, key);
     assert.deepEqual([page.data.length, page.has_more], [1, true]);
   }
   await using other = await startTestServer();
   other.store.deliver(textRows(150), NOW_MS - 60_000);
   const reader = other.makeKey().key;
   for (const list of LISTS) {
-    const page = JSON.parse(await (await other.get(`${list}&content_type=text`, reader)).text());
+    const page = await other.json(`${list}&content_type=text`, reader);
     assert.deepEqual([page.data.length, page.has_more], [100, true]);
   }
 });

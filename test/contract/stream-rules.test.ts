@@ -20,19 +20,9 @@ afterEach(() => server.close());
 const text = (id: number, version = 1, more: TestRow['row'] = {}) =>
   textRow({ source_internal_id: id, ...more }, version);
 
-async function read(target: string, reader = key) {
-  const response = await server.get(target, reader);
-  const body = await response.text();
-  assert.equal(response.status, 200, `${target}: ${body}`);
-  return JSON.parse(body);
-}
-
-async function refused(target: string, reader = key): Promise<string> {
-  const response = await server.get(target, reader);
-  const body = await response.text();
-  assert.equal(response.status, 400, `${target}: ${body}`);
-  return JSON.parse(body).detail;
-}
+const read = (target: string, reader = key) => server.json(target, reader);
+const refused = async (target: string, reader = key): Promise<string> =>
+  (await server.json(target, reader, 400)).detail;
 
 const at = (ms: number) => new Date(ms).toISOString();
 const rowsOf = (page: { data: { id: string; version: number; event: string }[] }) =>

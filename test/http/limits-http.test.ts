@@ -25,11 +25,7 @@ async function start(options: TestServerOptions = {}): Promise<string> {
   return server.makeKey().key;
 }
 
-async function statusOf(path: string, key: string, init?: RequestInit): Promise<number> {
-  const response = await server.get(path, key, init);
-  await response.arrayBuffer();
-  return response.status;
-}
+const statusOf = (...asked: Parameters<TestServer['get']>) => server.statusOf(...asked);
 
 /** The rows that the account has used. */
 function usedRows(): number {
@@ -58,8 +54,7 @@ async function assertThrottled(
 test('a request is accepted while rows are left, and then served completely', async () => {
   const key = await start({ daily_rows: 4 });
   for (const path of [CHANGES, PERIOD]) {
-    const page = JSON.parse(await (await server.get(path, key)).text());
-    assert.equal(page.data.length, 3, path);
+    assert.equal((await server.json(path, key)).data.length, 3, path);
   }
   assert.equal(usedRows(), 6);
   for (const path of READS) await assertThrottled(await server.get(path, key), 'account', 43_200);

@@ -31,17 +31,8 @@ async function restart(options: TestServerOptions): Promise<void> {
   await start(options);
 }
 
-async function me(credential = key) {
-  const response = await server.get('/v1/me', credential);
-  assert.equal(response.status, 200);
-  return JSON.parse(await response.text());
-}
-
-async function statusOf(path: string, credential = key): Promise<number> {
-  const response = await server.get(path, credential);
-  await response.arrayBuffer();
-  return response.status;
-}
+const me = (credential = key) => server.json('/v1/me', credential);
+const statusOf = (path: string) => server.statusOf(path, key);
 
 function addWindow(exportName: ExportName, startMs: number, status: WindowStatus): void {
   server.store.writer
@@ -104,9 +95,8 @@ test('is cached by clients only, for a minute, and separately for each key', asy
 
 test('takes no parameters, and accepts any valid credential, with or without scopes', async () => {
   for (const query of ['x=1', 'schema_version=v1', 'fields=id', 'limit=']) {
-    const response = await server.get(`/v1/me?${query}`, key);
-    assert.equal(response.status, 400);
-    assert.match(JSON.parse(await response.text()).detail, new RegExp(query.split('=')[0] ?? ''));
+    const { detail } = await server.json(`/v1/me?${query}`, key, 400);
+    assert.match(detail, new RegExp(query.split('=')[0] ?? ''));
   }
   assert.equal(await statusOf('/v1/me?'), 200);
   for (const scopes of [['reports:read'], ['exports:create', 'detections:read'], []] as const) {
@@ -160,9 +150,8 @@ test('a subscription without types that the key reads stays, with an empty list'
     '/v1/detections/changes?since=2026-11-21T00:00:00Z',
     '/v1/detections?from=2026-11-20&to=2026-11-20',
   ]) {
-    const response = await server.get(`${list}&subscription_id=7001`, key);
-    const { data, has_more, as_of } = JSON.parse(await response.text());
-    assert.deepEqual([response.status, data, has_more, as_of], [200, [], false, null], list);
+    const { data, has_more, as_of } = await server.json(`${list}&subscription_id=7001`, key);
+    assert.deepEqual([data, has_more, as_of], [[], false, null], list);
     assert.equal(await statusOf(`${list}&content_type=image`), 400);
     assert.equal(await statusOf(`${list}&content_type=text`), 400);
   }

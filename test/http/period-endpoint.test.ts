@@ -55,16 +55,10 @@ interface Page {
 
 const idsOf = (page: Page) => page.data.map(({ id }) => id);
 
-async function ask(query: string, withKey: string, status: number) {
-  const response = await server.get(`/v1/detections?${query}`, withKey);
-  const text = await response.text();
-  assert.equal(response.status, status, `${query}: ${text}`);
-  return JSON.parse(text);
-}
-
-const period = (query: string, withKey = key): Promise<Page> => ask(query, withKey, 200);
+const period = (query: string, withKey = key): Promise<Page> =>
+  server.json(`/v1/detections?${query}`, withKey);
 const refusal = async (query: string, withKey = key): Promise<string> =>
-  (await ask(query, withKey, 400)).detail;
+  (await server.json(`/v1/detections?${query}`, withKey, 400)).detail;
 
 test('a page has its members in order', async () => {
   const response = await server.get(`/v1/detections?${DAYS}`, key, PLAIN);
@@ -124,7 +118,7 @@ test('from may not be earlier than the day records begin; without records there 
 });
 
 test('data_starts is accepted as from, in every zone and for each stream', async () => {
-  const me = JSON.parse(await (await server.get('/v1/me', key)).text());
+  const me = await server.json('/v1/me', key);
   let asked = 0;
   for (const { id, data_starts } of me.subscriptions) {
     for (const [type, start] of Object.entries(data_starts)) {
@@ -167,11 +161,7 @@ test('late detections of a current period are on unread pages, and in the next w
   await using other = await startTestServer();
   const { key: reader } = other.makeKey();
   const today = '/v1/detections?from=2026-11-20&to=2026-11-21&sort=first_detected_at&limit=1';
-  const read = async (more = ''): Promise<Page> => {
-    const response = await other.get(`${today}${more}`, reader);
-    assert.equal(response.status, 200);
-    return JSON.parse(await response.text());
-  };
+  const read = (more = ''): Promise<Page> => other.json(`${today}${more}`, reader);
   const walk = async (page: Page): Promise<string[]> => {
     const ids = idsOf(page);
     for (let at = page; at.has_more; ids.push(...idsOf(at))) at = await read(`&cursor=${at.next_cursor}`);

@@ -46,11 +46,8 @@ article.image_url string yes image
 customer boolean yes both
 classification string yes both`;
 
-async function readSchema(): Promise<{ schema_version: string; fields: ReturnType<typeof schemaFields> }> {
-  const response = await server.get(PATH, key);
-  assert.equal(response.status, 200);
-  return JSON.parse(await response.text());
-}
+const readSchema = (): Promise<{ schema_version: string; fields: ReturnType<typeof schemaFields> }> =>
+  server.json(PATH, key);
 
 async function currentEtag(): Promise<string> {
   return (await server.get(PATH, key)).headers.get('etag') ?? assert.fail('no ETag');

@@ -107,8 +107,7 @@ describe('an issued token', () => {
     const narrow = await token(wide, { scope: 'reports:read' });
     const full = await token(wide);
     assert.deepEqual([await status(narrow), await status(full)], [403, 200]);
-    const scopes = async (credential: string) =>
-      JSON.parse(await (await server.get('/v1/me', credential)).text()).key.scopes;
+    const scopes = async (credential: string) => (await server.json('/v1/me', credential)).key.scopes;
     assert.deepEqual([await scopes(narrow), await scopes(full)], [['reports:read'], ALL]);
     setKey(server.access, wide.id, { scopes: ['reports:read'] });
     assert.deepEqual([await scopes(narrow), await scopes(full)], [['reports:read'], ['reports:read']]);

@@ -14,9 +14,9 @@ import {
   readChangesPage,
   scanBoundSql,
 } from '../../src/query/changes-page.ts';
-import { type DetectionFilters, filterSql } from '../../src/query/common-parameters.ts';
 import { FIRST_DELIVERED_SINCE, UNSTAMPED } from '../../src/query/delivery.ts';
 import { ONE_DETECTION, readOneDetection } from '../../src/query/detection-text.ts';
+import { type DetectionFilters, filterSql } from '../../src/query/filters.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import { FIND_STREAM } from '../../src/query/stored-streams.ts';
 import type { Database } from '../../src/store/database.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseChangesParameters } from '../../src/query/changes-parameters.ts';
-import { VIEW_PARAMETERS } from '../../src/query/common-parameters.ts';
+import { VIEW_PARAMETERS } from '../../src/query/filters.ts';
 import { readParameters } from '../../src/query/parameters.ts';
 import { parseFields, projected } from '../../src/query/projection.ts';
 import { selectStreams } from '../../src/query/streams.ts';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { streamName } from '../../src/detection/content-type.ts';
 import { CHUNK_ROWS } from '../../src/limits/api-limits.ts';
-import { filterSql } from '../../src/query/common-parameters.ts';
+import { filterSql } from '../../src/query/filters.ts';
 import {
   DATA_START,
   idAtSql,

@@ -1,6 +1,6 @@
 /** GET /v1/detections/changes: the change stream. */
 import { Type } from '@sinclair/typebox';
-import type { Credential } from '../../auth/authorize.ts';
+import type { Credential } from '../../auth/credential-check.ts';
 import { monotonicMs } from '../../clock.ts';
 import { STREAMS_MAX, WAIT_SECONDS_MAX } from '../../limits/api-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
@@ -92,7 +92,6 @@ export const CHANGES: KeyedEndpoint = {
   },
 };
 
-/** With `event` after `version`, as on the stream. */
 function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version: number }, event: string) {
   return { id, version, event, ...rest };
 }
@@ -101,7 +100,6 @@ export function changesRoute(sources: ChangesSources): KeyedRoute {
   return { ...CHANGES, answer: (call, credential) => answerChanges(sources, call, credential) };
 }
 
-/** A request that reads the stream, with its parameters. */
 interface Reading {
   readonly sources: ChangesSources;
   readonly call: KeyedCall;

@@ -2,8 +2,8 @@
 import { Type } from '@sinclair/typebox';
 import type { ContentType } from '../../detection/content-type.ts';
 import { DETECTION_ID_PATTERN, isDetectionId } from '../../detection/id.ts';
-import { VIEW_PARAMETERS } from '../../query/common-parameters.ts';
 import { jsonBaseUrl, readOneDetection } from '../../query/detection-text.ts';
+import { VIEW_PARAMETERS } from '../../query/filters.ts';
 import { invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
@@ -17,7 +17,6 @@ export interface DetectionSources {
   readonly baseUrl: () => string;
 }
 
-/** What the endpoints of detections have in common. */
 export const OF_DETECTIONS = {
   method: 'GET',
   tag: 'Detections',

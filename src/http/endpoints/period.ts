@@ -1,6 +1,6 @@
 /** GET /v1/detections: detections first detected in a period. */
 import { Type } from '@sinclair/typebox';
-import type { Credential } from '../../auth/authorize.ts';
+import type { Credential } from '../../auth/credential-check.ts';
 import { formatAsOf } from '../../query/as-of.ts';
 import type { PeriodWalk, QueryCursors } from '../../query/cursors.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';

@@ -3,8 +3,8 @@
  * the same step of the pipeline as the real one.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Credential } from '../../auth/authorize.ts';
 import { CLIENT_NOT_VALID } from '../../auth/client-credentials.ts';
+import type { Credential } from '../../auth/credential-check.ts';
 import { now } from '../../clock.ts';
 import { invalidClient, oauthError, tooManyTokens } from '../../http/endpoints/token.ts';
 import type { Exchange, Intervention } from '../../http/exchange.ts';

@@ -14,19 +14,19 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/restore.ts', 'restore-damaged', {
     '[-applyEnded(db, ended);-]': 'a restore revives no revoked key',
   }),
-  ...faultsIn('auth/access-reader.ts', 'authorize', {
+  ...faultsIn('auth/access-reader.ts', 'credential-check', {
     'if ([-version !== store.keysVersion-]{+false+}) store': 'a revoked key does not stay in the cache',
     '[-AND s.account_id = k.account_id-]': 'a key reads subscriptions of its own account',
   }),
-  ...faultsIn('auth/keys.ts', 'authorize', {
+  ...faultsIn('auth/keys.ts', 'credential-check', {
     "[-if (revoked_at !== null) return 'revoked';-]": 'a revoked key is refused',
   }),
-  ...faultsIn('auth/authorize.ts', 'authorize', {
+  ...faultsIn('auth/credential-check.ts', 'credential-check', {
     'if ([-stored.account.suspended_at !== null-]{+false+}) return': 'a suspended account is refused',
     '[-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}':
       'a key works only from its addresses',
   }),
-  ...faultsIn('auth/authorize.ts', 'every-credential', {
+  ...faultsIn('auth/credential-check.ts', 'every-credential', {
     '[-if (credential.scopes.includes(scope)) -]return;': 'a missing scope is refused',
   }),
   ...faultsIn('auth/client-credentials.ts', 'token-refusal', {

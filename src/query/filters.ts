@@ -1,4 +1,4 @@
-/** The parameters that the list endpoints share, and the filters among them as SQL. */
+/** The filters and the other parameters that the lists share, and the filters as SQL. */
 import { Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
 import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';

@@ -7,8 +7,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccessReader, SELECT_KEY_FOR_REQUEST } from '../../src/auth/access-reader.ts';
 import { addAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
-import { authenticate, type Credential, claimedKeyId, readCredential } from '../../src/auth/authorize.ts';
 import { grantToken } from '../../src/auth/client-credentials.ts';
+import {
+  authenticate,
+  type Credential,
+  claimedKeyId,
+  readCredential,
+} from '../../src/auth/credential-check.ts';
 import { createKey, hashKey } from '../../src/auth/key-form.ts';
 import { addKey, revokeKey, setKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
