@@ -1,7 +1,7 @@
 /**
  * `access.db-spare`: a copy of `access.db`, made after each change, that takes its place when it is damaged or missing.
  * A counter in both tells which one is later. One that cannot be brought up to date is deleted, so that it never revives
- * a key that was revoked since; the next change or start makes a new one. Its last 32 bytes are the SHA-256 of the others.
+ * a key that was revoked since. Its last 32 bytes are the SHA-256 of the others.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';

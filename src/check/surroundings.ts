@@ -5,7 +5,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { isInTheClear } from '../config/listening.ts';
 import type { Config } from '../config/load.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from '../drop/own-folder.ts';
-import { checkTlsPair, readTlsFiles, validityError } from '../http/tls-pair.ts';
+import { loadTlsPair, validityError } from '../http/tls-pair.ts';
 import { reasonOf } from '../refused.ts';
 import { formatMs } from '../time.ts';
 
@@ -106,7 +106,7 @@ async function checkTls({ server }: Config, nowMs: number): Promise<Outcome> {
     'Install a valid certificate with its key, which this user can read; a running Wirewatch loads them by itself.';
   try {
     const paths = { certificate, key };
-    const pair = checkTlsPair(paths, await readTlsFiles(paths));
+    const pair = await loadTlsPair(paths);
     const fault = validityError(paths, pair, nowMs);
     if (fault === null) return ok(`${certificate}, valid until ${formatMs(pair.validToMs)}`);
     return (nowMs >= pair.validFromMs && nowMs < pair.validToMs ? warn : bad)(fault, todo);

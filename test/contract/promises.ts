@@ -83,7 +83,7 @@ export const PROMISES: readonly Rule[] = rules('Promises', [
   'disaster-recovery: photo addresses stay valid; disaster-recovery: Nothing is lost | manual-operating | the commands of the topic disaster-recovery: a client goes on with its cursor on the new machine',
   'security: exactly like what does not exist | other-accounts | a subscription of another account is refused like one that does not exist',
   'security: nothing else | hostile-exporter | what Wirewatch makes in the drop folder is its own, and no other user writes to it',
-  'security: all of one account | authorize | a subscription of another account is not read, even if a row grants it',
+  'security: all of one account | credential-check | a subscription of another account is not read, even if a row grants it',
   'security: stays revoked | spare-copy | a spare copy that cannot be written is deleted: it would revive a revoked key',
   'security: was used within a day | usage | after a restart, whoever knows a client id cannot lock out a network that proved it',
   'security: not used from there within a day | limits-http | too many unseen key ids are 429 before anything is verified, with Retry-After and without rate-limit headers',

@@ -20,6 +20,15 @@ export interface TestRow {
   readonly row: Partial<ExportRow>;
 }
 
+export function textRow(row: TestRow['row'] = {}, version = 1): TestRow {
+  return { content_type: 'text', version, row };
+}
+
+/** Rows of articles 1, 2, … */
+export function textRows(count: number, row: TestRow['row'] = {}): TestRow[] {
+  return Array.from({ length: count }, (_, at) => textRow({ article_id: at + 1, ...row }));
+}
+
 /** A `using` declaration closes it. */
 export type TestStore = ReturnType<typeof createTestStore>;
 
