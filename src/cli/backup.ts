@@ -73,13 +73,17 @@ export async function backUp(
     throw failed(`${to} is part of the ${around} folder. Name another place, preferably on another disk.`);
   try {
     const place = await openTried(to, copy);
-    const onWritten = (bytes: number) => onProgress('writing the copy', bytes, 0);
+    let written = 0;
+    const onWritten = (bytes: number) => {
+      written += bytes;
+      onProgress('writing the copy', written, 0);
+    };
     const shipper = new Shipper(place, folder, { onWritten });
     const access = findAccess(folder);
     const end = endOf(folder);
     await shipper.ship(access, end);
     const access_changes = access.kind === 'sound' ? access.state.change : 0;
-    return { written: shipper.written, entries: end?.entry ?? 0, access_changes };
+    return { written, entries: end?.entry ?? 0, access_changes };
   } catch (error) {
     throw explained(error, to);
   }

@@ -18,7 +18,7 @@
 import { randomBytes } from 'node:crypto';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type Commit, parse } from '../log/format.ts';
+import { type Commit, type Mark, parse } from '../log/format.ts';
 import {
   commitIn,
   decodeLines,
@@ -50,8 +50,8 @@ export interface LogObject {
 
 /** A new name, beyond all that are there. @throws Unreachable */
 export async function newGeneration(place: Place): Promise<string> {
-  const numbers = (await place.list('log/', '')).map(generationOf);
-  return `${String(Math.max(...numbers) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
+  const numbers = (await place.list('log/', '')).map(generationOf).filter(Number.isInteger);
+  return `${String(Math.max(1, ...numbers) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
 }
 
 /** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
@@ -176,15 +176,14 @@ async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
 
 /**
  * The parts of the entries after one in a log, in order, checked.
- * @param before null: from the first one on, which a log must be able to begin with; its `id` null: any entry may have that
- *   number
+ * @param before null: from the first one on, which a log must be able to begin with
  * @param onProgress called before each object
  * @throws Unreachable; LogDamage; Refused `failed` if the copy has another entry with the number of that one
  */
 export async function* entriesIn(
   place: Place,
   objects: readonly LogObject[],
-  before: { readonly entry: number; readonly id: string | null } | null,
+  before: Mark | null,
   onProgress: OnProgress = () => {},
 ): AsyncGenerator<EntryPart> {
   const from = before?.entry ?? 0;
@@ -204,7 +203,7 @@ export async function* entriesIn(
       isWhole = part.commit !== null;
       const { entry = 0, id = '', after = null } = part.commit ?? {};
       const isOther = entry === from ? id !== before?.id : entry === from + 1 && after !== before?.id;
-      if (before !== null && before.id !== null && isOther) throw lacksOwn(place);
+      if (before !== null && isOther) throw lacksOwn(place);
       if (part.entry > from) yield part;
     }
     if (!isWhole) throw new LogDamage(`${name} does not end with a whole entry`);

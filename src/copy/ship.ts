@@ -60,7 +60,7 @@ export class TakenOver extends Refused {
 }
 
 export interface ShipperOptions {
-  /** Called with the sum of bytes so far. */
+  /** Called with the bytes of each object. */
   readonly onWritten?: (bytes: number) => void;
   /** The size of a part: larger entries are written in pieces. */
   readonly partBytes?: number;
@@ -80,8 +80,6 @@ export class Shipper {
   #copy: string | null = null;
   /** The change of access.db that the copy has; null: not known. */
   #change: number | null = null;
-  /** Bytes that were written. */
-  written = 0;
 
   constructor(place: Place, folder: DataFolder, options: ShipperOptions = {}) {
     this.place = place;
@@ -108,7 +106,8 @@ export class Shipper {
     }
     while (!(await this.#shipLog(end)));
     if (this.#change === state.change) return;
-    this.#count(await writeAccess(this.place, state, content));
+    const bytes = await writeAccess(this.place, state, content);
+    this.#options.onWritten?.(bytes);
     this.#change = state.change;
   }
 
@@ -243,7 +242,7 @@ export class Shipper {
 
   async #create(name: string, content: Buffer): Promise<boolean> {
     const isCreated = await this.place.create(name, content);
-    if (isCreated) this.#count(content.length);
+    if (isCreated) this.#options.onWritten?.(content.length);
     return isCreated;
   }
 
@@ -278,11 +277,6 @@ export class Shipper {
 
   #note(marks: readonly (Mark | null)[]): void {
     noteKept(this.#folder, { copy: this.#copy ?? '', to: this.place.text }, marks);
-  }
-
-  #count(bytes: number): void {
-    this.written += bytes;
-    this.#options.onWritten?.(this.written);
   }
 }
 

@@ -23,7 +23,7 @@ export const COPY_FAULTS: readonly PlantedFault[] = [
     'if ({+false && +}isOther && end': 'a machine whose entries the copy lacks is no standby of it',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
-    '{+this.#count(await writeAccess(this.place, state, content));\n    +}while (!(await this.#shipLog(end)))':
+    '{+await writeAccess(this.place, state, content);\n    +}while (!(await this.#shipLog(end)))':
       'access.db of a copy is not newer than its log',
   }),
   ...faultsIn('copy/own-copy.ts', 'own-copy', {
