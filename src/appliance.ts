@@ -104,7 +104,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
   });
   conditions.set('access.db replaced', recovered);
   const stores = { ...openStores(config, opened, undo), conditions };
-  const copy = createApplianceCopy(config, stores, log, () => void ingest.stop());
+  const copy = createApplianceCopy(config, { ...stores, stopIngest: () => void ingest.stop() }, log);
   undo.defer(copy.close);
   const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics, copy }, undo);
   await ingest.begun;
