@@ -33,12 +33,6 @@ const FAILED = 200;
 const DATABASE = { bytes: 12_400_000_000, access_bytes: 200_000, log_bytes: 1_900_000_000 };
 /** Markup, characters that change the text direction, and 10,000 further characters. */
 export const HOSTILE = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(2000)}`;
-const HEADLINES = ['Parliament passes the budget after a night of talks', 'Storm closes two Alpine passes'];
-const PLACES = [
-  ['Morning Courier', 'courier.example'],
-  ['Lakeside Herald', 'herald.example'],
-  [null, 'finance-today.example'],
-] as const;
 const HIGH_SCORE = {
   line: 3,
   column: 'strength_score',
@@ -260,8 +254,8 @@ function overview(ago: Ago, map: WindowMap, files: readonly FileEntry[]): Overvi
 }
 
 function detection(at: string, index: number): DetectionEntry {
-  const [name, domain] = PLACES[index % PLACES.length] ?? PLACES[0];
-  const score = (index * 37) % 100;
+  const isHostile = index === 0;
+  const domain = 'courier.example';
   return {
     id: `t.7001.${1000 + index}.${50_000 + index}`,
     version: 1 + (index % 3),
@@ -273,13 +267,13 @@ function detection(at: string, index: number): DetectionEntry {
     last_scored_at: at,
     exported_at: at,
     source: { id: `urn:newsml:agency.example:${1000 + index}`, internal_id: 1000 + index, language: 'en' },
-    strength: { score, band: ['off', 'low', 'medium', 'high', 'max'][Math.floor(score / 20)] ?? 'max' },
+    strength: { score: (index * 37) % 100, band: 'medium' },
     article: {
       id: 50_000 + index,
-      url: index === 0 ? 'javascript:alert(1)' : `https://www.${domain}/2026/11/${index}`,
+      url: isHostile ? 'javascript:alert(1)' : `https://www.${domain}/2026/11/${index}`,
       domain,
-      headline: index === 0 ? HOSTILE : (HEADLINES[index % HEADLINES.length] ?? null),
-      publisher: name === null ? null : { id: 40 + index, name },
+      headline: isHostile ? HOSTILE : 'Parliament passes the budget after a night of talks',
+      publisher: index % 3 === 0 ? null : { id: 40, name: 'Morning Courier' },
     },
   };
 }
@@ -372,10 +366,8 @@ function auditEntries(ago: Ago): AuditedChange[] {
     ...more,
   });
   const asked = { subject: 'operation', id: null, change: 'asked for' } as const;
-  const account = { command: 'account set', subject: 'account', id: 'agency' } as const;
   return [
     entry(3, { kind: 'console', actor: 'kim', members: { revoked_at: { from: null, to: ago(0) } } }),
     entry(40, { ...asked, command: 'window reset', members: { export: { from: null, to: 'newswire' } } }),
-    entry(75, { ...account, sudo_user: 'ana', members: { daily_rows: { from: 500_000, to: 1_000_000 } } }),
   ];
 }

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { text } from 'node:stream/consumers';
 import type { Changes } from '../../src/admin/console/api.ts';
 import { consoleFiles } from '../../src/packed.ts';
+import { listen } from './free-port.ts';
 
 /** A page may load only from this server. */
 const POLICY =
@@ -54,12 +55,8 @@ export async function startConsoleServer(responses: Record<string, unknown>) {
     else sendJson({ status: 200, body: responses[pathname] });
   };
   const server = createServer((request, response) => void respond(request, response));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('it does not listen on a port');
   return {
-    url: `http://127.0.0.1:${address.port}`,
+    url: `http://127.0.0.1:${await listen(server)}`,
     responses,
     /** The response to POST, by path; by default success. */
     results,

@@ -17,10 +17,7 @@ export type Demonstration = Awaited<ReturnType<typeof startDemonstration>>;
 export async function startDemonstration() {
   const data = testFolder();
   const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
-  const stop = async () => {
-    run.kill('SIGINT');
-    await run.ended;
-  };
+  const stop = () => run.kill('SIGINT');
   try {
     const text = await run.until('the output of the demonstration', () =>
       /^\}$/m.test(run.stdout()) ? run.stdout() : undefined,

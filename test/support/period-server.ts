@@ -35,10 +35,10 @@ export async function startPeriodServer() {
   );
   server.store.finishWindow('newswire', NOW_MS - 20 * MINUTE_MS);
   server.store.finishWindow('imagewire', NOW_MS - 30 * MINUTE_MS);
-  const zoned = { account_id: 'agency', name: null, content_types: ['text', 'image'] } as const;
-  addSubscription(server.access, { ...zoned, id: 7003, time_zone: 'Europe/Berlin' }, NOW_MS);
-  addSubscription(server.access, { ...zoned, id: 7004, time_zone: 'UTC' }, NOW_MS);
-  addSubscription(server.access, { ...zoned, id: 8001, time_zone: 'UTC', content_types: ['text'] }, NOW_MS);
+  const account_id = 'agency';
+  addSubscription(server.access, { account_id, id: 7003, time_zone: 'Europe/Berlin' }, NOW_MS);
+  addSubscription(server.access, { account_id, id: 7004 }, NOW_MS);
+  addSubscription(server.access, { account_id, id: 8001, content_types: ['text'] }, NOW_MS);
   server.store.deliver(
     [
       row('text', 8, '2026-11-19T22:59:59Z', { subscription_id: 7003 }),
