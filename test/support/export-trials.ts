@@ -16,8 +16,8 @@ export function exportTrials(appliance: () => Appliance) {
     JSON.parse(readFileSync(inDrop(`${destination}.reason.json`), 'utf8'));
 
   /** Drops a file for its own window. */
-  function dropped(form: Form, content: string | Buffer): Promise<LogLine> {
-    return appliance().dropped(fileName('newswire', nextWindowMs(), form), content);
+  function dropped(form: Form, content: string | Buffer, name: ExportName = 'newswire'): Promise<LogLine> {
+    return appliance().dropped(fileName(name, nextWindowMs(), form), content);
   }
 
   /** Drops a file that must be applied, and checks its row count. */
@@ -30,41 +30,29 @@ export function exportTrials(appliance: () => Appliance) {
   }
 
   /** Drops a file that must fail; @returns its reason file */
-  async function failed(form: Form, content: string | Buffer) {
-    const line = await dropped(form, content);
+  async function failed(form: Form, content: string | Buffer, name?: ExportName) {
+    const line = await dropped(form, content, name);
     assert.equal(line.msg, 'file failed', JSON.stringify(line));
-    const path = join(appliance().drop, String(line.destination));
+    const path = inDrop(String(line.destination));
     assert.ok(readFileSync(path).equals(Buffer.from(content)), 'the failed file must be unchanged');
-    return JSON.parse(readFileSync(`${path}.reason.json`, 'utf8'));
+    return reasonBeside(line.destination);
   }
 
   /** Drops a file with these rows, which must be applied; @returns the last row's detection, as the API shows it */
-  async function detectionOf(
-    rows: readonly Row[],
-    exportName: ExportName = 'newswire',
-    key = appliance().key,
-  ) {
-    const line = await appliance().dropped(fileName(exportName, nextWindowMs()), ndjson(rows));
+  async function detectionOf(rows: readonly Row[], name?: ExportName, key?: string) {
+    const line = await dropped('ndjson', ndjson(rows), name);
     assert.equal(line.msg, 'file applied', JSON.stringify(line));
-    const detection = await appliance().detection(idOf(rows.at(-1) ?? {}, exportName), key);
+    const detection = await appliance().detection(idOf(rows.at(-1) ?? {}, name), key);
     assert.ok(detection !== null);
     return detection;
   }
 
   /** Drops a file with a good row and then this one, which must fail; @returns the errors of its reason file */
-  async function reasonsFor(row: Row, exportName: ExportName = 'newswire') {
+  async function reasonsFor(row: Row, name?: ExportName) {
     const good = newRow();
-    const content = ndjson([good, row]);
-    const line = await appliance().dropped(fileName(exportName, nextWindowMs()), content);
-    assert.equal(line.msg, 'file failed', JSON.stringify(line));
-    const path = join(appliance().drop, String(line.destination));
-    assert.equal(readFileSync(path, 'utf8'), content);
-    assert.equal(
-      await appliance().detection(idOf(good, exportName)),
-      null,
-      'no row of a failed file may be stored',
-    );
-    const reason = JSON.parse(readFileSync(`${path}.reason.json`, 'utf8'));
+    const reason = await failed('ndjson', ndjson([good, row]), name);
+    const stored = await appliance().detection(idOf(good, name));
+    assert.equal(stored, null, 'no row of a failed file may be stored');
     assert.equal(reason.errors_total, reason.errors.length);
     for (const error of reason.errors) assert.equal(error.line, 2);
     return reason.errors;
@@ -72,8 +60,7 @@ export function exportTrials(appliance: () => Appliance) {
 
   /** Drops another file and waits for it: when it is applied, earlier files have been scanned. */
   async function ingestAnother(): Promise<void> {
-    const line = await appliance().dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-    assert.equal(line.msg, 'file applied');
+    assert.equal((await dropped('ndjson', ndjson([newRow()]))).msg, 'file applied');
   }
 
   function windowStatus(exportName: string, windowMs: number): string | undefined {
