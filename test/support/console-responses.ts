@@ -256,6 +256,7 @@ function overview(ago: Ago, map: WindowMap, files: readonly FileEntry[]): Overvi
     scrub: { at: ago(9 * 60), findings: 0, not_compared: null },
     keys: { active: 3, used_in_last_day: 2, last_used_at: ago(0), behind: 1, unreadable: null },
     followers: [],
+    settings: { file: null, problem: null, changed: [], what_to_do: null },
   };
 }
 
