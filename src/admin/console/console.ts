@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { actorText } from '../../auth/actor.ts';
 import { SESSION_MS, type Ticket } from '../../auth/console-sessions.ts';
-import { readJson } from '../../http/body.ts';
+import { type Body, readBody } from '../../http/body.ts';
 import { createStrangerLog, type StrangerLog } from '../../http/line-limit.ts';
 import type { Logger } from '../../logger.ts';
 import { formatMs } from '../../time.ts';
@@ -87,8 +87,8 @@ export class Console {
   async #logIn(request: IncomingMessage): Promise<Answer> {
     const { operations, log } = this.#options;
     const address = request.socket.remoteAddress ?? '';
-    const { token } = Object(await readJson(request, BODY_BYTES_MAX).catch(() => null));
-    const session = typeof token === 'string' ? operations.sessions.redeem(token, now()) : null;
+    const token = tokenOf(await readBody(request, BODY_BYTES_MAX));
+    const session = token === null ? null : operations.sessions.redeem(token, now());
     if (session === null) {
       this.#strangers.note(address, 'link', () =>
         log.warn({ address }, 'a link into the console was refused'),
@@ -117,5 +117,16 @@ export class Console {
       demo: operations.settings.kind === 'demo',
       lab: lab !== null,
     };
+  }
+}
+
+function tokenOf(body: Body): string | null {
+  if (body.kind !== 'whole') return null;
+  try {
+    const value: unknown = JSON.parse(body.bytes.toString());
+    const token = typeof value === 'object' && value !== null ? Reflect.get(value, 'token') : null;
+    return typeof token === 'string' ? token : null;
+  } catch {
+    return null;
   }
 }
