@@ -1,5 +1,5 @@
 /** Damages a database, one place at a time, and reads its change stream. */
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { openDatabase } from '../../src/store/database.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
 import { seededPrng } from './seeded-prng.ts';
@@ -55,6 +55,14 @@ export function damageRandomly(kind: Kind, times: number, seed: string): Record<
     store.close();
   }
   return outcomes;
+}
+
+/** Flips a bit of a file. @param at the byte; from the end if it is negative, in the middle by default */
+export function flipBit(path: string, at?: number): void {
+  const bytes = readFileSync(path);
+  const found = (at ?? bytes.length >> 1) + (at !== undefined && at < 0 ? bytes.length : 0);
+  bytes.writeUInt8(bytes.readUInt8(found) ^ 4, found);
+  writeFileSync(path, bytes);
 }
 
 /** What clients read of all streams at once, and of each; null: it is refused. */
