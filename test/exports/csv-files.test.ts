@@ -142,8 +142,10 @@ for (const [what, contents, line, expected, values] of FAILING)
   });
 
 test('CSV: a quote that is never closed, and text that is not UTF-8, fail the file', async () => {
-  const { errors } = await failed('csv', `${HEADER}\r\n"${RECORD}\r\n${RECORD}\r\n`);
-  assert.match(`${errors[0]?.line} ${errors[0]?.expected}`, /^[23] CSV as in RFC 4180/);
+  const many = `${RECORD}\r\n`.repeat(3);
+  const { errors } = await failed('csv', `${HEADER}\r\n${many}"${RECORD}\r\n${RECORD}\r\n`);
+  assert.match(errors[0]?.expected ?? '', /^CSV as in RFC 4180/);
+  assert.ok((errors[0]?.line ?? 0) >= 5, 'where the quote begins, or later');
   const content = Buffer.from(csv([newRow({ article_headline: 'X' })]), 'latin1');
   content[content.indexOf('X')] = 0xfc;
   const [error] = (await failed('csv', content)).errors;

@@ -39,7 +39,14 @@ import {
   contentOfDetections,
   withoutOpenDelivery,
 } from '../support/database-content.ts';
-import { type History, QUIETLY, rowsFrom, streamWriterOn, withHistory } from '../support/history.ts';
+import {
+  createHistory,
+  type History,
+  QUIETLY,
+  rowsFrom,
+  streamWriterOn,
+  withHistory,
+} from '../support/history.ts';
 import { recordFile } from '../support/scrub.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -184,14 +191,16 @@ describe('an entry with an intact end and damaged rows', () => {
       assert.deepEqual(readFileSync(path), before);
     }));
 
-  test('is damage also if it is the first, and there is no database', () =>
-    withHistory(async ({ folder, restart }) => {
-      const [{ path } = { path: '' }, ...others] = listSegments(folder.log);
-      for (const other of others) rmSync(other.path);
-      writeFileSync(path, readFileSync(path).fill(0, 300, 330));
-      rmSync(folder.detections);
-      await assert.rejects(restart(), /the entry after entry 0 .* is damaged/);
-    }));
+  test('is damage also if it is the first, and there is no database', async () => {
+    using history = await createHistory();
+    history.apply(rowsFrom(1, 400), { batchRows: 5 });
+    history.stop();
+    const [{ path } = { path: '' }, ...others] = listSegments(history.folder.log);
+    for (const other of others) rmSync(other.path);
+    writeFileSync(path, readFileSync(path).fill(0, 300, 330));
+    rmSync(history.folder.detections);
+    await assert.rejects(history.restart(), /the entry after entry 0 .* is damaged/);
+  });
 });
 
 test('an older database is not given up where the log is damaged', () =>
