@@ -44,6 +44,14 @@ export class Given {
     }
   }
 
+  join(other: Given): void {
+    this.entries += other.entries;
+    this.position = Math.max(this.position, other.position);
+    this.epoch = Math.max(this.epoch, other.epoch);
+    this.announced_after = Math.min(this.announced_after, other.announced_after);
+    for (const id of other.undone) this.undone.add(id);
+  }
+
   #add(line: string, isUndone: boolean): void {
     const id = DETECTION_LINE.exec(line)?.[1];
     if (id !== undefined && isUndone) this.undone.add(id);
@@ -91,21 +99,30 @@ export function replacedHistory(
   stage: Pick<DataFolder, 'log'>,
   given: Given,
 ): { readonly isSame: boolean; readonly parted: number | null } {
-  const before = given.entries;
   const restored = new Map(commitsBackwards(stage.log).map(({ entry, id }) => [entry, id]));
-  let common: Mark | null = null;
-  isReadable(() => {
-    common = commitsBackwards(live.log).find(({ entry, id }) => restored.get(entry) === id) ?? null;
-  });
-  const isWhole = isReadable(() => given.addAfter(live.log, common));
+  const first = lostOf(live.log, restored);
+  // A read may fail once.
+  const { common, lost, isWhole } = first.isWhole ? first : lostOf(live.log, restored);
   const own = new Given();
   own.addAfter(stage.log, common);
-  const isComplete = common !== null && isWhole && given.last?.id === readLogMarkOf(live.detections)?.id;
+  given.join(lost);
+  const isComplete = common !== null && isWhole && lost.last?.id === readLogMarkOf(live.detections)?.id;
   return {
-    isSame: isComplete && given.entries === before && own.entries === 0,
+    isSame: isComplete && lost.entries === 0 && own.entries === 0,
     // Clients of an epoch that the restored log does not know may come from another history still.
     parted: isComplete && given.epoch === 0 ? own.first - 1 : null,
   };
+}
+
+/** @returns the last entry that a log has in common with the restored ones, what it has after that, and whether all of it could be read */
+function lostOf(log: string, restored: ReadonlyMap<number, string>) {
+  const lost = new Given();
+  let common = null as Mark | null;
+  const isFound = isReadable(() => {
+    common = commitsBackwards(log).find(({ entry, id }) => restored.get(entry) === id) ?? null;
+  });
+  const isWhole = isReadable(() => lost.addAfter(log, common)) && isFound;
+  return { common, lost, isWhole };
 }
 
 /** Only the log that is replaced may be damaged or unreadable. */

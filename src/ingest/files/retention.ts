@@ -19,7 +19,7 @@ export function retention(files: FileStore, archiveDays: number): () => void {
   return () => {
     // Not that of ingest: a window from a clock that was ahead would let everything look old.
     const nowMs = now();
-    if (archiveDays === 0 || Math.abs(nowMs - lastMs) < HOUR_MS) return;
+    if (archiveDays === 0 || Math.abs(nowMs - lastMs) < HOUR_MS || !isArchiveThere(files)) return;
     deleteExpired(files, nowMs - archiveDays * DAY_MS);
     lastMs = nowMs;
   };
@@ -28,7 +28,6 @@ export function retention(files: FileStore, archiveDays: number): () => void {
 /** @param beforeMs files that were finished before it go, epoch milliseconds */
 function deleteExpired(files: FileStore, beforeMs: number): void {
   const { writer, log } = files;
-  if (!isArchiveThere(files)) return;
   for (let after = 0; ; ) {
     const expired = expiredFiles(writer.db, beforeMs, after, GROUP_FILES);
     const last = expired.at(-1);
@@ -43,7 +42,7 @@ function deleteExpired(files: FileStore, beforeMs: number): void {
   }
 }
 
-/** Otherwise all its files would seem to be gone. */
+/** Otherwise all its files would seem to be gone: looked at again at once, not in an hour. */
 function isArchiveThere({ drop }: FileStore): boolean {
   try {
     return hasArchive(drop.root);
