@@ -92,8 +92,10 @@ export function startApplianceIngest(
   const ingest = startIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
-  const begun = Promise.race([ingest.ready.then(reader.open), recovering.promise]).then(() => {
-    ingest.ready.then(reader.open).catch(() => {});
+  const opened = ingest.ready.then(reader.open);
+  const begun = Promise.race([opened, recovering.promise]).then(() => {
+    // Where it rejects, `ended` has the reason.
+    opened.catch(() => {});
     void reportEnd(ingest, conditions, log);
   });
   void ingest.ended.then(() => {

@@ -1,4 +1,7 @@
-/** The connection that requests use to read `detections.db`: opened once the database has applied its whole log. */
+/**
+ * The connection that requests use to read `detections.db`. They may once the database has applied its whole log; the first
+ * of them opens it, and where that fails, the next one tries again.
+ */
 import { Refused } from '../refused.ts';
 import { type Database, openDatabase } from './database.ts';
 
@@ -9,18 +12,23 @@ export const DAMAGE_RETRY_SECONDS = 5;
 
 export function createDetectionsReader(path: string) {
   let db: Database | null = null;
+  let isReleased = false;
   let reason = 'detections.db is not open yet';
   let code: 'failed' | 'unavailable' = 'failed';
+  const opened = () => {
+    if (isReleased) db ??= openDatabase(path, 'read');
+    return db;
+  };
   return {
-    /** @throws Refused with the reason while the database cannot be read yet */
+    /** @throws Refused with the reason while the database cannot be read yet; SQLite's error */
     db(): Database {
-      if (db !== null) return db;
+      const found = opened();
+      if (found !== null) return found;
       // What has ended does not come back by waiting.
       throw new Refused(code, reason, code === 'failed' ? { retryAfterSeconds: DAMAGE_RETRY_SECONDS } : {});
     },
-    /** @throws SQLite's error */
     open(): void {
-      db ??= openDatabase(path, 'read');
+      isReleased = true;
     },
     await(why: string): void {
       reason = why;
@@ -31,8 +39,15 @@ export function createDetectionsReader(path: string) {
       code = 'unavailable';
       this.close();
     },
-    isOpen: () => db !== null,
+    isOpen(): boolean {
+      try {
+        return opened() !== null;
+      } catch {
+        return false;
+      }
+    },
     close(): void {
+      isReleased = false;
       db?.close();
       db = null;
     },
