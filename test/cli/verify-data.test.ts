@@ -173,7 +173,7 @@ describe('beside a running appliance', () => {
     await serving.stop();
     // It is the segment that a start would continue.
     flip(listSegments(join(installation.data, 'log')).at(-1)?.path ?? '');
-    await assert.rejects(installation.begin().listening(), /is damaged at byte .*wirewatch compact/s);
+    await assert.rejects(installation.begin().url(), /is damaged at byte .*wirewatch compact/s);
     assert.equal(cli('compact').status, 0);
     const healed = await installation.serve();
     await healed.stop();
