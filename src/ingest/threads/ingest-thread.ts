@@ -97,7 +97,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       if (madeAnew !== null || applied > 0)
         reporting.log('warn', 'detections.db was brought up to date from the log', {
           applied,
-          made_anew: madeAnew,
+          rebuilt: madeAnew,
         });
       await ingester.run();
     } catch (error) {
@@ -139,11 +139,11 @@ async function heal({ settings, send, log }: IngesterOptions, standby: Standby):
     await standby.heal(settings.data, settings.copy);
     // The next verify is due.
     rmSync(dataFolder(settings.data).verified, { force: true });
-    log('warn', 'the damaged log was made anew from the copy');
+    log('warn', 'the damaged log was rebuilt from the copy');
     send({ kind: 'healed' });
     return true;
   } catch (error) {
-    log('warn', 'the damaged log cannot be made anew from the copy', { reason: reasonOf(error) });
+    log('warn', 'the damaged log cannot be rebuilt from the copy', { reason: reasonOf(error) });
     return false;
   }
 }
