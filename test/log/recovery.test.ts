@@ -152,7 +152,7 @@ const place = (from: string, ...names: string[]) => {
     if (existsSync(join(from, name))) cpSync(join(from, name), join(installation.data, name));
   }
 };
-const madeAnew = (log: readonly LogLine[]) => log.find(({ msg }) => msg === FROM_LOG)?.rebuilt;
+const madeAnew = (log: readonly LogLine[]) => log.find(({ msg }) => msg === FROM_LOG)?.made_anew;
 
 const skip = NO_PRELOAD;
 

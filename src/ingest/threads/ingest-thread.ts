@@ -97,7 +97,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       if (madeAnew !== null || applied > 0)
         reporting.log('warn', 'detections.db was brought up to date from the log', {
           applied,
-          rebuilt: madeAnew,
+          made_anew: madeAnew,
         });
       await ingester.run();
     } catch (error) {
