@@ -1,7 +1,6 @@
-/** Starts after an earlier start, the machine, or a commit failed at a critical moment. */
+/** Starts after an earlier start, or the machine, failed at a critical moment. */
 import assert from 'node:assert/strict';
 import fs, {
-  appendFileSync,
   copyFileSync,
   cpSync,
   existsSync,
@@ -16,9 +15,7 @@ import fs, {
 import { syncBuiltinESMExports } from 'node:module';
 import { dirname } from 'node:path';
 import { describe, test } from 'node:test';
-import { applyPending } from '../../src/log/apply-entries.ts';
 import { compactStopped } from '../../src/log/compact.ts';
-import { encodeFrame } from '../../src/log/frame.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { LogWriter } from '../../src/log/log-writer.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
@@ -29,9 +26,7 @@ import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
-import { readLogMark, readLogMarkOf } from '../../src/store/log-mark.ts';
-import { openAccess } from '../support/access.ts';
-import { copyTo, logOf } from '../support/copy-at.ts';
+import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import {
   assertSameContent,
   type Content,
@@ -368,52 +363,4 @@ test('a rebuild that is stopped leaves no draft, and the next start makes all of
     await history.restart();
     history.stop();
     assertSameContent(contentOfDetections(root), content);
-  }));
-
-/** Applies rows of one entry, and makes the database refuse the commit after the entry is durable. */
-function applyRefused(history: History): void {
-  const db = history.db();
-  const exec = db.exec.bind(db);
-  db.exec = (sql) => {
-    if (sql === 'COMMIT') throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
-    return exec(sql);
-  };
-  try {
-    assert.throws(() => history.apply(rowsFrom(6000, 1)), { code: 'SQLITE_FULL' });
-  } finally {
-    db.exec = exec;
-  }
-}
-
-test('of an entry that is not complete, nothing is applied with the refused ones before it', () =>
-  withHistory(async (history) => {
-    const { log } = history.folder;
-    await history.restart();
-    applyRefused(history);
-    const mark = readLogMark(history.db());
-    const path = listSegments(log).at(-1)?.path ?? '';
-    const { size } = statSync(path);
-    appendFileSync(path, encodeFrame('lines', '{"delete":"delivery","row":{"first_position":1}}\n'));
-    assert.throws(() => applyPending(history.db(), log), /the log ends within an entry/);
-    assert.deepEqual(readLogMark(history.db()), mark);
-    truncateSync(path, size);
-    assert.equal(applyPending(history.db(), log), 1);
-  }));
-
-test('a copy ends at the state of the database, not of the log', () =>
-  withHistory(async (history) => {
-    const { root, log, secret } = history.folder;
-    const target = testFolder();
-    openAccess(root, { create: true }).close();
-    writeFileSync(secret, Buffer.alloc(32, 7));
-    await history.restart();
-    const mark = readLogMark(history.db());
-    applyRefused(history);
-    await copyTo(target, root);
-    const tail = findTail(log).last;
-    assert.equal(tail?.entry, (mark?.entry ?? 0) + 1);
-    assert.equal((await logOf(target)).last, mark?.id);
-    history.writer().applyPending();
-    await copyTo(target, root);
-    assert.equal((await logOf(target)).last, tail?.id);
   }));
