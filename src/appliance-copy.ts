@@ -165,7 +165,7 @@ export function createApplianceCopy(
         const { findings, entries } = await verifyCopy(place, () => {});
         if (findings.length === 0 && entries >= written) return;
         if (times === 2)
-          log.warn({ to, findings, entries, written }, 'the copy is damaged: it is written anew');
+          log.warn({ to, findings, entries, written }, 'the copy is damaged: it is rewritten');
       }
       [isDamaged, shipper, lookedMs] = [true, null, Number.NEGATIVE_INFINITY];
       timer.wake();
@@ -224,14 +224,14 @@ export function createApplianceCopy(
         failure,
       };
     },
-    /** Whether damaged parts of the log can be made anew from the copy now. */
+    /** Whether damaged parts of the log can be rebuilt from the copy now. */
     async canHeal(): Promise<boolean> {
       if (to === '') return false;
       try {
         await requireNewest(await openPlace(to, copy), folder);
         return true;
       } catch (error) {
-        log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be made anew from the copy');
+        log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be rebuilt from the copy');
         return false;
       }
     },

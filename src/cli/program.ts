@@ -31,11 +31,11 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     () => import('./serve.ts'),
   ],
   demo: [
-    'run Wirewatch with a sample agency, sample keys and a steady flow of export files: a lab with a running clock. Prints ready-to-run curl commands; each start begins anew',
+    'run Wirewatch with a sample agency, sample keys and a steady flow of export files: a lab with a running clock. Prints ready-to-run curl commands; each start begins from scratch',
     () => import('./demo.ts'),
   ],
   lab: [
-    'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command; each start begins anew',
+    'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command; each start begins from scratch',
     () => import('./lab.ts'),
   ],
   account: ['add, show, change and remove accounts: the customers of this installation', group('account')],

@@ -115,7 +115,7 @@ test('an appliance heals its log at the start, and while it runs once verify has
     rmSync(join(one.data, 'detections.db'));
     damage(path, 'middle');
     serving = await one.serve();
-    await serving.logged('the log', ({ msg }) => msg === 'the damaged log was made anew from the copy');
+    await serving.logged('the log', ({ msg }) => msg === 'the damaged log was rebuilt from the copy');
     await isQuiet(serving);
     damage(path, 'middle');
     assert.equal(one.cli(['verify'], { anyStatus: true }).status, 1);

@@ -254,7 +254,7 @@ for (const [what, harm] of [
       const { findings, entries } = await verifyCopy(place, () => {});
       return findings.length === 0 && entries === end;
     });
-    const told = said.filter((text) => text === 'warn: the copy is damaged: it is written anew');
+    const told = said.filter((text) => text === 'warn: the copy is damaged: it is rewritten');
     assert.equal(told.length, isStart ? 0 : 1);
   });
 

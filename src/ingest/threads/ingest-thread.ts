@@ -139,11 +139,11 @@ async function heal({ settings, send, log }: IngesterOptions, standby: Standby):
     await standby.heal(settings.data, settings.copy);
     // The next verify is due.
     rmSync(dataFolder(settings.data).verified, { force: true });
-    log('warn', 'the damaged log was made anew from the copy');
+    log('warn', 'the damaged log was rebuilt from the copy');
     send({ kind: 'healed' });
     return true;
   } catch (error) {
-    log('warn', 'the damaged log cannot be made anew from the copy', { reason: reasonOf(error) });
+    log('warn', 'the damaged log cannot be rebuilt from the copy', { reason: reasonOf(error) });
     return false;
   }
 }
