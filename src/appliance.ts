@@ -99,12 +99,12 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     // The next thread, or the next start, makes it anew.
     noteDamage(folder, detail);
     stores.reader.close();
-    stores.reader.await('detections.db is damaged, and is being made anew from the log');
+    stores.reader.await('detections.db is damaged, and is being rebuilt from the log');
     ingest.interrupt(new DatabaseDamage(detail.replace(/^detections\.db: /, '')));
   });
   conditions.set('access.db replaced', recovered);
   const stores = { ...openStores(config, opened, undo), conditions };
-  const copy = createApplianceCopy(config, stores, log, () => void ingest.stop());
+  const copy = createApplianceCopy(config, { ...stores, stopIngest: () => void ingest.stop() }, log);
   undo.defer(copy.close);
   const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics, copy }, undo);
   await ingest.begun;

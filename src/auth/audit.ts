@@ -106,16 +106,24 @@ function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
   return crc32(JSON.stringify([entry, at, operation, changes]));
 }
 
-/** @returns the changes, the oldest first, and in a sentence which part is damaged; null: none is */
-export function readTrail(db: Database) {
+interface Span {
+  readonly from?: number | undefined;
+  readonly to?: number | undefined;
+}
+
+/**
+ * @param span of time: `[from, to)`, epoch milliseconds
+ * @returns the changes, the oldest first, and in a sentence which part is damaged; null: none is
+ */
+export function readTrail(db: Database, { from = 0, to = Number.POSITIVE_INFINITY }: Span = {}) {
   const changes: AuditedChange[] = [];
   const damaged: number[] = [];
   let last = 0;
   for (const row of db.prepare<[], StoredEntry & { checksum: number }>(SELECT_ENTRIES).iterate()) {
     // Entries are numbered without gaps.
     for (last += 1; last < row.entry; last += 1) damaged.push(last);
-    if (checksumOf(row) === row.checksum) changes.push(...entryOf(row));
-    else damaged.push(row.entry);
+    if (checksumOf(row) !== row.checksum) damaged.push(row.entry);
+    else if (row.at >= from && row.at < to) changes.push(...entryOf(row));
   }
   if (damaged.length === 0) return { changes, damage: null };
   const numbers = damaged.slice(0, 10).join(', ') + (damaged.length > 10 ? ', …' : '');

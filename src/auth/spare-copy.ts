@@ -36,6 +36,7 @@ export type FoundCopy =
 const HASH_BYTES = 32;
 const FORMAT_VERSIONS = 18;
 const CHANGE_COUNTER = 24;
+const SCHEMA_COOKIE = 40;
 /** And behind it the version of SQLite that wrote it. */
 const VERSION_VALID_FOR = 92;
 
@@ -115,11 +116,12 @@ export function readAccessState(db: Database): AccessState | null {
 }
 
 /** Two copies with the same rows, of which the one was made from the other, have the same content. */
-function contentOf(db: Database): Buffer {
+export function contentOf(db: Database): Buffer {
   const content = db.serialize();
   // What opening a database changes: https://sqlite.org/fileformat2.html#the_database_header
   content.fill(1, FORMAT_VERSIONS, FORMAT_VERSIONS + 2);
   content.fill(0, CHANGE_COUNTER, CHANGE_COUNTER + 4);
+  content.fill(0, SCHEMA_COOKIE, SCHEMA_COOKIE + 4);
   content.fill(0, VERSION_VALID_FOR, VERSION_VALID_FOR + 8);
   return content;
 }

@@ -125,37 +125,23 @@ describe('what is stored of other counts', () => {
   test('requests by hour, of this machine and of each key; older ones by six hours, then by day, then forgotten', () => {
     let nowMs = NOON_MS;
     const first = createRequestCounts(() => nowMs);
-    first.answered({ status: 200, rows: 5, key_id: 'key1', position: 7 });
-    first.answered({ status: 404, rows: 0, key_id: null });
+    first.answered({ status: 200, key_id: 'key1', position: 7 });
+    first.answered({ status: 404, key_id: null });
     first.behind({ behind_since: formatMs(nowMs - 3 * SECOND_MS) });
     // A restart within the hour goes on.
     const counts = createRequestCounts(() => nowMs, JSON.parse(JSON.stringify(first.history())));
     counts.refuse('key1', 'rate_limited');
     counts.behind({ behind_since: formatMs(nowMs - 2 * SECOND_MS) });
-    counts.ingested(9);
     const hour = NOON_MS / HOUR_MS;
-    const all = {
-      ...{ hour, key_id: null, requests: 2, refused: 1, rows_served: 5, rows_ingested: 9 },
-      behind_seconds: 3,
-    };
-    const own = {
-      hour,
-      key_id: 'key1',
-      requests: 1,
-      refused: 1,
-      rows_served: 5,
-      rows_ingested: 0,
-      position: 7,
-    };
+    const all = { hour, key_id: null, requests: 2, refused: 1, behind_seconds: 3 };
+    const own = { hour, key_id: 'key1', requests: 1, refused: 1, position: 7 };
     assert.deepEqual(counts.history().hours, [all, own]);
     nowMs += HOUR_MS;
-    counts.answered({ status: 200, rows: 1, key_id: 'key1' });
-    counts.answered({ status: 200, rows: 1, key_id: 'key1', position: 8 });
-    assert.deepEqual(counts.history().hours[3], {
-      ...own,
-      ...{ hour: hour + 1, requests: 2, refused: 0, rows_served: 2, position: 8 },
-    });
-    const joined = { ...own, requests: 3, rows_served: 7, position: 8 };
+    counts.answered({ status: 200, key_id: 'key1' });
+    counts.answered({ status: 200, key_id: 'key1', position: 8 });
+    const later = { hour: hour + 1, requests: 2, refused: 0, position: 8 };
+    assert.deepEqual(counts.history().hours[3], { ...own, ...later });
+    const joined = { ...own, requests: 3, position: 8 };
     for (const [days, step] of [
       [2, 6],
       [8, 24],
@@ -163,7 +149,7 @@ describe('what is stored of other counts', () => {
       nowMs = NOON_MS + days * DAY_MS;
       const start = hour - (hour % step);
       assert.deepEqual(counts.history().hours, [
-        { ...all, hour: start, requests: 4, rows_served: 7 },
+        { ...all, hour: start, requests: 4 },
         { ...joined, hour: start },
       ]);
     }
@@ -176,7 +162,7 @@ describe('what is stored of other counts', () => {
     const counts = createRequestCounts(() => nowMs);
     for (const hours of [0, 1]) {
       nowMs = NOON_MS + hours * HOUR_MS;
-      for (let key = 0; key < 8000; key += 1) counts.answered({ status: 200, rows: 0, key_id: `key${key}` });
+      for (let key = 0; key < 8000; key += 1) counts.answered({ status: 200, key_id: `key${key}` });
     }
     nowMs += HOUR_MS;
     const { hours } = counts.history();

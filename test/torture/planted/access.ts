@@ -64,7 +64,7 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     'request.headers.[-authorization-]{+cookie+} ??': 'a cookie is worth nothing',
   }),
   ...faultsIn('auth/audit.ts', 'audit-trail', {
-    'if ([-checksumOf(row) === row.checksum-]{+true+})': 'the audit trail says what is damaged',
+    'if ([-checksumOf(row) !== row.checksum-]{+false+})': 'the audit trail says what is damaged',
   }),
   ...faultsIn('console/inline.ts', 'console-bundle', {
     '<span class="soft"[->${text}</span>-]{+ innerHTML=${text} />+}':
