@@ -1,7 +1,6 @@
 /** The address of the client: the peer, or what trusted proxies report at the right end of X-Forwarded-For. */
 import { createAddressList, normalAddress } from '../addresses.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
-import type { Logger } from '../logger.ts';
 
 /** Address of a client. @param peer the socket's; @param forwarded the header's value */
 export type ClientAddress = (peer: string | undefined, forwarded: string | undefined) => string;
@@ -41,16 +40,13 @@ const INTERNAL = [
   ...['::1', 'fc00::/7', 'fe80::/10'],
 ];
 
-/** Warns, once, of an X-Forwarded-For that is ignored: behind such a proxy all clients count as one. */
-export function createProxyWarning(conditions: Pick<Conditions, 'set'>, log: Logger): (peer: string) => void {
+/** Opens an alert, once, for an X-Forwarded-For that is ignored: behind such a proxy all clients count as one. */
+export function createProxyWarning(conditions: Pick<Conditions, 'set'>): (peer: string) => void {
   const isInternal = createAddressList(INTERNAL);
-  const warned = new Set<boolean>();
+  let hasWarned = false;
   return (peer) => {
-    const internal = isInternal(peer);
-    if (warned.has(true) || warned.has(internal)) return;
-    warned.add(internal);
-    if (internal)
-      conditions.set('proxy not trusted', `${peer} sent X-Forwarded-For, but is not a trusted proxy`);
-    else log.warn({ address: peer }, 'ignored X-Forwarded-For from an address that is not a trusted proxy');
+    if (hasWarned || !isInternal(peer)) return;
+    hasWarned = true;
+    conditions.set('proxy not trusted', `${peer} sent X-Forwarded-For, but is not a trusted proxy`);
   };
 }

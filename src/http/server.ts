@@ -90,10 +90,7 @@ export async function startServer(options: ServerOptions) {
     unseen,
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
-    clientAddress: createClientAddress(
-      config.server.trusted_proxies,
-      createProxyWarning(options.conditions, log),
-    ),
+    clientAddress: createClientAddress(config.server.trusted_proxies, createProxyWarning(options.conditions)),
     baseUrl: () => state.baseUrl,
     isClosing: () => state.isClosing,
     connections,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import { noteOperation } from '../../src/auth/audit.ts';
 import { removeAccount, removeSubscription as takeAway } from '../../src/auth/removal.ts';
 import { streamName } from '../../src/detection/content-type.ts';
@@ -45,169 +45,164 @@ async function ingest(installation: Installation, rows: readonly Row[]): Promise
   await serving.stop();
 }
 
-describe('interrupted', () => {
-  /** Starts a removal like a command that is killed right after its first transaction. */
-  function beginRemoval(data: string, id: number | string): void {
-    const access = openAccess(data);
-    writing(access, () => {
-      const { subscriptions } = typeof id === 'number' ? takeAway(access, id) : removeAccount(access, id);
-      noteOperation(access, requestFor(subscriptions));
-    });
-    access.close();
+/** Starts a removal like a command that is killed right after its first transaction. */
+function beginRemoval(data: string, id: number | string): void {
+  const access = openAccess(data);
+  writing(access, () => {
+    const { subscriptions } = typeof id === 'number' ? takeAway(access, id) : removeAccount(access, id);
+    noteOperation(access, requestFor(subscriptions));
+  });
+  access.close();
+}
+
+test('the next start completes an interrupted removal; only then is the number free', async () => {
+  using installation = disposable();
+  const first = await installation.serve();
+  const row = newRow();
+  writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([row]));
+  await first.logged('the file', ({ msg }) => msg === 'file applied');
+  await first.stop();
+  beginRemoval(installation.data, 7001);
+  const add = ['subscription', 'add', '7001', '--account', 'agency'];
+  const refused = installation.cli(add, { anyStatus: true });
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /still being deleted.*wirewatch subscription remove 7001/);
+
+  const config = join(installation.data, 'wirewatch.toml');
+  const key = `[[keys]]\nid = "abcdefghij23"\nhash = "${'0'.repeat(64)}"\naccount = "agency"\nname = "x"\n`;
+  writeFileSync(
+    config,
+    `[[subscriptions]]\nid = 7001\naccount = "agency"\n${key}scopes = "detections:read"\nsubscriptions = 7001\n`,
+  );
+  const second = await installation.serve();
+  const line = await second.logged('the differences', ({ differences }) => differences !== undefined);
+  assert.deepEqual(line.differences, [
+    'subscription 7001: being removed',
+    'key abcdefghij23: its subscription is being removed',
+  ]);
+  await second.logged('the removal', ({ msg }) => msg === 'removal completed');
+  await second.stop();
+  reading(join(installation.data, 'detections.db'), (db) => {
+    assert.equal(countOf(db, 'detection'), 0);
+    assert.equal(countOf(db, 'stream WHERE removed = 0'), 0);
+  });
+
+  const third = await installation.serve();
+  await third.logged('the restored rows', ({ subscriptions }) => Array.isArray(subscriptions));
+  await third.stop();
+  const { stdout } = installation.cli(['subscription', 'remove', '7001', '--yes']);
+  assert.match(
+    stdout,
+    /wirewatch\.toml still has an entry for subscription 7001: the next start will add it again, without detections/,
+  );
+});
+
+for (const [what, subject, lose] of [
+  [
+    'killed before access.db has the commit',
+    'subscription',
+    (path: string) => cpSync(`${path}-before`, path),
+  ],
+  [
+    'a backup is restored on a new machine',
+    'account',
+    (_: string, { cli, data }: Installation) => {
+      const backup = `${data}-backup`;
+      cli(['backup', backup]);
+      for (const name of readdirSync(data))
+        if (name !== 'drop') rmSync(join(data, name), { recursive: true });
+      cli(['restore', backup]);
+    },
+  ],
+] as const)
+  test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
+    using installation = disposable();
+    await ingest(
+      installation,
+      [7001, 7002].map((id) => newRow({ subscription_id: id })),
+    );
+    const path = join(installation.data, 'access.db');
+    cpSync(path, `${path}-before`);
+    beginRemoval(installation.data, subject === 'account' ? 'agency' : 7001);
+    for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
+    lose(path, installation);
+
+    installation.cli(['account', 'add', 'rival', '--name', 'Rival']);
+    const add = ['subscription', 'add', '7001', '--account', 'rival'];
+    assert.match(installation.cli(add, { anyStatus: true }).stderr, /7001 was removed.*still being deleted/);
+    const id = subject === 'account' ? 'agency' : '7001';
+    const { stdout } = installation.cli([subject, 'remove', id, '--yes']);
+    assert.match(stdout, /had already been removed/);
+    const left = subject === 'account' ? 0 : 1;
+    reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), left));
+    installation.cli(add);
+  });
+
+test('a request that is served once more deletes nothing of the next owner', async () => {
+  using installation = disposable();
+  await ingest(installation, [newRow()]);
+  {
+    using access = openAccess(installation.data);
+    noteOperation(access, requestFor([7001]));
   }
+  installation.cli(['subscription', 'remove', '7002', '--yes']);
+  reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 1));
+});
 
-  test('the next start completes an interrupted removal; only then is the number free', async () => {
-    using installation = disposable();
-    const first = await installation.serve();
-    const row = newRow();
-    writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([row]));
-    await first.logged('the file', ({ msg }) => msg === 'file applied');
-    await first.stop();
-    beginRemoval(installation.data, 7001);
-    const add = ['subscription', 'add', '7001', '--account', 'agency'];
-    const refused = installation.cli(add, { anyStatus: true });
-    assert.equal(refused.status, 1);
-    assert.match(refused.stderr, /still being deleted.*wirewatch subscription remove 7001/);
+test('others can read during a removal, even if it deletes the newest rows', async () => {
+  using store = createTestStore();
+  const rows = [8001, 7001, 7001].map((subscription_id, article_id) =>
+    textRow({ subscription_id, article_id }),
+  );
+  store.deliver(rows, 1000);
+  const query = {
+    streams: [streamName(8001, 'text')],
+    content_types: ['text' as const],
+    filters: NO_FILTERS,
+    limit: 10,
+    projection: null,
+    baseUrl: Buffer.from('https://api.example'),
+    recentDeliveries: new Map(),
+  };
+  const read: number[] = [];
+  const between = async () => {
+    for (const position of [0, 1])
+      read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
+  };
+  const writer = streamWriterOn(store.writer, store.folder);
+  await removeRows(writer, [7001], { between, tell: () => {} });
+  await between();
+  assert.deepEqual(new Set(read), new Set([1, 0]));
+  assert.ok(read.length > 4);
+});
 
-    const config = join(installation.data, 'wirewatch.toml');
-    const key = `[[keys]]\nid = "abcdefghij23"\nhash = "${'0'.repeat(64)}"\naccount = "agency"\nname = "x"\n`;
-    writeFileSync(
-      config,
-      `[[subscriptions]]\nid = 7001\naccount = "agency"\n${key}scopes = "detections:read"\nsubscriptions = 7001\n`,
-    );
-    const second = await installation.serve();
-    const line = await second.logged('the differences', ({ differences }) => differences !== undefined);
-    assert.deepEqual(line.differences, [
-      'subscription 7001: being removed',
-      'key abcdefghij23: its subscription is being removed',
-    ]);
-    await second.logged('the removal', ({ msg }) => msg === 'removal completed');
-    await second.stop();
-    reading(join(installation.data, 'detections.db'), (db) => {
-      assert.equal(countOf(db, 'detection'), 0);
-      assert.equal(countOf(db, 'stream WHERE removed = 0'), 0);
-    });
+test('transactions are bounded; the next run deletes the rest, and no other rows', async () => {
+  using store = createTestStore();
+  const [first = assert.fail(), second = assert.fail()] = textRows(2, { subscription_id: 8001 });
+  store.deliver([first, ...textRows(15_000), second], 1000);
+  const writer = streamWriterOn(store.writer, store.folder);
+  const left: number[] = [];
+  const between = async () => {
+    left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
+    if (left.length === 2) throw new Stopping();
+  };
+  await assert.rejects(removeRows(writer, [7001], { between, tell: () => {} }), Stopping);
+  assert.deepEqual(left, [20_004, 15_004]);
+  await removeRows(writer, [7001], { between: async () => {}, tell: () => {} });
+  assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
+  checkStreams(store.reader);
+});
 
-    const third = await installation.serve();
-    await third.logged('the restored rows', ({ subscriptions }) => Array.isArray(subscriptions));
-    await third.stop();
-    const { stdout } = installation.cli(['subscription', 'remove', '7001', '--yes']);
-    assert.match(
-      stdout,
-      /wirewatch\.toml still has an entry for subscription 7001: the next start will add it again, without detections/,
-    );
-  });
-
-  for (const [what, subject, lose] of [
-    [
-      'killed before access.db has the commit',
-      'subscription',
-      (path: string) => cpSync(`${path}-before`, path),
-    ],
-    [
-      'a backup is restored on a new machine',
-      'account',
-      (_: string, { cli, data }: Installation) => {
-        const backup = `${data}-backup`;
-        cli(['backup', backup]);
-        for (const name of readdirSync(data))
-          if (name !== 'drop') rmSync(join(data, name), { recursive: true });
-        cli(['restore', backup]);
-      },
-    ],
-  ] as const)
-    test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
-      using installation = disposable();
-      await ingest(
-        installation,
-        [7001, 7002].map((id) => newRow({ subscription_id: id })),
-      );
-      const path = join(installation.data, 'access.db');
-      cpSync(path, `${path}-before`);
-      beginRemoval(installation.data, subject === 'account' ? 'agency' : 7001);
-      for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
-      lose(path, installation);
-
-      installation.cli(['account', 'add', 'rival', '--name', 'Rival']);
-      const add = ['subscription', 'add', '7001', '--account', 'rival'];
-      assert.match(
-        installation.cli(add, { anyStatus: true }).stderr,
-        /7001 was removed.*still being deleted/,
-      );
-      const id = subject === 'account' ? 'agency' : '7001';
-      const { stdout } = installation.cli([subject, 'remove', id, '--yes']);
-      assert.match(stdout, /had already been removed/);
-      const left = subject === 'account' ? 0 : 1;
-      reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), left));
-      installation.cli(add);
-    });
-
-  test('a request that is served once more deletes nothing of the next owner', async () => {
-    using installation = disposable();
-    await ingest(installation, [newRow()]);
-    {
-      using access = openAccess(installation.data);
-      noteOperation(access, requestFor([7001]));
-    }
-    installation.cli(['subscription', 'remove', '7002', '--yes']);
-    reading(join(installation.data, 'detections.db'), (db) => assert.equal(countOf(db, 'detection'), 1));
-  });
-
-  test('others can read during a removal, even if it deletes the newest rows', async () => {
-    using store = createTestStore();
-    const rows = [8001, 7001, 7001].map((subscription_id, article_id) =>
-      textRow({ subscription_id, article_id }),
-    );
-    store.deliver(rows, 1000);
-    const query = {
-      streams: [streamName(8001, 'text')],
-      content_types: ['text' as const],
-      filters: NO_FILTERS,
-      limit: 10,
-      projection: null,
-      baseUrl: Buffer.from('https://api.example'),
-      recentDeliveries: new Map(),
-    };
-    const read: number[] = [];
-    const between = async () => {
-      for (const position of [0, 1])
-        read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
-    };
-    const writer = streamWriterOn(store.writer, store.folder);
-    await removeRows(writer, [7001], { between, tell: () => {} });
-    await between();
-    assert.deepEqual(new Set(read), new Set([1, 0]));
-    assert.ok(read.length > 4);
-  });
-
-  test('transactions are bounded; the next run deletes the rest, and no other rows', async () => {
-    using store = createTestStore();
-    const [first = assert.fail(), second = assert.fail()] = textRows(2, { subscription_id: 8001 });
-    store.deliver([first, ...textRows(15_000), second], 1000);
-    const writer = streamWriterOn(store.writer, store.folder);
-    const left: number[] = [];
-    const between = async () => {
-      left.push(countOf(store.reader, 'stream_row') + countOf(store.reader, 'detection'));
-      if (left.length === 2) throw new Stopping();
-    };
-    await assert.rejects(removeRows(writer, [7001], { between, tell: () => {} }), Stopping);
-    assert.deepEqual(left, [20_004, 15_004]);
-    await removeRows(writer, [7001], { between: async () => {}, tell: () => {} });
-    assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
-    checkStreams(store.reader);
-  });
-
-  test('rows are found by their stream, without a full scan', () => {
-    using store = createTestStore();
-    for (const [sql, index] of [
-      [DELETE_STREAM_ROWS, /SEARCH stream_row USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
-      [DELETE_RESCORED, /SEARCH rescored USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
-      [DELETE_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
-      [COUNT_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
-    ] as const) {
-      const plan = planOf(store.writer, sql);
-      assert.match(plan, index);
-      assert.doesNotMatch(plan, /SCAN|TEMP B-TREE/, plan);
-    }
-  });
+test('rows are found by their stream, without a full scan', () => {
+  using store = createTestStore();
+  for (const [sql, index] of [
+    [DELETE_STREAM_ROWS, /SEARCH stream_row USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+    [DELETE_RESCORED, /SEARCH rescored USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
+    [DELETE_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
+    [COUNT_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
+  ] as const) {
+    const plan = planOf(store.writer, sql);
+    assert.match(plan, index);
+    assert.doesNotMatch(plan, /SCAN|TEMP B-TREE/, plan);
+  }
 });

@@ -35,6 +35,12 @@ function get(target: string, headers = ''): string {
   return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n`;
 }
 
+/** Sends bytes. @returns the statuses of the answers to the requests in them, each checked against the document */
+async function statusesOf(bytes: string, requests: readonly string[], thenEnd = false): Promise<number[]> {
+  const received = await exchangeBytes(server.port, bytes, thenEnd);
+  return checkedResponses(received, requests).map(({ status }) => status);
+}
+
 /** A well-formed token request without a body, which gets a specific error. */
 const UNTYPED = `${POST_TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`;
 
@@ -99,24 +105,14 @@ test('bytes after a request that are not a request are answered last, and once',
 });
 
 test('a request answered before its body fails gets no second response', async () => {
-  const received = await exchangeBytes(
-    server.port,
-    `${get('/v1/me', 'Transfer-Encoding: chunked\r\n')}zz\r\n`,
-  );
-  const answers = checkedResponses(received, ['GET /v1/me', '?']);
-  assert.deepEqual(
-    answers.map(({ status }) => status),
-    [200],
-  );
+  const bytes = `${get('/v1/me', 'Transfer-Encoding: chunked\r\n')}zz\r\n`;
+  assert.deepEqual(await statusesOf(bytes, ['GET /v1/me', '?']), [200]);
 });
 
 test('a client that half-closes still gets every response', async () => {
-  const received = await exchangeBytes(server.port, UNTYPED + get(PHOTO) + UNTYPED + get('/v1/me'), true);
-  const answers = checkedResponses(received, [POST_TOKEN, `GET ${PHOTO}`, POST_TOKEN, 'GET /v1/me']);
-  assert.deepEqual(
-    answers.map(({ status }) => status),
-    [400, 200, 400, 200],
-  );
+  const requests = [POST_TOKEN, `GET ${PHOTO}`, POST_TOKEN, 'GET /v1/me'];
+  const bytes = UNTYPED + get(PHOTO) + UNTYPED + get('/v1/me');
+  assert.deepEqual(await statusesOf(bytes, requests, true), [400, 200, 400, 200]);
 });
 
 test('a transfer coding other than chunked is 400, and nothing after it is read', async () => {
@@ -169,13 +165,8 @@ test('an unexpected body is discarded, and the next request is parsed after it',
     for (const body of bodies) {
       const head = `${request} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n`;
       const last = get('/v1/detections/x', 'Connection: close\r\n');
-      const received = await exchangeBytes(server.port, head + body + last);
-      const answers = checkedResponses(received, [request, 'GET /v1/detections/x']);
-      assert.deepEqual(
-        answers.map((answer) => answer.status),
-        [status, 400],
-        `${request} ${body.slice(0, 60)}: ${received}`,
-      );
+      const statuses = await statusesOf(head + body + last, [request, 'GET /v1/detections/x']);
+      assert.deepEqual(statuses, [status, 400], `${request} ${body.slice(0, 60)}`);
     }
   }
 });

@@ -26,19 +26,10 @@ const module: { pages(url: string, key: string): AsyncGenerator<Page> } = await 
 let server: TestServer;
 let key: string;
 let keyId: string;
-let delivered = 0;
 
 async function start(options: Parameters<typeof startTestServer>[0] = {}, commentMs = 10): Promise<void> {
   server = await startTestServer({ times: { ...CONNECTION_TIMES, commentMs }, ...options });
   ({ key, id: keyId } = server.makeKey());
-}
-
-/** Delivers one new detection, and wakes waiting requests as the ingest thread does. */
-function deliver(subscription = 7001, row: object = {}): void {
-  delivered += 1;
-  const article = { subscription_id: subscription, article_id: delivered, ...row };
-  server.store.deliver([{ content_type: 'text', version: 1, row: article }], NOW_MS);
-  server.waiting.changed();
 }
 
 function pages(query = SINCE, ofKey = key): AsyncGenerator<Page> {
@@ -56,20 +47,20 @@ describe('an event stream', () => {
   afterEach(() => server.close());
 
   test('has one page an event, each counted as a request, and the cursor as its id', async () => {
-    deliver();
-    deliver();
+    server.deliverOne();
+    server.deliverOne();
     const before = server.lines.length;
     const stream = pages(`${SINCE}&limit=1`);
     const first = await next(stream);
     const second = await next(stream);
     assert.deepEqual([first.has_more, second.has_more], [true, false]);
     await until('it waits', () => server.waiting.count() === 1);
-    deliver();
+    server.deliverOne();
     const third = await next(stream);
     const ids = [first, second, third].flatMap(({ data }) => data.map(({ id }) => id));
     assert.equal(new Set(ids).size, 3);
-    const again = await server.get(`${CHANGES}?cursor=${second.next_cursor}`, key);
-    assert.deepEqual(JSON.parse(await again.text()).data, third.data);
+    const again = await server.json(`${CHANGES}?cursor=${second.next_cursor}`, key);
+    assert.deepEqual(again.data, third.data);
     const lines = server.lines.slice(before).filter(({ msg }) => msg === 'request');
     assert.deepEqual(
       lines.map(({ rows, key_id }) => [rows, key_id]),
@@ -85,12 +76,12 @@ describe('an event stream', () => {
   });
 
   test('its id is the cursor, also as Last-Event-ID, whatever since says', async () => {
-    deliver();
+    server.deliverOne();
     const text = await beginning(`${SINCE}`);
     const [, id = '', body = ''] = /^id: (\S+)\ndata: (.+)\n\n/.exec(text) ?? [];
     const page: Page = JSON.parse(body);
     assert.equal(page.next_cursor, id);
-    deliver(7002);
+    server.deliverOne(7002);
     for (const query of ['since=2020-01-01T00:00:00Z', `cursor=${id}`, ''])
       assert.match(await beginning(query, { 'last-event-id': id }), /"subscription_id":7002/, query);
     for (const [query, lastEventId, detail] of [
@@ -135,7 +126,7 @@ describe('an event stream', () => {
     for await (const piece of response.body ?? []) {
       text += Buffer.from(piece).toString();
       if (dropped === '' && /\n\n:\n\n:\n\n/.test(text)) {
-        deliver(7002);
+        server.deliverOne(7002);
         dropped = text;
       }
       if (dropped !== '' && text.split('id: ').length === 3) break;
@@ -174,7 +165,7 @@ describe('limits of an event stream', () => {
 
   test('it ends with the requests of a minute, and the next answer says how long to wait', async () => {
     await start({ requests_per_minute: 3 });
-    for (let count = 0; count < 5; count += 1) deliver();
+    for (let count = 0; count < 5; count += 1) server.deliverOne();
     const stream = pages(`${SINCE}&limit=1`);
     for (let count = 0; count < 3; count += 1) await next(stream);
     assert.equal((await stream.next()).done, true);
@@ -192,14 +183,15 @@ describe('limits of an event stream', () => {
     }
     const [oldest, ...others] = streams;
     assert.equal((await oldest?.next())?.done, true);
-    deliver();
+    server.deliverOne();
     for (const stream of others) assert.equal((await next(stream)).data.length, 1);
   });
 
   test('a client that never reads holds one page, and is disconnected', async () => {
     const times = { ...CONNECTION_TIMES, idleMs: 3 * SECOND_MS };
     await start({ times });
-    for (let count = 0; count < 20; count += 1) deliver(7001, { article_headline: 'x'.repeat(1_000_000) });
+    for (let count = 0; count < 20; count += 1)
+      server.deliverOne(7001, { article_headline: 'x'.repeat(1_000_000) });
     const client = connect(server.port, '127.0.0.1').pause();
     client.on('error', () => {});
     const head = ['Host: x', `Authorization: Bearer ${key}`, 'Accept: text/event-stream', '', ''];

@@ -34,21 +34,14 @@ function usedRows(): number {
 
 /** @param rows the allowance as written in the detail */
 async function assertThrottled(
-  response: Response,
+  path: string,
+  key: string,
   by: string,
-  seconds: number,
   rows = 'of \\d+ rows? \\(\\d+ rows? read today\\)',
 ): Promise<void> {
-  assert.equal(response.status, 429);
-  assert.equal(response.headers.get('retry-after'), String(seconds));
-  assert.equal(response.headers.get('cache-control'), 'no-store');
-  for (const name of RATE) assert.ok(response.headers.has(name), name);
-  const { type, title, detail } = JSON.parse(await response.text());
-  assert.deepEqual([type, title], [`${server.url}/errors/daily_allowance`, 'Daily allowance used']);
-  assert.match(
-    detail,
-    new RegExp(`^The ${by} has used its daily allowance ${rows}\\. .*2026-11-22T00:00:00Z`),
-  );
+  const { type, detail } = await server.json(path, key, 429);
+  assert.equal(type, `${server.url}/errors/daily_allowance`);
+  assert.match(detail, new RegExp(`^The ${by} has used its daily allowance ${rows}\\. `));
 }
 
 test('a request is accepted while rows are left, and then served completely', async () => {
@@ -57,7 +50,7 @@ test('a request is accepted while rows are left, and then served completely', as
     assert.equal((await server.json(path, key)).data.length, 3, path);
   }
   assert.equal(usedRows(), 6);
-  for (const path of READS) await assertThrottled(await server.get(path, key), 'account', 43_200);
+  for (const path of READS) await assertThrottled(path, key, 'account');
 });
 
 test('rows of every detection endpoint count, those of others do not', async () => {
@@ -77,14 +70,14 @@ test('an empty page, a 404 and a 400 cost nothing; once all rows are used, an em
   for (const path of [empty, '/v1/detections/t.7001.99.1', `${CHANGES}&nope=1`]) await statusOf(path, key);
   assert.equal(usedRows(), 0);
   assert.equal(await statusOf(ONE, key), 200);
-  await assertThrottled(await server.get(empty, key), 'account', 43_200);
+  await assertThrottled(empty, key, 'account');
 });
 
 test('a key has its own allowance only if one was set; changes apply to the next request', async () => {
   const key = await start({ daily_rows: 1000 });
   const { id, key: small } = server.makeKey({ daily_rows: 1 });
   assert.equal(await statusOf(ONE, small), 200);
-  await assertThrottled(await server.get(ONE, small), 'key', 43_200, 'of 1 row \\(1 row read today\\)');
+  await assertThrottled(ONE, small, 'key', 'of 1 row \\(1 row read today\\)');
   assert.equal(await statusOf(ONE, key), 200);
   setKey(server.access, id, { daily_rows: 2 });
   assert.equal(await statusOf(ONE, small), 200);
@@ -92,12 +85,7 @@ test('a key has its own allowance only if one was set; changes apply to the next
   setKey(server.access, id, { daily_rows: null });
   assert.equal(await statusOf(ONE, small), 200);
   setAccount(server.access, 'agency', { daily_rows: 4 });
-  await assertThrottled(
-    await server.get(ONE, key),
-    'account',
-    43_200,
-    'of 4 rows \\(\\d rows? read today\\)',
-  );
+  await assertThrottled(ONE, key, 'account', 'of 4 rows \\(\\d rows? read today\\)');
 });
 
 test('every request that proves a key counts as its use, and no other', async () => {
@@ -137,8 +125,8 @@ test('a token shares the allowance of its key', async () => {
   const { id, key } = server.makeKey({ daily_rows: 1 });
   const { access_token } = await granted(await postToken(server, inBody({ id, secret: key })));
   assert.equal(await statusOf(ONE, access_token), 200);
-  await assertThrottled(await server.get(ONE, key), 'key', 43_200);
-  await assertThrottled(await server.get(ONE, access_token), 'key', 43_200);
+  await assertThrottled(ONE, key, 'key');
+  await assertThrottled(ONE, access_token, 'key');
 });
 
 /** A key that does not exist. */

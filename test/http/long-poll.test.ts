@@ -48,21 +48,12 @@ describe('a request that waits', () => {
   beforeEach(async () => {
     server = await startTestServer({ requests_per_minute: 5 });
     ({ key, id: keyId } = server.makeKey());
-    deliver(7001);
+    server.deliverOne(7001);
   });
   afterEach(() => server.close());
 
-  /** Delivers one new detection, and wakes waiting requests as the ingest thread does. */
-  function deliver(subscription: number): void {
-    deliver.count += 1;
-    const row = { subscription_id: subscription, article_id: deliver.count };
-    server.store.deliver([{ content_type: 'text', version: 1, row }], NOW_MS);
-    server.waiting.changed();
-  }
-  deliver.count = 0;
-
   async function end(): Promise<string> {
-    return (await pageOf(server.get(`${CHANGES}?since=2026-11-20T00:00:00Z`, key))).next_cursor;
+    return (await server.json(`${CHANGES}?since=2026-11-20T00:00:00Z`, key)).next_cursor;
   }
 
   /** Sends a request. @returns a promise of its response, once the request waits */
@@ -80,7 +71,7 @@ describe('a request that waits', () => {
   test('gets the first change, is counted once, and says that it waited', async () => {
     const cursor = await end();
     const { answer } = await waits(`cursor=${cursor}`);
-    deliver(7001);
+    server.deliverOne(7001);
     const response = await answer;
     assert.equal(response.status, 200);
     assert.equal(response.headers.get('preference-applied'), 'wait=30');
@@ -97,17 +88,17 @@ describe('a request that waits', () => {
   test('keeps waiting if filters drop the change, and its cursor advances', async () => {
     const cursor = await end();
     const { answer } = await waits(`cursor=${cursor}&subscription_id=7001`);
-    deliver(7002);
+    server.deliverOne(7002);
     await until('the request waits again', () => server.waiting.count() === 1);
     const moved = await end();
-    deliver(7001);
+    server.deliverOne(7001);
     const page = await pageOf(answer);
     assert.deepEqual(
       page.data.map(({ subscription_id }) => subscription_id),
       [7001],
     );
     const { answer: second } = await waits(`cursor=${page.next_cursor}&min_score=99`, { seconds: 1 });
-    deliver(7001);
+    server.deliverOne(7001);
     const empty = await pageOf(second);
     assert.deepEqual([empty.data, empty.has_more], [[], false]);
     assert.equal(empty.next_cursor, await end());
@@ -121,7 +112,7 @@ describe('a request that waits', () => {
     test(`is refused if its key ${what} meanwhile`, async () => {
       const { answer } = await waits(`cursor=${await end()}`);
       server.access.prepare(`UPDATE api_key SET ${change} WHERE id = ?`).run(keyId);
-      deliver(7001);
+      server.deliverOne(7001);
       assert.equal((await answer).status, status);
     });
 
@@ -130,7 +121,7 @@ describe('a request that waits', () => {
     const cursor = await end();
     const answers = [];
     for (let count = 0; count < 3; count += 1) answers.push((await waits(`cursor=${cursor}`)).answer);
-    deliver(7001);
+    server.deliverOne(7001);
     const statuses = (await Promise.all(answers)).map(({ status }) => status);
     assert.deepEqual(statuses.sort(), [200, 429, 429]);
   });
@@ -139,7 +130,7 @@ describe('a request that waits', () => {
     const { answer } = await waits(`cursor=${await end()}`);
     const tomorrow = NOW_MS + DAY_MS;
     server.setNow(tomorrow);
-    deliver(7001);
+    server.deliverOne(7001);
     assert.equal((await answer).status, 200);
     assert.equal(server.dailyRows.used('key', keyId, tomorrow), 1);
   });
@@ -147,7 +138,7 @@ describe('a request that waits', () => {
   test('gets the rate-limit headers of the time at which it is answered', async () => {
     const { answer } = await waits(`cursor=${await end()}`);
     server.setNow(NOW_MS + MINUTE_MS);
-    deliver(7001);
+    server.deliverOne(7001);
     const { headers } = await answer;
     assert.deepEqual([headers.get('ratelimit-remaining'), headers.get('ratelimit-reset')], ['5', '60']);
   });
@@ -156,7 +147,7 @@ describe('a request that waits', () => {
     const cursor = await end();
     const plain = await server.get(`${CHANGES}?cursor=${cursor}`, key);
     assert.equal(plain.headers.get('preference-applied'), null);
-    deliver(7001);
+    server.deliverOne(7001);
     const full = await server.get(`${CHANGES}?cursor=${cursor}`, key, { headers: { prefer: 'wait=30' } });
     assert.equal((await pageOf(full)).data.length, 1);
     assert.equal(full.headers.get('preference-applied'), null);
@@ -192,7 +183,7 @@ describe('more requests than may wait', () => {
   async function wait(keys: readonly string[]): Promise<number[]> {
     const answered: number[] = [];
     for (const [place, key] of keys.entries()) {
-      const { next_cursor } = await pageOf(server.get(`${CHANGES}?since=2026-11-20T00:00:00Z`, key));
+      const { next_cursor } = await server.json(`${CHANGES}?since=2026-11-20T00:00:00Z`, key);
       const waiting = server.waiting.count() + answered.length;
       const headers = { prefer: 'wait=60' };
       void server.get(`${CHANGES}?cursor=${next_cursor}`, key, { headers }).then(async (answer) => {
@@ -218,8 +209,8 @@ describe('more requests than may wait', () => {
       assert.deepEqual(answered, [0, 1, 2, 3, 4]);
       assert.equal(server.waiting.count(), bound);
       assert.equal((await server.get('/v1/health')).status, 200);
-      const page = await server.get(`${CHANGES}?since=2026-11-20T00:00:00Z`, made[0]);
-      assert.equal((await pageOf(page)).data.length, 1);
+      const page = await server.json(`${CHANGES}?since=2026-11-20T00:00:00Z`, made[0]);
+      assert.equal(page.data.length, 1);
     });
 });
 

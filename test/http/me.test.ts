@@ -43,48 +43,23 @@ function addWindow(exportName: ExportName, startMs: number, status: WindowStatus
 test('has every member, in order', async () => {
   server.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS);
   addWindow('newswire', NOW_MS - 2 * DAY_MS, 'missing');
-  const document = await me();
+  const subscription = (number: number, text: string | null) => ({
+    ...{ id: number, name: null, content_types: ['text', 'image'], time_zone: 'UTC' },
+    ...{ data_starts: { text, image: null }, customer_lists: false, classification_since: null },
+  });
+  const expected = {
+    account: { id: 'agency', name: 'Agency' },
+    key: { id, name: 'test', scopes: ['detections:read'], expires_at: null },
+    subscriptions: [subscription(7001, '2026-11-20T08:00:00Z'), subscription(7002, null)],
+    data_gaps: { text: [{ window_start: '2026-11-19T12:00:00Z', status: 'missing' }], image: [] },
+    limits: {
+      ...{ requests_per_minute: 120, daily_rows: 1_000_000, daily_file_rows: 0, exports_per_day: 0 },
+      throttled: null,
+    },
+    schema_version: 'v1',
+  };
   // Compared as text: the order matters, too.
-  assert.equal(
-    JSON.stringify(document, null, 1),
-    JSON.stringify(
-      {
-        account: { id: 'agency', name: 'Agency' },
-        key: { id, name: 'test', scopes: ['detections:read'], expires_at: null },
-        subscriptions: [
-          {
-            id: 7001,
-            name: null,
-            content_types: ['text', 'image'],
-            time_zone: 'UTC',
-            data_starts: { text: '2026-11-20T08:00:00Z', image: null },
-            customer_lists: false,
-            classification_since: null,
-          },
-          {
-            id: 7002,
-            name: null,
-            content_types: ['text', 'image'],
-            time_zone: 'UTC',
-            data_starts: { text: null, image: null },
-            customer_lists: false,
-            classification_since: null,
-          },
-        ],
-        data_gaps: { text: [{ window_start: '2026-11-19T12:00:00Z', status: 'missing' }], image: [] },
-        limits: {
-          requests_per_minute: 120,
-          daily_rows: 1_000_000,
-          daily_file_rows: 0,
-          exports_per_day: 0,
-          throttled: null,
-        },
-        schema_version: 'v1',
-      },
-      null,
-      1,
-    ),
-  );
+  assert.equal(JSON.stringify(await me(), null, 1), JSON.stringify(expected, null, 1));
 });
 
 test('is cached by clients only, for a minute, and separately for each key', async () => {

@@ -84,7 +84,7 @@ test('a slow body for a token is 400 in the form of that endpoint', async () => 
 
 test('clients that never read a large page are disconnected, and the memory is freed', async () => {
   // Longer than a good client needs for its page on a busy machine.
-  const slow = await startWith({ idleMs: 3000 });
+  const slow = await startWith({ idleMs: 10_000 });
   const { key } = slow.makeKey();
   slow.store.deliver(textRows(1000, { article_headline: 'x'.repeat(12_000) }), NOW_MS - 1000);
   const clients = 10;

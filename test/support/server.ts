@@ -119,6 +119,7 @@ export async function startTestServer(options: TestServerOptions = {}) {
     await running.close(1000);
     closeStores();
   };
+  let delivered = 0;
   function get(path: string, key?: string, init: RequestInit = {}): Promise<Response> {
     const headers = { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...init.headers };
     return fetch(`${running.url}${path}`, { ...init, headers });
@@ -153,6 +154,13 @@ export async function startTestServer(options: TestServerOptions = {}) {
       const text = await response.text();
       assert.equal(response.status, status, `${path}: ${text}`);
       return JSON.parse(text);
+    },
+    /** Delivers one new detection, and wakes waiting requests as the ingest thread does. */
+    deliverOne(subscription_id = 7001, row: object = {}): void {
+      delivered += 1;
+      const own = { subscription_id, article_id: delivered, ...row };
+      store.deliver([{ content_type: 'text', version: 1, row: own }], NOW_MS);
+      waiting.changed();
     },
     close,
     [Symbol.asyncDispose]: close,

@@ -1,9 +1,9 @@
-/** Requests in the log: the client's address, and for refused ones the reason, key id and limit. */
+/** Requests in the log: without secrets, with the client's address, and for refused ones the reason, key id and limit. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createKey } from '../../src/auth/key-form.ts';
 import { exchangeBytes } from '../support/raw-http.ts';
-import { NOW_MS, sharedServer } from '../support/server.ts';
+import { NOW_MS, sharedServer, startTestServer } from '../support/server.ts';
 import { inBody, makeClient, postToken } from '../support/token-client.ts';
 import { until } from '../support/until.ts';
 
@@ -93,4 +93,52 @@ test("malformed requests log the peer's address, and what could be read", async 
       ['127.0.0.1', '', '/', 400, 'invalid_request'],
     ],
   );
+});
+
+test('every request is logged once, without key and query', async () => {
+  await using own = await startTestServer();
+  const { id, key } = own.makeKey();
+  own.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 1000);
+  const good = await own.get(`${CHANGES}&source_id=none`, key);
+  const first = await own.get(CHANGES, key);
+  const missing = await own.get(`/x/${'y.'.repeat(2500)}?${key}`);
+  const lines = own.lines.filter(({ msg }) => msg === 'request');
+  const shown = lines.map(({ request_id, key_id, method, path, status, rows }) => [
+    request_id,
+    key_id,
+    method,
+    String(path).slice(0, 30),
+    status,
+    rows,
+  ]);
+  assert.deepEqual(shown, [
+    [good.headers.get('x-request-id'), id, 'GET', '/v1/detections/changes', 200, 0],
+    [first.headers.get('x-request-id'), id, 'GET', '/v1/detections/changes', 200, 1],
+    [missing.headers.get('x-request-id'), undefined, 'GET', `/x/${'y.'.repeat(13)}y`, 404, undefined],
+  ]);
+  for (const { duration_ms, level } of lines) assert.ok(typeof duration_ms === 'number' && level === 30);
+  const text = JSON.stringify(own.lines);
+  assert.doesNotMatch(text, new RegExp(key.slice(-20)));
+  assert.doesNotMatch(text, /source_id/);
+  assert.ok(text.length < 5000, 'a long path must be truncated');
+});
+
+test('a key in a path is not logged, even percent-encoded or with a slash in it', async () => {
+  await using own = await startTestServer();
+  const { id, key } = own.makeKey();
+  const secret = key.slice(-52);
+  for (const path of [key, key.replaceAll('_', '%5F'), key.replace('_live_', '_live_/')])
+    assert.equal((await own.get(`/v1/x/${path}`)).status, 404);
+  const paths = own.lines.filter(({ msg }) => msg === 'request').map(({ path }) => path);
+  const shown = `/v1/x/ww_live_${id}_[redacted]`;
+  assert.deepEqual(paths, [shown, shown, '/v1/x/[redacted]']);
+  assert.ok(!JSON.stringify(own.lines).includes(secret));
+});
+
+test('a logged path is truncated, without showing part of a secret', async () => {
+  await using own = await startTestServer();
+  const path = `/${'x.'.repeat(110)}`;
+  for (const end of [path, own.makeKey().key.slice(-52)]) await own.get(`${path}${end}`);
+  const paths = own.lines.filter(({ msg }) => msg === 'request').map((line) => String(line.path));
+  assert.deepEqual(paths, [`${path}${path}`.slice(0, 256), `${path}[redacted]`]);
 });
