@@ -20,6 +20,7 @@ import { shiftedClock } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type History, type Part, runHistories, type Tally } from './part.ts';
+import { Model } from './scenario/model.ts';
 
 const HISTORIES = 300;
 const STEPS = 14;
@@ -38,13 +39,6 @@ export const histories: Part = {
     ),
 };
 
-/** The expected state of a detection. */
-interface Expected {
-  readonly scoredAt: string;
-  readonly score: number;
-  readonly first: string;
-}
-
 interface Copy {
   readonly path: string;
   /** The last entry of the log at the time of the copy. */
@@ -56,8 +50,7 @@ class RandomHistory implements History {
   readonly #tally: Tally;
   readonly #installation: Installation;
   #serving: Serving | null = null;
-  /** By id. */
-  readonly #model = new Map<string, Expected>();
+  readonly #model = new Model();
   readonly #dropped: { name: string; content: Buffer }[] = [];
   readonly #baseMs: number;
   #rows = 0;
@@ -202,14 +195,7 @@ class RandomHistory implements History {
       last_scored_at: scoredAt,
       strength_score: this.#prng.below(99),
     };
-    const id = `t.${subscription}.${row.source_internal_id}.${article}`;
-    const known = this.#model.get(id);
-    const isNewest = known === undefined || known.scoredAt < scoredAt;
-    this.#model.set(id, {
-      scoredAt: isNewest ? scoredAt : known.scoredAt,
-      score: isNewest ? row.strength_score : known.score,
-      first: known !== undefined && known.first < row.first_detected_at ? known.first : row.first_detected_at,
-    });
+    this.#model.apply('newswire', [row]);
     return row;
   }
 
@@ -312,7 +298,7 @@ class RandomHistory implements History {
       await this.#rest();
       const client = new Follower();
       await client.follow(this.#get);
-      if ([...this.#model.keys()].every((id) => client.copy.has(id))) return;
+      if ([...this.#model.newest.keys()].every((id) => client.copy.has(id))) return;
       assert.ok(tries < 200, 'the files of the lost entries were not read again');
       await sleep(50);
     }
@@ -324,7 +310,7 @@ class RandomHistory implements History {
     await this.#rest();
     this.#installation.cli(['subscription', 'remove', '7002', '--yes']);
     this.#subscriptions = [7001];
-    for (const id of [...this.#model.keys()]) if (id.startsWith('t.7002.')) this.#model.delete(id);
+    this.#model.remove(7002);
     for (const path of this.#backups) rmSync(path, { recursive: true });
     [this.#backups, this.#copies] = [[], { databases: [], folders: [] }];
     return true;
@@ -356,13 +342,15 @@ class RandomHistory implements History {
   }
 
   #check({ copy }: Follower): void {
-    assert.deepEqual([...copy.keys()].sort(), [...this.#model.keys()].sort());
-    for (const [id, { score, scoredAt, first }] of this.#model) {
-      const row = copy.get(id);
+    const { newest } = this.#model;
+    assert.deepEqual([...copy.keys()].sort(), [...newest.keys()].sort());
+    for (const [id, { row, first }] of newest) {
+      const shown = copy.get(id);
+      const expected = [row.strength_score, first];
       assert.deepEqual(
-        [row?.strength.score, row?.first_detected_at],
-        [score, first],
-        `${id}, scored at ${scoredAt}`,
+        [shown?.strength.score, shown?.first_detected_at],
+        expected,
+        `${id}, ${row.last_scored_at}`,
       );
     }
   }
