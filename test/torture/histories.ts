@@ -20,7 +20,6 @@ import { shiftedClock } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type History, type Part, runHistories, type Tally } from './part.ts';
-import { Model } from './scenario/model.ts';
 
 const HISTORIES = 300;
 const STEPS = 14;
@@ -30,7 +29,6 @@ export const histories: Part = {
   name: 'histories',
   about: 'runs 300 random histories of files, kills, clock changes, backups, restores and commands',
   minutes: 60,
-  needs: [],
   run: (options) =>
     runHistories(
       options,
@@ -38,6 +36,12 @@ export const histories: Part = {
       (number, tally) => new RandomHistory(`${options.seed} ${number}`, tally),
     ),
 };
+
+interface DroppedRow extends Row {
+  readonly first_detected_at: string;
+  readonly last_scored_at: string;
+  readonly strength_score: number;
+}
 
 interface Copy {
   readonly path: string;
@@ -50,7 +54,8 @@ class RandomHistory implements History {
   readonly #tally: Tally;
   readonly #installation: Installation;
   #serving: Serving | null = null;
-  readonly #model = new Model();
+  /** Every row that was dropped, by the id of its detection. */
+  readonly #model = new Map<string, DroppedRow[]>();
   readonly #dropped: { name: string; content: Buffer }[] = [];
   readonly #baseMs: number;
   #rows = 0;
@@ -166,7 +171,7 @@ class RandomHistory implements History {
   }
 
   async #rest(): Promise<void> {
-    if (this.#serving !== null) await untilIdle(this.#installation, this.#serving);
+    if (this.#serving !== null) await untilIdle(this.#installation);
   }
 
   /** A file with recurring detections and a new one, so that every file changes something. */
@@ -182,20 +187,20 @@ class RandomHistory implements History {
     if (isAwaited) await this.#rest();
   }
 
-  #row(article: number): Row {
+  #row(article: number): DroppedRow {
     this.#rows += 1;
     const subscription = this.#prng.pick(this.#subscriptions);
-    // Unordered and unique.
-    const scoredAt = formatMs(this.#baseMs + ((this.#rows * 7919) % 50_000) * 1000);
     const row = {
       subscription_id: subscription,
       source_internal_id: 1 + this.#prng.below(2),
       article_id: article,
       first_detected_at: formatMs(this.#baseMs - this.#prng.below(1000) * 1000),
-      last_scored_at: scoredAt,
+      // Unordered and unique.
+      last_scored_at: formatMs(this.#baseMs + ((this.#rows * 7919) % 50_000) * 1000),
       strength_score: this.#prng.below(99),
     };
-    this.#model.apply('newswire', [row]);
+    const id = `t.${subscription}.${row.source_internal_id}.${article}`;
+    this.#model.set(id, [...(this.#model.get(id) ?? []), row]);
     return row;
   }
 
@@ -298,7 +303,7 @@ class RandomHistory implements History {
       await this.#rest();
       const client = new Follower();
       await client.follow(this.#get);
-      if ([...this.#model.newest.keys()].every((id) => client.copy.has(id))) return;
+      if ([...this.#model.keys()].every((id) => client.copy.has(id))) return;
       assert.ok(tries < 200, 'the files of the lost entries were not read again');
       await sleep(50);
     }
@@ -310,7 +315,7 @@ class RandomHistory implements History {
     await this.#rest();
     this.#installation.cli(['subscription', 'remove', '7002', '--yes']);
     this.#subscriptions = [7001];
-    this.#model.remove(7002);
+    for (const id of [...this.#model.keys()]) if (id.startsWith('t.7002.')) this.#model.delete(id);
     for (const path of this.#backups) rmSync(path, { recursive: true });
     [this.#backups, this.#copies] = [[], { databases: [], folders: [] }];
     return true;
@@ -342,16 +347,12 @@ class RandomHistory implements History {
   }
 
   #check({ copy }: Follower): void {
-    const { newest } = this.#model;
-    assert.deepEqual([...copy.keys()].sort(), [...newest.keys()].sort());
-    for (const [id, { row, first }] of newest) {
-      const shown = copy.get(id);
-      const expected = [row.strength_score, first];
-      assert.deepEqual(
-        [shown?.strength.score, shown?.first_detected_at],
-        expected,
-        `${id}, ${row.last_scored_at}`,
-      );
+    assert.deepEqual([...copy.keys()].sort(), [...this.#model.keys()].sort());
+    for (const [id, rows] of this.#model) {
+      const row = copy.get(id);
+      const newest = rows.toSorted((a, b) => a.last_scored_at.localeCompare(b.last_scored_at)).at(-1);
+      const [first] = rows.map(({ first_detected_at }) => first_detected_at).sort();
+      assert.deepEqual([row?.strength.score, row?.first_detected_at], [newest?.strength_score, first], id);
     }
   }
 
