@@ -1,5 +1,5 @@
 /** Code that is loaded into the program before it starts, in all of its threads; not into an executable (NO_PRELOAD). */
-import { rmSync, writeFileSync } from 'node:fs';
+import { openSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** @param source of an ES module; @returns settings of the program */
@@ -12,6 +12,18 @@ const SHIFTED_CLOCK = join(import.meta.dirname, 'shifted-clock.cjs');
 /** @returns settings of a program whose clock is wrong by so much */
 export function shiftedClock(ms: number) {
   return { NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`, TEST_CLOCK_SHIFT_MS: String(ms) };
+}
+
+/** A clock that only a test moves forward, beside the time that passes: of all programs that get its settings. @param file for it */
+export function movingClock(file: string, beginMs: number) {
+  const open = openSync(file, 'w');
+  const shiftMs = new BigInt64Array(1);
+  const moveTo = (ms: number) => {
+    shiftMs[0] = BigInt(ms - Date.now());
+    writeSync(open, shiftMs, 0, shiftMs.byteLength, 0);
+  };
+  moveTo(beginMs);
+  return { settings: { NODE_OPTIONS: `--require=${SHIFTED_CLOCK}`, TEST_CLOCK_FILE: file }, moveTo };
 }
 
 /** For preloaded code: the path of a descriptor, or of a name in a folder that is open. */

@@ -12,3 +12,13 @@ export async function until(what: string, condition: () => boolean | Promise<boo
     await wait(5);
   }
 }
+
+/** Repeats a check until it passes. @throws as it does in the end */
+export async function eventually(check: () => void | Promise<void>): Promise<void> {
+  for (const endMs = performance.now() + TIMEOUT_MS; ; await wait(20))
+    try {
+      return await check();
+    } catch (error) {
+      if (performance.now() > endMs) throw error;
+    }
+}
