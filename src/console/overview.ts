@@ -19,6 +19,7 @@ import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
 import { cellsOf } from './window-map.ts';
+import { OpenList } from './windows.ts';
 
 const NEWEST = 6;
 
@@ -26,6 +27,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
+  const [map] = windows.pages;
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
     overview,
@@ -33,7 +35,8 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
       ${tiles(answer, windows, live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer)}
-        ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
+        ${map !== undefined && map.open.length > 0 && html`<div class="across"><${OpenList} map=${map} /></div>`}
+        ${panel('Newest versions, as delivered', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
         <${Activity} about=${answer} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
         ${panel('System', facts(system(answer)), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
@@ -189,7 +192,7 @@ function alerts({ alerts: all }: Answer): VNode {
 
 function newest({ detections }: DetectionsPage): VNode {
   const empty = 'None yet. They appear as export files are read.';
-  return detectionRows(detections, 'Newest detections', empty);
+  return detectionRows(detections, 'Newest versions', empty);
 }
 
 function ingest({ ingest: work, health }: Answer): VNode {

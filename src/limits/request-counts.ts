@@ -39,7 +39,7 @@ const REFUSAL_DAYS_KEPT = 7;
 
 export type RequestCounts = ReturnType<typeof createRequestCounts>;
 
-interface Answered {
+export interface Answered {
   readonly status: number;
   /** Null: no key was verified. */
   readonly key_id: string | null;

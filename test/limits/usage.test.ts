@@ -172,7 +172,7 @@ describe('the program', () => {
     assert.equal(shown().rows_today, 2);
     const listed = JSON.parse(appliance.cli(['key', 'list', '--json']).stdout);
     assert.deepEqual(listed, [shown()]);
-    assert.match(appliance.cli(['key', 'list']).stdout, /LAST USED +ROWS TODAY\n/);
+    assert.match(appliance.cli(['key', 'list']).stdout, /LAST USED AT +ROWS TODAY\n/);
     const last = shown();
     await appliance.serving().stop();
     assert.deepEqual(shown(), last, 'a stop must write all counts');

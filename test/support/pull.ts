@@ -1,11 +1,11 @@
 /** Runs `wirewatch pull`, and a service without rows for it. */
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Appliance } from './appliance.ts';
 import { runBeside } from './command.ts';
+import { listen } from './free-port.ts';
 import { inFolder } from './program.ts';
 
 export async function pulled(
@@ -62,8 +62,7 @@ export async function withService(
     const body = isMe ? JSON.stringify({ subscriptions }) : page;
     response.end(status === 200 ? body : JSON.stringify({ detail: `because of ${status}` }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   try {
     await inFolder(async (folder) => {
       writeFileSync(join(folder, 'key'), 'ww_live_x');

@@ -5,8 +5,8 @@
  */
 import { type IncomingMessage, STATUS_CODES } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Credential } from '../../auth/authorize.ts';
 import { CLIENT_NOT_VALID } from '../../auth/client-credentials.ts';
+import type { Credential } from '../../auth/credential-check.ts';
 import { now } from '../../clock.ts';
 import { invalidClient, oauthError, tooManyTokens } from '../../http/endpoints/token.ts';
 import type { Exchange, Intervention } from '../../http/exchange.ts';
