@@ -8,6 +8,7 @@ import { type BusyConsole, HOSTILE, PICTURE, prepareConsole } from '../support/b
 import { linkOf } from '../support/console-client.ts';
 import type { ConsolePage } from '../support/console-page.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { until } from '../support/until.ts';
 
 const FAILED = 200;
 const VIEWS = [
@@ -284,9 +285,7 @@ describe('the console in a browser', { skip }, () => {
     const row = page.locator('tbody tr').first();
     const before = await row.textContent();
     await dropOne();
-    await page.waitForFunction(
-      `document.querySelector('tbody tr').textContent !== ${JSON.stringify(before)}`,
-    );
+    await until('a new version', async () => (await row.textContent()) !== before);
   });
 
   test('a search runs in steps, and shows how far it got', async () => {

@@ -35,8 +35,13 @@ async function startBusyConsole(failed: number) {
   writeFileSync(join(photos, '601.png'), samplePhoto(601));
 
   const firstMs = Math.floor((Date.now() - DAYS * DAY_MS) / WINDOW_MS) * WINDOW_MS;
-  const times = { first_detected_at: formatMs(firstMs), last_scored_at: formatMs(firstMs) };
-  const many = Array.from({ length: 30 }, () => newRow({ article_headline: 'A quiet day', ...times }));
+  const seenIn = (windowMs: number) => ({
+    first_detected_at: formatMs(windowMs),
+    last_scored_at: formatMs(windowMs),
+  });
+  const many = Array.from({ length: 30 }, () =>
+    newRow({ article_headline: 'A quiet day', ...seenIn(firstMs) }),
+  );
   await appliance.dropped(fileName('newswire', firstMs), ndjson(many));
   await appliance.dropped(fileName('imagewire', firstMs), '');
   for (const strength_score of [20, 50, 80]) {
@@ -49,7 +54,7 @@ async function startBusyConsole(failed: number) {
   const failedMs = failing.at(-1) ?? 0;
   for (const windowMs of failing) {
     const strength_score = windowMs === failedMs ? HOSTILE : 'high';
-    appliance.put(fileName('newswire', windowMs), ndjson([newRow({ strength_score })]));
+    appliance.put(fileName('newswire', windowMs), ndjson([newRow({ strength_score, ...seenIn(windowMs) })]));
   }
   for (const windowMs of failing) await appliance.processed(fileName('newswire', windowMs));
 
