@@ -11,7 +11,6 @@ import { writing } from '../../src/store/database.ts';
 import {
   AT_MS,
   audited,
-  contentOf,
   db,
   HASH,
   KEY,
@@ -19,6 +18,7 @@ import {
   OTHER_KEY,
   reopenAs,
 } from '../support/access-history.ts';
+import { contentOfDatabase } from '../support/database-content.ts';
 
 describe('the audit trail', () => {
   test('shows who did what to which account, subscription and key, and never a hash', () => {
@@ -60,7 +60,7 @@ describe('the audit trail', () => {
 
   test('a changed or missing entry is an error beside all the others', () => {
     const whole = audited();
-    const sound = contentOf(db).audit ?? [];
+    const sound = contentOfDatabase(db).audit ?? [];
     for (const column of ['operation', 'changes', 'at', 'checksum']) {
       const value = db.prepare<[], unknown>(`SELECT ${column} FROM audit WHERE entry = 2`).pluck().get();
       const other = typeof value === 'number' ? value ^ 1 : String(value).replace('"', "'");
@@ -73,7 +73,7 @@ describe('the audit trail', () => {
       );
       db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(value);
     }
-    assert.deepEqual(contentOf(db).audit, sound);
+    assert.deepEqual(contentOfDatabase(db).audit, sound);
     db.prepare('DELETE FROM audit WHERE entry = 3').run();
     const { changes, damage } = readTrail(db);
     assert.match(damage ?? '', /1 entry \(number 3\)/);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
-import { NOW_MS, startTestServer, type TestServer } from './server.ts';
+import { NOW_MS, startTestServer } from './server.ts';
 import type { TestRow } from './store.ts';
 
 export const MINUTE_MS = 60_000;
@@ -47,23 +47,8 @@ export async function startPeriodServer() {
     NOW_MS - MINUTE_MS,
   );
   const { key } = server.makeKey();
-  return { server, key, ...periodCalls(server, key) };
-}
-
-export interface Page {
-  readonly data: { readonly id: string; readonly version: number; readonly event?: string }[];
-  readonly next_cursor: string | null;
-  readonly has_more: boolean;
-  readonly from: string;
-  readonly to: string;
-  readonly time_zone: string;
-  readonly as_of: string | null;
-}
-
-export const idsOf = (page: Page) => page.data.map(({ id }) => id);
-
-function periodCalls(server: TestServer, key: string) {
   return {
+    ...{ server, key },
     async period(query: string, withKey = key): Promise<Page> {
       const response = await server.get(`/v1/detections?${query}`, withKey);
       const text = await response.text();
@@ -82,3 +67,15 @@ function periodCalls(server: TestServer, key: string) {
     },
   };
 }
+
+export interface Page {
+  readonly data: { readonly id: string; readonly version: number; readonly event?: string }[];
+  readonly next_cursor: string | null;
+  readonly has_more: boolean;
+  readonly from: string;
+  readonly to: string;
+  readonly time_zone: string;
+  readonly as_of: string | null;
+}
+
+export const idsOf = (page: Page) => page.data.map(({ id }) => id);
