@@ -70,7 +70,7 @@ const IMPORTS = [
 
 /** Files that take longest. They start first, in this order: otherwise the run would wait only for them at the end. */
 const FIRST = words(`
-  torture-faults torture-kill exam-clients exam several-processes tls pull console-views torture-soak
+  torture-faults torture-kill exam-clients several-processes tls pull console-views torture-soak
   manual-operations three-ways disk-full recovery`);
 
 function inOrder(which: 'long' | 'short'): string[] {

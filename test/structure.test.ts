@@ -9,7 +9,8 @@ import { importsOf, roomOf, root, type SourceFile, sources } from './support/pro
 import { testsByName } from './support/test-files.ts';
 import { PLANTED_FAULTS } from './torture/planted.ts';
 
-const LINES_MAX = 400;
+const LINES_MAX = 350;
+const TEST_LINES_MAX = 400;
 
 function targetOf(file: SourceFile, specifier: string): string {
   return path.posix.join(path.posix.dirname(file.name), specifier);
@@ -98,7 +99,7 @@ test('each dependency is used, and imported only by its one file', () => {
   assert.deepEqual(Object.keys(packageFile.dependencies).sort(), Object.keys(DOORS).sort());
 });
 
-test('no source file is longer than 400 lines; each begins with its purpose', () => {
+test('no source file is longer than 350 lines; each begins with its purpose', () => {
   for (const { name, text } of sources) {
     const lines = text.split('\n').length - 1;
     assert.ok(lines <= LINES_MAX, `src/${name} has ${lines} lines: split it`);
@@ -109,7 +110,7 @@ test('no source file is longer than 400 lines; each begins with its purpose', ()
 test('no test file is longer than 400 lines', () => {
   for (const file of testsByName(path.join(root, 'test')).values()) {
     const lines = readFileSync(file, 'utf8').split('\n').length - 1;
-    assert.ok(lines <= LINES_MAX, `${file} has ${lines} lines: split it`);
+    assert.ok(lines <= TEST_LINES_MAX, `${file} has ${lines} lines: split it`);
   }
 });
 

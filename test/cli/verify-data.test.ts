@@ -147,7 +147,7 @@ describe('beside a running appliance', () => {
     const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
     const line = await serving.logged('the damage report', ({ msg }) => msg === 'detections.db is damaged');
     assert.match(JSON.stringify(line.findings), /"database differs","count":1/);
-    await serving.logged('the rebuild', ({ msg }) => msg.startsWith('detections.db was made anew'));
+    await serving.logged('the rebuild', ({ msg }) => msg.startsWith('detections.db was rebuilt'));
     await until(
       'the end of the alert',
       () => !installation.cli(['alert', 'list']).stdout.includes('damaged'),

@@ -180,6 +180,9 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
     mkdirSync(folder);
     // A file stays until its notes can be deleted, so that its record stays true.
     mkdirSync(`${noted}.reason.json`);
+    // Without bad rows, what has such a name is another file.
+    const other = `${files[2]}.skipped.ndjson`;
+    writeFileSync(other, '');
     const full = failingCall('unlink', 'ENOSPC', IN_ARCHIVE, join(appliance.data, 'full'));
     full.begin();
     await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '1', ...hasty, ...full.settings });
@@ -197,6 +200,7 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
       files.map((file) => existsSync(file)),
       [true, true, false, false, true],
     );
+    assert.ok(existsSync(other));
     await apply();
     for (const path of [folder, `${noted}.reason.json`]) rmdirSync(path);
   });

@@ -97,6 +97,24 @@ test('damage found during a start stays noted', () =>
     assert.ok(!existsSync(history.folder.damage));
   }));
 
+test('a new database that one failed read marked as damaged is created again; one that lost its log is not', () =>
+  withHistory(async (history) => {
+    const { folder } = history;
+    history.stop();
+    rmSync(folder.log, { recursive: true });
+    noteDamage(folder, 'a read failed');
+    await assert.rejects(history.restart(), /the log is missing/);
+    rmSync(folder.damage);
+    rmSync(folder.detections);
+    await history.restart();
+    history.stop();
+    noteDamage(folder, 'a read failed');
+    const { madeAnew } = await history.restart();
+    assert.match(String(madeAnew), /marked as damaged: a read failed/);
+    assert.ok(!existsSync(folder.damage));
+    history.apply(rowsFrom(1, 3));
+  }));
+
 describe('an entry with an intact end and damaged rows', () => {
   /** The log after a power cut before the entry is durable: a disk writes in any order. */
   const write = ({ folder }: History) => {

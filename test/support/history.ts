@@ -1,5 +1,6 @@
 /** A data folder with detections.db and its log, written directly by ingest code: no export files, no threads. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compactNow, removeRows } from '../../src/ingest/apply/remove-rows.ts';
@@ -12,6 +13,7 @@ import { type Recovered, type RecoverOptions, recoverDetections } from '../../sr
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
+import { openAccess } from './access.ts';
 import { type Content, contentOfDetections } from './database-content.ts';
 import { type TestRow, testMatch, testState } from './store.ts';
 
@@ -101,6 +103,14 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
       rmSync(root, { recursive: true, force: true });
     },
   };
+}
+
+/** A history with what else is in a copy: `access.db` and the secret. */
+export async function createCopied(segmentBytes = SEGMENT_BYTES): Promise<History> {
+  const history = await createHistory(segmentBytes);
+  writeFileSync(history.folder.secret, randomBytes(32));
+  openAccess(history.folder.root, { create: true }).close();
+  return history;
 }
 
 export function batchOf(rows: readonly HistoryRow[]): RowBatch {

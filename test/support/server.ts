@@ -1,5 +1,6 @@
 /** The HTTP server on its own port, with databases that a test fills directly. */
 
+import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { after } from 'node:test';
@@ -118,6 +119,10 @@ export async function startTestServer(options: TestServerOptions = {}) {
     await running.close(1000);
     closeStores();
   };
+  function get(path: string, key?: string, init: RequestInit = {}): Promise<Response> {
+    const headers = { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...init.headers };
+    return fetch(`${running.url}${path}`, { ...init, headers });
+  }
   return {
     url: running.url,
     port: Number(new URL(running.url).port),
@@ -135,9 +140,19 @@ export async function startTestServer(options: TestServerOptions = {}) {
     /** Creates a key; by default for both subscriptions, with the scope detections:read. */
     makeKey: (terms?: TestTerms) =>
       addTestKey(access, NOW_MS, { name: 'test', subscriptions: BOTH, ...terms }),
-    get(path: string, key?: string, init: RequestInit = {}): Promise<Response> {
-      const headers = { ...(key === undefined ? {} : { authorization: `Bearer ${key}` }), ...init.headers };
-      return fetch(`${running.url}${path}`, { ...init, headers });
+    get,
+    /** The status of a response. */
+    async statusOf(...asked: Parameters<typeof get>): Promise<number> {
+      const response = await get(...asked);
+      await response.arrayBuffer();
+      return response.status;
+    },
+    /** The body of a response that must have this status. */
+    async json(path: string, key?: string, status = 200) {
+      const response = await get(path, key);
+      const text = await response.text();
+      assert.equal(response.status, status, `${path}: ${text}`);
+      return JSON.parse(text);
     },
     close,
     [Symbol.asyncDispose]: close,

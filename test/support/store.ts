@@ -7,6 +7,7 @@ import type { ContentType, ExportName } from '../../src/detection/content-type.t
 import { EMPTY_ROW, type ExportRow } from '../../src/detection/fields.ts';
 import { formatDetectionId } from '../../src/detection/id.ts';
 import { filterColumns, type Match, readMatch, renderMatch, renderRow } from '../../src/detection/match.ts';
+import { type FileRecord, saveFile } from '../../src/ingest/files/file-record.ts';
 import { DetectionRows } from '../../src/log/detection-rows.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
@@ -18,6 +19,15 @@ export interface TestRow {
   readonly version: number;
   /** Members of an export row that matter to the test. */
   readonly row: Partial<ExportRow>;
+}
+
+export function textRow(row: TestRow['row'] = {}, version = 1): TestRow {
+  return { content_type: 'text', version, row };
+}
+
+/** Rows of articles 1, 2, … */
+export function textRows(count: number, row: TestRow['row'] = {}): TestRow[] {
+  return Array.from({ length: count }, (_, at) => textRow({ article_id: at + 1, ...row }));
 }
 
 /** A `using` declaration closes it. */
@@ -87,6 +97,7 @@ export function createTestStore(gap = 1) {
   const reader = openDatabase(path, 'read');
   const stored = new DetectionRows(writer);
   let last = 0;
+  let files = 0;
 
   function addRow(row: TestRow): number {
     last += gap;
@@ -117,6 +128,29 @@ export function createTestStore(gap = 1) {
         if (positions.length > 0) writer.prepare(INSERT_DELIVERY).run(positions[0], last, deliveredAtMs);
         return positions;
       })();
+    },
+    /** Records a file of no window, applied at this time, but for what `members` say. */
+    addFile(atMs: number, members: Partial<FileRecord> = {}): FileRecord {
+      files += 1;
+      const record: FileRecord = {
+        number: files,
+        name: `newswire.file-${files}.ndjson`,
+        export: 'newswire',
+        window_start: null,
+        label: null,
+        sha256: null,
+        bytes: 1,
+        outcome: 'applied',
+        taken_at: atMs,
+        finished_at: atMs,
+        rows_applied: 0,
+        report: {},
+        mapping: null,
+        destination: `somewhere/${files}`,
+        ...members,
+      };
+      saveFile(writer, record);
+      return record;
     },
     finishWindow(exportName: ExportName, windowStartMs: number): void {
       writer.prepare(INSERT_WINDOW).run(exportName, windowStartMs, windowStartMs);
