@@ -28,7 +28,7 @@ interface Body {
   readonly version: number;
 }
 
-const rowsOf = (machine: Serving) => changedRows<Body>(machine, one.key);
+const rowsOf = (machine: Serving, key = one.key) => changedRows<Body>(machine, key);
 
 /** The newest entries of its log: what they did. */
 function operationsIn({ data }: Installation) {
@@ -120,7 +120,7 @@ test('waiting needs a copy, and ends only through it', async () => {
     const waiting = await alone.serve();
     const readFile = async (serving: Serving, count: number) => {
       putFile(join(work, 'another-drop'), fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-      await until('the row', async () => (await rowsOf(serving)).length === count);
+      await until('the row', async () => (await rowsOf(serving, alone.key)).length === count);
     };
     await readFile(waiting, 1);
     await waiting.stop();
