@@ -8,16 +8,7 @@ import { removeAccount } from '../../src/auth/removal.ts';
 import { pauseIngest } from '../../src/ingest/operator-pause.ts';
 import { Refused } from '../../src/refused.ts';
 import { writing } from '../../src/store/database.ts';
-import {
-  AT_MS,
-  audited,
-  db,
-  HASH,
-  KEY,
-  lastEntry,
-  OTHER_KEY,
-  reopenAs,
-} from '../support/access-history.ts';
+import { AT_MS, audited, db, HASH, KEY, lastEntry, OTHER_KEY, reopenAs } from '../support/access-history.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
 
 describe('the audit trail', () => {
