@@ -32,21 +32,15 @@ export class Given {
   /**
    * Adds the entries of a log after one.
    * @param after null: from the beginning on; then all detections would seem to be new, and none counts as undone
-   * @returns whether all of them could be read
+   * @throws LogDamage, LogFailure: what could be read is added
    */
-  addAfter(log: string, after: Mark | null): boolean {
+  addAfter(log: string, after: Mark | null): void {
     this.last = after;
-    try {
-      for (const { part } of entriesAfter(log, after)) {
-        for (const line of part.lines) this.#add(line, after !== null);
-        if (part.commit === null) continue;
-        this.entries += 1;
-        this.last = part.commit;
-      }
-      return true;
-    } catch (error) {
-      if (!isLogError(error)) throw error;
-      return false;
+    for (const { part } of entriesAfter(log, after)) {
+      for (const line of part.lines) this.#add(line, after !== null);
+      if (part.commit === null) continue;
+      this.entries += 1;
+      this.last = part.commit;
     }
   }
 
@@ -90,15 +84,20 @@ export function cutLog(log: string, untilMs: number, given: Given): void {
  * @param live the data folder; @param stage with the restored log; @param given gets what only the data folder has
  * @returns `isSame`: both end with the same entry, so that nothing is lost; `parted`: the last position that both have;
  *   infinite: all of the restored ones; null: that is not known
+ * @throws LogDamage, LogFailure if the restored log cannot be read
  */
 export function replacedHistory(
   live: DataFolder,
   stage: Pick<DataFolder, 'log'>,
   given: Given,
 ): { readonly isSame: boolean; readonly parted: number | null } {
-  const common = lastInBoth(live.log, stage.log);
   const before = given.entries;
-  const isWhole = given.addAfter(live.log, common);
+  const restored = new Map(commitsBackwards(stage.log).map(({ entry, id }) => [entry, id]));
+  let common: Mark | null = null;
+  isReadable(() => {
+    common = commitsBackwards(live.log).find(({ entry, id }) => restored.get(entry) === id) ?? null;
+  });
+  const isWhole = isReadable(() => given.addAfter(live.log, common));
   const own = new Given();
   own.addAfter(stage.log, common);
   const isComplete = common !== null && isWhole && given.last?.id === readLogMarkOf(live.detections)?.id;
@@ -109,12 +108,13 @@ export function replacedHistory(
   };
 }
 
-function lastInBoth(log: string, other: string): Mark | null {
+/** Only the log that is replaced may be damaged or unreadable. */
+function isReadable(read: () => void): boolean {
   try {
-    const ids = new Map(commitsBackwards(other).map(({ entry, id }) => [entry, id]));
-    return commitsBackwards(log).find(({ entry, id }) => ids.get(entry) === id) ?? null;
+    read();
+    return true;
   } catch (error) {
     if (!isLogError(error)) throw error;
-    return null;
+    return false;
   }
 }

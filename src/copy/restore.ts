@@ -110,6 +110,8 @@ export async function restore(options: RestoreOptions) {
     });
     for (const name of readdirSync(stage.root))
       if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
+    mkdirSync(stage.copied, { mode: 0o700 });
+    if (copied !== null) noteKept(stage, { copy: copied.copy, to: source.text }, [copied.last]);
     syncFolder(stage.root);
     const gone = { count: goneIds.length, file: join(root, `gone-${formatCompact(now())}.txt`) };
     if (gone.count > 0) writeWhole(gone.file, goneIds.map((id) => `${id}\n`).join(''));
@@ -118,7 +120,6 @@ export async function restore(options: RestoreOptions) {
     isUntouched = false;
     syncFolder(root);
     const replaced = complete() ?? null;
-    if (copied !== null) noteKept(folder, { copy: copied.copy, to: source.text }, [copied.last]);
     return { ...made, source: source.text, replaced, gone: gone.count > 0 ? gone : null };
   } catch (error) {
     throw explained(error, folder, isUntouched);

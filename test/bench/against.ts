@@ -119,7 +119,8 @@ async function served(both: readonly [Candidate, Candidate], rounds: number): Pr
   };
   const page = 'stream page of 1,000 rows';
   const walks = SUBSCRIPTIONS.map((id) => walkOf(`&subscription_id=${id}`));
-  const oneEach: PathOf = (connection, answer) => walks[connection % walks.length]?.(connection, answer) ?? '';
+  const oneEach: PathOf = (connection, answer) =>
+    walks[connection % walks.length]?.(connection, answer) ?? '';
   await compare(`${page}, one stream of 40 interleaved`, 'many', oneEach);
   await compare(`${page}, one stream of 4 interleaved`, 'few', walks[0] ?? oneEach);
   await compare(`${page}, four streams`, 'few', walkOf());

@@ -125,6 +125,13 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
     ...{ get, put, processed },
     /** The current run. */
     serving: () => serving,
+    /** Waits for the first line of the current run with this message, and such members. */
+    logged: (message: RegExp, members: Readonly<Record<string, unknown>> = {}): Promise<LogLine> =>
+      serving.logged(
+        `${message} ${JSON.stringify(members)}`,
+        (line) =>
+          message.test(line.msg) && Object.entries(members).every(([name, value]) => line[name] === value),
+      ),
     /** The detection with this id; null if the key cannot read one. */
     async detection(id: string, key?: string): Promise<Detection | null> {
       const response = await get(`/v1/detections/${id}`, key);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 
 export type Content = Readonly<Record<string, readonly unknown[]>>;
 
@@ -64,6 +65,13 @@ export function withoutOpenDelivery({ delivery = [], log_mark: _, ...others }: C
     index < delivery.length - 1 ? row : { ...Object(row), delivered_at: null },
   );
   return { ...others, delivery: closed };
+}
+
+/** Changes the detections.db of a stopped installation. @param change SQL, or work */
+export function changeDetections(data: string, change: string | ((db: Database) => void)): void {
+  using db = openDatabase(join(data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
+  if (typeof change === 'string') db.exec(change);
+  else change(db);
 }
 
 /** Opens a database for reading, and closes it after `use`. */

@@ -1,6 +1,6 @@
 /** A data folder with detections.db and its log, written directly by ingest code: no export files, no threads. */
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { compactNow, removeRows } from '../../src/ingest/apply/remove-rows.ts';
@@ -33,6 +33,7 @@ export const QUIETLY = { program: 'test', onProgress: () => {}, between: async (
 /** The segment size of these logs. */
 export const SEGMENT_BYTES = 4 * 1024;
 
+/** A `using` declaration deletes it. */
 export async function createHistory(segmentBytes = SEGMENT_BYTES) {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const folder = dataFolder(root);
@@ -70,6 +71,11 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
     open = null;
   }
 
+  function deleteAll(): void {
+    stop();
+    rmSync(root, { recursive: true, force: true });
+  }
+
   await restart();
   return {
     folder,
@@ -87,6 +93,18 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
       writer.commit(applier, { kind: 'test' }, () => inTransaction(recovered.db));
     },
     restart,
+    /** Works on it between a start and a stop; then detections.db is what it was before. @returns what it had */
+    async loseInDatabase(work: () => void): Promise<Content> {
+      await restart();
+      stop();
+      const older = readFileSync(folder.detections);
+      await restart();
+      work();
+      stop();
+      const content = contentOfDetections(root);
+      writeFileSync(folder.detections, older);
+      return content;
+    },
     async remove(subscription: number): Promise<void> {
       await removeRows(current().writer, [subscription], { between: async () => {}, tell: () => {} });
     },
@@ -98,10 +116,8 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
       return outcome.compacted;
     },
     stop,
-    delete(): void {
-      stop();
-      rmSync(root, { recursive: true, force: true });
-    },
+    delete: deleteAll,
+    [Symbol.dispose]: deleteAll,
   };
 }
 
@@ -146,6 +162,12 @@ export function variedRows(
   }));
 }
 
+/** Members of rows that are scored again, at 09:`minute`. */
+export const rescored = (minute: number, score?: number) => ({
+  last_scored_at: `2026-11-20T09:${minute}:00Z`,
+  ...(score === undefined ? {} : { strength_score: score }),
+});
+
 export function rowsFrom(from: number, count: number): HistoryRow[] {
   return Array.from({ length: count }, (_, index) => ({
     content_type: 'text',
@@ -155,15 +177,11 @@ export function rowsFrom(from: number, count: number): HistoryRow[] {
 
 /** Creates a stopped history of several transactions, the last with many frames. */
 export async function withHistory(use: (history: History, content: Content) => Promise<void>): Promise<void> {
-  const history = await createHistory();
-  try {
-    for (let from = 0; from < 100; from += 20) history.apply(rowsFrom(from, 20));
-    history.apply(rowsFrom(1000, 400), { batchRows: 5 });
-    history.stop();
-    await use(history, contentOfDetections(history.folder.root));
-  } finally {
-    history.delete();
-  }
+  using history = await createHistory();
+  for (let from = 0; from < 100; from += 20) history.apply(rowsFrom(from, 20));
+  history.apply(rowsFrom(1000, 400), { batchRows: 5 });
+  history.stop();
+  await use(history, contentOfDetections(history.folder.root));
 }
 
 export interface TestWriterOptions {
