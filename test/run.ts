@@ -139,7 +139,7 @@ async function failedFiles(files: string[], concurrency: number, grep?: string):
 function timesText(files: ReadonlyMap<string, number>): string {
   const rooms = new Map<string, number>();
   for (const [file, seconds] of files) {
-    const [room = ''] = path.dirname(file).split(path.sep);
+    const [room = ''] = path.dirname(file).replace(/^\.$/, 'test').split(path.sep);
     rooms.set(room, (rooms.get(room) ?? 0) + seconds);
   }
   const lines = (times: ReadonlyMap<string, number>) =>

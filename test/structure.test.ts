@@ -7,7 +7,7 @@ import { DOORS, ROOMS } from './support/import-table.ts';
 import { tableRows, topic } from './support/manual.ts';
 import { importsOf, roomOf, root, type SourceFile, sources } from './support/project-files.ts';
 import { testsByName } from './support/test-files.ts';
-import { PLANTED_FAULTS } from './torture/planted.ts';
+import { PLANTED_FAULTS } from './torture/planted/faults.ts';
 
 const LINES_MAX = 350;
 const TEST_LINES_MAX = 400;

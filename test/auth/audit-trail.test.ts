@@ -8,17 +8,8 @@ import { removeAccount } from '../../src/auth/removal.ts';
 import { pauseIngest } from '../../src/ingest/operator-pause.ts';
 import { Refused } from '../../src/refused.ts';
 import { writing } from '../../src/store/database.ts';
-import {
-  AT_MS,
-  audited,
-  contentOf,
-  db,
-  HASH,
-  KEY,
-  lastEntry,
-  OTHER_KEY,
-  reopenAs,
-} from '../support/access-history.ts';
+import { AT_MS, audited, db, HASH, KEY, lastEntry, OTHER_KEY, reopenAs } from '../support/access-history.ts';
+import { contentOfDatabase } from '../support/database-content.ts';
 
 describe('the audit trail', () => {
   test('shows who did what to which account, subscription and key, and never a hash', () => {
@@ -60,7 +51,7 @@ describe('the audit trail', () => {
 
   test('a changed or missing entry is an error beside all the others', () => {
     const whole = audited();
-    const sound = contentOf(db).audit ?? [];
+    const sound = contentOfDatabase(db).audit ?? [];
     for (const column of ['operation', 'changes', 'at', 'checksum']) {
       const value = db.prepare<[], unknown>(`SELECT ${column} FROM audit WHERE entry = 2`).pluck().get();
       const other = typeof value === 'number' ? value ^ 1 : String(value).replace('"', "'");
@@ -73,7 +64,7 @@ describe('the audit trail', () => {
       );
       db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(value);
     }
-    assert.deepEqual(contentOf(db).audit, sound);
+    assert.deepEqual(contentOfDatabase(db).audit, sound);
     db.prepare('DELETE FROM audit WHERE entry = 3').run();
     const { changes, damage } = readTrail(db);
     assert.match(damage ?? '', /1 entry \(number 3\)/);

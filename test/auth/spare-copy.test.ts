@@ -20,7 +20,8 @@ import { Refused } from '../../src/refused.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
-import { AT_MS, contentOf, db, folder, KEY, keyOf, OTHER_KEY, reopened } from '../support/access-history.ts';
+import { AT_MS, db, folder, KEY, keyOf, OTHER_KEY, reopened } from '../support/access-history.ts';
+import { contentOfDatabase } from '../support/database-content.ts';
 
 /** Makes all kinds of changes. @returns the resulting content of access.db */
 function changed() {
@@ -32,7 +33,7 @@ function changed() {
   addKey(db, { ...keyOf('abcdefghij25'), account_id: 'gone', subscriptions: [] }, AT_MS);
   removeAccount(db, 'gone');
   pauseIngest(db, AT_MS);
-  return contentOf(db);
+  return contentOfDatabase(db);
 }
 
 /** @returns what a crash leaves beside the access.db of another installation */
@@ -153,7 +154,7 @@ test('a spare copy that cannot be written is deleted: it would revive a revoked 
 test('a spare copy that a crash left behind is completed before anything else is confirmed', () => {
   copyFileSync(folder.spare, `${folder.root}/older`);
   revokeKey(db, KEY, AT_MS);
-  const content = contentOf(db);
+  const content = contentOfDatabase(db);
   db.close();
   // As if the process had been killed between the commit and the copy.
   copyFileSync(`${folder.root}/older`, folder.spare);

@@ -8,6 +8,7 @@ import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { Database } from '../../src/store/database.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { openAccess, USUAL_TERMS } from './access.ts';
+import { type Content, contentOfDatabase } from './database-content.ts';
 import { testFolder } from './test-folder.ts';
 
 export const KEY = 'abcdefghij23';
@@ -34,30 +35,17 @@ export function keyOf(id: string) {
   return { ...USUAL_TERMS, id, account_id: 'acme', prefix: 'ww', hash: HASH, subscriptions };
 }
 
-/** All rows of access.db, by table. */
-export function contentOf(from: Database): Record<string, unknown[]> {
-  const tables = from
-    .prepare<[], string>(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY 1",
-    )
-    .pluck()
-    .all();
-  return Object.fromEntries(
-    tables.map((table) => [table, from.prepare(`SELECT * FROM ${table} ORDER BY 1`).all()]),
-  );
-}
-
 /** The number of the newest entry of the audit trail. */
 export function lastEntry(): number {
   return audited().at(-1)?.entry ?? 0;
 }
 
 /** Reopens access.db, as a start does. @returns also what was wrong with it where the spare copy took its place */
-export function reopened(): { content: Record<string, unknown[]>; recovered: string[] } {
+export function reopened(): { content: Content; recovered: string[] } {
   if (db.open) db.close();
   const recovered: string[] = [];
   db = openAccess(folder.root, { onRecovered: (reason) => recovered.push(reason) });
-  return { content: contentOf(db), recovered };
+  return { content: contentOfDatabase(db), recovered };
 }
 
 /** Reopens access.db as another actor. */

@@ -5,10 +5,10 @@
  */
 import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { testFolder } from './test-folder.ts';
 import { canBeWarm, runWarm, runWarmBeside } from './warm-commands.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'dist', 'main.cjs');
@@ -110,13 +110,6 @@ let folders: { cwd: string; addon: string } | undefined;
 
 /** Shared by all runs of a test process, so that the addon is written only once, and not to the home folder. */
 function executableFolders(): { cwd: string; addon: string } {
-  if (folders === undefined) {
-    const cwd = mkdtempSync(join(tmpdir(), 'wirewatch-empty-'));
-    const addon = mkdtempSync(join(tmpdir(), 'wirewatch-addon-'));
-    folders = { cwd, addon };
-    process.once('exit', () => {
-      for (const folder of [cwd, addon]) rmSync(folder, { recursive: true, force: true });
-    });
-  }
+  folders ??= { cwd: testFolder(), addon: testFolder() };
   return folders;
 }

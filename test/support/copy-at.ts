@@ -1,6 +1,4 @@
 /** Makes and reads copies in folders, without the program. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { backUp } from '../../src/cli/backup.ts';
 import type { Config } from '../../src/config/load.ts';
@@ -9,6 +7,7 @@ import type { PlaceSettings } from '../../src/copy/place.ts';
 import { loadCopy, openCopy } from '../../src/copy/source.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { dataFolder } from '../../src/store/folder.ts';
+import { testFolder } from './test-folder.ts';
 
 const SETTINGS: PlaceSettings = { endpoint: '', region: 'us-east-1', credentials: '' };
 
@@ -23,14 +22,9 @@ export const sourceAt = (path: string) => openCopy(path, SETTINGS);
 
 /** The lines of the log in a copy, and the id of its last entry. */
 export async function logOf(copy: string): Promise<{ readonly lines: string[]; readonly last: string }> {
-  const stage = dataFolder(mkdtempSync(join(tmpdir(), 'wirewatch-copy-')));
-  try {
-    await loadCopy(await sourceAt(copy), stage, () => {});
-    const parts = [...entriesAfter(stage.log, null)].map(({ part }) => part);
-    const lines = parts.flatMap((part) => [...part.lines]);
-    const last = parts.findLast((part) => part.commit !== null);
-    return { lines, last: last?.commit?.id ?? '' };
-  } finally {
-    rmSync(stage.root, { recursive: true });
-  }
+  const stage = dataFolder(testFolder());
+  await loadCopy(await sourceAt(copy), stage, () => {});
+  const parts = [...entriesAfter(stage.log, null)].map(({ part }) => part);
+  const last = parts.findLast((part) => part.commit !== null);
+  return { lines: parts.flatMap((part) => [...part.lines]), last: last?.commit?.id ?? '' };
 }

@@ -3,10 +3,9 @@
  * lose at any point: unsynced content, and names in folders that were not synced since. SQLite's own calls are not
  * recorded.
  */
-import fs, { lstatSync, readFileSync } from 'node:fs';
+import fs, { lstatSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { words } from './words.ts';
 
 /** Paths are absolute. */
@@ -107,14 +106,12 @@ export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
   return calls;
 }
 
-const RECORDER = pathToFileURL(join(import.meta.dirname, 'record-disk.ts')).href;
-
 /** Records the calls of a program that is not an executable (NO_PRELOAD). @param folder for the record */
 export function programCalls(folder: string) {
   const file = join(folder, 'calls');
   return {
     /** The settings that the program must run with. */
-    settings: { NODE_OPTIONS: `--import=${RECORDER}`, WIREWATCH_TEST_CALLS: file },
+    settings: { NODE_OPTIONS: `--import=${import.meta.url}`, WIREWATCH_TEST_CALLS: file },
     calls: (): DiskCall[] =>
       readFileSync(file, 'utf8')
         .trimEnd()
@@ -201,4 +198,11 @@ export class Unsynced {
     for (const set of [this.#content, this.#names, this.#gone])
       for (const each of [...set]) if (each === path || each.startsWith(`${path}/`)) set.delete(each);
   }
+}
+
+/** Preloaded into the program, this appends each call to a file. */
+const record = process.env.WIREWATCH_TEST_CALLS;
+if (record !== undefined) {
+  const [file, write] = [openSync(record, 'a'), writeSync];
+  recordDiskCalls((call) => write(file, `${JSON.stringify(call)}\n`));
 }

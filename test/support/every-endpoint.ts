@@ -59,11 +59,7 @@ export async function withServer(
   options: TestServerOptions,
   use: (other: TestServer, key: string) => Promise<void>,
 ) {
-  const other = await startTestServer({ base_url: 'https://api.example/ww', ...options });
-  try {
-    other.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 60_000);
-    await use(other, other.makeKey().key);
-  } finally {
-    await other.close();
-  }
+  await using other = await startTestServer({ base_url: 'https://api.example/ww', ...options });
+  other.store.deliver([{ content_type: 'text', version: 1, row: {} }], NOW_MS - 60_000);
+  await use(other, other.makeKey().key);
 }

@@ -15,43 +15,24 @@ import { copyProject } from '../support/project-copy.ts';
 import { seededPrng, shuffled } from '../support/seeded-prng.ts';
 import { startsProgram, testsByName } from '../support/test-files.ts';
 import { inEach, type Outcome, type Part, type PartOptions, Tally } from './part.ts';
-import { ACCESS_FAULTS } from './planted/access.ts';
-import { COPY_FAULTS } from './planted/copy.ts';
-import { DISK_FAULTS } from './planted/disk.ts';
-import type { PlantedFault } from './planted/fault.ts';
-import { INGEST_FAULTS } from './planted/ingest.ts';
-import { LIMIT_FAULTS } from './planted/limits.ts';
-import { LOG_FAULTS } from './planted/log.ts';
-import { READ_FAULTS } from './planted/reads.ts';
+import { PLANTED_FAULTS, type PlantedFault } from './planted/faults.ts';
 
 const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
 /** Much longer than any of these tests takes. */
 const TEST_MS = 10 * 60_000;
 
-export const PLANTED_FAULTS: readonly PlantedFault[] = [
-  ...DISK_FAULTS,
-  ...LOG_FAULTS,
-  ...COPY_FAULTS,
-  ...INGEST_FAULTS,
-  ...ACCESS_FAULTS,
-  ...READ_FAULTS,
-  ...LIMIT_FAULTS,
-];
-
 export const planted: Part = {
   name: 'planted',
   about: 'plants small faults in the source, each of which must make a test fail',
   minutes: 10,
-  run: (options) => plantFaults(PLANTED_FAULTS, options),
+  run,
 };
 
-export async function plantFaults(
-  all: readonly PlantedFault[],
-  { seed, share, folder, onProgress }: PartOptions,
-): Promise<Outcome> {
+async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Outcome> {
   const tally = new Tally();
   const { failures } = tally;
-  const faults = shuffled(seededPrng(seed, 'planted'), all).slice(0, Math.ceil(all.length * share));
+  const count = Math.ceil(PLANTED_FAULTS.length * share);
+  const faults = shuffled(seededPrng(seed, 'planted'), PLANTED_FAULTS).slice(0, count);
   const tests = [...new Set(faults.map(({ test }) => test))];
   const copies = Array.from({ length: Math.min(2, availableParallelism()) }, (_, index) =>
     copyProject(join(folder, `copy-${index}`)),
@@ -62,7 +43,7 @@ export async function plantFaults(
     if (passed === 0 || failed.length > 0) failures.push(`${test} fails without a fault`);
     onProgress(`${test}: ${passed} tests pass without a fault`);
   });
-  tally.count('faults in the list', all.length);
+  tally.count('faults in the list', PLANTED_FAULTS.length);
   tally.count('planted', faults.length);
   tally.count('test files', tests.length);
   await inEach(copies, faults, async (copy, fault) => {

@@ -27,7 +27,7 @@ export const BACKUP = 'backup';
 const PLACE = 'place';
 const STANDBY_DATA = 'standby';
 /** Much longer than any step takes. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 300_000;
 const CHECK_EVERY_MS = 10;
 /** How often a step is tried, if the fault hit it. */
 const TRIES_MAX = 4;
