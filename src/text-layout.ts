@@ -1,32 +1,46 @@
-/** How text is laid out on a terminal: tables, and labels with values. */
+/** How text is laid out on a terminal: documents as tables and as lists of their members. */
+import { grouped } from './counted.ts';
 import { printable } from './printable.ts';
 
-type Cell = string | number | null | undefined;
+/** @param none what is printed if there are no documents @param names as of {@link documentTable} */
+export function listText<Document extends object>(
+  none: string,
+  names?: readonly (keyof Document & string)[],
+) {
+  return (documents: readonly Document[]): string =>
+    documents.length === 0 ? none : documentTable(documents, names);
+}
 
-export type Column<Row> = {
-  title: string;
-  value: (row: Row) => Cell;
-  align?: 'right';
-};
+/**
+ * Documents in aligned columns below their titles; null and what is absent are shown as `-`.
+ * @param names of the columns, by default every member: `created_at` is CREATED AT
+ */
+export function documentTable<Document extends object>(
+  documents: readonly Document[],
+  names?: readonly (keyof Document & string)[],
+): string {
+  const shown: readonly string[] = names ?? Object.keys(documents[0] ?? {});
+  const columns = shown.map((name) => {
+    const values = documents.map((document): unknown => Reflect.get(document, name));
+    const isRight = values.some((value) => typeof value === 'number');
+    const texts = [titleOf(name).toUpperCase(), ...values.map((value) => cell(worded(name, value)))];
+    const width = texts.reduce((widest, text) => Math.max(widest, length(text)), 0);
+    return texts.map((text) => {
+      const space = ' '.repeat(width - length(text));
+      return isRight ? space + text : text + space;
+    });
+  });
+  const lines = Array.from({ length: documents.length + 1 }, (_, at) => columns.map((column) => column[at]));
+  return lines.map((line) => line.join('  ').trimEnd()).join('\n');
+}
 
-/** Rows in aligned columns below their titles; null and undefined are shown as `-`. */
-export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
-  const lines = [
-    columns.map(({ title }) => title),
-    ...rows.map((row) => columns.map((column) => cell(column.value(row)))),
-  ];
-  const widths = columns.map((_, at) =>
-    lines.reduce((widest, line) => Math.max(widest, length(line[at])), 0),
-  );
-  const padded = (text: string, at: number) => {
-    const space = ' '.repeat((widths[at] ?? 0) - length(text));
-    return columns[at]?.align === 'right' ? space + text : text + space;
-  };
-  return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n');
+/** A document, a line for each member. */
+export function documentText(document: object): string {
+  return details(Object.entries(document).map(([name, value]) => [titleOf(name), worded(name, value)]));
 }
 
 /** Labels and their values in two aligned columns; null is shown as `-`. */
-export function details(lines: readonly (readonly [label: string, value: Cell])[]): string {
+export function details(lines: readonly (readonly [label: string, value: string | null])[]): string {
   const width = Math.max(...lines.map(([label]) => label.length));
   return lines.map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`).join('\n');
 }
@@ -36,24 +50,30 @@ export function joined(separator: string, parts: readonly (string | null | false
   return parts.filter((part) => part !== null && part !== false).join(separator);
 }
 
-function cell(value: Cell): string {
-  return value === null || value === undefined
-    ? '-'
-    : printable(String(value)).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
+const titleOf = (name: string) => name.replaceAll('_', ' ');
+
+/** Members whose numbers are names: they have no separators. */
+const NUMBERED = ['id', 'number', 'file'];
+
+function worded(name: string, value: unknown): string | null {
+  if (value === null || value === undefined || (Array.isArray(value) && value.length === 0)) return null;
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  if (typeof value === 'number') return NUMBERED.includes(name) ? `${value}` : grouped(value);
+  if (Array.isArray(value)) return value.map((item) => worded(name, item)).join(',');
+  // A subscription of a key, as its option is written.
+  if (typeof value === 'object')
+    return joined(
+      ':',
+      Object.entries(value).map(([own, part]) => worded(own, part)),
+    );
+  return `${value}`;
+}
+
+function cell(text: string | null): string {
+  return text === null ? '-' : printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
 }
 
 /** Characters, not UTF-16 units: close enough to columns for names. */
-function length(text: string | undefined): number {
-  return text === undefined ? 0 : [...text].length;
-}
-
-/** @param none what is printed if there are no entries */
-export function listText<Entry>(columns: readonly Column<Entry>[], none: string) {
-  return (entries: readonly Entry[]): string => (entries.length === 0 ? none : table(entries, columns));
-}
-
-/** One entry, its columns below one another. */
-export function entryText<Entry>(columns: readonly Column<Entry>[]) {
-  return (entry: Entry): string =>
-    details(columns.map(({ title, value }) => [title.toLowerCase(), value(entry)]));
+function length(text: string): number {
+  return [...text].length;
 }

@@ -32,7 +32,10 @@ export async function openControlSocket(folder: DataFolder, operations: Operatio
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
+      // Nobody else may connect before its mode is set. It is bound within this call.
+      const umask = process.umask(0o077);
       server.listen(path.text, resolve);
+      process.umask(umask);
     });
     chmodSync(folder.control, 0o600);
   } catch (error) {

@@ -3,8 +3,8 @@
  * Alerts, health and what accounts have used today come from memory, which is newer.
  */
 import { readdir } from 'node:fs/promises';
-import { type Account, listAccounts } from '../auth/accounts.ts';
-import { type KeyState, listKeyStates } from '../auth/keys.ts';
+import { listAccounts } from '../auth/accounts.ts';
+import { listKeyStates } from '../auth/keys.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
 import { ALERT_NAMES, isPageWorthy } from '../health/alert-texts.ts';
 import type { Monitor } from '../health/monitor.ts';
@@ -28,14 +28,25 @@ export interface GaugeSources {
   readonly now: Now;
 }
 
+/** What the gauges are made from, read once for each answer. */
+type Sources = Omit<GaugeSources, 'status'> & Awaited<ReturnType<typeof readOnce>>;
 /** Without labels, a number, or null where there is no value; with labels, each value before its labels. */
 type Reading = number | null | readonly (readonly [value: number, ...labels: string[]])[];
-/** By name, with the names of the labels in braces. */
-type Gauges<From> = Readonly<Record<string, readonly [help: string, read: (sources: From) => Reading]>>;
+type Gauge = readonly [help: string, read: (sources: Sources) => Reading];
 
 const MICROSECONDS = 1e6;
 
-const LIVE: Gauges<GaugeSources> = {
+/** @param read the value; there is none while the status cannot be read */
+const ofStatus =
+  (read: (status: Status) => Reading): Gauge[1] =>
+  ({ status }) =>
+    status && read(status);
+
+/**
+ * By name, with the names of the labels in braces. Those of the process have the names of prom-client, whose own collector
+ * also observes every garbage collection, which made a light request 5 % slower.
+ */
+const TABLE: Readonly<Record<string, Gauge>> = {
   wirewatch_healthy: [
     'Whether GET /v1/health answers 200.',
     ({ monitor }) => Number(monitor.health().status === 'ok'),
@@ -57,53 +68,41 @@ const LIVE: Gauges<GaugeSources> = {
     'When the TLS certificate in use expires.',
     ({ certificateExpiresMs }) => inSeconds(certificateExpiresMs()),
   ],
-};
-
-const OF_ACCOUNTS: Gauges<GaugeSources & Accounts> = {
   'wirewatch_account_rows_today{account}': ['Rows that an account has read on this UTC day.', rowsToday],
   'wirewatch_account_last_request_timestamp_seconds{account}': [
     'When a key of an account was last used.',
     lastRequests,
   ],
-};
-
-const OF_STATUS: Gauges<Status> = {
-  'wirewatch_windows{export,status}': ['Export windows of the last 90 days, by status.', windows],
+  'wirewatch_windows{export,status}': ['Export windows of the last 90 days, by status.', ofStatus(windows)],
   'wirewatch_follower_lag_seconds{account,key_id}': [
     'Age of the oldest change that a key which follows the stream has not been given.',
-    ({ followers }) =>
+    ofStatus(({ followers }) =>
       followers.map((follower) => [follower.seconds_behind, follower.account, follower.key_id]),
+    ),
   ],
   'wirewatch_database_bytes{database}': [
     'Size of a database file.',
-    ({ database }) => [
+    ofStatus(({ database }) => [
       [database.bytes, 'detections'],
       [database.access_bytes, 'access'],
-    ],
+    ]),
   ],
   'wirewatch_disk_free_bytes{folder}': [
     'Free space for the appliance on the disk of a folder.',
-    ({ disks }) => disks.map(({ of: disk, free_bytes }) => [free_bytes, disk]),
+    ofStatus(({ disks }) => disks.map(({ of: disk, free_bytes }) => [free_bytes, disk])),
   ],
   wirewatch_verified_timestamp_seconds: [
     'When detections.db was last compared with its log.',
-    ({ scrub }) => secondsOf(scrub?.at),
+    ofStatus(({ scrub }) => secondsOf(scrub?.at)),
   ],
   wirewatch_copy_entries_behind: [
     'Entries of the log that the copy lacks.',
-    ({ copy }) => (typeof copy?.entries_behind === 'number' ? [[copy.entries_behind]] : []),
+    ofStatus(({ copy }) => (typeof copy?.entries_behind === 'number' ? [[copy.entries_behind]] : [])),
   ],
   wirewatch_copy_contact_timestamp_seconds: [
     'When the place of the copy last answered.',
-    ({ copy }) => secondsOf(copy?.contact_at),
+    ofStatus(({ copy }) => secondsOf(copy?.contact_at)),
   ],
-};
-
-/**
- * The process itself, under the names of prom-client. Its own collector also observes every garbage collection, which
- * made a light request 5 % slower.
- */
-const OF_PROCESS: Gauges<{ readonly files: number | null }> = {
   process_cpu_seconds_total: [
     'Processor time of all threads.',
     () => (process.cpuUsage().user + process.cpuUsage().system) / MICROSECONDS,
@@ -112,27 +111,23 @@ const OF_PROCESS: Gauges<{ readonly files: number | null }> = {
   process_open_fds: ['Open files and sockets.', ({ files }) => files],
 };
 
-export const GAUGES = Object.entries({ ...LIVE, ...OF_ACCOUNTS, ...OF_STATUS, ...OF_PROCESS }).map(
-  ([key, [help]]) => {
-    const [name = '', ...labels] = key.split(/[{,}]/).filter(Boolean);
-    return { key, name, labels, help };
-  },
-);
+export const GAUGES = Object.entries(TABLE).map(([key, [help, read]]) => {
+  const [name = '', ...labels] = key.split(/[{,}]/).filter(Boolean);
+  return { name, labels, help, read };
+});
 
-export async function readGauges(sources: GaugeSources): Promise<Map<string, Reading>> {
-  const status = await sources.status();
-  const files = await readdir('/proc/self/fd').catch(() => null);
-  const read = <From>(gauges: Gauges<From>, sources: From) =>
-    Object.entries(gauges).map(([key, [, reading]]) => [key, reading(sources)] as const);
-  return new Map([
-    ...read(LIVE, sources),
-    ...read(OF_ACCOUNTS, { ...sources, ...readAccounts(sources) }),
-    ...(status === null ? [] : read(OF_STATUS, status)),
-    ...read(OF_PROCESS, { files: files?.length ?? null }),
-  ]);
+/** @returns the value of each of {@link GAUGES}, in their order */
+export async function readGauges(sources: GaugeSources): Promise<Reading[]> {
+  const read = { ...sources, ...(await readOnce(sources)) };
+  return GAUGES.map((gauge) => gauge.read(read));
 }
 
-function openAlerts({ monitor }: GaugeSources): Reading {
+async function readOnce({ status, folder }: GaugeSources) {
+  const files = await readdir('/proc/self/fd').catch(() => null);
+  return { status: await status(), files: files?.length ?? null, ...readAccounts(folder) };
+}
+
+function openAlerts({ monitor }: Sources): Reading {
   const open = Map.groupBy(monitor.alerts(), ({ name }) => name);
   return ALERT_NAMES.map((name) => {
     const alerts = open.get(name) ?? [];
@@ -141,7 +136,7 @@ function openAlerts({ monitor }: GaugeSources): Reading {
 }
 
 /** An export without a finished window, or that is switched off, has no value. */
-function newestDone({ monitor }: GaugeSources): Reading {
+function newestDone({ monitor }: Sources): Reading {
   const { exports } = monitor.health();
   return EXPORT_NAMES.flatMap((name) => {
     const value = secondsOf(exports[name].newest_done);
@@ -159,27 +154,21 @@ function windows({ exports, database }: Status): Reading {
   });
 }
 
-interface Accounts {
-  readonly accounts: readonly Account[];
-  /** All that were ever created, but those of removed accounts. */
-  readonly keys: readonly KeyState[];
-}
-
-/** None while access.db cannot be read; an alert says why. */
-function readAccounts({ folder }: GaugeSources): Accounts {
+/** `keys`: all that were ever created, but those of removed accounts. None while access.db cannot be read; an alert says why. */
+function readAccounts({ access }: GaugeSources['folder']) {
   try {
-    using db = openDatabase(folder.access, 'inspect');
+    using db = openDatabase(access, 'inspect');
     return { accounts: listAccounts(db), keys: listKeyStates(db) };
   } catch {
     return { accounts: [], keys: [] };
   }
 }
 
-function rowsToday({ accounts, dailyRows, now }: GaugeSources & Accounts): Reading {
+function rowsToday({ accounts, dailyRows, now }: Sources): Reading {
   return accounts.map((account) => [dailyRows.used('account', accountUsageId(account), now()), account.id]);
 }
 
-function lastRequests({ keys, keyUses }: GaugeSources & Accounts): Reading {
+function lastRequests({ keys, keyUses }: Sources): Reading {
   const usedAt = new Map(keyUses.all().map(({ key_id, last_used_at }) => [key_id, last_used_at]));
   return [...Map.groupBy(keys, ({ account_id }) => account_id)].flatMap(([account, own]) => {
     const times = own.flatMap(({ id }) => usedAt.get(id) ?? []);

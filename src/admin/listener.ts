@@ -9,11 +9,10 @@ import { now } from '../clock.ts';
 import type { Config } from '../config/load.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 import { photoRoute } from '../http/endpoints/photo.ts';
-import { sendFile } from '../http/file-body.ts';
 import { openListener } from '../http/listener.ts';
+import { sendFile } from '../http/reply.ts';
 import type { OpenRoute } from '../http/routes.ts';
 import type { Logger } from '../logger.ts';
-import { openApiDocument } from '../openapi/document.ts';
 import { adminDocument } from '../operations/openapi.ts';
 import type { Status } from '../operations/status.ts';
 import { consoleFiles } from '../packed.ts';
@@ -135,11 +134,6 @@ async function answer(request: IncomingMessage, response: ServerResponse, answer
     return;
   }
   if (path.startsWith(PHOTOS)) return sendPhoto(request, response, answers.photos);
-  const [manual, topic = ''] = /^\/manual(?:\/([a-z-]+))?$/.exec(path) ?? [];
-  if (manual !== undefined) {
-    response.writeHead(302, { Location: `/#/manual/${topic}` }).end();
-    return;
-  }
   const content = await pageAt(path, answers.metrics);
   if (content === null) refuse(404, 'There is nothing here. See /');
   else if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -175,25 +169,21 @@ interface Content {
   readonly body: string;
 }
 
-/** A constant page is made at its first request, not at the start. */
-const MAKERS: ReadonlyMap<string, () => Content> = new Map([
-  ['/', () => app('index.html', 'text/html; charset=utf-8')],
-  ['/app.js', () => app('app.js', 'text/javascript; charset=utf-8')],
-  ['/style.css', () => app('style.css', 'text/css; charset=utf-8')],
-  ['/openapi.json', () => json(openApiDocument())],
-  ['/openapi-admin.json', () => json(adminDocument())],
-]);
-const made = new Map<string, Content>();
-
 async function pageAt(path: string, metrics: Metrics): Promise<Content | null> {
-  if (path === '/metrics') return { contentType: metrics.contentType, body: await metrics.text() };
-  const page = made.get(path) ?? MAKERS.get(path)?.() ?? null;
-  if (page !== null) made.set(path, page);
-  return page;
-}
-
-function json(document: object): Content {
-  return { contentType: 'application/json', body: `${JSON.stringify(document, null, 2)}\n` };
+  switch (path) {
+    case '/metrics':
+      return { contentType: metrics.contentType, body: await metrics.text() };
+    case '/':
+      return app('index.html', 'text/html; charset=utf-8');
+    case '/app.js':
+      return app('app.js', 'text/javascript; charset=utf-8');
+    case '/style.css':
+      return app('style.css', 'text/css; charset=utf-8');
+    case '/openapi-admin.json':
+      return { contentType: 'application/json', body: `${JSON.stringify(adminDocument(), null, 2)}\n` };
+    default:
+      return null;
+  }
 }
 
 function app(name: string, contentType: string): Content {

@@ -24,7 +24,7 @@ export interface Metrics extends RequestMetrics {
 }
 
 /** @param counts receives what the console shows over time */
-export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'ingested' | 'refuse'>): Metrics {
+export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'refuse'>): Metrics {
   const registry = new Registry();
   const traffic = trafficMetrics(registry);
   const ingest = ingestMetrics(registry);
@@ -47,12 +47,7 @@ export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'ingested
     },
     refused: (limit) => traffic.refused.inc({ limit }),
     keyRefused: counts.refuse,
-    processed(file) {
-      ingest(file);
-      const { created, updated, rescored, unchanged } = file.rows;
-      const read = created + updated + rescored + unchanged;
-      if (file.outcome === 'applied') counts.ingested(read);
-    },
+    processed: ingest,
     addGauges(sources) {
       setGauges = gaugesOf(registry, sources);
     },
@@ -105,19 +100,19 @@ function counter(registry: Registry, name: string, help: string, labelNames: str
 }
 
 function gaugesOf(registry: Registry, sources: GaugeSources): () => Promise<void> {
-  const metrics = GAUGES.map(({ key, name, help, labels }) => {
+  const metrics = GAUGES.map(({ name, help, labels }) => {
     const options = { name, help, labelNames: labels, registers: [registry] };
-    return { key, labels, metric: name.endsWith('_total') ? new Counter(options) : new Gauge(options) };
+    return name.endsWith('_total') ? new Counter(options) : new Gauge(options);
   });
   return async () => {
-    const values = await readGauges(sources);
-    for (const { key, labels, metric } of metrics) {
-      const value = values.get(key) ?? null;
+    const readings = await readGauges(sources);
+    for (const [at, metric] of metrics.entries()) {
+      const value = readings[at] ?? null;
       metric.reset();
       // One without labels would be 0 after the reset.
-      if (value === null && labels.length === 0) metric.remove();
-      const readings = typeof value === 'number' ? [[value] as const] : (value ?? []);
-      for (const [count, ...labels] of readings) metric.labels(...labels).inc(count);
+      if (value === null && GAUGES[at]?.labels.length === 0) metric.remove();
+      for (const [count, ...labels] of typeof value === 'number' ? [[value] as const] : (value ?? []))
+        metric.labels(...labels).inc(count);
     }
   };
 }

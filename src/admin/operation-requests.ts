@@ -76,7 +76,8 @@ export async function answerOperation(
     await answerInLines(response, operations, asking);
     return null;
   }
-  const isAsync = operation.job !== null && /\brespond-async\b/.test(String(request.headers.prefer ?? ''));
+  const isAsync =
+    operation.job !== undefined && /\brespond-async\b/.test(String(request.headers.prefer ?? ''));
   const told = await operations.run({ ...asking, isAsync });
   return isAsync && told.status === 200 ? { ...told, status: 202 } : told;
 }

@@ -122,11 +122,12 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
     const { given, id } = ask;
     const tell = (text: string) => main.post('progress', { id, text });
-    const subject = operation.job?.(given) ?? null;
-    if (subject === null)
+    const subject = operation.job?.(given);
+    if (subject === undefined)
       return JSON.stringify(outcomeDocument(await operation.run(contextFor(ask, operation, tell), given)));
+    const context = contextFor(ask, operation, tell);
     const { job, outcome } = jobs.run(
-      { operation: operation.name, subject, by: ask.by, nowMs: now() },
+      { operation: operation.name, subject, by: ask.by, nowMs: now(), state: operation.jobState?.(context) },
       tell,
       (tellAll) => operation.run(contextFor(ask, operation, tellAll), given),
     );

@@ -1,82 +1,80 @@
 /**
- * Checks an installation: what a start would examine, without listening, and the alerts of the status document. It can
+ * Checks an installation: what a start would examine, without listening, and the status document with its alerts. It can
  * run at any time, while Wirewatch runs or before the first start, and leaves nothing behind.
  */
-import { accessSync, constants, existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { accessSync, constants, existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import { preseed as createMissing } from '../auth/preseed.ts';
-import { findCopy, findSpare } from '../auth/spare-copy.ts';
+import { findAccess } from '../auth/spare-copy.ts';
+import { isInTheClear } from '../config/listening.ts';
 import type { Config } from '../config/load.ts';
-import { type Preseed, readSecretFiles } from '../config/preseed.ts';
+import { readSecretFiles } from '../config/preseed.ts';
 import { openTried } from '../copy/open-place.ts';
-import { counted } from '../counted.ts';
+import { ForeignFolder, inFolder, OWN_FOLDERS } from '../drop/own-folder.ts';
+import { loadTlsPair, validityError } from '../http/tls-pair.ts';
 import { listSegments } from '../log/segment.ts';
-import { readStatus, type Status } from '../operations/status.ts';
+import type { Status } from '../operations/status.ts';
+import { settingsText } from '../operations/status-views.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { type Database, makeSchema, openContent, openDatabase, requireSchema } from '../store/database.ts';
-import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
-import { type DataFolder, dataFolder, refuseLinks, requireUsable } from '../store/folder.ts';
-import { isLocked } from '../store/locks.ts';
-import { readLogMark } from '../store/log-mark.ts';
-import { UnknownSchema } from '../store/schema.ts';
+import { makeSchema, openContent } from '../store/database.ts';
+import { type DataFolder, refuseLinks, requireUsable } from '../store/folder.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
-import { bad, checkSurroundings, type Finding, type Outcome, ok, tried, warn } from './surroundings.ts';
+import { formatMs } from '../time.ts';
+
+export interface Finding {
+  /** What was checked, in a word or two. */
+  readonly check: string;
+  readonly status: 'ok' | 'warn' | 'bad';
+  readonly detail: string;
+  /** Null if there is nothing to do. */
+  readonly what_to_do: string | null;
+}
+
+type Outcome = Omit<Finding, 'check'>;
 
 const OTHERS = 0o077;
-const FIRST_START = 'does not exist yet: the first start creates it';
 const RESTORE = 'Restore a backup: wirewatch restore BACKUP --replace';
-const REBUILD =
-  'Restart Wirewatch: it makes the database anew from the log. To find all damage, run: wirewatch verify';
+
+const ok = (detail: string): Outcome => ({ status: 'ok', detail, what_to_do: null });
+const warn = (detail: string, what_to_do: string): Outcome => ({ status: 'warn', detail, what_to_do });
+const bad = (detail: string, what_to_do: string): Outcome => ({ status: 'bad', detail, what_to_do });
+
+/** What `work` finds; what it throws is bad. @param path that is checked, for the reason */
+function tried(path: string, todo: string, work: () => Outcome): Outcome {
+  try {
+    return work();
+  } catch (error) {
+    return bad(`${path}: ${reasonOf(error, path)}`, todo);
+  }
+}
 
 /**
- * @param root the data folder, absolute
  * @param configured the configuration, or why it could not be read
- * @param askStatus asks the appliance that runs on the data folder; null if none does, or it cannot be asked yet
+ * @param readStatus as `wirewatch status` reads it, from the appliance that runs or from the stopped installation; null:
+ *   it cannot be read from a stopped one
  * @returns in the order in which problems are best fixed
  */
 export async function checkInstallation(
-  root: string,
+  folder: DataFolder,
   configured: Config | string,
-  askStatus: () => Promise<Status | null>,
+  readStatus: () => Promise<Status | null>,
 ): Promise<Finding[]> {
   const nowMs = Date.now();
   const config = typeof configured === 'string' ? null : configured;
-  const folder = dataFolder(root);
   const usable = checkDataFolder(folder);
-  const isOpen = usable.status !== 'bad' && existsSync(root);
-  using opened = new DisposableStack();
-  const detections = isOpen ? openDetections(folder) : null;
-  const access = isOpen ? checkAccess(folder) : null;
-  const db = detections?.db ? opened.use(detections.db) : null;
-  const answer = isOpen ? await askStatus().catch(reasonOf) : null;
-  const live = typeof answer === 'string' ? null : answer;
-  const isRunning = answer !== null || (isOpen && isLocked(folder.serveLock));
-  const readStopped = (own: Config) =>
-    readStatus({
-      ...{ folder, config: own, live: null, nowMs },
-      access: () => opened.use(openContent(access?.content ?? ':memory:')),
-      detections: () => db,
-    });
-  const status = live ?? (isOpen && !isRunning && config !== null ? await readStopped(config) : null);
+  const isUsable = usable.status !== 'bad';
+  const isMade = isUsable && (existsSync(folder.access) || existsSync(folder.spare));
+  const status = isMade ? await readStatus().catch(reasonOf) : null;
   const outcomes: readonly (readonly [check: string, Outcome | readonly Outcome[]])[] = [
     ['configuration', checkConfiguration(configured)],
     ['data folder', usable],
-    ['detections.db', detections?.outcome ?? []],
-    ['access.db', access?.outcome ?? []],
-    ['log', isOpen ? checkLog(folder, db) : []],
-    ['secret', isOpen ? checkSecret(folder) : []],
-    [
-      'configured accounts',
-      config === null || usable.status === 'bad' || access?.outcome.status === 'bad'
-        ? []
-        : checkConfigured(config.preseed, access?.content ?? null, nowMs),
-    ],
-    ['appliance', isOpen ? checkAppliance(folder, answer, isRunning) : []],
-    // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
-    ['alerts', live?.alerts.length === 0 ? ok('none open') : []],
-    ['alert', status === null ? [] : alertsOf(status)],
-    ['copy', config === null || config.copy.to === '' ? [] : await checkPlace(config.copy)],
+    ['lost', isUsable ? lostFiles(folder, isMade) : []],
+    ['secret', isMade ? checkSecret(folder) : []],
+    ['configured accounts', config === null || !isUsable ? [] : checkConfigured(config, folder, nowMs)],
+    ['appliance', checkAppliance(folder, status)],
+    ...(status === null || typeof status === 'string' ? [] : ofStatus(status)),
     ...(config === null ? [] : await checkSurroundings(config, nowMs)),
   ];
   return outcomes.flatMap(([check, found]) => [found].flat().map((outcome) => ({ check, ...outcome })));
@@ -98,15 +96,11 @@ function checkDataFolder(folder: DataFolder): Outcome {
     'Give the folder and its files to the user that Wirewatch runs as (chown -R), and run this command as that user.';
   return tried(root, todo, () => {
     const found = statSync(root, { throwIfNoEntry: false });
-    if (found === undefined) {
-      let parent = dirname(root);
-      while (!existsSync(parent)) parent = dirname(parent);
-      accessSync(parent, constants.W_OK | constants.X_OK);
+    if (found === undefined)
       return warn(
         `${root} does not exist yet`,
         'The first start or command creates it. If it is not the right folder, name another with --data.',
       );
-    }
     requireUsable(folder);
     refuseLinks(folder);
     const detail = `${root}, mode ${(found.mode & 0o7777).toString(8).padStart(4, '0')}`;
@@ -124,72 +118,34 @@ function checkDataFolder(folder: DataFolder): Outcome {
   });
 }
 
-/** The caller closes the database, which is null if it cannot be used. */
-function openDetections({ detections }: DataFolder): { outcome: Outcome; db: Database | null } {
-  if (!existsSync(detections)) return { outcome: ok(FIRST_START), db: null };
-  let db: Database | null = null;
-  try {
-    db = openDatabase(detections, 'inspect');
-    requireSchema(db, detections, DETECTIONS_SCHEMA);
-    return { outcome: ok('can be opened'), db };
-  } catch (error) {
-    db?.close();
-    const found = error instanceof UnknownSchema ? warn : bad;
-    return { outcome: found(`${detections}: ${reasonOf(error, detections)}`, REBUILD), db: null };
-  }
-}
-
-function checkAccess(folder: DataFolder): { outcome: Outcome; content: Buffer | null } {
-  const { access, detections } = folder;
-  const refused = (detail: string, todo: string) => ({ outcome: bad(detail, todo), content: null });
-  try {
-    const found = findCopy(access);
-    if (found.kind === 'sound') return { outcome: ok('can be opened'), content: found.content };
-    if (found.kind === 'missing' && !existsSync(detections))
-      return { outcome: ok(FIRST_START), content: null };
-    return refused(
-      found.kind === 'missing' ? 'missing, although detections.db exists' : `${access}: ${found.reason}`,
-      findSpare(folder).kind === 'sound'
-        ? 'Restart Wirewatch: the spare copy of access.db takes its place.'
-        : RESTORE,
-    );
-  } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    return refused(error.message, 'Use that version, or name the right data folder with --data.');
-  }
-}
-
-/** @param db of the log; null if nothing can be read from it */
-function checkLog({ log }: DataFolder, db: Database | null): Outcome {
-  const segments = listSegments(log);
-  if (segments.length > 0) return ok(counted(segments.length, 'segment'));
-  return db !== null && readLogMark(db) !== null
-    ? bad('missing, although its database exists', RESTORE)
-    : ok('does not exist yet: the first change creates it');
+/** What must be there once there is a detections.db. @param hasAccess whether access.db or its spare copy is there */
+function lostFiles({ access, log, detections }: DataFolder, hasAccess: boolean): Outcome[] {
+  if (!existsSync(detections)) return [];
+  const lost = [...(hasAccess ? [] : [access]), ...(listSegments(log).length > 0 ? [] : [log])];
+  return lost.map((path) => bad(`${path} is missing, although detections.db exists`, RESTORE));
 }
 
 function checkSecret({ secret, detections }: DataFolder): Outcome {
   const todo = 'Restore it from a backup: without it, Wirewatch refuses all cursors that clients have.';
-  if (!existsSync(secret))
-    return existsSync(detections) ? bad('missing, although the databases are in use', todo) : ok(FIRST_START);
-  const { length } = readFileSync(secret);
-  if (length !== SECRET_BYTES) return bad(`has ${counted(length, 'byte')}, expected ${SECRET_BYTES}`, todo);
-  return (statSync(secret).mode & OTHERS) === 0
+  const found = statSync(secret, { throwIfNoEntry: false });
+  if (found === undefined)
+    return existsSync(detections)
+      ? bad('missing, although the databases are in use', todo)
+      : ok('does not exist yet: the first start creates it');
+  if (found.size !== SECRET_BYTES) return bad(`has ${found.size} bytes, expected ${SECRET_BYTES}`, todo);
+  return (found.mode & OTHERS) === 0
     ? ok('present, and private to its user')
     : warn('other users can read it, and so forge cursors and photo addresses', `chmod 0600 ${secret}`);
 }
 
-/**
- * Whether a start can create the accounts, subscriptions and keys of the configuration: creates them in memory.
- * @param content of access.db; null: it does not exist yet, and the start would create it
- */
-function checkConfigured(preseed: Preseed, content: Buffer | null, nowMs: number): Outcome | Outcome[] {
-  const { accounts, subscriptions, keys } = preseed;
-  if (accounts.length + subscriptions.length + keys.length === 0) return [];
+/** Whether a start can create the accounts, subscriptions and keys of the configuration: creates them in memory. */
+function checkConfigured({ preseed }: Config, folder: DataFolder, nowMs: number): Outcome | Outcome[] {
+  if (Object.values(preseed).every(({ length }) => length === 0)) return [];
   try {
     const { seeds, readable_by_all } = readSecretFiles(preseed);
-    using copy = openContent(content ?? ':memory:');
-    if (content === null) makeSchema(copy, ACCESS_SCHEMA);
+    const found = findAccess(folder);
+    using copy = openContent(found.kind === 'sound' ? found.content : ':memory:');
+    if (found.kind !== 'sound') makeSchema(copy, ACCESS_SCHEMA);
     const { differences } = createMissing(copy, seeds, nowMs);
     const warnings = readable_by_all.map((file) =>
       warn(`every user of this machine can read ${file}`, `chmod o-r ${file}`),
@@ -208,13 +164,12 @@ function checkConfigured(preseed: Preseed, content: Buffer | null, nowMs: number
   }
 }
 
-/** @param answer the status of the appliance; a text: why it does not answer; null: it cannot be asked */
-function checkAppliance(folder: DataFolder, answer: Status | string | null, isRunning: boolean): Outcome {
-  if (typeof answer === 'string')
-    return bad(`running, but it does not answer: ${answer}`, 'Look into its log.');
-  if (answer !== null) return ok(answer.url === null ? 'running' : `running, listening on ${answer.url}`);
-  if (isRunning) return warn('starting: it cannot be asked yet', 'Run this command again in a moment.');
-  return existsSync(folder.detections)
+/** @param status a text: why it cannot be read; null: there is nothing to read yet */
+function checkAppliance({ detections }: DataFolder, status: Status | string | null): Outcome {
+  if (typeof status === 'string') return bad(status, 'Do what this says, and run this command again.');
+  if (status?.running === true)
+    return ok(status.url === null ? 'running' : `running, listening on ${status.url}`);
+  return existsSync(detections)
     ? bad(
         'not running: clients get no answers, and only alerts that follow from the databases are known',
         'Start it with "wirewatch serve", or as a service with: systemctl start wirewatch',
@@ -222,21 +177,123 @@ function checkAppliance(folder: DataFolder, answer: Status | string | null, isRu
     : ok('not started yet');
 }
 
-function alertsOf({ alerts }: Status): Outcome[] {
-  return alerts.map(({ name, page_worthy, detail, what_to_do }) =>
-    (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do),
-  );
+function ofStatus({ alerts, running, settings }: Status): (readonly [check: string, Outcome])[] {
+  return [
+    ...(settings === null || settings.what_to_do === null
+      ? []
+      : [['running settings', warn(settingsText(settings), settings.what_to_do)] as const]),
+    // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
+    ...(running && alerts.length === 0 ? [['alerts', ok('none open')] as const] : []),
+    ...alerts.map(({ name, page_worthy, detail, what_to_do }) => {
+      return ['alert', (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do)] as const;
+    }),
+  ];
+}
+
+/** What a start needs besides its data folder: the place of the copy, the drop folder, certificates, files, programs. */
+async function checkSurroundings(
+  config: Config,
+  nowMs: number,
+): Promise<(readonly [check: string, Outcome])[]> {
+  const { ingest, log, alerts, copy } = config;
+  return [
+    ...(copy.to === '' ? [] : [['copy', await checkPlace(copy)] as const]),
+    ['drop folder', checkDropFolder(ingest.drop)],
+    ['TLS', await checkTls(config, nowMs)],
+    ...(log.file === '' ? [] : [['log file', checkLogFile(log.file)] as const]),
+    ...(alerts.command.length === 0 ? [] : [['alert command', checkAlertCommand(alerts.command)] as const]),
+  ];
 }
 
 /** Creates, lists, reads and deletes a small object there. */
 async function checkPlace(copy: Config['copy']): Promise<Outcome> {
+  const todo = 'Until the place can be written, no copy is kept. See: wirewatch manual backup';
+  return openTried(copy.to, copy).then(
+    () => ok(copy.to),
+    (error) => bad(reasonOf(error, copy.to), todo),
+  );
+}
+
+/**
+ * Whether files can be moved in the folder as ingest does. The file for the check has a name that begins with a dot,
+ * which a running appliance ignores, and is removed.
+ */
+function checkDropFolder(folder: string): Outcome {
+  const rights =
+    'Give the user that Wirewatch runs as write access to the folder and its subfolders, or name another with [ingest] drop.';
+  return tried(folder, rights, () => {
+    const found = statSync(folder, { throwIfNoEntry: false });
+    if (found === undefined)
+      return warn(
+        `${folder} does not exist yet`,
+        'The first start creates it and its subfolders. Check that it is the right folder, and that its disk is mounted.',
+      );
+    const draft = join(folder, `.check-${process.pid}-${randomBytes(6).toString('hex')}`);
+    try {
+      writeFileSync(draft, '', { flag: 'wx', mode: 0o600 });
+      renameSync(draft, `${draft}.renamed`);
+    } finally {
+      rmSync(draft, { force: true });
+      rmSync(`${draft}.renamed`, { force: true });
+    }
+    for (const path of OWN_FOLDERS.map((name) => join(folder, name)).filter((own) => existsSync(own))) {
+      try {
+        inFolder(folder, path.slice(folder.length + 1), () => {});
+      } catch (error) {
+        if (error instanceof ForeignFolder) return bad(error.problem, error.repair);
+      }
+      accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+      if (statSync(path).dev !== found.dev)
+        return bad(
+          `${path} is on another file system than ${folder}: files cannot be renamed into it`,
+          'Put the drop folder and its subfolders on one file system.',
+        );
+    }
+    return ok(`${folder}: files can be created and renamed, and its subfolders are on the same file system`);
+  });
+}
+
+async function checkTls({ server }: Config, nowMs: number): Promise<Outcome> {
+  const { host, tls_certificate: certificate, tls_key: key } = server;
+  if (certificate === '')
+    return isInTheClear(server)
+      ? warn(
+          `no certificate, and ${host} can be reached from other machines: keys cross the network unencrypted`,
+          'Set [server] tls_certificate and tls_key. Or put a TLS proxy in front: on this machine with [server] host 127.0.0.1, or on another with its address in [server] trusted_proxies.',
+        )
+      : ok('no certificate: plain HTTP, for a proxy in front');
+  const todo =
+    'Install a valid certificate with its key, which this user can read; a running Wirewatch loads them by itself.';
   try {
-    await openTried(copy.to, copy);
-    return ok(copy.to);
+    const paths = { certificate, key };
+    const pair = await loadTlsPair(paths);
+    const fault = validityError(paths, pair, nowMs);
+    if (fault === null) return ok(`${certificate}, valid until ${formatMs(pair.validToMs)}`);
+    return (nowMs >= pair.validFromMs && nowMs < pair.validToMs ? warn : bad)(fault, todo);
   } catch (error) {
-    return bad(
-      reasonOf(error, copy.to),
-      'Until the place can be written, no copy is kept. See: wirewatch manual backup',
-    );
+    return bad(reasonOf(error), todo);
   }
+}
+
+/** The file is not opened, since that would create it. */
+function checkLogFile(path: string): Outcome {
+  const todo = 'Create the folder, and give the user that Wirewatch runs as write access.';
+  return tried(path, todo, () => {
+    accessSync(existsSync(path) ? path : dirname(path), constants.W_OK);
+    return ok(path);
+  });
+}
+
+/** Looked for as the system does when it runs the command. */
+function checkAlertCommand([program = '']: readonly string[]): Outcome {
+  const places = program.includes('/') ? [''] : (process.env.PATH ?? '').split(delimiter);
+  const todo = 'Install the program, or correct [alerts] command: until then, nobody is told of alerts.';
+  const outcomes = places.map((folder) => {
+    const path = join(folder, program);
+    return tried(path, todo, () => {
+      accessSync(path, constants.X_OK);
+      return ok(path);
+    });
+  });
+  return outcomes.find(({ status }) => status === 'ok') ?? outcomes[0] ?? bad(program, todo);
 }

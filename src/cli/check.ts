@@ -1,7 +1,6 @@
 /** `wirewatch check`: checks the installation and suggests fixes. */
 import type { Command } from 'commander';
-import { checkInstallation } from '../check/check.ts';
-import type { Finding } from '../check/surroundings.ts';
+import { checkInstallation, type Finding } from '../check/check.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import type { Status } from '../operations/status.ts';
@@ -9,7 +8,7 @@ import { STATUS } from '../operations/status-views.ts';
 import { Refused } from '../refused.ts';
 import { defineCommand } from './command.ts';
 import { commandFolder, configOf } from './installation.ts';
-import { askIfRunning } from './operate.ts';
+import { askIfRunning, operate } from './operate.ts';
 import { SETTING_OPTIONS } from './options.ts';
 
 export const register = defineCommand({
@@ -17,9 +16,13 @@ export const register = defineCommand({
   examples: ['check', 'check --data /var/lib/wirewatch --config /etc/wirewatch.toml --json'],
   async run(_values, self) {
     const folder = commandFolder(self);
-    const findings = await checkInstallation(folder.root, configured(self), () =>
-      askIfRunning<Status>(folder, STATUS),
-    );
+    const config = configured(self);
+    // Without a configuration, only an appliance that runs can tell.
+    const readStatus = async () =>
+      typeof config === 'string'
+        ? askIfRunning<Status>(folder, STATUS)
+        : ((await operate(self, STATUS, {})).value as Status);
+    const findings = await checkInstallation(folder, config, readStatus);
     return {
       value: findings,
       text: () => findingsText(findings),

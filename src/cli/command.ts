@@ -20,7 +20,7 @@ export interface Result {
 /** What a command is given: members by name, as options, or as operands in this order. */
 export interface Accepted<Own extends Members = Members> {
   readonly members: Own;
-  readonly operands: readonly string[];
+  readonly operands?: readonly string[];
 }
 
 export interface CommandSpec<Own extends Members> extends Partial<Accepted<Own>> {
@@ -37,9 +37,9 @@ export interface CommandSpec<Own extends Members> extends Partial<Accepted<Own>>
 export function defineCommand<const Own extends Members = Record<never, never>>(
   spec: CommandSpec<Own>,
 ): Register {
-  const { operands = [], options = [], conflicts = [], run } = spec;
   // Without members, the type is that of an object without any.
-  const accepted = { members: spec.members ?? ({} as Own), operands };
+  const { members = {} as Own, operands = [], options = [], conflicts = [], run } = spec;
+  const accepted = { members, operands };
   return (command) => {
     describeMembers(command, accepted);
     for (const option of options) command.addOption(option);
@@ -47,7 +47,7 @@ export function defineCommand<const Own extends Members = Record<never, never>>(
       command.options.find(({ long }) => long === flagOf(name))?.conflicts(camelCase(other));
     addExamples(command, spec.examples);
     command.action(async () => {
-      const result = await run(readMembers(accepted.members, givenOf(command, accepted)), command);
+      const result = await run(readMembers(members, givenOf(command, accepted)), command);
       if (result === null) return;
       print(result.value, { ...result, json: commonOptions(command).json });
       if (result.failed === true) process.exitCode = 1;
@@ -64,7 +64,7 @@ export function subcommand<const Own extends Members = Record<never, never>>(
 }
 
 /** Adds the arguments and options with which members are given. */
-export function describeMembers(command: Command, { members, operands }: Accepted): void {
+export function describeMembers(command: Command, { members, operands = [] }: Accepted): void {
   for (const [at, name] of operands.entries()) {
     const member = members[name];
     if (member === undefined) throw new Error(`${command.name()} has no member ${name}`);
@@ -78,7 +78,7 @@ export function describeMembers(command: Command, { members, operands }: Accepte
 }
 
 /** The members as they were typed. */
-export function givenOf(command: Command, { members, operands }: Accepted): object {
+export function givenOf(command: Command, { members, operands = [] }: Accepted): object {
   const options = command.opts<Record<string, unknown>>();
   const given: Record<string, unknown> = {};
   for (const name of Object.keys(members)) {

@@ -8,7 +8,7 @@ import { createKey } from '../auth/key-form.ts';
 import { subscriptionsText } from '../auth/keys.ts';
 import { now } from '../clock.ts';
 import { paced } from '../pace.ts';
-import { table } from '../text-layout.ts';
+import { documentTable } from '../text-layout.ts';
 import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
 import { newestEndedWindow } from '../tools/lab/feed.ts';
@@ -37,7 +37,6 @@ export const register = defineCommand({
 
 async function demonstrate(command: Command, json: boolean): Promise<void> {
   const stopping = new AbortController();
-  let link = '';
   const beganMs = Date.now();
   const started = await startLab(command, 'demo', {
     seed: SEED,
@@ -52,10 +51,6 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
       ];
     },
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
-    async onListening({ appliance, config }) {
-      ({ url: link } = await operateHere<{ url: string }>(appliance, 'console'));
-      if (!json) process.stdout.write(consoleText(link, config.dataFolder));
-    },
     onStop: () => stopping.abort(),
   });
   if (started === null) return;
@@ -65,7 +60,7 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
     await lab.feed.writePhotos();
     const drop = createDrops(serving);
     const dropped = await drop();
-    const shown = { console: link, ...(await introduction(serving.appliance.url, keys, beganMs, dropped)) };
+    const shown = await introduction(serving, keys, beganMs, dropped);
     print(shown, { json, text: () => introductionText(shown, serving) });
     serving.showLog();
     await keepDropping(serving, drop, signal);
@@ -91,15 +86,6 @@ async function keepDropping(
       if (!signal.aborted) log.error({ err }, 'a step of the scenario failed');
     });
   }
-}
-
-function consoleText(link: string, data: string): string {
-  return `
-Console (the link works once, within ten minutes):
-  ${link}
-For another link, run: wirewatch console --data ${data}
-
-`;
 }
 
 /**
@@ -131,25 +117,27 @@ function createDrops({ appliance }: Serving): () => Promise<string[]> {
 type Introduction = Awaited<ReturnType<typeof introduction>>;
 
 async function introduction(
-  url: string,
+  { appliance }: Serving,
   own: readonly LabKey[],
   sinceMs: number,
   [story = '', photo = '']: readonly string[],
 ) {
+  const { url } = appliance;
+  const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
   const keys = own.map(({ id, key, name, subscriptions }) => {
     return { id, name, reads: subscriptionsText(subscriptions), key };
   });
   const key = keys[0]?.key ?? '';
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;
-  const changes = `${url}/v1/detections/changes?since=${formatMs(sinceMs)}`;
   const detection = `${url}/v1/detections/${story}`;
   const image = await ask<{ source: { image_url: string } }>(`${url}/v1/detections/${photo}`, key);
   return {
+    console: link,
     url,
     keys,
     calls: {
       health: `curl -s '${url}/v1/health'`,
-      changes: `${curl} '${changes}&limit=3'`,
+      changes: `${curl} '${url}/v1/detections/changes?since=${formatMs(sinceMs)}&limit=3'`,
       detection: `${curl} '${detection}'`,
     },
     /** The answer of the API; null if it cannot be requested from here. */
@@ -166,17 +154,16 @@ async function ask<Answer>(address: string, key: string): Promise<Answer | null>
 }
 
 function introductionText(shown: Introduction, { config }: Serving): string {
-  const { url, keys, calls, detection, photo } = shown;
+  const { console: link, url, keys, calls, detection, photo } = shown;
   return `
 Wirewatch is running with a sample agency: ${url}
 It has read a day of sample exports.
 
+Console (the link works once, within ten minutes; for another, run: wirewatch console --data ${config.dataFolder}):
+  ${link}
+
 Keys (valid until you start the demo again):
-${table(keys, [
-  { title: 'NAME', value: (key) => key.name },
-  { title: 'READS', value: (key) => key.reads },
-  { title: 'KEY', value: (key) => key.key },
-])}
+${documentTable(keys, ['name', 'reads', 'key'])}
 
 A detection:
 ${JSON.stringify(detection, null, 2).replace(/^/gm, '  ')}

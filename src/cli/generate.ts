@@ -1,11 +1,20 @@
 /** `wirewatch generate`: sample export files of any size, the same for the same arguments. */
-import { integer, type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
+import { type Reading, read, readWindowStart, wrong } from '../config/option-values.ts';
 import { CONTENT_TYPES, EXPORT_NAMES } from '../detection/content-type.ts';
 import { FORMS } from '../exports/file-name.ts';
-import { anyText, choice, list, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import {
+  anyText,
+  choice,
+  list,
+  required,
+  toggle,
+  type ValuesOf,
+  value,
+  whole,
+} from '../operations/member.ts';
 import { readKeySubscriptions } from '../operations/members.ts';
 import { Refused } from '../refused.ts';
-import { table } from '../text-layout.ts';
+import { documentTable } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { type SampleFile, type WrittenFile, writeExportFile } from '../tools/generate/files.ts';
 import {
@@ -44,14 +53,12 @@ const MEMBERS = {
     hint: 'start of the first window (default: chosen so that the last window has just ended)',
     placeholder: 'time',
   }),
-  windows: value(integer(1, WINDOWS_MAX), {
-    hint: `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
-    placeholder: 'number',
-  }),
-  rows: value(integer(0, ROWS_MAX), {
-    hint: `rows in each file (default: ${DEFAULTS.rows})`,
-    placeholder: 'number',
-  }),
+  windows: whole(
+    1,
+    WINDOWS_MAX,
+    `number of ten-minute windows, with one file per export and window (default: 1; with --backfill, the length of the history: ${BACKFILL_WINDOWS}, which is 30 days)`,
+  ),
+  rows: whole(0, ROWS_MAX, `rows in each file (default: ${DEFAULTS.rows})`),
   seed: value(anyText, {
     hint: `seed of the random content: a number or any text (default: ${DEFAULTS.seed})`,
   }),
@@ -86,13 +93,7 @@ export const register = defineCommand({
     const written = await writeFiles({ ...DEFAULTS, ...values });
     return {
       value: written,
-      text: () =>
-        table(written, [
-          { title: 'FILE', value: ({ file }) => file },
-          { title: 'EXPORT', value: (file) => file.export },
-          { title: 'WINDOW START', value: ({ window_start }) => window_start },
-          { title: 'ROWS', value: ({ rows }) => rows, align: 'right' },
-        ]),
+      text: () => documentTable(written, ['file', 'export', 'window_start', 'rows']),
     };
   },
 });

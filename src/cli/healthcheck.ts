@@ -19,12 +19,6 @@ const TIMEOUT_SECONDS = 5;
 /** The document has about two hundred bytes. */
 const BODY_BYTES_MAX = 64 * 1024;
 
-interface Asked {
-  readonly url: string;
-  /** Wirewatch's own certificate need not name the local address. */
-  readonly isOwn: boolean;
-}
-
 export const register = defineCommand({
   members: {
     url: value(readUrl, {
@@ -34,8 +28,7 @@ export const register = defineCommand({
   },
   examples: ['healthcheck', 'healthcheck --url https://detections.example.org --json'],
   async run({ url }, self) {
-    const asked = askedOf(self, url);
-    const result = asked === null ? notRunning(self) : await askHealth(asked);
+    const result = await askHealth(self, url);
     const { healthy, reason } = result;
     if (commonOptions(self).json) return { value: result, text: '', failed: !healthy };
     if (reason !== null) process.stderr.write(`wirewatch: ${printable(reason)}\n`);
@@ -44,47 +37,45 @@ export const register = defineCommand({
   },
 });
 
+/** @returns `status`: that of HTTP, null without an answer; `health`: as GET /v1/health gives it */
+async function askHealth(command: Command, named: string | undefined) {
+  const url = named ?? ownUrl(command);
+  const unhealthy = (reason: string) => ({ healthy: false, url, status: null, reason, health: null });
+  if (url === null)
+    return unhealthy(
+      `Wirewatch is not running on the data folder ${commandFolder(command).root}. Start it with "wirewatch serve", or name another data folder with --data or an address with --url`,
+    );
+  const address = `${url}/v1/health`;
+  try {
+    // Wirewatch's own certificate need not name the local address.
+    const { status, body } = await get(address, named === undefined);
+    const health = parseAs(Health, body);
+    const strange = `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
+    if (health === null) return { healthy: false, url, status, reason: strange, health };
+    const reason = status === 200 ? null : degraded(health);
+    return { healthy: reason === null, url, status, reason, health };
+  } catch (error) {
+    return unhealthy(unreached(url, error));
+  }
+}
+
 /** @returns null if Wirewatch does not run on the data folder: another one may have its port */
-function askedOf(command: Command, url: string | undefined): Asked | null {
-  if (url !== undefined) return { url, isOwn: false };
+function ownUrl(command: Command): string | null {
   const folder = commandFolder(command);
   const running = readRunning(folder);
   // Without an installation in the folder, Wirewatch may run on another folder: the settings tell its address.
   if (running.kind === 'stopped' && existsSync(folder.access)) return null;
-  if (running.kind === 'running' && running.url !== null) return { url: running.url, isOwn: true };
+  if (running.kind === 'running' && running.url !== null) return running.url;
   const own = listeningUrl(configOf(command).server);
-  if (own === null)
-    throw new Refused(
-      'usage',
-      'the port is set to 0 (any free port), so the settings do not tell which port is used. Name the address with --url',
-    );
-  return { url: own, isOwn: true };
+  if (own !== null) return own;
+  throw new Refused(
+    'usage',
+    'the port is set to 0 (any free port), so the settings do not tell which port is used. Name the address with --url',
+  );
 }
 
-function notRunning(command: Command) {
-  const { root } = commandFolder(command);
-  const reason = `Wirewatch is not running on the data folder ${root}. Start it with "wirewatch serve", or name another data folder with --data or an address with --url`;
-  return { healthy: false, url: null, status: null, reason, health: null };
-}
-
-/** @returns `status`: that of HTTP, null without an answer; `health`: as GET /v1/health gives it */
-async function askHealth({ url, isOwn }: Asked) {
-  const address = `${url}/v1/health`;
-  try {
-    const { status, body } = await get(address, isOwn, AbortSignal.timeout(TIMEOUT_SECONDS * SECOND_MS));
-    const health = parseAs(Health, body);
-    if (health === null) {
-      const reason = `${address} answered with status ${status}, but the answer is not from Wirewatch. Check the address, and name the right one with --url`;
-      return { healthy: false, url, status, reason, health };
-    }
-    const reason = status === 200 ? null : degraded(health);
-    return { healthy: reason === null, url, status, reason, health };
-  } catch (error) {
-    return { healthy: false, url, status: null, reason: unreached(url, error), health: null };
-  }
-}
-
-async function get(address: string, isOwn: boolean, signal: AbortSignal) {
+async function get(address: string, isOwn: boolean) {
+  const signal = AbortSignal.timeout(TIMEOUT_SECONDS * SECOND_MS);
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     // The request has no secret, and a program that could answer in its place could also stop it.
     const sent = address.startsWith('https:')

@@ -156,8 +156,6 @@ interface LabOptions {
   readonly keys: (prefix: string) => LabKeys;
   /** Drops the files that it begins with, while it starts. */
   readonly fill: (feed: Feed) => Promise<void>;
-  /** Called when it listens; what was dropped is still being read. */
-  readonly onListening?: (serving: Serving) => Promise<void>;
   readonly onStop: () => void;
 }
 
@@ -190,7 +188,6 @@ export async function startLab(command: Command, kind: LabKind, options: LabOpti
     options.onStop();
   });
   const ready = async () => {
-    await options.onListening?.(serving);
     await Promise.all([serving.appliance.readable, filled]);
     await lab.rested();
     // A stop ends the wait, too.

@@ -1,7 +1,7 @@
 /** `wirewatch licenses`: the bundled software, and the licence of each part. */
 import { type License, licenses } from '../packed.ts';
 import { failed } from '../refused.ts';
-import { table } from '../text-layout.ts';
+import { documentTable } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 
 const RULE = '-'.repeat(80);
@@ -19,11 +19,7 @@ export const register = defineCommand({
 });
 
 function licensesText(bundled: readonly License[]): string {
-  const list = table(bundled, [
-    { title: 'NAME', value: ({ name }) => name },
-    { title: 'VERSION', value: ({ version }) => version },
-    { title: 'LICENCE', value: ({ license }) => license },
-  ]);
+  const list = documentTable(bundled, ['name', 'version', 'license']);
   const texts = bundled.map((license) => `${license.name} ${license.version}\n\n${license.text}`);
   return [list, ...texts].join(`\n\n${RULE}\n\n`);
 }

@@ -21,18 +21,16 @@ export interface Asking {
   readonly onProgress: (text: string) => void;
 }
 
-/** An appliance has the folder, but cannot be asked yet. */
-export const STARTING = Symbol('starting');
-
 /** How long another command may take before this one gives up. */
 const OTHER_COMMAND_MS = 15 * SECOND_MS;
 
+/** @returns null if an appliance has the folder, but cannot be asked yet */
 export async function operateStopped(
   command: Command,
   operation: Operation,
   { given, onProgress }: Asking,
   by: Actor,
-): Promise<OutcomeDocument | typeof STARTING> {
+): Promise<OutcomeDocument | null> {
   // First: to others an installation would seem to be missing, or its configuration.
   requireOwner(commandFolder(command));
   const config = configOf(command);
@@ -44,10 +42,10 @@ export async function operateStopped(
   const isWriter = operation.kind === 'act';
   opened.defer(keepInPlace(folder));
   if (isWriter) {
-    if (isLocked(folder.serveLock)) return STARTING;
+    if (isLocked(folder.serveLock)) return null;
     const release = takeLock(folder.lock, OTHER_COMMAND_MS);
     if (release === null) {
-      if (isLocked(folder.serveLock)) return STARTING;
+      if (isLocked(folder.serveLock)) return null;
       throw failed(
         `another command is using the data folder ${folder.root}. Try again when it has finished.`,
       );
@@ -57,7 +55,7 @@ export async function operateStopped(
     if (role !== 'writer' && operation.name !== 'promote') throw refusedBy(role, config.copy.to);
   }
   const options = {
-    create: operation.creates,
+    create: operation.creates ?? false,
     operation: { kind: 'command', command: operation.name, ...by },
     ...(isWriter && {
       onRecovered: (reason: string) =>

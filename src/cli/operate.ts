@@ -44,15 +44,15 @@ export async function operate(
       if (isErrorCode(error, 'EACCES')) requireOwner(folder);
       throw error;
     });
-    if (answer !== NOT_RUNNING) return answer;
+    if (answer !== null) return answer;
     if (isLab)
       throw failed(
         `no lab runs in ${folder.root}. Start one with: wirewatch lab, or name its folder with --data`,
       );
     const { operateStopped } = await import('./operate-stopped.ts');
     const own = await operateStopped(command, operation, asking, by);
-    if (typeof own !== 'symbol') return own;
-    if (performance.now() > untilMs) throw hangs(folder, START_MS, await import('../store/noted-address.ts'));
+    if (own !== null) return own;
+    if (performance.now() > untilMs) throw await hangs(folder, START_MS);
     await sleep(TRY_AGAIN_MS);
   }
 }
@@ -64,21 +64,19 @@ export async function askIfRunning<Value>(
   given: object = {},
 ): Promise<Value | null> {
   const answer = await askRunning(folder, operation, { given, onProgress: () => {} }, actorOfProcess());
-  return answer === NOT_RUNNING ? null : (answer.value as Value);
+  return answer && (answer.value as Value);
 }
 
-const NOT_RUNNING = Symbol('not running');
-
-/** @returns {@link NOT_RUNNING} if nobody listens: the socket is missing, left over by a crash, or being closed */
+/** @returns null if nobody listens: the socket is missing, left over by a crash, or being closed */
 async function askRunning(
   folder: DataFolder,
   operation: Operation,
   { given, onProgress }: Asking,
   by: Actor,
-): Promise<OutcomeDocument | typeof NOT_RUNNING> {
+): Promise<OutcomeDocument | null> {
   let asking: ClientRequest;
   try {
-    if (statSync(folder.control, { throwIfNoEntry: false }) === undefined) return NOT_RUNNING;
+    if (statSync(folder.control, { throwIfNoEntry: false }) === undefined) return null;
     const path = socketPath(folder);
     asking = request({
       // Faster than by an agent, which loads what only TLS needs.
@@ -93,21 +91,19 @@ async function askRunning(
     });
     asking.once('socket', (socket) => socket.once('connect', path.close).once('error', path.close));
   } catch (error) {
-    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return NOT_RUNNING;
+    if (isErrorCode(error, 'ENOENT', 'ENOTDIR')) return null;
     throw error;
   }
-  const answered = Promise.withResolvers<OutcomeDocument | typeof NOT_RUNNING>();
-  const late = setTimeout(() => {
-    void import('../store/noted-address.ts').then((noted) => {
-      answered.reject(hangs(folder, ANSWER_MS, noted));
-      asking.destroy();
-    });
+  const answered = Promise.withResolvers<OutcomeDocument | null>();
+  const late = setTimeout(async () => {
+    answered.reject(await hangs(folder, ANSWER_MS));
+    asking.destroy();
   }, ANSWER_MS);
   asking.once('error', (error) => {
     clearTimeout(late);
     // Reset by one that stops: it had not begun, for it says so first.
     if (isErrorCode(error, 'ENOENT', 'ECONNREFUSED', 'ENOTDIR', 'ECONNRESET', 'EPIPE'))
-      answered.resolve(NOT_RUNNING);
+      answered.resolve(null);
     else answered.reject(error);
   });
   asking.once('response', (response) => {
@@ -149,11 +145,8 @@ function readLine(line: string): AnswerLine {
   }
 }
 
-function hangs(
-  folder: DataFolder,
-  waitedMs: number,
-  { readProcessId }: { readonly readProcessId: (folder: DataFolder) => number | null },
-): Refused {
+async function hangs(folder: DataFolder, waitedMs: number): Promise<Refused> {
+  const { readProcessId } = await import('../store/noted-address.ts');
   const id = readProcessId(folder);
   const seconds = waitedMs / SECOND_MS;
   const named = id === null ? 'The process' : `Process ${id}`;

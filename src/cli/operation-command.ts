@@ -30,8 +30,9 @@ export function operationGroup(group: string, ...more: readonly Register[]): Reg
 function describe(command: Command, operation: Operation): void {
   describeMembers(command, operation);
   if (operation.readsDrop) command.addOption(DROP_OPTION);
-  if (operation.confirmedBy !== null) command.addOption(new Option('--yes', 'do not ask for confirmation'));
-  if (operation.help !== null) command.addHelpText('after', `\n${operation.help}`);
+  if (operation.confirmedBy !== undefined)
+    command.addOption(new Option('--yes', 'do not ask for confirmation'));
+  if (operation.help !== undefined) command.addHelpText('after', `\n${operation.help}`);
   addExamples(command, operation.examples);
   command.action(() => runOperation(command, operation));
 }
@@ -40,7 +41,7 @@ export async function runOperation(command: Command, operation: Operation): Prom
   const given = givenOf(command, operation);
   const { yes = false } = command.opts<{ yes?: boolean }>();
   const { name, form, members, confirmedBy } = operation;
-  if (confirmedBy !== null && !yes) {
+  if (confirmedBy !== undefined && !yes) {
     const word = `${Object(readMembers(members, given))[confirmedBy]}`;
     await confirm(`${name} ${word}: ${form?.will}`, word);
   }
@@ -52,7 +53,7 @@ export async function runOperation(command: Command, operation: Operation): Prom
   progress.end();
   const { value, done, next, warning, failed } = outcome;
   if (warning !== null) process.stderr.write(`wirewatch: ${printable(warning)}\n`);
-  const text = () => joined('\n\n', [done, operation.text?.(value) ?? null, ...next]);
+  const text = () => joined('\n\n', [done, operation.text(value), ...next]);
   print(value, { json: commonOptions(command).json, text });
   if (failed) process.exitCode = 1;
 }
@@ -61,7 +62,7 @@ export async function runOperation(command: Command, operation: Operation): Prom
 function sayWhatGoesOn(operation: Operation): () => void {
   const say = () => {
     const goesOn =
-      operation.job === null ? '' : ` If Wirewatch is running, it goes on with ${operation.name}.`;
+      operation.job === undefined ? '' : ` If Wirewatch is running, it goes on with ${operation.name}.`;
     process.stderr.write(`wirewatch: interrupted.${goesOn}\n`);
     process.exit(130);
   };
@@ -86,13 +87,10 @@ export async function confirm(
 ): Promise<void> {
   if (input.isTTY !== true || output.isTTY !== true)
     throw new Refused('usage', `${what} Not confirmed: add --yes.`);
-  const lines = createInterface({ input, output, terminal: false });
   output.write(`${printable(what)}\nType ${printable(word)} to confirm: `);
-  // Closed without a line: Ctrl-D.
-  const typed = await new Promise<string>((resolve) => {
-    lines.once('line', resolve);
-    lines.once('close', () => resolve(''));
-  });
+  const lines = createInterface({ input, terminal: false });
+  // Nothing, if it is closed without a line: Ctrl-D.
+  const { value: typed = '' } = await lines[Symbol.asyncIterator]().next();
   lines.close();
   if (typed.trim() !== word) throw new Refused('failed', 'not confirmed; nothing was done.');
 }

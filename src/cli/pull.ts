@@ -7,7 +7,7 @@ import { counted, grouped } from '../counted.ts';
 import { anyText, choice, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
 import { failed, Refused } from '../refused.ts';
-import { joined, table } from '../text-layout.ts';
+import { documentTable, joined } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
 import { createApi, parseJson } from '../tools/pull/api.ts';
 import { type Comparison, compareCopy } from '../tools/pull/compare.ts';
@@ -188,12 +188,8 @@ function pulledText(into: string, stored: number, detections: number | null, sta
 
 function comparisonText(into: string, comparison: Comparison): string {
   const { detections, changed_since, not_read, differences } = comparison;
-  const shown = table(differences.slice(0, DIFFERENCES_SHOWN_MAX), [
-    { title: 'DETECTION', value: ({ id }) => id },
-    { title: 'DIFFERENCE', value: ({ kind }) => kind },
-    { title: 'COPY', value: ({ copy_version }) => copy_version, align: 'right' },
-    { title: 'SERVICE', value: ({ service_version }) => service_version, align: 'right' },
-  ]);
+  const listed = differences.slice(0, DIFFERENCES_SHOWN_MAX);
+  const shown = documentTable(listed, ['id', 'kind', 'copy_version', 'service_version']);
   const more = differences.length - DIFFERENCES_SHOWN_MAX;
   const found = counted(differences.length, detections === 0 ? 'detection' : 'difference');
   const differs = `differs from the service: ${found} in ${counted(detections, 'detection')}.`;

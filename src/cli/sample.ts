@@ -1,7 +1,7 @@
 /** `wirewatch sample`: bundled sample files for the programs around Wirewatch. */
 import { choice } from '../operations/member.ts';
 import { SAMPLES } from '../samples/samples.ts';
-import { table } from '../text-layout.ts';
+import { documentTable } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 
 export const register = defineCommand({
@@ -26,9 +26,6 @@ export const register = defineCommand({
 });
 
 function listText(): string {
-  const rows = table(SAMPLES, [
-    { title: 'FILE', value: ({ name }) => name },
-    { title: 'PURPOSE', value: ({ title }) => title },
-  ]);
+  const rows = documentTable(SAMPLES.map(({ name: file, title: purpose }) => ({ file, purpose })));
   return `${rows}\n\nTo print one: wirewatch sample FILE`;
 }

@@ -28,7 +28,7 @@ async function watchStatus(command: Command): Promise<never> {
     );
   for (;;) {
     const { value } = await operate(command, STATUS, {});
-    const text = printable(STATUS.text?.(value) ?? '');
+    const text = printable(STATUS.text(value) ?? '');
     // Drawn over the previous one, from the top of the screen, clearing the rest of each line and of the screen.
     process.stdout.write(`\x1b[H${text.replaceAll('\n', '\x1b[K\n')}\x1b[J`);
     await sleep(WATCH_EVERY_MS);

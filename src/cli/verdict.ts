@@ -7,7 +7,7 @@ import type { FirstRows, ReadValue } from '../ingest/reading/dry-run.ts';
 import type { ReadingResult } from '../ingest/reading/read-export.ts';
 import { nearest } from '../nearest.ts';
 import { SHOW_URLS, withheldText } from '../operations/status-views.ts';
-import { joined, table } from '../text-layout.ts';
+import { documentTable, joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
 
 const COLUMN_NAMES = EXPORT_COLUMNS.map(({ name }) => name);
@@ -85,14 +85,12 @@ function firstRowsText(rows: FirstRows['rows']): string | false {
     if (reads.every(({ constant }) => constant === true)) return '(constant)';
     return reads.find(({ column_in_file }) => column_in_file !== undefined)?.column_in_file ?? name;
   };
-  return `first rows:\n${table(names, [
-    { title: 'COLUMN', value: (name) => name },
-    { title: 'IN THE FILE', value: nameInFile },
-    ...rows.map(({ line, columns }) => ({
-      title: `LINE ${line}`,
-      value: (name: string) => readText(columns[name]),
-    })),
-  ])}`;
+  const shown = names.map((column) => ({
+    column,
+    in_the_file: nameInFile(column),
+    ...Object.fromEntries(rows.map(({ line, columns }) => [`line ${line}`, readText(columns[column])])),
+  }));
+  return `first rows:\n${documentTable(shown)}`;
 }
 
 /** `"62,5" as 62.5` */

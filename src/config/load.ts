@@ -38,6 +38,8 @@ export type Config = ResolvedSettings & {
   dataFolder: string;
   /** absolute; null if there is none */
   configFile: string | null;
+  /** What it was loaded with besides the environment, to load it again. */
+  given: Pick<ConfigSources, 'flags' | 'file'>;
   /** What a start creates if it is missing. */
   preseed: Preseed;
 };
@@ -85,6 +87,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     ...resolve(settings, raw, dataFolder),
     dataFolder,
     configFile: configFile.file,
+    given: { flags: Object.fromEntries(FLAGS.map(({ option }) => [option, flags[option]])), file },
     preseed,
   };
 }

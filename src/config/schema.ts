@@ -233,6 +233,7 @@ const Alerts = section({
   command: Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), {
     maxItems: 100,
     default: [],
+    secret: true,
     description:
       'Program to run when an alert opens or closes, followed by its arguments; empty runs nothing. It gets the alert as JSON on stdin, and is killed after 30 seconds.',
   }),

@@ -6,7 +6,7 @@ import type { ManualTopic, ManualTopics } from '../admin/console/api.ts';
 import { filters } from './forms.ts';
 import { soft } from './inline.ts';
 import { Heading, read } from './parts.ts';
-import { go, linkTo, queryOf, type Route } from './route.ts';
+import { linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
 
 const FIELDS = [{ name: 'search', label: 'Search the manual' }] as const;
@@ -44,9 +44,6 @@ function Topic({ name, section }: { name: string; section: string | null }): VNo
     ${read(reading, text)}</article>`;
 }
 
-/** A link of the manual: to a topic, to a section of a topic, or to a section of this topic. */
-const INTERNAL = /^(?:\/manual\/([a-z-]+))?(?:#(.+))?$/;
-
 /** The only place that inserts markup: it is the program's own text, without anything from an export. */
 function Text({ of: page, section }: { of: ManualTopic; section: string | null }): VNode {
   const own = useRef<HTMLDivElement>(null);
@@ -63,13 +60,5 @@ function Text({ of: page, section }: { of: ManualTopic; section: string | null }
   useEffect(() => {
     document.getElementById(section ?? '')?.scrollIntoView();
   }, [page, section]);
-  const onClick = (event: MouseEvent) => {
-    const link = event.target instanceof Element ? event.target.closest('a') : null;
-    const parts = INTERNAL.exec(link?.getAttribute('href') ?? '-');
-    if (parts === null) return;
-    event.preventDefault();
-    const [, topic = page.name, to] = parts;
-    go(linkTo('manual', { section: to }, topic));
-  };
-  return html`<div class="prose" ref=${own} onClick=${onClick}></div>`;
+  return html`<div class="prose" ref=${own}></div>`;
 }

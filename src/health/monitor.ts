@@ -82,7 +82,6 @@ export class Monitor {
   #disksCheckedAt: number;
   #isPaused = false;
   readonly #timer: NodeJS.Timeout;
-  #reported = '';
   #reportedOpen = new Map<string, Alert>();
 
   constructor(options: MonitorOptions) {
@@ -133,11 +132,7 @@ export class Monitor {
       this.#probeFile();
     }
     this.#checkDisks(nowMs);
-    const alerts = this.alerts();
-    const text = JSON.stringify(alerts);
-    if (text === this.#reported) return;
-    this.#reported = text;
-    this.#logChanges(alerts);
+    this.#logChanges(this.alerts());
   }
 
   /** Has the disks checked with the next check, as after a write that failed. */

@@ -19,14 +19,22 @@ const marked = new Marked({
       return `<div class="wide"><table>\n<thead>${row(token.header, 'th')}</thead>\n<tbody>${body}</tbody>\n</table></div>\n`;
     },
   },
-  walkTokens(token) {
-    if (token.type === 'link') token.href = String(token.href).replace(/^([a-z-]+)\.md(?=#|$)/, '/manual/$1');
-  },
 });
 
-/** @returns markup without scripts, styles or external resources */
-export function manualHtml(markdown: string): string {
-  return marked.parse(markdown, { async: false });
+/** A link to a topic, to a section of a topic, or to a section of the same topic. */
+const INTERNAL = /^(?:([a-z-]+)\.md)?(?:#(.+))?$/;
+
+/** @param topic the name of this one @returns markup without scripts, styles or external resources; links are the console's */
+export function manualHtml(markdown: string, topic: string): string {
+  return marked.parse(markdown, {
+    async: false,
+    walkTokens(token) {
+      if (token.type !== 'link') return;
+      token.href = String(token.href).replace(INTERNAL, (_, name = topic, section?: string) => {
+        return `#/manual/${name}${section === undefined ? '' : `?section=${section}`}`;
+      });
+    },
+  });
 }
 
 /** The anchors of code hosts, so that a link to a heading works in both places. */

@@ -9,8 +9,7 @@ import {
   setAccount,
   suspendAccount,
 } from '../auth/accounts.ts';
-import { grouped } from '../counted.ts';
-import { type Column, entryText, listText } from '../text-layout.ts';
+import { listText } from '../text-layout.ts';
 import { required } from './member.ts';
 import { ACCOUNT, ACCOUNT_MEMBERS, NEW_ACCOUNT } from './members.ts';
 import { act, reading, requireChange } from './operation.ts';
@@ -18,24 +17,6 @@ import { endNow, warningOf } from './urgent.ts';
 
 const { name, daily_rows, print_metadata } = ACCOUNT_MEMBERS;
 const ID = required(ACCOUNT_MEMBERS.id);
-
-const COLUMNS: readonly Column<ReturnType<typeof accountDocument>>[] = [
-  { title: 'ID', value: ({ id }) => id },
-  { title: 'NAME', value: (account) => account.name },
-  {
-    title: 'STATUS',
-    value: ({ status, suspended_at }) => (suspended_at === null ? status : `${status} since ${suspended_at}`),
-  },
-  {
-    title: 'DAILY ROWS',
-    value: (account) =>
-      account.daily_rows === null ? 'default ([limits] daily_rows)' : grouped(account.daily_rows),
-    align: 'right',
-  },
-  { title: 'PRINT METADATA', value: (account) => (account.print_metadata ? 'on' : 'off') },
-  { title: 'CREATED', value: ({ created_at }) => created_at },
-];
-const text = entryText(COLUMNS);
 
 export const ACCOUNTS = [
   act('account add', {
@@ -56,14 +37,13 @@ export const ACCOUNTS = [
         ],
       };
     },
-    text,
   }),
   reading('account list', {
     summary: 'list all accounts',
     result: Type.Array(ACCOUNT),
     examples: ['account list', 'account list --json'],
     run: ({ access }) => ({ value: listAccounts(access()).map(accountDocument) }),
-    text: listText(COLUMNS, 'There are no accounts yet. Add one with: wirewatch account add ID --name NAME'),
+    text: listText('There are no accounts yet. Add one with: wirewatch account add ID --name NAME'),
   }),
   reading('account show', {
     summary: 'show one account',
@@ -72,7 +52,6 @@ export const ACCOUNTS = [
     result: ACCOUNT,
     examples: ['account show acme'],
     run: ({ access }, { id }) => ({ value: accountDocument(getAccount(access(), id)) }),
-    text,
   }),
   act('account set', {
     summary: 'change an account. Values that you do not give stay unchanged',
@@ -92,7 +71,6 @@ export const ACCOUNTS = [
         next: [changes.print_metadata !== undefined && replay],
       };
     },
-    text,
   }),
   act('account suspend', {
     summary: 'refuse all keys of an account until it is resumed',
@@ -119,7 +97,6 @@ export const ACCOUNTS = [
         failed: ending.kind === 'in memory',
       };
     },
-    text,
   }),
   act('account resume', {
     summary: 'let the keys of a suspended account work again',
@@ -135,6 +112,5 @@ export const ACCOUNTS = [
       const account = context.change((db) => resumeAccount(db, id));
       return { value: accountDocument(account), done: `Account ${id} is active.` };
     },
-    text,
   }),
 ];

@@ -3,7 +3,6 @@ import { Type } from '@sinclair/typebox';
 import { actorText } from '../auth/actor.ts';
 import { type AuditedChange, readTrail } from '../auth/audit.ts';
 import { readInstant } from '../config/option-values.ts';
-import { parseInstant } from '../time.ts';
 import { value } from './member.ts';
 import { reading } from './operation.ts';
 
@@ -25,13 +24,9 @@ export const AUDIT = reading('audit', {
     to: value(readInstant, { hint: 'only entries written before this time', ...TIME }),
   },
   examples: ['audit', 'audit --from 2026-11-01T00:00:00Z --json'],
-  run({ access }, { from = 0, to = Number.POSITIVE_INFINITY }) {
-    const { changes, damage } = readTrail(access());
-    const isWanted = ({ at }: AuditedChange) => {
-      const ms = parseInstant(at) ?? 0;
-      return ms >= from && ms < to;
-    };
-    return { value: changes.filter(isWanted), warning: damage, failed: damage !== null };
+  run({ access }, span) {
+    const { changes, damage } = readTrail(access(), span);
+    return { value: changes, warning: damage, failed: damage !== null };
   },
   text: (changes) => changes.map(textOf).join('\n'),
 });

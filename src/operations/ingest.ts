@@ -1,5 +1,7 @@
 /** Reading of dropped files: a pause, and reading archived files again; rewriting the log. */
+import { listAccounts } from '../auth/accounts.ts';
 import { noteOperation } from '../auth/audit.ts';
+import { listSubscriptions } from '../auth/subscriptions.ts';
 import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/operator-pause.ts';
@@ -30,6 +32,11 @@ export const INGEST = [
     // One of another period is another one: whoever waited for it would be told that theirs is done.
     job: ({ from, to }) =>
       joined(' ', [from !== undefined && `from ${formatMs(from)}`, to !== undefined && `to ${formatMs(to)}`]),
+    // Nor may one pass that began before a licence or a subscription changed.
+    jobState: ({ access }) => [
+      listAccounts(access()).map(({ print_metadata }) => print_metadata),
+      listSubscriptions(access()),
+    ],
     async run(context, { from = 0, to = Number.MAX_SAFE_INTEGER }) {
       if (from >= to) throw new Refused('usage', '--from must be earlier than --to');
       const request = { kind: 'replay', from, to } as const;
@@ -96,7 +103,7 @@ the database has. If it refuses, restore a backup.`,
   examples: ['compact', 'compact --data /var/lib/wirewatch'],
   form: {
     label: 'Rewrite the log',
-    will: 'The log is written anew from the database, and replaces the old one: shorter, without removed rows and damage. Reads and new windows continue.',
+    will: 'The log is rewritten from the database: shorter, without removed rows and damage. Reads and new windows continue.',
   },
   job: () => '',
   async run(context) {

@@ -40,13 +40,20 @@ export class Jobs {
     return this.#jobs;
   }
 
-  /** Begins a job, or joins the one that runs. @param onProgress called with each change, in words */
+  /**
+   * Begins a job, or joins the one that runs. @param onProgress called with each change, in words
+   * @param what `state`: what it depends on; one that was begun with another is not joined
+   */
   run(
-    what: Pick<Job, 'operation' | 'subject'> & { readonly by: Actor; readonly nowMs: number },
+    what: Pick<Job, 'operation' | 'subject'> & {
+      readonly by: Actor;
+      readonly nowMs: number;
+      readonly state: unknown;
+    },
     onProgress: (text: string) => void,
     work: (tell: (text: string) => void) => Promise<Outcome>,
   ): Running {
-    const key = JSON.stringify([what.operation, what.subject]);
+    const key = JSON.stringify([what.operation, what.subject, what.state]);
     const running = this.#running.get(key) ?? this.#begin(key, what, work);
     running.listeners.add(onProgress);
     return running;

@@ -10,13 +10,11 @@ import {
   revokeKey,
   rotateKey,
   setKey,
-  subscriptionsText,
 } from '../auth/keys.ts';
 import { listeningUrl } from '../config/listening.ts';
 import { type Reading, read, readKeyId, wrong } from '../config/option-values.ts';
-import { grouped } from '../counted.ts';
 import { keyUsage, readUsage } from '../limits/usage.ts';
-import { type Column, entryText, listText } from '../text-layout.ts';
+import { documentText, listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, HOUR_MS, parseDuration } from '../time.ts';
 import { hinted, required, value } from './member.ts';
 import { KEY, KEY_MEMBERS, NEW_KEY, NEW_KEY_MEMBERS, TIME } from './members.ts';
@@ -30,38 +28,6 @@ const OVERLAP_MS_MAX = 366 * DAY_MS;
 const ID = required(
   value(readId, { hint: 'key id: the 12 characters after "_live_"', placeholder: 'id', isSecret: true }),
 );
-
-type UsedKey = ReturnType<ReturnType<typeof keyDocuments>>;
-
-const LIST_COLUMNS: readonly Column<UsedKey>[] = [
-  { title: 'ID', value: ({ id }) => id },
-  { title: 'ACCOUNT', value: (key) => key.account },
-  { title: 'NAME', value: (key) => key.name },
-  {
-    title: 'STATUS',
-    value: ({ status, revoked_at }) => (revoked_at === null ? status : `${status} at ${revoked_at}`),
-  },
-  { title: 'SCOPES', value: (key) => key.scopes.join(',') },
-  { title: 'SUBSCRIPTIONS', value: (key) => subscriptionsText(key.subscriptions) },
-  { title: 'EXPIRES', value: ({ expires_at }) => expires_at ?? 'never' },
-  { title: 'LAST USED', value: ({ last_used_at }) => last_used_at ?? 'no recorded use' },
-  {
-    title: 'ROWS TODAY',
-    value: ({ rows_today }) => (rows_today === null ? null : grouped(rows_today)),
-    align: 'right',
-  },
-];
-/** For one key: what a list has no room for, too. */
-const COLUMNS: readonly Column<UsedKey>[] = [
-  ...LIST_COLUMNS,
-  { title: 'ADDRESSES', value: ({ allow_addresses }) => allow_addresses.join(', ') || 'any' },
-  {
-    title: 'DAILY ROWS',
-    value: (key) => (key.daily_rows === null ? 'only that of the account' : grouped(key.daily_rows)),
-  },
-  { title: 'CREATED', value: ({ created_at }) => created_at },
-];
-const text = entryText(COLUMNS);
 
 export const KEYS = [
   act('key create', {
@@ -93,14 +59,25 @@ export const KEYS = [
         ],
       };
     },
-    text,
+    text: withoutKey,
   }),
   reading('key list', {
     summary: 'list all keys',
     result: Type.Array(KEY),
     examples: ['key list', 'key list --json'],
     run: (context) => ({ value: listKeys(context.access()).map(keyDocuments(context)) }),
-    text: listText(LIST_COLUMNS, 'There are no keys yet. To create one, see: wirewatch key create --help'),
+    // An entry has more: a line is no longer than that of a terminal.
+    text: listText('There are no keys yet. To create one, see: wirewatch key create --help', [
+      'id',
+      'account',
+      'name',
+      'status',
+      'scopes',
+      'subscriptions',
+      'expires_at',
+      'last_used_at',
+      'rows_today',
+    ]),
   }),
   reading('key show', {
     summary: 'show one key, without its secret',
@@ -109,7 +86,6 @@ export const KEYS = [
     result: KEY,
     examples: ['key show abcdefghij23'],
     run: (context, { id }) => ({ value: keyDocuments(context)(getKey(context.access(), id)) }),
-    text,
   }),
   act('key set', {
     summary: 'change a key, but not its secret. Values that you do not give stay unchanged',
@@ -140,7 +116,6 @@ export const KEYS = [
       const key = context.change((db) => setKey(db, id, changes));
       return { value: keyDocuments(context)(key), done: `Changed key ${id}.` };
     },
-    text,
   }),
   act('key rotate', {
     summary:
@@ -180,6 +155,7 @@ export const KEYS = [
         ],
       };
     },
+    text: withoutKey,
   }),
   act('key revoke', {
     summary: 'revoke a key permanently',
@@ -206,9 +182,13 @@ export const KEYS = [
         failed: ending.kind === 'in memory',
       };
     },
-    text,
   }),
 ];
+
+/** The key itself comes last, once. */
+function withoutKey({ key: _, ...shown }: { readonly key: string }): string {
+  return documentText(shown);
+}
 
 /** How long an old key remains valid beside its new one, in milliseconds. */
 function readOverlap(text: string): Reading<number> {

@@ -1,11 +1,21 @@
 /** What the operations of a lab take, and how it is written: times, faults, files. */
 import { Type } from '@sinclair/typebox';
-import { integer, type Reading, read, wrong } from '../config/option-values.ts';
+import { type Reading, read, wrong } from '../config/option-values.ts';
 import { EXPORT_NAMES, NUMBER_MAX } from '../detection/content-type.ts';
 import { isDetectionId } from '../detection/id.ts';
 import { OAUTH_ERRORS, PROBLEMS } from '../problem-titles.ts';
 import { parseDuration, parseInstant, WINDOW_MS } from '../time.ts';
-import { anyText, choice, hinted, type Member, required, toggle, type ValuesOf, value } from './member.ts';
+import {
+  anyText,
+  choice,
+  hinted,
+  type Member,
+  required,
+  toggle,
+  type ValuesOf,
+  value,
+  whole,
+} from './member.ts';
 
 const CLOCK_MIN_MS = Date.UTC(2001);
 const CLOCK_MAX_MS = Date.UTC(2099);
@@ -20,11 +30,6 @@ export function parseLabTime(text: string): number | null {
 function texts(placeholder: string, isRight: (text: string) => boolean, expected: string) {
   const readText = (text: string): Reading<string> => (isRight(text) ? read(text) : wrong(expected));
   return (hint: string) => value(readText, { hint, placeholder });
-}
-
-function whole(minimum: number, maximum: number, hint: string, placeholder = 'number') {
-  const schema = Type.Integer({ minimum, maximum });
-  return value(integer(minimum, maximum), { hint, placeholder, schema });
 }
 
 function decimal(maximum: number, expected: string, hint: string) {

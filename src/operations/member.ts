@@ -4,6 +4,7 @@
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import {
+  integer,
   isTable,
   listItems,
   plainValue,
@@ -68,6 +69,16 @@ export function value<Value>(
       return text === null ? wrong('a text') : readText(text);
     },
   };
+}
+
+/** A whole number. */
+export function whole(
+  minimum: number,
+  maximum: number,
+  hint: string,
+  placeholder = 'number',
+): Member<number, false> {
+  return value(integer(minimum, maximum), { hint, placeholder, schema: Type.Integer({ minimum, maximum }) });
 }
 
 /** One of some words, which its hint lists. @param usual the default */

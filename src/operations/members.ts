@@ -6,20 +6,12 @@ import { Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
-import {
-  integer,
-  type Reading,
-  read,
-  readName,
-  readSwitch,
-  wholeNumber,
-  wrong,
-} from '../config/option-values.ts';
+import { type Reading, read, readName, readSwitch, wholeNumber, wrong } from '../config/option-values.ts';
 import { grouped } from '../counted.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
 import { parseInstant } from '../time.ts';
 import { zoneName } from '../time-zone.ts';
-import { hinted, list, required, value } from './member.ts';
+import { hinted, list, required, value, whole } from './member.ts';
 
 /** Practically unlimited. */
 const DAILY_ROWS_MAX = 1_000_000_000_000;
@@ -70,11 +62,7 @@ export const NEW_ACCOUNT = {
 };
 
 export const SUBSCRIPTION_MEMBERS = {
-  id: value(integer(1, NUMBER_MAX), {
-    hint: 'subscription id: a number, as in the exports',
-    placeholder: 'id',
-    schema: Type.Integer({ minimum: 1 }),
-  }),
+  id: whole(1, NUMBER_MAX, 'subscription id: a number, as in the exports', 'id'),
   account: hinted(ACCOUNT_MEMBERS.id, 'account that the subscription belongs to'),
   name: value(readName, { hint: 'display name', placeholder: 'name' }),
   time_zone: value(

@@ -76,18 +76,18 @@ const SESSION = {
 };
 
 function described(operation: Operation) {
-  const { name, summary, help, kind, members, job, result } = operation;
+  const { name, summary, help, kind, members, job, result = Type.Unknown() } = operation;
   const isNeeded = Object.values(members).some(({ isRequired }) => isRequired);
   return {
     operationId: name.replaceAll(/[ -](\w)/g, (_, letter: string) => letter.toUpperCase()),
     summary: `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`,
-    ...(help !== null && { description: help }),
+    ...(help !== undefined && { description: help }),
     'x-kind': kind,
-    'x-job': job !== null,
+    'x-job': job !== undefined,
     requestBody: body(membersSchema(operation), isNeeded),
     responses: {
       200: answer('The outcome.', Type.Object({ value: result, ...OUTCOME_MEMBERS })),
-      ...(job !== null && { 202: answer('The job has begun.', refer('schemas', 'Job')) }),
+      ...(job !== undefined && { 202: answer('The job has begun.', refer('schemas', 'Job')) }),
       ...Object.fromEntries(
         Object.keys(PROBLEMS).map((status) => [status, refer('responses', `Problem${status}`)]),
       ),

@@ -2,7 +2,7 @@
  * An act or a read of an operator, described once: the command, the form of the console, the request to the
  * administration API, its place in the audit trail and in the manual are made from it.
  */
-import { type TSchema, Type } from '@sinclair/typebox';
+import type { TSchema } from '@sinclair/typebox';
 import type { Actor } from '../auth/actor.ts';
 import type { Ticket } from '../auth/console-sessions.ts';
 import type { Config } from '../config/load.ts';
@@ -16,6 +16,7 @@ import type { DataFolder } from '../store/folder.ts';
 import type { InstallationKind } from '../store/installation.ts';
 import type { Ended } from '../store/revocations.ts';
 import type { Role } from '../store/role.ts';
+import { documentText } from '../text-layout.ts';
 import type { LabName } from './lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
 import type { Outcome } from './problem.ts';
@@ -90,11 +91,13 @@ export interface Description<Own extends Members, Value> {
   readonly readsDrop?: boolean;
   /** For what may take longer than a request: of its kind, one at a time runs for each subject. */
   readonly job?: (values: ValuesOf<Own>) => string;
+  /** What its job depends on besides: who asks when that has changed does not wait for one that began before. */
+  readonly jobState?: (context: Pick<Context, 'access'>) => unknown;
   /** For what cannot be taken back: a person types the value of this member to confirm it. */
   readonly confirmedBy?: keyof Own & string;
   readonly run: (context: Context, values: ValuesOf<Own>) => Outcome<Value> | Promise<Outcome<Value>>;
   readonly result?: TSchema;
-  /** The value as a command prints it, between `done` and `next`; null: nothing. */
+  /** The value as a command prints it, between `done` and `next`; null: nothing. Default: the members of a `result`. */
   readonly text?: (value: Value) => string | null;
   /** The form of the console; absent: the console has another way to it, or none. */
   readonly form?: Form;
@@ -113,23 +116,15 @@ export interface Form {
 }
 
 /** {@link Description} without the types of its members: what is made from the table sees this. */
-export interface Operation
-  extends Required<
-    Pick<
-      Description<Members, unknown>,
-      'summary' | 'members' | 'operands' | 'examples' | 'creates' | 'readsDrop' | 'result'
-    >
-  > {
+export interface Operation extends Omit<Description<Members, unknown>, 'members' | 'job' | 'run' | 'text'> {
   readonly name: string;
   readonly kind: 'act' | 'read';
-  readonly help: string | null;
-  readonly confirmedBy: string | null;
-  readonly form: Form | null;
-  /** The subject of its job; null if it takes no longer than a request. */
-  readonly job: ((given: unknown) => string) | null;
+  readonly members: Members;
+  /** The subject of its job; absent if it takes no longer than a request. */
+  readonly job?: (given: unknown) => string;
   /** @param given its members, as JSON @throws Refused */
   readonly run: (context: Context, given: unknown) => Promise<Outcome>;
-  readonly text: ((value: unknown) => string | null) | null;
+  readonly text: (value: unknown) => string | null;
 }
 
 /** Changes something. */
@@ -137,33 +132,23 @@ export const act = describing('act');
 /** Changes nothing. */
 export const reading = describing('read');
 
-const DEFAULTS = {
-  help: null,
-  confirmedBy: null,
-  operands: [],
-  creates: false,
-  readsDrop: false,
-  form: null,
-  result: Type.Unknown(),
-};
-
 function describing(kind: Operation['kind']) {
   return <const Own extends Members = Record<never, never>, Value = unknown>(
     name: string,
-    description: Description<Own, Value>,
+    { members = {} as Own, job, run, text, ...description }: Description<Own, Value>,
   ): Operation => {
-    const { members = {} as Own, job, text } = description;
     const values = (given: unknown) => readMembers(members, given);
+    const shown =
+      text ?? ((value) => (description.result === undefined ? null : documentText(Object(value))));
     return {
-      ...DEFAULTS,
       ...description,
       name,
       kind,
       members,
-      job: job === undefined ? null : (given) => job(values(given)),
-      run: async (context, given) => description.run(context, values(given)),
+      ...(job && { job: (given) => job(values(given)) }),
+      run: async (context, given) => run(context, values(given)),
       // What an operation prints is what it returned, also after a way through JSON.
-      text: text === undefined ? null : (value) => text(value as Value),
+      text: (value) => shown(value as Value),
     };
   };
 }

@@ -5,11 +5,11 @@ import { firstErrorText } from '../exports/error-groups.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import { type FileDocument, fileDocument, newestFiles } from '../ingest/files/file-record.ts';
 import { pasted } from '../setup/shell.ts';
-import { type Column, details, joined, table } from '../text-layout.ts';
+import { details, documentTable, joined } from '../text-layout.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import { reachText } from '../windows/reach.ts';
 import { type Context, reading } from './operation.ts';
-import type { HeldDocument, NotApplied, Status } from './status.ts';
+import type { Status } from './status.ts';
 
 const FILES_LISTED = 10;
 
@@ -104,6 +104,7 @@ export function statusText(status: Status): string {
   const { unreadable } = status.database;
   const lines: readonly Line[] = [
     ['Wirewatch', applianceText(status)],
+    ...settingsLines(status),
     ...ingestLines({ ...status.ingest, exports: status.exports, paused_since, unreadable }, nowMs),
     ...(unreadable === null ? heldLines(status.ingest) : []),
     ['keys', keysText(status, nowMs)],
@@ -138,6 +139,16 @@ export function statusText(status: Status): string {
 function applianceText({ running, url }: Pick<Status, 'running' | 'url'>): string {
   if (!running) return 'not running; start it with: wirewatch serve';
   return url === null ? 'running' : `running, listening on ${url}`;
+}
+
+function settingsLines({ settings }: Status): Line[] {
+  if (settings === null || settings.what_to_do === null) return [];
+  return [['settings', `${settingsText(settings)}. ${settings.what_to_do}`]];
+}
+
+/** What is wrong with the configuration, or which settings of it are not in use yet. */
+export function settingsText({ problem, changed }: NonNullable<Status['settings']>): string {
+  return problem ?? `others than configured: ${changed.map(({ name }) => name).join(', ')}`;
 }
 
 type IngestShown = Pick<IngestStatus, keyof Status['ingest'] | 'exports' | 'paused_since' | 'unreadable'>;
@@ -232,28 +243,17 @@ function ingestText(status: IngestStatus): string {
   return joined('\n\n', [
     details(lines),
     status.held_files.length > 0 &&
-      `Files that are held until you reset or accept their window (${grouped(status.held)}):\n${table(status.held_files, HELD_COLUMNS)}`,
+      `Files that are held until you reset or accept their window (${grouped(status.held)}):\n${documentTable(status.held_files, ['file', 'reason', 'what_to_do'])}`,
     failures.length > 0 &&
-      `Files that were not applied in the last 24 hours:\n${table(failures.toReversed(), [...FILE_COLUMNS, WHAT_TO_DO])}`,
+      `Files that were not applied in the last 24 hours:\n${documentTable(failures.toReversed().map((file) => ({ ...fileRow(file), what_to_do: file.what_to_do })))}`,
     status.files.length > 0 && `Files processed last:\n${fileTable(status.files)}`,
   ]);
 }
 
-const FILE_COLUMNS: readonly Column<FileDocument>[] = [
-  { title: 'NUMBER', value: (file) => file.number, align: 'right' },
-  { title: 'FILE', value: (file) => file.file },
-  { title: 'OUTCOME', value: (file) => file.outcome },
-  { title: 'ROWS', value: (file) => shownCount(file.report.rows), align: 'right' },
-  { title: 'CREATED', value: (file) => shownCount(file.report.created), align: 'right' },
-  { title: 'UPDATED', value: (file) => shownCount(file.report.updated), align: 'right' },
-  { title: 'WHY', value: ({ report }) => whyText(report) },
-];
-const HELD_COLUMNS: readonly Column<HeldDocument>[] = [
-  { title: 'FILE', value: ({ file }) => file },
-  { title: 'WHY', value: ({ reason }) => reason },
-  { title: 'WHAT TO DO', value: ({ what_to_do }) => what_to_do },
-];
-const WHAT_TO_DO: Column<NotApplied> = { title: 'WHAT TO DO', value: (file) => file.what_to_do };
+function fileRow({ number, file, outcome, report }: FileDocument) {
+  const { rows, created, updated } = report;
+  return { number, file, outcome, rows, created, updated, why: whyText(report) };
+}
 
 /** Why a file was not applied, with its first error, or what its rows have lost. */
 function whyText(report: FileDocument['report']): string | null {
@@ -271,9 +271,5 @@ export const SHOW_URLS =
 /** Files in a table, the newest last. */
 export function fileTable(files: readonly FileDocument[]): string {
   const isWithheld = files.some(({ report }) => (report.urls_withheld ?? 0) > 0);
-  return `${table(files.toReversed(), FILE_COLUMNS)}${isWithheld ? `\n${SHOW_URLS}` : ''}`;
-}
-
-function shownCount(count: number | undefined): string | undefined {
-  return count === undefined ? undefined : grouped(count);
+  return `${documentTable(files.toReversed().map(fileRow))}${isWithheld ? `\n${SHOW_URLS}` : ''}`;
 }

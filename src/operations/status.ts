@@ -5,8 +5,11 @@
  * A running appliance adds what only it knows: its alerts, its health, the file that it reads. Whatever cannot be read
  * is left out, since the document is needed most when something is broken.
  */
+import { isDeepStrictEqual } from 'node:util';
+import { ValuePointer } from '@sinclair/typebox/value';
 import { listeningUrl } from '../config/listening.ts';
-import { type Config, dropNames, enabledExports, holdRules } from '../config/load.ts';
+import { type Config, dropNames, enabledExports, holdRules, loadConfig } from '../config/load.ts';
+import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
 import { type HeldFile, waitingFiles } from '../drop/waiting-names.ts';
@@ -38,10 +41,11 @@ import { readKeysStatus } from './followers.ts';
 import type { Context } from './operation.ts';
 
 export type Status = Awaited<ReturnType<typeof readStatus>>;
-export type HeldDocument = ReturnType<typeof heldDocument>;
-export type NotApplied = ReturnType<typeof notApplied>;
 
-export type StatusSources = Pick<Context, 'folder' | 'config' | 'access' | 'detections' | 'live' | 'nowMs'>;
+export type StatusSources = Pick<
+  Context,
+  'folder' | 'kind' | 'config' | 'access' | 'detections' | 'live' | 'nowMs'
+>;
 
 const WAITING_SHOWN_MAX = 3;
 const HELD_SHOWN_MAX = 20;
@@ -111,6 +115,8 @@ export async function readStatus(sources: StatusSources) {
     copy: live?.copy ?? null,
     scrub: scrubOf(folder),
     ...readKeysStatus(sources, ledger.db),
+    /** Settings that a restart would change; null while it does not run, and in a lab. */
+    settings: changedSettings(sources),
   };
 }
 
@@ -250,5 +256,33 @@ function orElse<Value>(otherwise: NoInfer<Value>, read: () => Value): Value {
     return read();
   } catch {
     return otherwise;
+  }
+}
+
+/** What a restart would change: the configuration is read again, as it was at the start. */
+function changedSettings({ config, kind, live }: StatusSources) {
+  // A lab has settings of its own.
+  if (live === null || kind !== 'appliance') return null;
+  try {
+    const next = loadConfig({ ...config.given, env: process.env, dataFolder: config.dataFolder });
+    const changed = SETTINGS.flatMap(({ path: name, schema }) => {
+      const [running, configured] = [config, next].map((from) =>
+        ValuePointer.Get(from, `/${name.replaceAll('.', '/')}`),
+      );
+      if (isDeepStrictEqual(running, configured)) return [];
+      // A value that may contain a secret is null.
+      return [
+        schema.secret === true ? { name, running: null, configured: null } : { name, running, configured },
+      ];
+    });
+    const isSame = changed.length === 0;
+    const what_to_do = isSame
+      ? null
+      : 'Restart Wirewatch to use the configured values, or restore the old ones.';
+    return { file: next.configFile, problem: null, changed, what_to_do };
+  } catch (error) {
+    const what_to_do =
+      'Correct it before the next restart, which would fail. To check it, run: wirewatch check';
+    return { file: config.configFile, problem: reasonOf(error), changed: [], what_to_do };
   }
 }

@@ -8,24 +8,13 @@ import {
   subscriptionDocument,
 } from '../auth/subscriptions.ts';
 import { read, readName } from '../config/option-values.ts';
-import { endedStreams } from '../log/detection-rows.ts';
-import { type Column, entryText, listText } from '../text-layout.ts';
+import { listText } from '../text-layout.ts';
 import { hinted, required, value } from './member.ts';
 import { NEW_SUBSCRIPTION, SUBSCRIPTION, SUBSCRIPTION_MEMBERS, TYPES_HINT, ZONE_HINT } from './members.ts';
-import { act, type Context, reading, requireChange } from './operation.ts';
+import { act, reading, requireChange } from './operation.ts';
 
 const { account, time_zone, content_types } = SUBSCRIPTION_MEMBERS;
 const ID = required(SUBSCRIPTION_MEMBERS.id);
-
-const COLUMNS: readonly Column<ReturnType<typeof subscriptionDocument>>[] = [
-  { title: 'ID', value: ({ id }) => id, align: 'right' },
-  { title: 'ACCOUNT', value: (subscription) => subscription.account },
-  { title: 'NAME', value: (subscription) => subscription.name },
-  { title: 'TIME ZONE', value: (subscription) => subscription.time_zone },
-  { title: 'CONTENT TYPES', value: (subscription) => subscription.content_types.join(',') },
-  { title: 'CREATED', value: ({ created_at }) => created_at },
-];
-const text = entryText(COLUMNS);
 
 export const SUBSCRIPTIONS = [
   act('subscription add', {
@@ -51,12 +40,8 @@ export const SUBSCRIPTIONS = [
         next: [
           `Next: wirewatch key create --account ${account_id} --name NAME --scopes detections:read --subscriptions ${id}`,
         ],
-        warning: hadRows(context, id)
-          ? `an earlier subscription ${id} was removed. This one begins empty: ingest replay leaves out its rows in files that were applied before now`
-          : null,
       };
     },
-    text,
   }),
   reading('subscription list', {
     summary: 'list all subscriptions',
@@ -64,7 +49,6 @@ export const SUBSCRIPTIONS = [
     examples: ['subscription list', 'subscription list --json'],
     run: ({ access }) => ({ value: listSubscriptions(access()).map(subscriptionDocument) }),
     text: listText(
-      COLUMNS,
       'There are no subscriptions yet. Add one with: wirewatch subscription add ID --account ACCOUNT',
     ),
   }),
@@ -75,7 +59,6 @@ export const SUBSCRIPTIONS = [
     result: SUBSCRIPTION,
     examples: ['subscription show 7001'],
     run: ({ access }, { id }) => ({ value: subscriptionDocument(getSubscription(access(), id)) }),
-    text,
   }),
   act('subscription set', {
     summary: 'change a subscription. Values that you do not give stay unchanged',
@@ -107,17 +90,5 @@ export const SUBSCRIPTIONS = [
       const subscription = context.change((db) => setSubscription(db, id, changes));
       return { value: subscriptionDocument(subscription), done: `Changed subscription ${id}.` };
     },
-    text,
   }),
 ];
-
-/** Whether a removed subscription with this number had rows; false if the database cannot be read. */
-function hadRows({ detections }: Context, id: number): boolean {
-  try {
-    const db = detections();
-    return db !== null && endedStreams(db, id).length > 0;
-  } catch {
-    // The subscription has been added all the same; an alert or the next start reports the database.
-    return false;
-  }
-}

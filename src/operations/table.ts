@@ -7,9 +7,8 @@ import { COMPACT, INGEST } from './ingest.ts';
 import { KEYS } from './keys.ts';
 import { LAB } from './lab.ts';
 import type { Member } from './member.ts';
-import { type Operation, pathOf } from './operation.ts';
+import { type Form, type Operation, pathOf } from './operation.ts';
 import { PROCESS_OPERATIONS } from './processes.ts';
-import { PROMOTE_OPERATION } from './promote.ts';
 import { REMOVALS } from './removal.ts';
 import { ALERT_LIST, INGEST_STATUS, STATUS } from './status-views.ts';
 import { SUBSCRIPTIONS } from './subscriptions.ts';
@@ -29,7 +28,6 @@ export const OPERATIONS: readonly Operation[] = [
   ...CONSOLE_OPERATIONS,
   ...PROCESS_OPERATIONS,
   COMPACT,
-  PROMOTE_OPERATION,
   ...LAB,
 ];
 
@@ -52,25 +50,20 @@ export interface FormMember extends Pick<Member, 'hint' | 'placeholder' | 'sever
   readonly schema: TSchema;
 }
 
-/** What the console needs to show an act as a form; it imports the types alone. */
-export interface OperationForm extends NonNullable<Operation['form']>, Pick<Operation, 'name' | 'operands'> {
-  readonly members: readonly FormMember[];
-  /** It may take longer than a request. */
-  readonly isJob: boolean;
-  readonly confirmedBy: string | null;
-}
+/** What the console needs to show an act as a form; it imports the types alone. `isJob`: it may take longer than a request. */
+export type OperationForm = Form & ReturnType<typeof formOf>;
 
 export function operationForms(): readonly OperationForm[] {
   return OPERATIONS.flatMap((operation) =>
-    operation.form === null ? [] : [{ ...operation.form, ...formOf(operation) }],
+    operation.form === undefined ? [] : [{ ...operation.form, ...formOf(operation) }],
   );
 }
 
-export function formOf({ name, operands, members, job, confirmedBy }: Operation) {
+export function formOf({ name, operands = [], members, job, confirmedBy }: Operation) {
   const fields = Object.entries(members).map(
     ([member, { isRequired, hint, placeholder, several, schema }]): FormMember => {
       return { name: member, required: isRequired, hint, placeholder, several, schema };
     },
   );
-  return { name, operands, members: fields, isJob: job !== null, confirmedBy };
+  return { name, operands, members: fields, isJob: job !== undefined, confirmedBy: confirmedBy ?? null };
 }

@@ -2,13 +2,13 @@
 import { Type } from '@sinclair/typebox';
 import { noteOperation } from '../auth/audit.ts';
 import { dropNames, holdRules } from '../config/load.ts';
-import { integer, type Reading, read, readWindowStart } from '../config/option-values.ts';
+import { type Reading, read, readWindowStart } from '../config/option-values.ts';
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { HeldFile } from '../drop/waiting-names.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, Refused } from '../refused.ts';
-import { type Column, table } from '../text-layout.ts';
+import { documentTable } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
 import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
 import {
@@ -17,7 +17,7 @@ import {
   WINDOW_STATUSES,
   type WindowStatus,
 } from '../windows/window-states.ts';
-import { choice, hinted, list, required, toggle, value } from './member.ts';
+import { choice, hinted, list, required, toggle, value, whole } from './member.ts';
 import { TIME } from './members.ts';
 import { act, type Context, reading } from './operation.ts';
 
@@ -36,15 +36,6 @@ const WINDOW = Type.Object({
   file: Type.Union([Type.Integer(), Type.Null()]),
   held_file: Type.Union([Type.String(), Type.Null()]),
 });
-const COLUMNS: readonly Column<ReturnType<typeof windowDocument>>[] = [
-  { title: 'EXPORT', value: (window) => window.export },
-  { title: 'WINDOW START', value: ({ window_start }) => window_start },
-  { title: 'STATUS', value: ({ status }) => status },
-  { title: 'SINCE', value: ({ since }) => since },
-  { title: 'FILE NO.', value: ({ file }) => file, align: 'right' },
-  { title: 'HELD FILE', value: ({ held_file }) => held_file },
-];
-
 /** What a window that waits for the operator allows. */
 const RELEASES = [
   {
@@ -72,11 +63,7 @@ export const WINDOWS = [
     members: {
       export: hinted(EXPORT, 'newswire or imagewire (default: both)'),
       status: choice(WINDOW_STATUSES, { hint: 'only windows with this status', placeholder: 'status' }),
-      limit: value(integer(1, WINDOWS_MAX), {
-        hint: `list at most this many (default: ${WINDOWS_DEFAULT})`,
-        placeholder: 'number',
-        schema: Type.Integer({ minimum: 1, maximum: WINDOWS_MAX }),
-      }),
+      limit: whole(1, WINDOWS_MAX, `list at most this many (default: ${WINDOWS_DEFAULT})`),
     },
     operands: ['export'],
     result: Type.Array(WINDOW),
@@ -97,7 +84,10 @@ export const WINDOWS = [
       );
       return { value: documents, ...(documents.length === 0 && { done: none }) };
     },
-    text: (windows) => (windows.length === 0 ? null : table(windows, COLUMNS)),
+    text: (windows) =>
+      windows.length === 0
+        ? null
+        : documentTable(windows, ['export', 'window_start', 'status', 'since', 'file', 'held_file']),
   }),
   ...RELEASES.map(releaseOperation),
   act('window expect', {

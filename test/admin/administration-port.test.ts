@@ -9,7 +9,6 @@ import { type Appliance, showLogOfFailures, startAppliance } from '../support/ap
 import { fileName, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { metricsOfManual } from '../support/manual.ts';
-import { inFolder, runProgram } from '../support/program.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 
 describe('the program with [admin] port', () => {
@@ -43,19 +42,13 @@ describe('the program with [admin] port', () => {
   });
 
   test('every page has its headers, without a session', async () => {
-    for (const path of ['/', '/app.js', '/style.css', '/metrics', '/openapi.json', '/openapi-admin.json']) {
+    for (const path of ['/', '/app.js', '/style.css', '/metrics', '/openapi-admin.json']) {
       const { status, headers } = await fetch(`${admin}${path}`);
       assert.deepEqual([status, headers.get('x-content-type-options')], [200, 'nosniff'], path);
       const policy = headers.get('content-security-policy') ?? '';
       assert.match(policy, /^default-src 'none'; style-src 'self'/);
       assert.doesNotMatch(policy, /unsafe|https?:|\*/);
     }
-  });
-
-  test('/openapi.json equals the output of "wirewatch openapi"', async () => {
-    const response = await fetch(`${admin}/openapi.json`);
-    assert.equal(response.headers.get('content-type'), 'application/json');
-    assert.equal(await response.text(), appliance.cli(['openapi']).stdout);
   });
 
   test('HEAD has the headers of GET; other methods are 405, other paths 404', async () => {
@@ -68,16 +61,6 @@ describe('the program with [admin] port', () => {
       const response = await fetch(`${admin}${path}`);
       assert.equal(response.status, 404, path);
       assert.match(response.headers.get('content-type') ?? '', /^text\/plain/);
-    }
-  });
-
-  test('a manual URL redirects to the console', async () => {
-    for (const [path, location] of [
-      ['/manual', '/#/manual/'],
-      ['/manual/alerts', '/#/manual/alerts'],
-    ] as const) {
-      const response = await fetch(`${admin}${path}`, { redirect: 'manual' });
-      assert.deepEqual([response.status, response.headers.get('location')], [302, location]);
     }
   });
 
@@ -190,25 +173,6 @@ describe('the program with [admin] port', () => {
     const [response] = await once(request(`${admin}/metrics`, { agent: false }).end(), 'response');
     assert.equal(response.resume().statusCode, 200);
     for (const socket of silent) socket.destroy();
-  });
-
-  test('a silent client does not delay a stop', async () => {
-    const silent = connect(Number(new URL(admin).port), '127.0.0.1');
-    silent.on('error', () => {});
-    await once(silent, 'connect');
-    const ended = once(silent, 'close');
-    await appliance.restart();
-    await ended;
-  });
-});
-
-test('is off by default', async () => {
-  await inFolder(async (root) => {
-    const run = runProgram(['serve', '--data', root, '--port', '0']);
-    await run.url();
-    assert.ok(!run.stderr().includes('administration'));
-    run.kill('SIGTERM');
-    await run.ended;
   });
 });
 

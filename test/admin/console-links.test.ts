@@ -27,28 +27,6 @@ describe('links and sessions', () => {
     assert.equal(sessions.open(token, begunMs - 1), null);
   });
 
-  test('a link works once; a link is no session, and a session no link', () => {
-    const link = linkAt(startMs);
-    assert.equal(sessions.open(link, startMs), null);
-    const { token } = sessions.redeem(link, startMs) ?? { token: '' };
-    assert.notEqual(sessions.open(token, startMs), null);
-    assert.equal(sessions.redeem(link, startMs), null);
-    assert.equal(sessions.redeem(token, startMs), null);
-  });
-
-  test('a session can be ended alone; to end all also ends links', () => {
-    const begin = () => sessions.redeem(linkAt(startMs), startMs)?.token ?? '';
-    const [one, other, link] = [begin(), begin(), linkAt(startMs)];
-    sessions.end(one);
-    assert.deepEqual(
-      [one, other].map((token) => sessions.open(token, startMs) === null),
-      [true, false],
-    );
-    sessions.endAll();
-    assert.deepEqual([sessions.open(other, startMs), sessions.redeem(link, startMs)], [null, null]);
-    assert.notEqual(sessions.open(begin(), startMs), null);
-  });
-
   test('links still work after the clock was set back', () => {
     const earlierMs = startMs - HOUR_MS;
     assert.notEqual(sessions.redeem(linkAt(earlierMs), earlierMs), null);

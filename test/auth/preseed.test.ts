@@ -6,7 +6,6 @@ import { after, before, describe, test } from 'node:test';
 import { runBeside } from '../support/command.ts';
 import {
   ACCOUNT,
-  command,
   folder,
   type Generated,
   generated,
@@ -176,16 +175,9 @@ describe('a configuration that cannot be applied is exit code 78, and creates no
   for (const [name, toml, problem] of cases) {
     test(name, async () => {
       const data = join(folder, `refused ${name}`);
-      const { code, stderr } = await command(
-        'serve',
-        '--data',
-        data,
-        '--config',
-        written(toml),
-        '--port',
-        '0',
-      );
-      assert.equal(code, 78, stderr);
+      const args = ['serve', '--data', data, '--config', written(toml), '--port', '0'];
+      const { status, stderr } = await runBeside(args);
+      assert.equal(status, 78, stderr);
       assert.match(stderr, problem);
       if (existsSync(join(data, 'access.db')))
         assert.deepEqual(await json('account', 'list', '--data', data), []);

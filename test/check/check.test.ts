@@ -1,10 +1,11 @@
 /** `wirewatch check`: its findings; it leaves nothing behind. */
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { createKey } from '../../src/auth/key-form.ts';
 import { check, command, snapshot, startAndStop } from '../support/check.ts';
 import { runBeside } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';
@@ -24,15 +25,11 @@ test('an installation whose appliance does not run is bad, not reported as free 
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
     const before = readdirSync(data);
     const never = await check(data, '--port', '0');
-    assert.deepEqual(
-      [never.code, never.of('access.db').status, never.of('appliance').status],
-      [0, 'ok', 'ok'],
-    );
+    assert.deepEqual([never.code, never.of('appliance').status], [0, 'ok']);
     assert.deepEqual(readdirSync(data), before, 'without write-ahead logs');
     await startAndStop(data);
     const { code, of, findings } = await check(data, '--port', '0');
-    assert.equal(code, 1);
-    assert.equal(of('appliance').status, 'bad');
+    assert.deepEqual([code, of('appliance').status], [1, 'bad']);
     assert.match(
       of('appliance').detail,
       /^not running: .*only alerts that follow from the databases are known/,
@@ -67,7 +64,7 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
     );
     const { code, of, findings } = await undisturbed(data, () => check(data, '--port', port));
     assert.equal(code, 0, JSON.stringify(findings));
-    for (const name of ['data folder', 'detections.db', 'access.db', 'log', 'secret', 'drop folder'])
+    for (const name of ['data folder', 'secret', 'drop folder'])
       assert.equal(of(name).status, 'ok', JSON.stringify(of(name)));
     assert.equal(of('appliance').detail, `running, listening on ${url}`);
     assert.ok(!running.stderr().includes('.check-'), running.stderr());
@@ -104,8 +101,8 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
     );
     const { code, of } = await check(data, '--config', file);
     assert.equal(code, 1);
-    assert.equal(of('access.db').status, 'bad', JSON.stringify(of('access.db')));
-    assert.match(of('access.db').what_to_do ?? '', /spare copy/);
+    assert.equal(of('appliance').status, 'bad');
+    assert.match(of('appliance').detail, /access\.db is damaged .*spare copy/);
     assert.match(of('secret').detail, /5 bytes, expected 32/);
     assert.equal(of('data folder').status, 'warn');
     assert.match(of('data folder').what_to_do ?? '', /chmod 0700/);
@@ -114,7 +111,7 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
     assert.match(of('TLS').detail, /no PEM certificate found/);
   }));
 
-test('a missing secret or log of a database in use is reported', () =>
+test('a missing access.db and log of a database in use are reported', () =>
   inFolder(async (folder) => {
     const data = join(folder, 'data');
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
@@ -124,13 +121,17 @@ test('a missing secret or log of a database in use is reported', () =>
     await command(data, 'generate', '--out', join(data, 'drop'), '--rows', '5', '--subscriptions', '7001');
     await running.until('the file', () => running.log().find(({ msg }) => msg === 'file applied'));
     await running.stop();
-    rmSync(join(data, 'secret'));
     for (const name of ['access.db', 'access.db-spare']) rmSync(join(data, name));
-    const { code, of } = await check(data, '--port', '0');
-    assert.equal(code, 1);
-    assert.deepEqual([of('secret').status, of('access.db').status], ['bad', 'bad']);
-    truncateSync(join(data, 'detections.db'), 0);
-    assert.equal((await check(data, '--port', '0')).of('detections.db').status, 'bad');
+    rmSync(join(data, 'log'), { recursive: true });
+    const { code, of, findings } = await check(data, '--port', '0');
+    assert.deepEqual([code, of('appliance').status], [1, 'bad']);
+    assert.deepEqual(
+      findings.filter(({ check }) => check === 'lost').map(({ detail }) => detail.split('/').at(-1)),
+      [
+        'access.db is missing, although detections.db exists',
+        'log is missing, although detections.db exists',
+      ],
+    );
   }));
 
 test('a drop folder in which something else has the name of a Wirewatch folder is bad', () =>
@@ -151,4 +152,79 @@ test('text output: a line for each finding, its hint below, a count at the end',
     assert.match(run.stdout, /^ok {4}configuration {2,}no configuration file/m);
     assert.match(run.stdout, /^warn {2}data folder .*\n +-> The first start/m);
     assert.match(run.stdout, /\n0 bad, \d+ warnings?, \d+ OK\.\n$/);
+  }));
+
+test('unencrypted keys on the network are reported by the check, and once by the start', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const isReported = async (...args: string[]) => {
+      const { status, what_to_do } = (await check(data, '--port', '0', ...args)).of('TLS');
+      if (status === 'warn') assert.match(what_to_do ?? '', /tls_certificate.*trusted_proxies/);
+      const running = runProgram(['serve', '--data', data, '--port', '0', ...args]);
+      await running.url();
+      await running.stop();
+      const lines = running.log().filter(({ msg }) => msg.startsWith('keys cross the network in the clear'));
+      return [status, lines.length];
+    };
+    assert.deepEqual(await isReported('--host', '0.0.0.0'), ['warn', 1]);
+    assert.deepEqual(await isReported(), ['ok', 0]);
+  }));
+
+test('settings that a running Wirewatch does not use yet are named, without secrets', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const file = join(folder, 'wirewatch.toml');
+    const write = (more: string) => writeFileSync(file, `[server]\nport = 0\n${more}`);
+    write('');
+    const running = runProgram(['serve', '--data', data, '--config', file]);
+    const url = await running.url();
+    const found = async () => {
+      const { findings, of } = await check(data, '--config', file);
+      assert.equal(of('appliance').detail, `running, listening on ${url}`);
+      return findings.find(({ check }) => check === 'running settings');
+    };
+    assert.equal(await found(), undefined);
+    write('[ingest]\nquiet_ms = 77\n[alerts]\ncommand = ["/bin/true", "token-of-a-pager"]\n');
+    const changed = await found();
+    assert.deepEqual(
+      [changed?.status, changed?.detail],
+      ['warn', 'others than configured: ingest.quiet_ms, alerts.command'],
+    );
+    assert.match(changed?.what_to_do ?? '', /^Restart Wirewatch/);
+    const status = await runBeside(['status', '--json', '--data', data]);
+    assert.equal(status.status, 0, status.stderr);
+    assert.ok(!status.stdout.includes('token-of-a-pager'));
+    assert.deepEqual(JSON.parse(status.stdout).settings.changed, [
+      { name: 'ingest.quiet_ms', running: 500, configured: 77 },
+      { name: 'alerts.command', running: null, configured: null },
+    ]);
+    write('[ingest]\nquiet = 1\n');
+    const shown = await runBeside(['status', '--data', data]);
+    assert.equal(shown.status, 0);
+    assert.match(shown.stdout, /^settings .*quiet: unknown setting.*\n/m);
+    await running.stop();
+  }));
+
+test("a proxy on this machine passes each client's address; an untrusted proxy is reported", () =>
+  inFolder(async (folder) => {
+    const statuses = async (name: string, ...proxies: string[]) => {
+      const data = join(folder, name);
+      const file = `${data}.toml`;
+      const trusted = `trusted_proxies = ${JSON.stringify(proxies)}`;
+      writeFileSync(file, `[server]\nport = 0\n${trusted}\n[limits]\nunseen_key_ids_per_minute = 1\n`);
+      const running = runProgram(['serve', '--data', data, '--config', file]);
+      const url = await running.url();
+      const found: number[] = [];
+      for (const address of ['198.51.100.1', '198.51.100.1', '198.51.100.2']) {
+        const headers = { authorization: `Bearer ${createKey('ww').key}`, 'x-forwarded-for': address };
+        found.push((await fetch(`${url}/v1/me`, { headers })).status);
+      }
+      const hasAlert = () => running.log().some(({ alert }) => alert === 'proxy not trusted');
+      if (proxies.length > 0) await running.until('the alert', () => hasAlert() || undefined);
+      const alerts = (await check(data, '--config', file)).findings.filter(({ check }) => check === 'alert');
+      await running.stop();
+      return [...found, alerts.some(({ detail }) => detail.startsWith('proxy not trusted:')), hasAlert()];
+    };
+    assert.deepEqual(await statuses('default'), [401, 429, 401, false, false]);
+    assert.deepEqual(await statuses('untrusted', 'none'), [401, 429, 429, true, true]);
   }));

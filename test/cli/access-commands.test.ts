@@ -13,37 +13,38 @@ import { words } from '../support/words.ts';
 prepareAccess();
 
 test('malformed values are exit code 2', async () => {
-  const key = ['key', 'create', ...READ_7001];
+  const lines = `
+    account add a+b --name x
+    account add ${'a'.repeat(65)} --name x
+    account add long --name ${'x'.repeat(201)}
+    account add nameless
+    account set acme
+    account set acme --daily-rows 0
+    account set acme --print-metadata yes
+    subscription add 0 --account acme
+    subscription add 1000000000000000 --account acme
+    subscription add 9 --account acme --time-zone +01:00
+    subscription add 9 --account acme --content-types video
+    key set abcdefghij23`;
+  const options = `
+    --scopes detections:write
+    --subscriptions 7001,7001:text
+    --subscriptions 7001:video
+    --expires 2020-01-01T00:00:00Z
+    --expires 2099-02-30T00:00:00Z
+    --allow-address 10.0.0.0/33
+    --allow-address 10.0.0.1 --allow-address none
+    --daily-rows -1`;
+  const listed = (text: string) => text.trim().split('\n').map(words);
   const cases = [
-    ['account', 'add', 'a b', '--name', 'x'],
-    ['account', 'add', 'a'.repeat(65), '--name', 'x'],
-    ['account', 'add', 'long', '--name', 'x'.repeat(201)],
     ['account', 'add', 'blank', '--name', '  '],
-    ...[
-      'account add nameless',
-      'account set acme',
-      'account set acme --daily-rows 0',
-      'account set acme --print-metadata yes',
-      'subscription add 0 --account acme',
-      'subscription add 1000000000000000 --account acme',
-      'subscription add 9 --account acme --time-zone +01:00',
-      'subscription add 9 --account acme --content-types video',
-      'key set abcdefghij23',
-    ].map(words),
-    ...[
-      '--scopes detections:write',
-      '--subscriptions 7001,7001:text',
-      '--subscriptions 7001:video',
-      '--expires 2020-01-01T00:00:00Z',
-      '--expires 2099-02-30T00:00:00Z',
-      '--allow-address 10.0.0.0/33',
-      '--allow-address 10.0.0.1 --allow-address none',
-      '--daily-rows -1',
-    ].map((options) => [...key, ...words(options)]),
+    ...listed(lines),
+    ...listed(options).map((more) => ['key', 'create', ...READ_7001, ...more]),
   ];
   const before = await json('key', 'list');
   const ends = await Promise.all(cases.map((args) => wirewatch(...args)));
-  for (const [at, end] of ends.entries()) assert.equal(end.code, 2, `${cases[at]?.join(' ')}: ${end.stderr}`);
+  for (const [at, end] of ends.entries())
+    assert.equal(end.status, 2, `${cases[at]?.join(' ')}: ${end.stderr}`);
   assert.deepEqual(await json('key', 'list'), before);
 });
 
@@ -52,18 +53,10 @@ test('a missing option is wrong usage', () =>
 
 test('without a data folder, commands that create no installation are exit code 78, with a hint', async () => {
   const empty = join(root, 'empty');
+  const lines = `account list, account suspend acme, subscription show 7001, key list, alert list, ingest status,
+    window reset newswire 20261121T1010Z, ingest resume, ingest explain newswire.20261121T1010Z.ndjson`;
   const commands = [
-    ...[
-      'account list',
-      'account suspend acme',
-      'subscription show 7001',
-      'key list',
-      'window reset newswire 20261121T1010Z',
-      'alert list',
-      'ingest status',
-      'ingest resume',
-      'ingest explain newswire.20261121T1010Z.ndjson',
-    ].map(words),
+    ...lines.split(',').map(words),
     ['key', 'create', ...READ_7001],
     ['ingest', 'explain', join(import.meta.dirname, 'access-commands.test.ts')],
   ];
@@ -79,7 +72,7 @@ test('several commands at once on a new folder all succeed', async () => {
   const ends = await Promise.all(
     ids.map((id) => wirewatch('account', 'add', id, '--name', id, '--data', fresh)),
   );
-  for (const end of ends) assert.equal(end.code, 0, end.stderr);
+  for (const end of ends) assert.equal(end.status, 0, end.stderr);
   const idsOf = (entries: { id: string }[]) => entries.map(({ id }) => id);
   assert.deepEqual(idsOf(await json('account', 'list', '--data', fresh)), ids);
   assert.deepEqual(
@@ -94,7 +87,7 @@ test('several commands at once on a new folder all succeed', async () => {
 test('ingest can be paused before the first start, and a new installation is told as such', async () => {
   const paused = join(root, 'paused');
   const first = await wirewatch('ingest', 'pause', '--data', paused);
-  assert.equal(first.code, 0, first.stderr);
+  assert.equal(first.status, 0, first.stderr);
   assert.match(
     first.stdout,
     /^Created a new installation in \S+paused\. If you meant another one, .* --data\.\nIngest /,

@@ -11,10 +11,8 @@ import { runBeside } from '../support/command.ts';
 import { freePort } from '../support/free-port.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
-async function healthcheck(args: readonly string[], settings: Readonly<Record<string, string>> = {}) {
-  const { status, stdout, stderr } = await runBeside(['healthcheck', ...args], settings);
-  return { code: status, stdout, stderr };
-}
+const healthcheck = (args: readonly string[], settings: Readonly<Record<string, string>> = {}) =>
+  runBeside(['healthcheck', ...args], settings);
 
 /** Runs `use` with a server that always sends this response. */
 async function answering(answer: RequestListener, use: (url: string) => Promise<void>): Promise<void> {
@@ -62,22 +60,22 @@ test('exit code 0 and nothing if it is healthy, else 1 and why in one line; --js
   for (const [listener, said, status] of cases)
     await answering(listener, async (url) => {
       const args = ['--url', `${url}/`];
-      const { code, stdout, stderr } = await healthcheck(args);
+      const { status: code, stdout, stderr } = await healthcheck(args);
       assert.deepEqual([code, stdout], [said === '' ? 0 : 1, '']);
       if (typeof said === 'string') assert.equal(stderr, said);
       else assert.match(stderr, said);
       const document = JSON.parse((await healthcheck([...args, '--json'])).stdout);
       assert.deepEqual([document.healthy, document.url, document.status], [said === '', url, status]);
     });
-  const { code, stderr } = await healthcheck(['--url', `http://127.0.0.1:${await freePort()}`]);
+  const { status: code, stderr } = await healthcheck(['--url', `http://127.0.0.1:${await freePort()}`]);
   assert.equal(code, 1);
   assert.match(stderr, /nothing is listening at .*wirewatch serve/);
 });
 
 test('wrong usage is exit code 2, a wrong configuration 78', async () => {
-  assert.equal((await healthcheck(['--url', 'ftp://a'])).code, 2);
-  assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: '0' })).code, 2);
-  assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: 'x' })).code, 78);
+  assert.equal((await healthcheck(['--url', 'ftp://a'])).status, 2);
+  assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: '0' })).status, 2);
+  assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: 'x' })).status, 78);
 });
 
 test('it finds the running appliance by the settings', () =>
@@ -90,7 +88,7 @@ test('it finds the running appliance by the settings', () =>
       [[], port],
       [['--data', folder], '1'],
     ] as const) {
-      const { code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: configured });
+      const { status: code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: configured });
       assert.equal(code, 1);
       assert.match(
         stderr,
@@ -114,7 +112,7 @@ test('another process on its port is not mistaken for an appliance that was kill
       const added = await runBeside(['account', 'add', 'agency', '--name', 'Agency', '--data', never]);
       assert.equal(added.status, 0);
       for (const data of [killed, never]) {
-        const { code, stderr } = await healthcheck(['--data', data], settings);
+        const { status: code, stderr } = await healthcheck(['--data', data], settings);
         assert.equal(code, 1);
         assert.match(stderr, /^wirewatch: Wirewatch is not running on the data folder .*wirewatch serve/);
         const { healthy, url } = JSON.parse((await healthcheck(['--data', data, '--json'], settings)).stdout);

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
-import { authenticate, readCredential } from '../../src/auth/authorize.ts';
+import { authenticate, readCredential } from '../../src/auth/credential-check.ts';
 import { parseKey } from '../../src/auth/key-form.ts';
 import { openAccess, textOfSegment } from '../support/access.ts';
 import {
@@ -61,8 +61,8 @@ test('key create prints the key once, and only its hash is stored', async () => 
 });
 
 test('key create as text: the key, a note that it is shown once, and a ready-to-run call', async () => {
-  const { code, stdout } = await wirewatch('key', 'create', ...READ_7001);
-  assert.equal(code, 0);
+  const { status, stdout } = await wirewatch('key', 'create', ...READ_7001);
+  assert.equal(status, 0);
   const key = /^ {2}(ww_live_\S+)$/m.exec(stdout)?.[1] ?? '';
   assert.notEqual(parseKey(key), null, stdout);
   assert.match(stdout, /It is shown only once/);
@@ -203,7 +203,7 @@ test('key revoke asks, takes effect at the next request, and can be repeated', a
   assert.equal(revoked.status, 'revoked');
   assert.match(revoked.revoked_at, INSTANT);
   const second = await wirewatch('key', 'revoke', id, '--yes');
-  assert.equal(second.code, 0);
+  assert.equal(second.status, 0);
   assert.match(second.stdout, /already revoked/);
   assert.deepEqual(await json('key', 'revoke', id, '--yes'), revoked);
   assert.equal((await json('key', 'set', id, '--name', 'Gone')).status, 'revoked');
@@ -214,7 +214,7 @@ test('a complete key is accepted as its id, and a mistyped one is not repeated',
   assert.equal((await json('key', 'show', key)).id, id);
   const typo = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
   const end = await wirewatch('key', 'show', typo);
-  assert.equal(end.code, 2);
+  assert.equal(end.status, 2);
   assert.ok(!end.stderr.includes(typo.slice(-30)), end.stderr);
 });
 

@@ -1,26 +1,24 @@
-/** What commands print: tables, numbers, progress. */
+/** What commands print and ask on a terminal: tables, numbers, progress, the question before something is removed. */
 import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
+import { confirm } from '../../src/cli/operation-command.ts';
 import { createProgress } from '../../src/cli/output.ts';
 import { counted } from '../../src/counted.ts';
 import { printable } from '../../src/printable.ts';
-import { table } from '../../src/text-layout.ts';
+import { documentTable } from '../../src/text-layout.ts';
 
 test('a table is aligned, and external text cannot inject control characters', () => {
   const rows = [
     { name: 'Zoë', rows: 5 },
     { name: 'evil\u001b[2J\n', rows: null },
   ];
-  const shown = table(rows, [
-    { title: 'NAME', value: (row) => row.name },
-    { title: 'ROWS', value: (row) => row.rows, align: 'right' },
-  ]);
+  const shown = documentTable(rows);
   assert.equal(
     shown,
     ['NAME             ROWS', 'Zoë                 5', 'evil\\u001b[2J\\n     -'].join('\n'),
   );
   assert.equal(printable('a\tb\nc\r\u202e'), 'a\tb\nc\\u000d\\u202e');
-  assert.equal(table([], [{ title: 'NAME', value: () => '' }]), 'NAME');
 });
 
 test('numbers have separators from five digits, and nouns agree with them', () => {
@@ -46,4 +44,20 @@ test('progress redraws one line at most ten times a second, only on a terminal',
   silent.update('rows', 1);
   silent.end();
   assert.deepEqual(piped, []);
+});
+
+test('something is removed only once its name was typed', async () => {
+  const ask = (typed: string | null, isTTY = true) => {
+    const [input, output] = [0, 1].map(() => Object.assign(new PassThrough(), { isTTY }));
+    assert.ok(input !== undefined && output !== undefined);
+    input.end(typed);
+    const asked = confirm('This removes it.', '7001', { input, output });
+    return { asked, shown: () => String(output.read()) };
+  };
+  const { asked, shown } = ask(' 7001 \n');
+  await asked;
+  assert.equal(shown(), 'This removes it.\nType 7001 to confirm: ');
+  for (const typed of ['y\n', '\n', '7002\n', null])
+    await assert.rejects(ask(typed).asked, { code: 'failed', message: /nothing was done/ });
+  await assert.rejects(ask('7001\n', false).asked, { code: 'usage', message: /--yes/ });
 });

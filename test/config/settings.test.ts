@@ -10,6 +10,7 @@ import { type ConfigSources, loadConfig } from '../../src/config/load.ts';
 import { SETTINGS, SETTINGS_SCHEMA } from '../../src/config/schema.ts';
 import { Refused } from '../../src/refused.ts';
 import { testFolder } from '../support/test-folder.ts';
+import { words } from '../support/words.ts';
 
 const folder = testFolder();
 
@@ -49,9 +50,9 @@ test('the annotated file equals the one in config/, shows every default, and loa
     const line = `\n${setting.name} = ${JSON.stringify(setting.schema.default)}\n`;
     assert.ok(sections.get(setting.section)?.includes(line), setting.path);
   }
-  const { configFile, ...loaded } = load({ file });
+  const { configFile, given: _, ...loaded } = load({ file });
   assert.equal(configFile, file);
-  const { configFile: none, ...defaults } = load({});
+  const { configFile: none, given: __, ...defaults } = load({});
   assert.equal(none, null);
   assert.deepEqual(loaded, defaults);
 });
@@ -240,15 +241,9 @@ test('the base address is absolute http(s), without user, query or fragment; a t
   assert.equal(baseUrl('https://API.example.com:443/wire/watch//'), 'https://api.example.com/wire/watch');
   assert.equal(baseUrl('http://[::1]:8080'), 'http://[::1]:8080');
   assert.equal(baseUrl(''), '');
-  const wrong = ['api.example.com', '//api.example.com', 'ftp://a.example', 'https:/a.example', 'https://'];
-  wrong.push(
-    'https://a.example?',
-    'https://a.example/?q=1',
-    'https://a.example/#',
-    'https://a.example/ b',
-    '/v1',
-  );
-  for (const text of wrong)
+  const wrong = `api.example.com //api.example.com ftp://a.example https:/a.example https:// https://a.example?
+    https://a.example/?q=1 https://a.example/# /v1`;
+  for (const text of [...words(wrong), 'https://a.example/ b'])
     assert.match(refusal({ flags: { baseUrl: text } }), /^--base-url: expected empty, or an absolute/);
   const message = refusal({ flags: { baseUrl: 'https://me:hunter2@a.example' } });
   assert.ok(!message.includes('hunter2'), message);
@@ -309,4 +304,39 @@ test('the administration port on a network address needs a certificate: its own,
   assert.equal(load({ env: { ...far, ...pair } }).admin.tls_certificate, '/c.pem');
   const half = { WIREWATCH_ADMIN_TLS_KEY: '/k.pem' };
   assert.match(refusal({ env: half }), /TLS also needs \[admin\] tls_certificate/);
+});
+
+test('the shape of an export: every wrong column, value and combination is named', () => {
+  const wrong = refusalOfFile(`[exports.newswire]
+columns = { subscription = "Kunde", article_image_url = "Bild" }
+values = { article_print = { J = "yes" } }
+constants = { source_language = 7, source_published_at = 2026-01-01T00:00:00Z }
+csv = { delimiter = ";;", encoding = "latin-99", header = ["a", "a"] }
+time_format = "DD.MM HH:mm"
+time_zone = "Berlin"
+file_name = "hits_{YYYYMMDD}.csv"
+`);
+  for (const part of [
+    '[exports.newswire] columns: subscription: newswire files have no such column; did you mean subscription_id?',
+    'article_image_url: newswire files have no such column',
+    'values: article_print.J: expected true or false, found "yes"',
+    'constants: source_language: expected a string',
+    'csv: delimiter: expected one character',
+    'csv: encoding: expected a label',
+    'csv: header: expected the name of each column',
+    'time_format: expected empty, or a format',
+    'time_zone: expected empty, an IANA time zone',
+    'file_name: expected empty, or the name of a file',
+  ])
+    assert.ok(wrong.includes(part), `${part}\n${wrong}`);
+  assert.ok(!wrong.includes('source_published_at'), wrong);
+  const section = (text: string) => refusalOfFile(`[exports.newswire]\n${text}\n`);
+  assert.match(section('time_format = "DD.MM.YYYY"'), /set time_zone, too/);
+  assert.match(section('columns = { source_id = "a" }\nconstants = { source_id = "b" }'), /also in columns/);
+  assert.match(section('columns = { source_id = "a" }\ncsv.header = ["b"]'), /csv\.header has no such name/);
+  assert.match(section('columns = { source_id = 7 }'), /expected a table such as/);
+  assert.match(
+    refusalOfVariable('WIREWATCH_EXPORTS_NEWSWIRE_COLUMNS', 'source_id: a'),
+    /expected a table such as/,
+  );
 });

@@ -10,7 +10,7 @@ import {
   REFUSED_FILES,
   WINDOWS_NOT_DONE,
 } from '../../src/health/ledger-alerts.ts';
-import { type FileRecord, saveFile } from '../../src/ingest/files/file-record.ts';
+import type { FileRecord } from '../../src/ingest/files/file-record.ts';
 import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { COUNT_UNKNOWN, SELECT_RESETTABLE, setWindow } from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
@@ -37,27 +37,8 @@ function set(
   setWindow(store.writer, { export: exportName, window_start: windowStart, status, since, file: null });
 }
 
-let lastNumber = 0;
-function file(members: Partial<FileRecord>): void {
-  lastNumber += 1;
-  saveFile(store.writer, {
-    number: lastNumber,
-    name: `newswire.file-${lastNumber}.ndjson`,
-    export: 'newswire',
-    window_start: START,
-    label: null,
-    sha256: null,
-    bytes: 1,
-    outcome: 'applied',
-    taken_at: NOW - HOUR_MS,
-    finished_at: NOW - HOUR_MS,
-    rows_applied: 0,
-    report: {},
-    mapping: null,
-    destination: `somewhere/${lastNumber}`,
-    ...members,
-  });
-}
+const file = (members: Partial<FileRecord>) =>
+  store.addFile(NOW - HOUR_MS, { window_start: START, ...members }).name;
 
 const alerts = (nowMs = NOW, enabled = both) => ledgerAlerts(store.reader, enabled, nowMs).map(alertDocument);
 const names = (nowMs = NOW) => alerts(nowMs).map(({ name }) => name);
@@ -176,16 +157,18 @@ describe('files', () => {
   });
 
   test('refused files open one, for a day', () => {
-    file({ outcome: 'refused', export: null, window_start: null, report: { reason: 'no name' } });
+    const first = file({
+      outcome: 'refused',
+      export: null,
+      window_start: null,
+      report: { reason: 'no name' },
+    });
     assert.deepEqual(
       alerts().map(({ name, detail }) => [name, detail]),
-      [['refused files', `newswire.file-${lastNumber}.ndjson was refused: no name`]],
+      [['refused files', `${first} was refused: no name`]],
     );
-    file({ outcome: 'refused', report: { reason: 'too far ahead' } });
-    assert.equal(
-      alerts()[0]?.detail,
-      `2 files were refused, most recently newswire.file-${lastNumber}.ndjson: too far ahead`,
-    );
+    const second = file({ outcome: 'refused', report: { reason: 'too far ahead' } });
+    assert.equal(alerts()[0]?.detail, `2 files were refused, most recently ${second}: too far ahead`);
     assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
   });
 
@@ -196,12 +179,12 @@ describe('files', () => {
       { bad_rows: 2, unknown_rows: {} },
       { bad_rows: 0, unknown_rows: { '7009:text': 3 } },
     ]) {
-      file({ report });
+      const name = file({ report });
       const [skipped, ...others] = alerts();
       assert.deepEqual([skipped?.name, others.length], ['rows skipped', 0]);
       assert.equal(
         skipped?.detail,
-        `newswire: rows were skipped in newswire.file-${lastNumber}.ndjson: ${report.bad_rows > 0 ? '2 bad rows' : '3 rows of subscription 7009 (text)'}`,
+        `newswire: rows were skipped in ${name}: ${report.bad_rows > 0 ? '2 bad rows' : '3 rows of subscription 7009 (text)'}`,
       );
       assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);
       store.writer.exec('DELETE FROM ingest_file');

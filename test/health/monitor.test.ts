@@ -9,7 +9,6 @@ import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
 import { Monitor } from '../../src/health/monitor.ts';
-import { saveFile } from '../../src/ingest/files/file-record.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/operator-pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -75,12 +74,8 @@ describe('the monitor', () => {
     store.close();
   });
 
-  function refuse(name: string, number: number): void {
-    const file = { number, name, export: null, window_start: null, label: null, sha256: null, bytes: 1 };
-    const times = { taken_at: NOW, finished_at: NOW };
-    const result = { rows_applied: 0, report: { reason: 'no export file' }, destination: `refused/${name}` };
-    saveFile(store.writer, { ...file, ...times, ...result, outcome: 'refused', mapping: null });
-  }
+  const refuse = (name: string) =>
+    store.addFile(NOW, { name, export: null, outcome: 'refused', report: { reason: 'no export file' } });
 
   function setWindows(status: WindowStatus): void {
     for (const name of EXPORT_NAMES)
@@ -242,12 +237,12 @@ describe('the monitor', () => {
     const told = (text: string) =>
       waitFor(() => monitor.alerts().some(({ detail }) => detail.includes(text)));
     store.finishWindow('imagewire', NOW + 5 * HOUR_MS);
-    refuse('a.md5', 1);
+    refuse('a.md5');
     conditions.set('file stuck', 'a: EACCES');
     start();
     const all = ['opened file stuck', 'opened clock wrong', 'opened refused files'].sort();
     assert.deepEqual(commands.toSorted(), all);
-    refuse('b.md5', 2);
+    refuse('b.md5');
     conditions.set('file stuck', 'b: EACCES');
     nowMs += 2 * HOUR_MS;
     await told('2 files were refused, most recently b.md5');
@@ -281,7 +276,7 @@ describe('the monitor', () => {
 
   test('a database that cannot be read closes no other alert, and opens none when it can be read again', async () => {
     for (const name of EXPORT_NAMES) store.finishWindow(name, NOW - HOUR_MS);
-    refuse('a.md5', 1);
+    refuse('a.md5');
     start();
     const open = ['ingest stalled', 'ingest stalled', 'refused files'];
     assert.deepEqual(

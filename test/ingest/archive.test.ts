@@ -55,7 +55,7 @@ test('files that cannot be moved there yet are all kept, even with the same name
   }
   assert.equal(archived().length, 1);
   rmSync(day);
-  await untilIdle(appliance, appliance.serving());
+  await untilIdle(appliance);
   assert.deepEqual(
     archived()
       .map((path) => readFileSync(path, 'utf8'))
@@ -168,6 +168,9 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
     mkdirSync(folder);
     // A file stays until its notes can be deleted, so that its record stays true.
     mkdirSync(`${noted}.reason.json`);
+    // Without bad rows, what has such a name is another file.
+    const other = `${files[2]}.skipped.ndjson`;
+    writeFileSync(other, '');
     const full = failingCall('unlink', 'ENOSPC', IN_ARCHIVE, join(appliance.data, 'full'));
     full.begin();
     await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '1', ...hasty, ...full.settings });
@@ -180,6 +183,7 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
         file: relative(appliance.drop, path),
       });
     assertLeft(files, [true, true, false, false, true]);
+    assert.ok(existsSync(other));
     await apply();
     for (const path of [folder, `${noted}.reason.json`]) rmdirSync(path);
   });

@@ -1,6 +1,6 @@
 /** Rewriting the log while the appliance goes on: removed rows are gone, and nothing else. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import fc from 'fast-check';
@@ -9,6 +9,7 @@ import { entriesAfter } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { dataFolder } from '../../src/store/folder.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
 import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
 import { createHistory, type History, QUIETLY, rescored, variedRows } from '../support/history.ts';
 import { assertClean } from '../support/scrub.ts';
@@ -75,10 +76,25 @@ beforeEach(async () => {
 });
 afterEach(() => history.delete());
 
+const hasRemoved = (ifDamaged: boolean) =>
+  hasRemovedRows(history.folder.log, readLogMark(history.db())?.entry ?? 0, ifDamaged);
+
+test('a removal that damage hides is not taken for completed', async () => {
+  await fill();
+  await history.remove(7002);
+  for (const { path } of listSegments(history.folder.log)) {
+    const content = readFileSync(path);
+    // The frame behind the header of the file.
+    content.fill(0x5a, content.readUInt32LE(8) + 20, content.readUInt32LE(8) + 40);
+    writeFileSync(path, content);
+  }
+  assert.deepEqual([hasRemoved(false), hasRemoved(true)], [false, true]);
+});
+
 test('removed rows are gone, and what is applied meanwhile, at any step, is there', async () => {
   await fill();
   await history.remove(7002);
-  assert.ok(linesOf(7002) > 100 && hasRemovedRows(history.folder.log));
+  assert.ok(linesOf(7002) > 100 && hasRemoved(false));
   let article = 20_000;
   const apply = async () => {
     article += 10;
@@ -86,7 +102,7 @@ test('removed rows are gone, and what is applied meanwhile, at any step, is ther
   };
   assert.ok(!(await compactUntil(-1, apply)));
   assert.ok(article > 20_050, `${article}`);
-  assert.ok(linesOf(7002) === 0 && !hasRemovedRows(history.folder.log));
+  assert.ok(linesOf(7002) === 0 && !hasRemoved(true));
   assert.ok(listSegments(history.folder.log).length > 2);
   await assertEqual('compacted');
   await assertClean(history, '');

@@ -19,13 +19,13 @@ import { listSegments, SegmentReader } from '../../src/log/segment.ts';
 import type { Database } from '../../src/store/database.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import { placeOf } from '../../src/store/stream-place.ts';
-import { flipBit } from '../support/damage.ts';
 import {
   assertSameContent,
   type Content,
   changeDetections,
   contentOfDetections,
 } from '../support/database-content.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import {
   createHistory,
   type History,

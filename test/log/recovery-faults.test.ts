@@ -1,7 +1,6 @@
-/** Starts after an earlier start, the machine, or a commit failed at a critical moment. */
+/** Starts after an earlier start, or the machine, failed at a critical moment. */
 import assert from 'node:assert/strict';
 import fs, {
-  appendFileSync,
   copyFileSync,
   cpSync,
   existsSync,
@@ -17,10 +16,9 @@ import { syncBuiltinESMExports } from 'node:module';
 import { dirname } from 'node:path';
 import { describe, test } from 'node:test';
 import { compactStopped } from '../../src/log/compact.ts';
-import { encodeFrame } from '../../src/log/frame.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { LogWriter } from '../../src/log/log-writer.ts';
-import { applyPending, recoverDetections } from '../../src/log/recover.ts';
+import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { abandon, closeDetections } from '../../src/store/checkpoint.ts';
 import { setWaitsForCopy, waitsForCopy } from '../../src/store/copy-mode.ts';
@@ -28,10 +26,7 @@ import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
-import { readLogMark, readLogMarkOf } from '../../src/store/log-mark.ts';
-import { openAccess } from '../support/access.ts';
-import { copyTo, logOf } from '../support/copy-at.ts';
-import { flipBit } from '../support/damage.ts';
+import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import {
   assertSameContent,
   type Content,
@@ -39,6 +34,7 @@ import {
   contentOfDetections,
   withoutOpenDelivery,
 } from '../support/database-content.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import {
   createHistory,
   type History,
@@ -138,6 +134,24 @@ test('damage found during a start stays noted', () =>
     const { madeAnew } = await history.restart();
     assert.match(String(madeAnew), /marked as damaged: a page/);
     assert.ok(!existsSync(history.folder.damage));
+  }));
+
+test('a new database that one failed read marked as damaged is created again; one that lost its log is not', () =>
+  withHistory(async (history) => {
+    const { folder } = history;
+    history.stop();
+    rmSync(folder.log, { recursive: true });
+    noteDamage(folder, 'a read failed');
+    await assert.rejects(history.restart(), /the log is missing/);
+    rmSync(folder.damage);
+    rmSync(folder.detections);
+    await history.restart();
+    history.stop();
+    noteDamage(folder, 'a read failed');
+    const { madeAnew } = await history.restart();
+    assert.match(String(madeAnew), /marked as damaged: a read failed/);
+    assert.ok(!existsSync(folder.damage));
+    history.apply(rowsFrom(1, 3));
   }));
 
 describe('an entry with an intact end and damaged rows', () => {
@@ -349,52 +363,4 @@ test('a rebuild that is stopped leaves no draft, and the next start makes all of
     await history.restart();
     history.stop();
     assertSameContent(contentOfDetections(root), content);
-  }));
-
-/** Applies rows of one entry, and makes the database refuse the commit after the entry is durable. */
-function applyRefused(history: History): void {
-  const db = history.db();
-  const exec = db.exec.bind(db);
-  db.exec = (sql) => {
-    if (sql === 'COMMIT') throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
-    return exec(sql);
-  };
-  try {
-    assert.throws(() => history.apply(rowsFrom(6000, 1)), { code: 'SQLITE_FULL' });
-  } finally {
-    db.exec = exec;
-  }
-}
-
-test('of an entry that is not complete, nothing is applied with the refused ones before it', () =>
-  withHistory(async (history) => {
-    const { log } = history.folder;
-    await history.restart();
-    applyRefused(history);
-    const mark = readLogMark(history.db());
-    const path = listSegments(log).at(-1)?.path ?? '';
-    const { size } = statSync(path);
-    appendFileSync(path, encodeFrame('lines', '{"delete":"delivery","row":{"first_position":1}}\n'));
-    assert.throws(() => applyPending(history.db(), log), /the log ends within an entry/);
-    assert.deepEqual(readLogMark(history.db()), mark);
-    truncateSync(path, size);
-    assert.equal(applyPending(history.db(), log), 1);
-  }));
-
-test('a copy ends at the state of the database, not of the log', () =>
-  withHistory(async (history) => {
-    const { root, log, secret } = history.folder;
-    const target = testFolder();
-    openAccess(root, { create: true }).close();
-    writeFileSync(secret, Buffer.alloc(32, 7));
-    await history.restart();
-    const mark = readLogMark(history.db());
-    applyRefused(history);
-    await copyTo(target, root);
-    const tail = findTail(log).last;
-    assert.equal(tail?.entry, (mark?.entry ?? 0) + 1);
-    assert.equal((await logOf(target)).last, mark?.id);
-    history.writer().applyPending();
-    await copyTo(target, root);
-    assert.equal((await logOf(target)).last, tail?.id);
   }));

@@ -5,9 +5,9 @@ import { syncBuiltinESMExports } from 'node:module';
 import { after, before, describe, test } from 'node:test';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
-import { flipBit } from '../support/damage.ts';
 import { changeDetections } from '../support/database-content.ts';
 import { withFailingReads } from '../support/failing-reads.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import { createHistory, type History } from '../support/history.ts';
 import { assertClean, CLEAN, FIRST, fill, INDEX, scrubbed } from '../support/scrub.ts';
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Operations } from '../../src/admin/thread-client.ts';
+import { addAccount } from '../../src/auth/accounts.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import type { IngestRequest } from '../../src/ingest/requests/requests.ts';
 import { operationsOptions } from '../support/live.ts';
@@ -9,9 +10,12 @@ import { testFolder } from '../support/test-folder.ts';
 
 const COUNTS = { files: 0, rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0, unreadable: [] };
 
-test('a replay of another period does not pass for one that runs', async () => {
+test('a replay of another period, or after a licence changed, does not pass for one that runs', async () => {
   const dataFolder = testFolder();
-  openAccess(dataFolder, { create: true, operation: { kind: 'command' } }).close();
+  {
+    using access = openAccess(dataFolder, { create: true, operation: { kind: 'command' } });
+    addAccount(access, { id: 'acme', name: 'Acme' }, 1);
+  }
   const asked: IngestRequest[] = [];
   const served = Promise.withResolvers<void>();
   const operations = new Operations(
@@ -27,12 +31,15 @@ test('a replay of another period does not pass for one that runs', async () => {
       },
     }),
   );
-  const replay = (given: object) =>
-    operations.run({ path: 'ingest-replay', given, way: 'command', by: { actor: 'ada' } });
+  const run = (path: string, given: object) =>
+    operations.run({ path, given, way: 'command', by: { actor: 'ada' } });
+  const replay = (given: object) => run('ingest-replay', given);
   try {
     const week = { from: '2026-11-01T00:00:00Z', to: '2026-11-08T00:00:00Z' };
     const replays = [replay(week), replay({}), replay({ from: week.from }), replay(week), replay({})];
-    // A read comes after them.
+    // It comes after them.
+    assert.equal((await run('account-set', { id: 'acme', print_metadata: true })).status, 200);
+    replays.push(replay({}), replay({}));
     await operations.view('jobs', '', false);
     served.resolve();
     for (const { status, body } of await Promise.all(replays)) assert.equal(status, 200, body);
@@ -42,6 +49,7 @@ test('a replay of another period does not pass for one that runs', async () => {
         [Date.parse(week.from), Date.parse(week.to)],
         [0, Number.MAX_SAFE_INTEGER],
         [Date.parse(week.from), Number.MAX_SAFE_INTEGER],
+        [0, Number.MAX_SAFE_INTEGER],
       ],
     );
   } finally {

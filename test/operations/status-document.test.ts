@@ -1,4 +1,4 @@
-/** The status document: what it says of files and followers, also when little can be read. */
+/** The status document: what it says of files, followers and settings, also when little can be read. */
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { windowStates } from '../../src/admin/console/windows.ts';
 import { revokeKey } from '../../src/auth/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { alertDocument } from '../../src/health/alert-texts.ts';
-import { type FileRecord, saveFile } from '../../src/ingest/files/file-record.ts';
+import { appliedSince, type FileRecord } from '../../src/ingest/files/file-record.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/operator-pause.ts';
 import { NO_USAGE } from '../../src/limits/usage.ts';
 import type { Live } from '../../src/operations/operation.ts';
@@ -32,6 +32,7 @@ afterEach(() => store.close());
 function statusOf(more: Partial<StatusSources> = {}) {
   return readStatus({
     folder: dataFolder(root),
+    kind: 'appliance',
     config: loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: root }),
     access: () => db,
     detections: () => store.reader,
@@ -41,26 +42,8 @@ function statusOf(more: Partial<StatusSources> = {}) {
   });
 }
 
-let lastNumber = 0;
-function file(members: Partial<FileRecord>): string {
-  lastNumber += 1;
-  const name = `newswire.file-${lastNumber}.ndjson`;
-  const times = { taken_at: NOW_MS - DAY_MS / 2, finished_at: NOW_MS - DAY_MS / 2 };
-  saveFile(store.writer, {
-    ...{ number: lastNumber, name, export: 'newswire', window_start: START, label: null, sha256: null },
-    ...{
-      bytes: 1,
-      outcome: 'applied',
-      ...times,
-      rows_applied: 0,
-      report: {},
-      mapping: null,
-      destination: 'x',
-    },
-    ...members,
-  });
-  return name;
-}
+const file = (members: Partial<FileRecord>) =>
+  store.addFile(NOW_MS - DAY_MS / 2, { window_start: START, ...members });
 
 function set(status: WindowStatus, windowStart = START): void {
   setWindow(store.writer, {
@@ -82,7 +65,11 @@ describe('files', () => {
     file({ outcome: 'failed' });
     // Its window has been done since.
     file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS });
-    const second = file({ outcome: 'failed', window_start: START + 2 * WINDOW_MS, finished_at: NOW_MS });
+    const { name: second } = file({
+      outcome: 'failed',
+      window_start: START + 2 * WINDOW_MS,
+      finished_at: NOW_MS,
+    });
     file({ outcome: 'refused', export: null, window_start: null });
     const { not_applied } = await statusOf();
     assert.deepEqual(
@@ -98,6 +85,15 @@ describe('files', () => {
           `Fix the file, drop it again, and run: wirewatch window reset newswire ${formatMs(START)}`,
         ],
       ],
+    );
+  });
+
+  test('refused ones hide none that was applied from the search for files that changed', () => {
+    const { name: applied } = file({ finished_at: NOW_MS });
+    for (let count = 0; count < 3; count += 1) file({ outcome: 'refused', finished_at: NOW_MS });
+    assert.deepEqual(
+      appliedSince(store.reader, NOW_MS, 2).map(({ name }) => name),
+      [applied],
     );
   });
 
@@ -149,8 +145,7 @@ describe('files', () => {
     file({ report: { rows: 7 } });
     file({ outcome: 'repeated', report: { rows: 7 } });
     file({ outcome: 'failed', report: { rows: 5 } });
-    const last = lastNumber + 1;
-    file({ report: { rows: 0 } });
+    const { number: last } = file({ report: { rows: 0 } });
     store.writer.prepare('UPDATE export_window SET file = ?').run(last);
     const span = { export: 'newswire', from: START, to: START + WINDOW_MS } as const;
     const [state] = windowStates(store.reader, span, { isEnabled: true, held: [] }, NOW_MS);
@@ -194,7 +189,7 @@ test('a disk that cannot be read hides no alert: they come from memory', async (
 test('without an appliance, the alerts are those that follow from the databases', async () => {
   set('failed');
   const status = await statusOf();
-  assert.equal(status.running, false);
+  assert.deepEqual([status.running, status.settings], [false, null]);
   assert.deepEqual(
     status.alerts.map(({ name }) => name),
     ['failed windows'],

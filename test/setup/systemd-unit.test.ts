@@ -1,11 +1,11 @@
 /** The unit that `wirewatch setup` writes; systemd-analyze checks it, too. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { unitText } from '../../src/setup/unit.ts';
-import { newPlaces, PROGRAM } from '../support/setup.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const TERMS = {
   program: ['/usr/local/bin/wirewatch'],
@@ -37,14 +37,14 @@ test('a data folder with a space in its name, and a percent sign', () => {
   );
 });
 
+const folder = testFolder();
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
 
 describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not installed' }, () => {
-  const terms = { ...TERMS, program: [PROGRAM], user: 'root' };
+  const terms = { ...TERMS, program: ['/bin/sh'], user: 'root' };
 
   function written(more: Partial<Parameters<typeof unitText>[0]>): string {
-    const file = newPlaces().unit;
-    mkdirSync(path.dirname(file), { recursive: true });
+    const file = path.join(folder, 'wirewatch.service');
     writeFileSync(file, unitText({ ...terms, ...more }));
     return file;
   }

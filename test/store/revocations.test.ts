@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -37,6 +37,19 @@ test('what was noted is read in its order, and the file never grows', () => {
   emptyRevocations(folder);
   assert.deepEqual(readEnded(folder), []);
   assert.equal(statSync(path).size, size);
+});
+
+test('a file that cannot be emptied is removed, until the next start', {
+  skip: !existsSync('/dev/full') && 'this system has no /dev/full',
+}, () => {
+  const { folder, path } = prepared();
+  rmSync(path);
+  symlinkSync('/dev/full', path);
+  emptyRevocations(folder);
+  assert.deepEqual([existsSync(path), readEnded(folder)], [false, []]);
+  prepareRevocations(folder);
+  noteEnded(folder, ENDED[0] ?? assert.fail());
+  assert.deepEqual(readEnded(folder), ENDED.slice(0, 1));
 });
 
 test('a damaged byte costs the line it is in, and no other', () => {

@@ -12,12 +12,6 @@ export const READ_7001 = [
   ...['--scopes', 'detections:read', '--subscriptions', '7001'],
 ];
 
-export interface End {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 /** The data folder, shared by all tests of a file. */
 export const root = testFolder();
 
@@ -33,24 +27,19 @@ export function prepareAccess(): void {
 }
 
 /** Runs one command on the shared data folder, unless it names another. */
-export async function wirewatch(...args: string[]): Promise<End> {
-  const { status, stdout, stderr } = await runBeside(args, { WIREWATCH_DATA: root });
-  return { code: status, stdout, stderr };
-}
+export const wirewatch = (...args: string[]) => runBeside(args, { WIREWATCH_DATA: root });
 
 export async function json(...args: string[]) {
-  const { code, stdout, stderr } = await wirewatch(...args, '--json');
-  assert.equal(code, 0, stderr);
-  assert.equal(stderr, '');
+  const { status, stdout, stderr } = await wirewatch(...args, '--json');
+  assert.deepEqual([status, stderr], [0, '']);
   return JSON.parse(stdout);
 }
 
 /** Runs a command that must fail: with this exit code, a reason on stderr, and no output. */
 export async function failing(code: number, message: RegExp, ...args: string[]): Promise<void> {
-  const end = await wirewatch(...args);
-  assert.equal(end.code, code, `${args.join(' ')}: ${end.stderr}`);
-  assert.match(end.stderr, message);
-  assert.equal(end.stdout, '');
+  const { status, stdout, stderr } = await wirewatch(...args);
+  assert.deepEqual([status, stdout], [code, ''], `${args.join(' ')}: ${stderr}`);
+  assert.match(stderr, message);
 }
 
 export function createKey(...more: string[]) {

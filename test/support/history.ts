@@ -1,8 +1,8 @@
 /** A data folder with detections.db and its log, written directly by ingest code: no export files, no threads. */
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { filterColumns, renderMatch } from '../../src/detection/match.ts';
 import { compactNow, removeRows } from '../../src/ingest/apply/remove-rows.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
@@ -13,9 +13,9 @@ import { type Recovered, type RecoverOptions, recoverDetections } from '../../sr
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { parseSeconds } from '../../src/time.ts';
+import { openAccess } from './access.ts';
 import { type Content, contentOfDetections } from './database-content.ts';
-import { type TestRow, testId, testMatch } from './store.ts';
+import { type TestRow, testMatch, testState } from './store.ts';
 
 export type History = Awaited<ReturnType<typeof createHistory>>;
 
@@ -121,18 +121,18 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
   };
 }
 
+/** A history with what else is in a copy: `access.db` and the secret. */
+export async function createCopied(segmentBytes = SEGMENT_BYTES): Promise<History> {
+  const history = await createHistory(segmentBytes);
+  writeFileSync(history.folder.secret, randomBytes(32));
+  openAccess(history.folder.root, { create: true }).close();
+  return history;
+}
+
 export function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const builder = new BatchBuilder();
   for (const { content_type, row, given, withheld } of rows) {
-    const match = testMatch({ content_type, version: 1, row });
-    builder.add({
-      id: testId(match),
-      rendered: renderMatch(match),
-      url_withheld: withheld ?? null,
-      exported_at_given: given ?? null,
-      first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
-      filters: filterColumns(match),
-    });
+    builder.add(testState(testMatch({ content_type, version: 1, row }), given, withheld));
   }
   const batch = builder.take(rows.length);
   addFrame(batch);

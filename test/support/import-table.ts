@@ -49,11 +49,11 @@ export const ROOMS = listed({
   query: `
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts release-memory.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'auth clock.ts counted.ts exports ingest log pace.ts refused.ts store time.ts version.ts wakeable-timer.ts',
+  copy: 'auth clock.ts counted.ts exports ingest log pace.ts refused.ts store time.ts version.ts',
   health:
     'auth copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
-  check: 'auth config copy counted.ts drop http log operations refused.ts store time.ts',
-  'text-layout.ts': 'printable.ts',
+  check: 'auth config copy drop http log operations refused.ts store time.ts',
+  'text-layout.ts': 'counted.ts printable.ts',
   operations: `
     addresses.ts auth config counted.ts detection drop problem-titles.ts exports health ingest limits log nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time-zone.ts time.ts version.ts windows`,
@@ -61,7 +61,7 @@ export const ROOMS = listed({
   manual: 'packed.ts',
   'tools/pull': 'counted.ts detection refused.ts store time.ts',
   samples: 'config',
-  setup: 'config copy refused.ts store',
+  setup: 'config copy refused.ts',
   'tools/lab': `
     addresses.ts admin appliance.ts auth clock.ts config detection problem-titles.ts http ingest limits log
     operations query refused.ts store time.ts tools/generate windows`,
@@ -71,9 +71,10 @@ export const ROOMS = listed({
     printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,
   admin: `
     auth clock.ts config detection drop health http ingest limits log logger.ts manual
-    openapi operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
+    operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection exports operations setup time.ts',
-  'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
+  'appliance-copy.ts':
+    'auth clock.ts config copy health log logger.ts pace.ts refused.ts store time.ts wakeable-timer.ts',
   'appliance.ts': `
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest
     limits log logger.ts openapi operations prepare-access.ts refused.ts store time.ts`,

@@ -23,14 +23,9 @@ export function written(text: string): string {
   return file;
 }
 
-export async function command(...args: string[]) {
-  const { status, stdout, stderr } = await runBeside(args);
-  return { code: status, stdout, stderr };
-}
-
 export async function json(...args: string[]) {
-  const { code, stdout, stderr } = await command(...args, '--json');
-  assert.equal(code, 0, stderr);
+  const { status, stdout, stderr } = await runBeside([...args, '--json']);
+  assert.equal(status, 0, stderr);
   return JSON.parse(stdout);
 }
 

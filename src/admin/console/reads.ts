@@ -1,7 +1,7 @@
 /** The read of each path of the console (api.ts), and the small ones themselves. Runs on the operations thread. */
 import { statSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import { type AuditedChange, readTrail } from '../../auth/audit.ts';
+import { readTrail } from '../../auth/audit.ts';
 import { fileDocument, filesPage } from '../../ingest/files/file-record.ts';
 import { manualHtml } from '../../manual/html.ts';
 import { markdownOf, TOPICS } from '../../manual/topics.ts';
@@ -10,7 +10,7 @@ import { operationForms } from '../../operations/table.ts';
 import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
 import { integer, text } from '../../query/value-kinds.ts';
 import { failed, Refused } from '../../refused.ts';
-import { MINUTE_MS, parseInstant } from '../../time.ts';
+import { MINUTE_MS } from '../../time.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
 import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
@@ -67,7 +67,8 @@ function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs
 
 function overview(sources: Sources, { query }: Read, nowMs: number) {
   readParameters(query, {});
-  return readStatus({ ...sources, config: sources.settings.config, nowMs });
+  const { config, kind } = sources.settings;
+  return readStatus({ ...sources, config, kind, nowMs });
 }
 
 const FILE_PARAMETERS = {
@@ -97,21 +98,15 @@ const AUDIT_PARAMETERS = {
 /** The audit trail, the newest first. */
 function audit({ access }: Sources, { query }: Read) {
   const parameters = readParameters(query, AUDIT_PARAMETERS);
-  const from = readEnd(parameters, 'from') ?? 0;
-  const to = readEnd(parameters, 'to') ?? Number.POSITIVE_INFINITY;
+  const endOf = (name: 'from' | 'to') => readEnd(parameters, name) ?? undefined;
   const words = parameters.words?.toLowerCase() ?? '';
-  const isWanted = (change: AuditedChange) => {
-    const ms = parseInstant(change.at) ?? 0;
-    return ms >= from && ms < to && JSON.stringify(change).toLowerCase().includes(words);
-  };
-  const { changes: trail, damage } = readTrail(access());
+  const { changes: trail, damage } = readTrail(access(), { from: endOf('from'), to: endOf('to') });
   if (damage !== null) throw failed(damage);
-  // `next` is an index in the trail, which only grows at its end.
-  const end = parameters.after ?? trail.length;
-  const wanted = trail.slice(0, end).flatMap((change, at) => (isWanted(change) ? [{ change, at }] : []));
-  const page = wanted.slice(-ENTRIES_MAX).reverse();
-  const next = wanted.length > page.length ? `${page.at(-1)?.at}` : null;
-  return { entries: page.map(({ change }) => change), next };
+  const wanted = trail.filter((change) => JSON.stringify(change).toLowerCase().includes(words));
+  // `next` is an index in these, which only grow at their end.
+  const end = parameters.after ?? wanted.length;
+  const start = Math.max(0, end - ENTRIES_MAX);
+  return { entries: wanted.slice(start, end).reverse(), next: start === 0 ? null : `${start}` };
 }
 
 const SEARCH_CHARACTERS_MAX = 100;
@@ -149,5 +144,5 @@ function manualTopic(_: Sources, { path, query }: Read) {
   const name = path.slice(TOPIC.length);
   const topic = TOPICS.find((known) => known.name === name);
   if (topic === undefined) throw new Refused('not_found', 'There is no such topic of the manual.');
-  return { name, title: topic.title, html: manualHtml(markdownOf(topic)) };
+  return { name, title: topic.title, html: manualHtml(markdownOf(topic), name) };
 }

@@ -9,7 +9,7 @@ import { renameIn, syncIn } from '../../drop/own-folder.ts';
 import type { FileSnapshot } from '../../exports/unpacking.ts';
 import { paced } from '../../pace.ts';
 import { HOUR_MS } from '../../time.ts';
-import { type FileRecord, newestFiles, saveFile } from './file-record.ts';
+import { appliedSince, type FileRecord, saveFile } from './file-record.ts';
 import type { FileStore } from './finished-file.ts';
 
 /** So long after a file was finished, and so many of the newest files, are looked at. */
@@ -55,8 +55,7 @@ export function changedFiles(files: FileStore, everyMs: number) {
       lookedAtMs = nowMs;
       const since = now() - LOOKED_AT_MS;
       const next = new Map<number, bigint>();
-      for (const record of newestFiles(writer.db, FILES_MAX)) {
-        if (record.outcome !== 'applied' || (record.finished_at ?? 0) < since) continue;
+      for (const record of appliedSince(writer.db, since, FILES_MAX)) {
         const reason = look(record, next);
         if (reason === null) continue;
         foundAtMs = nowMs;

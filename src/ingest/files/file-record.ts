@@ -115,6 +115,12 @@ export function applyingFiles(db: Database): FileRecord[] {
   return select(db, "WHERE outcome = 'applying' ORDER BY number");
 }
 
+/** Applied files that were finished since, epoch milliseconds, the newest first. */
+export function appliedSince(db: Database, since: number, limit: number): FileRecord[] {
+  const clauses = "WHERE outcome = 'applied' AND finished_at >= ? ORDER BY finished_at DESC LIMIT ?";
+  return select(db, clauses, since, limit);
+}
+
 export function newestFiles(db: Database, limit: number): FileRecord[] {
   return select(db, 'ORDER BY number DESC LIMIT ?', limit);
 }

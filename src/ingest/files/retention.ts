@@ -54,11 +54,12 @@ function isArchiveThere({ drop }: FileStore): boolean {
 }
 
 /** The file goes last: as long as its record names it, it is there. */
-function deleteFile({ drop, log }: FileStore, { destination }: FileRecord): boolean {
+function deleteFile({ drop, log }: FileStore, { destination, report }: FileRecord): boolean {
   if (destination === null) return true;
+  // Without bad rows, what has this name is not beside it: a backfill may be called so.
+  const skipped = (report.bad_rows ?? 0) > 0 ? [`${destination}.skipped.ndjson`] : [];
   try {
-    for (const each of [`${destination}.skipped.ndjson`, `${destination}.reason.json`, destination])
-      removeIn(drop.root, each);
+    for (const each of [...skipped, `${destination}.reason.json`, destination]) removeIn(drop.root, each);
     return true;
   } catch (error) {
     if (!isFileError(error)) throw error;
