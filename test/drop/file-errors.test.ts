@@ -3,25 +3,33 @@
  * ingest. Code preloaded into the real program makes calls fail.
  */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { constants } from 'node:os';
-import { join } from 'node:path';
-import { test } from 'node:test';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { constants, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
 import { isFileError } from '../../src/drop/file-errors.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { isDiskFull, isWriteLost } from '../../src/store/database-errors.ts';
 import { LogFailure } from '../../src/store/log-errors.ts';
-import { sharedAppliance } from '../support/appliance.ts';
-import { NO_PRELOAD } from '../support/command.ts';
+import { type Appliance, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { PATH_OF, preloaded } from '../support/preload.ts';
-import { testFolder } from '../support/test-folder.ts';
+import type { LogLine } from '../support/program.ts';
 import { until } from '../support/until.ts';
-import { words } from '../support/words.ts';
 
 /** Errors of network shares, some of them rare. */
-const OF_ONE_FILE = words('EBUSY ETXTBSY ESTALE EMFILE ENFILE ETIMEDOUT EIO EACCES ENOTDIR');
+const OF_ONE_FILE = [
+  'EBUSY',
+  'ETXTBSY',
+  'ESTALE',
+  'EMFILE',
+  'ENFILE',
+  'ETIMEDOUT',
+  'EIO',
+  'EACCES',
+  'ENOTDIR',
+];
 
 /**
  * Makes the first two renames of a file fail with the error at the end of its name, and every fsync of a file whose
@@ -51,12 +59,8 @@ const FAILING = `
   fs.fsyncSync = (fd) => failing.has(fd) ? fail('EIO', 'fsync') : fsyncSync(fd);
   syncBuiltinESMExports();
 `;
-
-const flag = join(testFolder(), 'flag');
-const appliance = await sharedAppliance({
-  ...{ WIREWATCH_INGEST_QUIET_MS: '0', TEST_UNREADABLE: flag },
-  ...preloaded(FAILING),
-});
+const skip =
+  process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads nothing that it is not made of';
 
 test('a system error concerns one file, whatever its name', () => {
   const error = (code: string, syscall = 'rename') => Object.assign(new Error(code), { code, syscall });
@@ -77,47 +81,56 @@ test('a system error concerns one file, whatever its name', () => {
   );
 });
 
-const isStuck = async () => (await openAlertsOf(appliance)).includes('file stuck');
+describe('errors of files', { skip }, () => {
+  let flag: string;
+  let appliance: Appliance;
+  before(async () => {
+    flag = join(mkdtempSync(join(tmpdir(), 'wirewatch-test-')), 'flag');
+    const settings = { ...preloaded(FAILING), TEST_UNREADABLE: flag };
+    appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...settings });
+  });
+  after(async () => {
+    await appliance.stop();
+    rmSync(dirname(flag), { recursive: true });
+  });
 
-test('a file that cannot be taken is reported, retried, and delays no other', {
-  skip: NO_PRELOAD,
-}, async () => {
-  const names = OF_ONE_FILE.map((code) => `newswire.backfill-${code.toLowerCase()}.ndjson`);
-  for (const name of names) appliance.put(name, ndjson([newRow()]));
-  const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  assert.equal(good.msg, 'file applied');
-  for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
-  const { log } = appliance.serving();
-  const lines = log.filter(({ msg }) => msg.startsWith('a file cannot be read or moved'));
-  assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
-  await until('the alert is over', async () => !(await isStuck()));
-  const reported = log.filter((line) => line.alert === 'file stuck');
-  assert.notEqual(reported.length, 0);
-  for (const [at, { msg }] of reported.entries())
-    assert.equal(msg, at % 2 === 0 ? 'alert opened' : 'alert closed', 'all files together have one alert');
-});
+  const isStuck = async () => (await openAlertsOf(appliance)).includes('file stuck');
 
-test('a file that cannot be opened stays in the drop folder, also if it would not be read', {
-  skip: NO_PRELOAD,
-}, async () => {
-  writeFileSync(flag, '');
-  appliance.put('report.txt', 'text');
-  await appliance.logged(/^a file cannot/, { file: 'report.txt' });
-  assert.ok(existsSync(join(appliance.drop, 'report.txt')));
-  await until('the alert', isStuck);
-  assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
-  rmSync(flag);
-  assert.equal((await appliance.processed('report.txt')).msg, 'file refused');
-  await until('the alert is over', async () => !(await isStuck()));
-});
+  test('a file that cannot be taken is reported, retried, and delays no other', async () => {
+    const names = OF_ONE_FILE.map((code) => `newswire.backfill-${code.toLowerCase()}.ndjson`);
+    for (const name of names) appliance.put(name, ndjson([newRow()]));
+    const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    assert.equal(good.msg, 'file applied');
+    for (const name of names) assert.equal((await appliance.processed(name)).msg, 'file applied');
+    const { log } = appliance.serving();
+    const lines = log.filter(({ msg }) => msg.startsWith('a file cannot be read or moved'));
+    assert.deepEqual(new Set(lines.map(({ file }) => file)), new Set(names));
+    await until('the alert is over', async () => !(await isStuck()));
+    const reported = log.filter((line) => line.alert === 'file stuck');
+    assert.notEqual(reported.length, 0);
+    for (const [at, { msg }] of reported.entries())
+      assert.equal(msg, at % 2 === 0 ? 'alert opened' : 'alert closed', 'all files together have one alert');
+  });
 
-test('a failed fsync ends ingest: the file is not applied, and reads continue', {
-  skip: NO_PRELOAD,
-}, async () => {
-  appliance.put('newswire.backfill-fsync.ndjson', ndjson([newRow()]));
-  await until('the alert', async () => (await openAlertsOf(appliance)).includes('ingest stopped'));
-  assert.ok(!existsSync(join(appliance.drop, 'archive', 'newswire.backfill-fsync.ndjson')));
-  assert.equal((await appliance.get('/v1/me')).status, 200);
+  test('a file that cannot be opened stays in the drop folder, also if it would not be read', async () => {
+    writeFileSync(flag, '');
+    appliance.put('report.txt', 'text');
+    const isTried = ({ msg, file }: LogLine) => msg.startsWith('a file cannot') && file === 'report.txt';
+    await appliance.serving().logged('the error', isTried);
+    assert.ok(existsSync(join(appliance.drop, 'report.txt')));
+    await until('the alert', isStuck);
+    assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
+    rmSync(flag);
+    assert.equal((await appliance.processed('report.txt')).msg, 'file refused');
+    await until('the alert is over', async () => !(await isStuck()));
+  });
+
+  test('a failed fsync ends ingest: the file is not applied, and reads continue', async () => {
+    appliance.put('newswire.backfill-fsync.ndjson', ndjson([newRow()]));
+    await until('the alert', async () => (await openAlertsOf(appliance)).includes('ingest stopped'));
+    assert.ok(!existsSync(join(appliance.drop, 'archive', 'newswire.backfill-fsync.ndjson')));
+    assert.equal((await appliance.get('/v1/me')).status, 200);
+  });
 });
 
 test('ingest waits for a full disk, unless an fsync or truncation of the log failed', () => {
