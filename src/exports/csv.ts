@@ -121,26 +121,20 @@ function recordReader(header: readonly string[], reader: ColumnReader | null) {
   };
 }
 
+/** By the type of the column. A text that is not of the type stays one, so that the row check reports it. */
+const READERS: Partial<Record<string, (text: string) => unknown>> = {
+  boolean: (text) => (text === 'true' || text === 'false' ? text === 'true' : text),
+  integer: (text) => (INTEGER.test(text) ? Number(text) : text),
+  score: (text) => (NUMBER.test(text) ? Number(text) : text),
+};
+
 /** An empty field has no value. */
-function orNull(read: (text: string) => unknown): Reader {
+function fieldReader(name: string): Reader {
+  const read = READERS[exportColumn(name)?.kind.type ?? ''] ?? ((text) => text);
   return (text) => {
     if (typeof text !== 'string') return text;
     return text === '' ? null : read(text);
   };
-}
-
-/** A field that is not of its column's type stays a string, so that the row check reports it. */
-function fieldReader(name: string): Reader {
-  switch (exportColumn(name)?.kind.type) {
-    case 'boolean':
-      return orNull((text) => (text === 'true' || text === 'false' ? text === 'true' : text));
-    case 'integer':
-      return orNull((text) => (INTEGER.test(text) ? Number(text) : text));
-    case 'score':
-      return orNull((text) => (NUMBER.test(text) ? Number(text) : text));
-    default:
-      return orNull((text) => text);
-  }
 }
 
 function parseProblem(error: unknown, lines: LineCounter, quote: string): RawEntry {

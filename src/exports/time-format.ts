@@ -25,7 +25,7 @@ const FIELDS = {
 type Field = (typeof FIELDS)[keyof typeof FIELDS]['field'];
 
 /** Letters that mean something; text in brackets means itself. */
-const LETTERS = /\[([^\]]*)\]|YYYY|YY|MM?|DD?|HH?|hh?|mm|ss|S+|A|Z/g;
+const LETTERS = /(\[[^\]]*\]|YYYY|YY|MM?|DD?|HH?|hh?|mm|ss|S+|A|Z)/;
 
 export interface TimeFormat {
   /** What the format gives. */
@@ -56,16 +56,11 @@ interface Part {
 }
 
 function splitLetters(format: string): Part[] {
-  const parts: Part[] = [];
-  let at = 0;
-  for (const match of format.matchAll(LETTERS)) {
-    parts.push({ letters: null, text: format.slice(at, match.index) });
-    const [text, literal] = match;
-    if (literal !== undefined) parts.push({ letters: null, text: literal });
-    else parts.push({ letters: (text.startsWith('S') ? 'S' : text) as keyof typeof FIELDS, text });
-    at = match.index + text.length;
-  }
-  return [...parts, { letters: null, text: format.slice(at) }];
+  return format.split(LETTERS).map((text, at) => {
+    if (at % 2 === 0) return { letters: null, text };
+    if (text.startsWith('[')) return { letters: null, text: text.slice(1, -1) };
+    return { letters: (text.startsWith('S') ? 'S' : text) as keyof typeof FIELDS, text };
+  });
 }
 
 function compiled(parts: readonly Part[]): TimeFormat | null {

@@ -4,7 +4,6 @@ import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
   existsSync,
-  mkdtempSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -13,15 +12,16 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, test } from 'node:test';
+import { beforeEach, test } from 'node:test';
 import fc from 'fast-check';
 import { DropFolder, shortName } from '../../src/drop/drop-folder.ts';
 import { parseFileName, windowReadiness } from '../../src/exports/file-name.ts';
 import { openContent } from '../../src/exports/unpacking.ts';
 import { DAY_MS, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
+import { testFolder } from '../support/test-folder.ts';
+import { words } from '../support/words.ts';
 
 const NOW_MS = Date.parse('2026-11-21T12:00:00Z');
 const NAME = 'newswire.20261121T1010Z.ndjson';
@@ -31,18 +31,19 @@ let monotonicMs = 0;
 let drop: DropFolder;
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  root = testFolder();
   monotonicMs = 1000;
   drop = new DropFolder(root, { quiet_ms: 500, truncated_seconds: 60 }, () => monotonicMs);
   drop.prepare();
   taken = join(root, drop.takenPath(7, NAME));
 });
-afterEach(() => rmSync(root, { recursive: true }));
 
 const path = (name = NAME) => join(root, name);
 /** Of the file with ingest number 7. */
 let taken = '';
 const scan = (nowMs = NOW_MS) => drop.scan(nowMs, { isRecorded: () => false, heldBy: () => null });
+
+const readyNames = () => scan().ready.map(({ name }) => name);
 
 /** Scans twice, with enough time between. @returns the only file that is ready then */
 function ready() {
@@ -59,10 +60,7 @@ test('a file is ready after two equal scans, quiet_ms apart', async () => {
   monotonicMs += 499;
   assert.deepEqual([scan().ready.length, scan().nextScanMs], [0, 1]);
   monotonicMs += 1;
-  assert.deepEqual(
-    scan().ready.map(({ name }) => name),
-    [NAME],
-  );
+  assert.deepEqual(readyNames(), [NAME]);
 });
 
 test('any change restarts the wait, even with the same size and time', async () => {
@@ -177,37 +175,18 @@ test('an empty uncompressed file waits as long; a compressed one does not', asyn
   writeFileSync(path('newswire.20261121T1000Z.csv.gz'), '');
   scan();
   monotonicMs += 500;
-  assert.deepEqual(
-    scan().ready.map(({ name }) => name),
-    ['newswire.20261121T1000Z.csv.gz'],
-  );
+  assert.deepEqual(readyNames(), ['newswire.20261121T1000Z.csv.gz']);
   monotonicMs += 59_500;
   assert.equal(scan().ready.length, 2);
 });
 
 test('ready files are in the order of windows, then backfills, then refused ones', async () => {
-  const names = [
-    'odd',
-    'newswire.backfill-a.csv',
-    'imagewire.backfill-a.csv',
-    'newswire.20261121T1010Z.csv',
-    'imagewire.20261121T1010Z.csv',
-    'newswire.20261121T0950Z.csv',
-  ];
-  for (const name of names) writeFileSync(path(name), 'x');
+  const names = words(`newswire.20261121T0950Z.csv imagewire.20261121T1010Z.csv newswire.20261121T1010Z.csv
+    imagewire.backfill-a.csv newswire.backfill-a.csv odd`);
+  for (const name of names.toReversed()) writeFileSync(path(name), 'x');
   scan();
   monotonicMs += 500;
-  assert.deepEqual(
-    scan().ready.map(({ name }) => name),
-    [
-      'newswire.20261121T0950Z.csv',
-      'imagewire.20261121T1010Z.csv',
-      'newswire.20261121T1010Z.csv',
-      'imagewire.backfill-a.csv',
-      'newswire.backfill-a.csv',
-      'odd',
-    ],
-  );
+  assert.deepEqual(readyNames(), names);
 });
 
 test('thousands of held files keep no other file waiting', async () => {

@@ -18,42 +18,24 @@ import { createInstallation, putFile } from '../support/appliance.ts';
 import { contentOf, fileName, newRow, nextWindowMs } from '../support/export-files.ts';
 import { detectionsOf, isErrorLine, loggedFiles } from '../support/installation-state.ts';
 
-/** The state after a crash at some step of processing a file. */
-interface Left {
-  readonly taken: string;
-  /** The final path of the file. */
-  readonly archived: string;
-  /** Truncates the log segment to its length before the file, and some bytes of its entry. */
-  readonly cutLog: (more: number) => void;
-  /** Restores the database to its state before the file's commit. */
-  readonly uncommit: () => void;
+interface Crash {
+  /** How many bytes of the file's entry are in the log; null: all of it. */
+  readonly logged: number | null;
+  readonly isCommitted: boolean;
+  /** The file fails. */
+  readonly isBad?: true;
+  /** The taken file gets the next number. */
+  readonly again?: true;
 }
 
-/** What the start after the crash is to find. `again`: the taken file gets the next number. */
-const CRASHES: readonly [moment: string, content: Buffer, crash: (left: Left) => void, again?: true][] = [
-  [
-    'before its entry is in the log',
-    contentOf('ndjson', [newRow(), newRow()]),
-    ({ cutLog, uncommit }) => {
-      cutLog(0);
-      uncommit();
-    },
-    true,
-  ],
-  [
-    'in the middle of its entry',
-    contentOf('ndjson', [newRow(), newRow()]),
-    ({ cutLog, uncommit }) => {
-      cutLog(40);
-      uncommit();
-    },
-    true,
-  ],
-  ['after its entry is in the log', contentOf('ndjson', [newRow(), newRow()]), ({ uncommit }) => uncommit()],
-  ['after the commit', contentOf('ndjson', [newRow(), newRow()]), () => {}],
-  ['before a failed file was committed', Buffer.from('broken\n'), ({ uncommit }) => uncommit()],
-  ['before a failed file was moved', Buffer.from('broken\n'), () => {}],
-];
+const CRASHES: Readonly<Record<string, Crash>> = {
+  'before its entry is in the log': { logged: 0, isCommitted: false, again: true },
+  'in the middle of its entry': { logged: 40, isCommitted: false, again: true },
+  'after its entry is in the log': { logged: null, isCommitted: false },
+  'after the commit': { logged: null, isCommitted: true },
+  'before a failed file was committed': { logged: null, isCommitted: false, isBad: true },
+  'before a failed file was moved': { logged: null, isCommitted: true, isBad: true },
+};
 
 const { drop, data, ...installation } = createInstallation({ WIREWATCH_INGEST_QUIET_MS: '0' });
 after(installation.remove);
@@ -67,7 +49,7 @@ async function processed(name: string, content: string | Buffer) {
   return { line, log: serving.log };
 }
 
-for (const [moment, content, crash, again] of CRASHES) {
+for (const [moment, { logged, isCommitted, isBad = false, again }] of Object.entries(CRASHES)) {
   test(`a crash ${moment} is repaired by the next start`, async () => {
     await processed(fileName('newswire', nextWindowMs()), contentOf('ndjson', [newRow()]));
     const database = join(data, 'detections.db');
@@ -76,19 +58,15 @@ for (const [moment, content, crash, again] of CRASHES) {
     const bytes = statSync(segment).size;
     const before = detectionsOf({ data }).length;
     const name = fileName('newswire', nextWindowMs());
+    const content = isBad ? Buffer.from('broken\n') : contentOf('ndjson', [newRow(), newRow()]);
     const { line } = await processed(name, content);
-    const isGood = line.msg === 'file applied';
+    assert.equal(line.msg, isBad ? 'file failed' : 'file applied');
     const number = Number(line.number);
     const archived = join(drop, String(line.destination));
-    const taken = join(drop, '.taken', `${number}.${name}`);
-    renameSync(archived, taken);
-    if (!isGood) rmSync(`${archived}.reason.json`);
-    crash({
-      taken,
-      archived,
-      cutLog: (more) => truncateSync(segment, bytes + more),
-      uncommit: () => renameSync(`${database}.before`, database),
-    });
+    renameSync(archived, join(drop, '.taken', `${number}.${name}`));
+    if (isBad) rmSync(`${archived}.reason.json`);
+    if (logged !== null) truncateSync(segment, bytes + logged);
+    if (!isCommitted) renameSync(`${database}.before`, database);
 
     // A later file proves that ingest continues.
     const next = fileName('newswire', nextWindowMs());
@@ -96,8 +74,8 @@ for (const [moment, content, crash, again] of CRASHES) {
     assert.deepEqual(log.filter(isErrorLine), [], 'a crash must not cause errors in the log');
     assert.deepEqual(readdirSync(join(drop, '.taken')), []);
     assert.ok(readFileSync(archived).equals(content));
-    assert.equal(existsSync(`${archived}.reason.json`), !isGood);
-    assert.equal(detectionsOf({ data }).length, before + (isGood ? 3 : 1));
+    assert.equal(existsSync(`${archived}.reason.json`), isBad);
+    assert.equal(detectionsOf({ data }).length, before + (isBad ? 1 : 3));
     const records = new Map(loggedFiles(data).map((record) => [record.number, record]));
     const [first, second] = [number, number + 1].map((one) => records.get(one)?.name);
     assert.deepEqual([first, second], again ? [undefined, name] : [name, next]);

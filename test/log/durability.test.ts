@@ -4,8 +4,7 @@
  */
 
 import assert from 'node:assert/strict';
-import { appendFileSync, copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
@@ -21,24 +20,18 @@ import { readSecret } from '../../src/store/secret.ts';
 import { openAccess } from '../support/access.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls, Unsynced } from '../support/disk-calls.ts';
-import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+import { createHistory, type History, variedRows } from '../support/history.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 let history: History;
 let work: string;
 beforeEach(async () => {
-  work = mkdtempSync(join(tmpdir(), 'wirewatch-durability-'));
+  work = testFolder();
   history = await createHistory(1024);
 });
-afterEach(() => {
-  history.delete();
-  rmSync(work, { recursive: true, force: true });
-});
+afterEach(() => history.delete());
 
-const rowsFrom = (from: number, count: number): HistoryRow[] =>
-  Array.from({ length: count }, (_, index) => ({
-    content_type: 'text',
-    row: { subscription_id: 7001 + (index % 2), article_id: from + index },
-  }));
+const rowsFrom = (from: number, count: number) => variedRows([7001, 7002], from, count);
 
 function fill(): void {
   for (let from = 1; from <= 60; from += 6) history.apply(rowsFrom(from, 6));
@@ -156,14 +149,7 @@ test('a commit of access.db is synced itself; one of detections.db is durable in
 
 describe('a start', () => {
   test('applies nothing of the log before its open segment is copied and synced', async () => {
-    history.apply(rowsFrom(1, 3));
-    history.stop();
-    const older = join(work, 'older.db');
-    copyFileSync(history.folder.detections, older);
-    await history.restart();
-    history.apply(rowsFrom(10, 2));
-    history.stop();
-    copyFileSync(older, history.folder.detections);
+    await history.loseInDatabase(() => history.apply(rowsFrom(10, 2)));
     const open = listSegments(history.folder.log).at(-1)?.path ?? '';
     appendFileSync(open, 'what a kill has left');
     const calls: DiskCall[] = [];

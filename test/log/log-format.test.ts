@@ -18,7 +18,7 @@ import { listSegments } from '../../src/log/segment.ts';
 import { makeSchema, openContent } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { createHistory, type History, type HistoryRow, QUIETLY } from '../support/history.ts';
+import { createHistory, type History, QUIETLY, rescored, variedRows } from '../support/history.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
 import { type Recorded, recordOf } from '../support/recorded.ts';
@@ -70,37 +70,35 @@ describe('the manual', () => {
 /** Follows only the manual's specification of bytes, without the program's own code. */
 test('specifies segments, frames and entries', () => {
   let entries = 0;
-  {
-    const bytes = readFileSync(join(FIXTURE, 'log', '000000000001.zst'));
-    const frames: { kind: number; crc: Buffer }[] = [];
-    let before: string | null = null;
-    for (let at = 0; at < bytes.length; ) {
-      assert.equal(bytes.readUInt32LE(at), 0x184d2a50);
-      assert.equal(bytes.readUInt32LE(at + 4), 12);
-      const packed = bytes.subarray(at + 20, at + 20 + bytes.readUInt32LE(at + 8));
-      assert.equal(bytes.readUInt32LE(at + 12), crc32(packed));
-      const kind = bytes.readUInt32LE(at + 16);
-      const lines = zstdDecompressSync(packed).toString().split('\n');
-      assert.equal(lines.pop(), '', 'every line must end with a newline');
-      if (kind === 0) {
-        const { wirewatch_log, format, first_entry } = JSON.parse(lines[0] ?? '');
-        assert.deepEqual([at, lines.length, wirewatch_log, format, first_entry], [0, 1, 'detections', 1, 1]);
-      } else if (kind === 1) frames.push({ kind, crc: Buffer.from(bytes.subarray(at + 12, at + 16)) });
-      else {
-        assert.equal(kind, 2);
-        const { commit } = JSON.parse(lines.at(-1) ?? '');
-        const { entry, after, frames: count, checksum, id } = commit;
-        entries = before === null ? 1 : entries + 1;
-        assert.deepEqual([entry, after, count], [entries, before, frames.length]);
-        assert.equal(checksum, crc32(Buffer.concat(frames.splice(0).map(({ crc }) => crc))));
-        assert.match(id, /^[0-9a-f]{16}$/);
-        before = id;
-      }
-      at += 20 + packed.length;
+  const bytes = readFileSync(join(FIXTURE, 'log', '000000000001.zst'));
+  const frames: Buffer[] = [];
+  let before: string | null = null;
+  for (let at = 0; at < bytes.length; ) {
+    assert.equal(bytes.readUInt32LE(at), 0x184d2a50);
+    assert.equal(bytes.readUInt32LE(at + 4), 12);
+    const packed = bytes.subarray(at + 20, at + 20 + bytes.readUInt32LE(at + 8));
+    assert.equal(bytes.readUInt32LE(at + 12), crc32(packed));
+    const kind = bytes.readUInt32LE(at + 16);
+    const lines = zstdDecompressSync(packed).toString().split('\n');
+    assert.equal(lines.pop(), '', 'every line must end with a newline');
+    if (kind === 0) {
+      const { wirewatch_log, format, first_entry } = JSON.parse(lines[0] ?? '');
+      assert.deepEqual([at, lines.length, wirewatch_log, format, first_entry], [0, 1, 'detections', 1, 1]);
+    } else if (kind === 1) frames.push(bytes.subarray(at + 12, at + 16));
+    else {
+      assert.equal(kind, 2);
+      const { commit } = JSON.parse(lines.at(-1) ?? '');
+      const { entry, after, frames: count, checksum, id } = commit;
+      entries = before === null ? 1 : entries + 1;
+      assert.deepEqual([entry, after, count], [entries, before, frames.length]);
+      assert.equal(checksum, crc32(Buffer.concat(frames.splice(0))));
+      assert.match(id, /^[0-9a-f]{16}$/);
+      before = id;
     }
-    assert.ok(entries > 10);
-    assert.deepEqual(frames, []);
+    at += 20 + packed.length;
   }
+  assert.ok(entries > 10);
+  assert.deepEqual(frames, []);
 });
 
 const has = (tool: string) => spawnSync(tool, ['--version']).status === 0;
@@ -115,14 +113,8 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
 
   /** The detections of a log, by id, as the manual's example prints them. */
   function readLog(log: string): unknown[] {
-    const { status, stdout, stderr } = spawnSync(
-      'python3',
-      ['-c', example('log-format', 'log-reader'), log],
-      {
-        encoding: 'utf8',
-        maxBuffer: 64 * 1024 * 1024,
-      },
-    );
+    const args = ['-c', example('log-format', 'log-reader'), log];
+    const { status, stdout, stderr } = spawnSync('python3', args, { encoding: 'utf8', maxBuffer: 2 ** 26 });
     assert.equal(status, 0, stderr);
     return byId(stdout.trimEnd().split('\n'));
   }
@@ -145,25 +137,6 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
     return byId(shown.map((text) => text.replace('"\u0001/', '"https://api.example.com/')));
   }
 
-  const rows = (subscriptions: readonly number[], count: number, members: HistoryRow['row'] = {}) =>
-    Array.from(
-      { length: count },
-      (_, index): HistoryRow => ({
-        content_type: index % 3 === 0 ? 'image' : 'text',
-        row: {
-          subscription_id: subscriptions[index % subscriptions.length] ?? 0,
-          article_id: index,
-          ...members,
-        },
-        ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
-        ...(index % 7 === 0 ? { withheld: 'https://print.example/1' } : {}),
-      }),
-    );
-  const scored = (minute: number, score?: number) => ({
-    last_scored_at: `2026-11-20T09:${minute}:00Z`,
-    ...(score === undefined ? {} : { strength_score: score }),
-  });
-
   test('prints the recorded log of format 1', () =>
     inFolder(async (folder) => {
       cpSync(join(FIXTURE, 'log'), folder, { recursive: true });
@@ -176,13 +149,13 @@ describe("the manual's reader", { skip: !canRead && 'python3 or zstd is not inst
 
   test('prints the database content: corrected, rescored, removed and added again, compacted', async () => {
     const all = [7001, 7002, 7003];
-    history.apply(rows(all, 90), { batchRows: 20 });
-    history.apply(rows(all, 60, scored(10, 90)));
-    history.apply([...rows(all, 40, scored(11)), ...rows([7004], 20)]);
+    history.apply(variedRows(all, 0, 90), { batchRows: 20 });
+    history.apply(variedRows(all, 0, 60, rescored(10, 90)));
+    history.apply([...variedRows(all, 0, 40, rescored(11)), ...variedRows([7004], 0, 20)]);
     assert.equal(current().length, 110);
     assert.deepEqual(readLog(history.folder.log), current());
     await history.remove(7002);
-    history.apply(rows([7001, 7002], 40, scored(12)));
+    history.apply(variedRows([7001, 7002], 0, 40, rescored(12)));
     const expected = current();
     assert.equal(expected.filter((one) => Object(one).subscription_id === 7002).length, 20);
     assert.deepEqual(readLog(history.folder.log), expected);

@@ -92,7 +92,7 @@ async function startWith(history: History, files: Files, { content }: Moments): 
   return madeAnew;
 }
 
-const withMoments = (use: (history: History, moments: Moments) => Promise<void>) => () =>
+const withMoments = (use: (history: History, moments: Moments) => Promise<void>) =>
   withHistory(async (history) => use(history, await momentsOf(history)));
 
 /** Pages of two states. @param isNew whether a page is of the later one */
@@ -108,8 +108,7 @@ function mixed(before: Buffer | null, after: Buffer | null, isNew: (page: number
   return Buffer.concat(pages);
 }
 
-test(
-  'a checkpoint that is interrupted between any two pages is completed',
+test('a checkpoint that is interrupted between any two pages is completed', () =>
   withMoments(async (history, moments) => {
     const { within, copied } = moments;
     const pages = Math.ceil((copied['']?.length ?? 0) / PAGE_BYTES);
@@ -125,11 +124,9 @@ test(
       const files = { ...within, '': mixed(within[''], copied[''], isNew) };
       assert.equal(await startWith(history, files, moments), null, `cut ${index}`);
     }
-  }),
-);
+  }));
 
-test(
-  'without the -wal that its marker names, a file is made again',
+test('without the -wal that its marker names, a file is made again', () =>
   withMoments(async (history, moments) => {
     const { older, before, within, copied } = moments;
     const half = mixed(within[''], copied[''], (page) => page % 2 === 0);
@@ -142,11 +139,9 @@ test(
     assert.match(`${await startWith(history, broken, moments)}`, /lost its/);
     assert.equal(await startWith(history, before, moments), null);
     assert.equal(await startWith(history, older, moments), null);
-  }),
-);
+  }));
 
-test(
-  'in a checkpoint, another file in its place is found out, also with the same inode',
+test('in a checkpoint, another file in its place is found out, also with the same inode', () =>
   withMoments(async (history, moments) => {
     const { older, within, after } = moments;
     const replaced = (file: Files) => startWith(history, { ...within, '': file[''] }, moments);
@@ -158,22 +153,18 @@ test(
     await history.restart();
     history.stop();
     assert.match(`${await replaced(filesOf(history))}`, /was replaced/, 'one that was rebuilt');
-  }),
-);
+  }));
 
-test(
-  'without a marker, a -wal is dropped, whichever file lies beside it',
+test('without a marker, a -wal is dropped, whichever file lies beside it', () =>
   withMoments(async (history, moments) => {
     const { older, before, copied, after } = moments;
     for (const file of [older, before, after]) {
       const files = { '': file[''], '-wal': copied['-wal'], '-checkpoint': null };
       assert.equal(await startWith(history, files, moments), null);
     }
-  }),
-);
+  }));
 
-test(
-  'a file of two states keeps its marker until another has its name on the disk',
+test('a file of two states keeps its marker until another has its name on the disk', () =>
   withMoments(async (history, moments) => {
     const { older, within } = moments;
     const { root, detections } = history.folder;
@@ -186,8 +177,7 @@ test(
     );
     const removed = at(({ call, path }) => call === 'remove' && path === `${detections}-checkpoint`);
     assert.ok(0 <= renamed && renamed < synced && synced < removed, JSON.stringify(calls));
-  }),
-);
+  }));
 
 test('a marker names a -wal that is on the disk, and is removed from it before the -wal is emptied', () =>
   withHistory(async (history) => {

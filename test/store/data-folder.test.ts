@@ -18,126 +18,133 @@ import { test } from 'node:test';
 import { AS_OTHER, canBeRunByAnother, OTHER_ID as NOBODY } from '../support/another-user.ts';
 import { NO_PRELOAD, runBeside } from '../support/command.ts';
 import { programCalls, syncedAfter } from '../support/disk-calls.ts';
-import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { inFolder, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 const serveOn = (data: string, ...more: string[]) =>
   runProgram(['serve', '--data', data, '--port', '0', ...more]);
+/** Commands that write, and one that does not. */
+const START = ['serve', '--port', '0'];
+const ADD = ['account', 'add', 'a', '--name', 'A'];
+const LIST = ['account', 'list'];
 
-async function startedAndStopped(run: RunningProgram): Promise<void> {
-  await run.url();
-  run.kill('SIGTERM');
-  assert.equal(await run.ended, 0);
+/** Each of these commands must be refused, with exit code 78 and a message with this text. */
+async function assertRefused(
+  commands: readonly string[][],
+  data: string,
+  text: string,
+  env = {},
+): Promise<void> {
+  for (const args of commands) {
+    const { status, stderr } = await runBeside([...args, '--data', data], env);
+    assert.equal(status, 78, `${args}: ${stderr}`);
+    assert.ok(stderr.includes(text), `${args}: ${stderr}`);
+  }
 }
 
-test('a link to a folder is accepted as data folder: systemd creates one for a dynamic user', async () => {
-  await inFolder(async (folder) => {
+async function startedAndStopped(data: string, ...more: string[]): Promise<void> {
+  const run = serveOn(data, ...more);
+  await run.url();
+  assert.equal(await run.stop(), 0);
+}
+
+test('a link to a folder is accepted as data folder: systemd creates one for a dynamic user', () =>
+  inFolder(async (folder) => {
     mkdirSync(join(folder, 'private'), { mode: 0o700 });
     symlinkSync('private', join(folder, 'data'));
-    const run = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0']);
+    const run = serveOn(join(folder, 'data'));
     assert.equal((await fetch(`${await run.url()}/v1/health`)).headers.get('cache-control'), 'no-store');
     const listening = run.log().find(({ msg }) => msg === 'listening');
     assert.match(String(listening?.version), /^\d+\.\d+\.\d+/);
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
-  });
-});
+    assert.equal(await run.stop(), 0);
+  }));
 
-test('a missing secret of a database in use is not replaced: every cursor would be refused', async () => {
-  await inFolder(async (folder) => {
-    const serve = () => serveOn(join(folder, 'data'));
-    await startedAndStopped(serve());
-    const secret = join(folder, 'data', 'secret');
+test('a missing secret of a database in use is not replaced: every cursor would be refused', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    await startedAndStopped(data);
+    const secret = join(data, 'secret');
     const content = readFileSync(secret);
     rmSync(secret);
-    const second = serve();
+    const second = serveOn(data);
     assert.equal(await second.ended, 78);
     assert.match(second.stderr(), /the secret .* is missing, although .* already holds data.*from a backup/);
     assert.ok(!existsSync(secret));
     writeFileSync(secret, content);
-    await startedAndStopped(serve());
-  });
-});
+    await startedAndStopped(data);
+  }));
 
-test('root opens nothing in the folder of another user, and says how to run as that one', async (context) => {
-  if (process.getuid?.() !== 0) return context.skip('only root can try it');
-  await inFolder(async (folder) => {
-    const data = join(folder, 'data');
-    mkdirSync(data);
-    chownSync(data, NOBODY, NOBODY);
-    const log = join(data, 'wirewatch.log');
-    symlinkSync(join(folder, 'elsewhere'), log);
-    for (const args of [
-      ['serve', '--port', '0'],
-      ['account', 'add', 'a', '--name', 'A'],
-      ['key', 'list'],
-      ['window', 'reset', 'newswire', '--all'],
-      ['backup', join(folder, 'backup')],
-      ['restore', folder],
-      ['compact'],
-      ['verify'],
-    ]) {
-      const run = await runBeside([...args, '--data', data], { WIREWATCH_LOG_FILE: log });
-      assert.equal(run.status, 78, `${args}: ${run.stderr}`);
+test(
+  'root opens nothing in the folder of another user, and says how to run as that one',
+  {
+    skip: process.getuid?.() !== 0 && 'only root can try it',
+  },
+  () =>
+    inFolder(async (folder) => {
+      const data = join(folder, 'data');
+      mkdirSync(data);
+      chownSync(data, NOBODY, NOBODY);
+      const log = join(data, 'wirewatch.log');
+      symlinkSync(join(folder, 'elsewhere'), log);
+      const commands = [
+        ...[START, ADD, ['key', 'list'], ['window', 'reset', 'newswire', '--all'], ['compact'], ['verify']],
+        ...[
+          ['backup', join(folder, 'backup')],
+          ['restore', folder],
+        ],
+      ];
       const advice = `the data folder ${data} belongs to nobody: run this as that user, for example: runuser -u nobody -- wirewatch ...`;
-      assert.ok(run.stderr.includes(advice), `${args}: ${run.stderr}`);
-    }
-    assert.deepEqual(readdirSync(folder), ['data']);
-    assert.deepEqual(readdirSync(data), ['wirewatch.log']);
-  });
-});
+      await assertRefused(commands, data, advice, { WIREWATCH_LOG_FILE: log });
+      assert.deepEqual(readdirSync(folder), ['data']);
+      assert.deepEqual(readdirSync(data), ['wirewatch.log']);
+    }),
+);
 
-test('another user is told whose folder it is, not that there is no installation', async (context) => {
-  if (!canBeRunByAnother()) return context.skip('it cannot be run as another user here');
-  await inFolder(async (folder) => {
+const asOther = (program: string, args: readonly string[]): [string, string[]] => [
+  'setpriv',
+  [...AS_OTHER, program, ...args],
+];
+const skipOther = !canBeRunByAnother() && 'it cannot be run as another user here';
+
+test('another user is told whose folder it is, not that there is no installation', { skip: skipOther }, () =>
+  inFolder(async (folder) => {
     const data = join(folder, 'data');
-    await startedAndStopped(serveOn(data));
-    const asOther = (...args: string[]) =>
-      runProgram(
-        [...args, '--data', data],
-        {},
-        { through: (program, rest) => ['setpriv', [...AS_OTHER, program, ...rest]] },
-      );
-    const hidden = asOther('account', 'list');
-    assert.equal(await hidden.ended, 78, hidden.stderr());
-    assert.match(hidden.stderr(), /no permission to see .*: run it as the user that owns the data folder/);
-    chmodSync(folder, 0o755);
-    for (const args of [['account', 'list'], ['status'], ['key', 'revoke', 'abcdefghij23', '--yes']]) {
-      const run = asOther(...args);
+    await startedAndStopped(data);
+    const refusal = async (...args: string[]) => {
+      const run = runProgram([...args, '--data', data], {}, { through: asOther });
       assert.equal(await run.ended, 78, `${args}: ${run.stderr()}`);
-      const advice = `no permission to read ${data} (owned by root): run it as that user, for example: sudo -u root wirewatch ...`;
-      assert.ok(run.stderr().includes(advice), `${args}: ${run.stderr()}`);
-    }
-  });
-});
+      return run.stderr();
+    };
+    const hidden = /no permission to see .*: run it as the user that owns the data folder/;
+    assert.match(await refusal(...LIST), hidden);
+    chmodSync(folder, 0o755);
+    const advice = `no permission to read ${data} (owned by root): run it as that user, for example: sudo -u root wirewatch ...`;
+    for (const args of [LIST, ['status'], ['key', 'revoke', 'abcdefghij23', '--yes']])
+      assert.ok((await refusal(...args)).includes(advice), `${args}`);
+  }),
+);
 
-test('root operates the Wirewatch that another user runs', async (context) => {
-  if (!canBeRunByAnother()) return context.skip('it cannot be run as another user here');
-  await inFolder(async (folder) => {
+test('root operates the Wirewatch that another user runs', { skip: skipOther }, () =>
+  inFolder(async (folder) => {
     const data = join(folder, 'data');
     mkdirSync(data, { mode: 0o700 });
     chownSync(data, NOBODY, NOBODY);
     chmodSync(folder, 0o755);
-    const through = (program: string, rest: readonly string[]): [string, string[]] => [
-      'setpriv',
-      [...AS_OTHER, program, ...rest],
-    ];
-    const serving = runProgram(['serve', '--port', '0', '--data', data], {}, { through });
+    const serving = runProgram([...START, '--data', data], {}, { through: asOther });
     await serving.url();
-    const add = await runBeside(['account', 'add', 'a', '--name', 'A', '--data', data]);
+    const add = await runBeside([...ADD, '--data', data]);
     assert.equal(add.status, 0, add.stderr);
     const names = readdirSync(data, { recursive: true, encoding: 'utf8' });
     assert.ok(names.includes('access.db'));
     for (const name of names) assert.equal(lstatSync(join(data, name)).uid, NOBODY, name);
-    serving.kill('SIGTERM');
-    assert.equal(await serving.ended, 0, serving.stderr());
-  });
-});
+    assert.equal(await serving.stop(), 0, serving.stderr());
+  }),
+);
 
-test('no file in the folder may be a link, for a start or a command', async () => {
-  await inFolder(async (folder) => {
+test('no file in the folder may be a link, for a start or a command', () =>
+  inFolder(async (folder) => {
     const data = join(folder, 'data');
-    await startedAndStopped(serveOn(data));
+    await startedAndStopped(data);
     const elsewhere = join(folder, 'elsewhere');
     writeFileSync(elsewhere, 'precious');
     const [segment = ''] = readdirSync(join(data, 'log'));
@@ -146,15 +153,7 @@ test('no file in the folder may be a link, for a start or a command', async () =
       const before = existsSync(path) ? readFileSync(path) : null;
       rmSync(path, { force: true });
       symlinkSync(elsewhere, path);
-      for (const args of [
-        ['serve', '--port', '0'],
-        ['account', 'list'],
-        ['backup', join(folder, 'b')],
-      ]) {
-        const run = await runBeside([...args, '--data', data]);
-        assert.equal(run.status, 78, `${args} ${name}: ${run.stderr}`);
-        assert.ok(run.stderr.includes(`${path} is a link.`), run.stderr);
-      }
+      await assertRefused([START, LIST, ['backup', join(folder, 'b')]], data, `${path} is a link.`);
       const checked = await runBeside(['check', '--data', data]);
       assert.equal(checked.status, 1);
       assert.match(checked.stdout, /data folder .*is a link/);
@@ -162,12 +161,11 @@ test('no file in the folder may be a link, for a start or a command', async () =
       if (before !== null) writeFileSync(path, before, { mode: 0o600 });
     }
     assert.equal(readFileSync(elsewhere, 'utf8'), 'precious');
-    await startedAndStopped(serveOn(data));
-  });
-});
+    await startedAndStopped(data);
+  }));
 
-test('files are accessible to their user only, even in a readable folder and without a umask', async () => {
-  await inFolder(async (folder) => {
+test('files are accessible to their user only, even in a readable folder and without a umask', () =>
+  inFolder(async (folder) => {
     const data = join(folder, 'data');
     mkdirSync(data, { mode: 0o755 });
     const through = (program: string, args: readonly string[]): [string, string[]] => [
@@ -180,7 +178,7 @@ test('files are accessible to their user only, even in a readable folder and wit
       assert.equal(await command.ended, 0, command.stderr());
       return command.stdout();
     };
-    await cli('account', 'add', 'a', '--name', 'A');
+    await cli(...ADD);
     await cli('subscription', 'add', '7001', '--account', 'a');
     const terms = ['--name', 'k', '--scopes', 'detections:read', '--subscriptions', '7001', '--json'];
     const { key } = JSON.parse(await cli('key', 'create', '--account', 'a', ...terms));
@@ -212,19 +210,17 @@ test('files are accessible to their user only, even in a readable folder and wit
     ])
       assert.ok(kept().includes(name), `${name}: ${kept()}`);
     assert.deepEqual(readable(), []);
-    serving.kill('SIGTERM');
-    assert.equal(await serving.ended, 0);
+    assert.equal(await serving.stop(), 0);
     rmSync(join(data, 'access.db'));
     await cli('compact');
     await cli('account', 'set', 'a', '--name', 'B');
     assert.deepEqual(readable(), []);
-  });
-});
+  }));
 
-test('a command that ingests is refused on a drop folder other than the one in use', async () => {
-  await inFolder(async (folder) => {
+test('a command that ingests is refused on a drop folder other than the one in use', () =>
+  inFolder(async (folder) => {
     const [data, drop] = [join(folder, 'data'), join(folder, 'exports')];
-    await startedAndStopped(serveOn(data, '--drop', drop));
+    await startedAndStopped(data, '--drop', drop);
     const replay = ['ingest', 'replay', '--data', data];
     const refused = await runBeside(replay);
     assert.notEqual(refused.status, 0);
@@ -232,75 +228,59 @@ test('a command that ingests is refused on a drop folder other than the one in u
     assert.ok(!existsSync(join(data, 'drop')));
     const named = await runBeside([...replay, '--drop', drop]);
     assert.equal(named.status, 0, named.stderr);
-  });
-});
+  }));
 
-test('a new data folder survives a power cut, with its parents', {
-  skip: NO_PRELOAD,
-}, async () => {
-  await inFolder(async (folder) => {
-    const { settings, calls } = programCalls(folder);
-    const data = join(folder, 'lib', 'wirewatch');
-    const args = ['account', 'add', 'agency', '--name', 'Agency', '--data', data];
-    assert.equal(await runProgram(args, settings).ended, 0);
-    assert.deepEqual(syncedAfter(calls(), data, 2), [join(folder, 'lib'), folder]);
-  });
-});
+test(
+  'a new data folder survives a power cut, with its parents',
+  {
+    skip: NO_PRELOAD,
+  },
+  () =>
+    inFolder(async (folder) => {
+      const { settings, calls } = programCalls(folder);
+      const data = join(folder, 'lib', 'wirewatch');
+      assert.equal(await runProgram([...ADD, '--data', data], settings).ended, 0);
+      assert.deepEqual(syncedAfter(calls(), data, 2), [join(folder, 'lib'), folder]);
+    }),
+);
 
-test('a drop folder is created, but not its parents: a share may not be mounted', async () => {
-  await inFolder(async (folder) => {
-    const drop = join(folder, 'share', 'exports');
-    const run = runProgram(['serve', '--data', join(folder, 'data'), '--drop', drop, '--port', '0']);
-    await run.url();
-    assert.ok(!existsSync(join(folder, 'share')));
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
-    mkdirSync(join(folder, 'share'));
-    const again = runProgram(['serve', '--data', join(folder, 'data'), '--drop', drop, '--port', '0']);
-    await again.url();
+test('a drop folder is created, but not its parents: a share may not be mounted', () =>
+  inFolder(async (folder) => {
+    const [share, drop] = [join(folder, 'share'), join(folder, 'share', 'exports')];
+    await startedAndStopped(join(folder, 'data'), '--drop', drop);
+    assert.ok(!existsSync(share));
+    mkdirSync(share);
+    await startedAndStopped(join(folder, 'data'), '--drop', drop);
     assert.ok(existsSync(join(drop, 'archive')));
-    again.kill('SIGTERM');
-    assert.equal(await again.ended, 0);
-  });
-});
+  }));
 
-test('a path that is not a folder is refused with exit code 78', async () => {
+test('a path that is not a folder is refused with exit code 78', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    writeFileSync(data, '');
+    await assertRefused(
+      [START, ADD, LIST],
+      data,
+      'data is a file, not a folder. Name another folder with --data.\n',
+    );
+  }));
+
+test('an unwritable folder is refused, with a hint', async (context) => {
   await inFolder(async (folder) => {
-    writeFileSync(join(folder, 'data'), '');
-    for (const args of [
-      ['serve', '--port', '0'],
-      ['account', 'add', 'a', '--name', 'A'],
-      ['account', 'list'],
-    ]) {
-      const run = await runBeside([...args, '--data', join(folder, 'data')]);
-      assert.equal(run.status, 78, args.join(' '));
-      assert.match(run.stderr, /data is a file, not a folder\. Name another folder with --data\.$/m);
+    const data = join(folder, 'data');
+    mkdirSync(data);
+    const isRoot = process.getuid?.() === 0;
+    // Modes do not restrict root, but a read-only mount does.
+    const mount = ['-t', 'tmpfs', '-o', 'ro,size=64k', 'tmpfs', data];
+    if (isRoot && spawnSync('mount', mount).status !== 0)
+      return context.skip('no file system can be mounted here');
+    if (!isRoot) chmodSync(data, 0o500);
+    try {
+      await assertRefused([START, ADD], data, 'cannot use the data folder ');
+      await assertRefused([START, ADD], data, 'Run as the owner of the folder');
+    } finally {
+      if (isRoot) spawnSync('umount', [data]);
+      else chmodSync(data, 0o700);
     }
   });
 });
-
-for (const args of [
-  ['serve', '--port', '0'],
-  ['account', 'add', 'a', '--name', 'A'],
-]) {
-  test(`an unwritable folder is refused, with a hint: ${args[0]}`, async (context) => {
-    await inFolder(async (folder) => {
-      const data = join(folder, 'data');
-      mkdirSync(data);
-      const isRoot = process.getuid?.() === 0;
-      // Modes do not restrict root, but a read-only mount does.
-      const mount = ['-t', 'tmpfs', '-o', 'ro,size=64k', 'tmpfs', data];
-      if (isRoot && spawnSync('mount', mount).status !== 0)
-        return context.skip('no file system can be mounted here');
-      if (!isRoot) chmodSync(data, 0o500);
-      try {
-        const run = await runBeside([...args, '--data', data]);
-        assert.equal(run.status, 78, run.stderr);
-        assert.match(run.stderr, /cannot use the data folder .*Run as the owner of the folder/);
-      } finally {
-        if (isRoot) spawnSync('umount', [data]);
-        else chmodSync(data, 0o700);
-      }
-    });
-  });
-}

@@ -52,37 +52,27 @@ test('the database itself refuses ordinals and sequence numbers beyond the limit
 });
 
 test('ordinals follow the order in which streams first appear, and are never reused', async () => {
-  const history = await createHistory();
+  using history = await createHistory();
   const row = (subscription_id: number, content_type: HistoryRow['content_type']): HistoryRow => ({
     content_type,
     row: { subscription_id },
   });
-  const streams = () =>
-    history
-      .db()
-      .prepare<unknown[], string>(
-        "SELECT ordinal || ' ' || subscription_id || ':' || content_type || iif(removed, ' removed', '') FROM stream",
-      )
-      .pluck()
-      .all();
-  try {
-    history.apply([row(8, 'image'), row(7, 'text'), row(8, 'text')]);
-    await history.remove(8);
-    await history.restart();
-    history.apply([row(9, 'text'), row(8, 'text')]);
-    await history.remove(8);
-    history.apply([row(8, 'text')]);
-    assert.deepEqual(streams(), [
-      '1 8:image removed',
-      '2 7:text',
-      '3 8:text removed',
-      '4 9:text',
-      '5 8:text removed',
-      '6 8:text',
-    ]);
-  } finally {
-    history.delete();
-  }
+  history.apply([row(8, 'image'), row(7, 'text'), row(8, 'text')]);
+  await history.remove(8);
+  await history.restart();
+  history.apply([row(9, 'text'), row(8, 'text')]);
+  await history.remove(8);
+  history.apply([row(8, 'text')]);
+  const select =
+    "SELECT ordinal || ' ' || subscription_id || ':' || content_type || iif(removed, ' removed', '') FROM stream";
+  assert.deepEqual(history.db().prepare<[], string>(select).pluck().all(), [
+    '1 8:image removed',
+    '2 7:text',
+    '3 8:text removed',
+    '4 9:text',
+    '5 8:text removed',
+    '6 8:text',
+  ]);
 });
 
 test('rows of all streams are found by index, stream by stream', () => {
