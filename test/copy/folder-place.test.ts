@@ -259,7 +259,9 @@ const cannotMount =
   spawnSync('unshare', ['--user', '--map-root-user', '--mount', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()])
     .status !== 0 && 'no disk can be mounted here';
 
-test('a full disk, where nothing of the object stays, and a read-only one, where reads go on', { skip: cannotMount }, () => {
+test('a full disk, where nothing of the object stays, and a read-only one, where reads go on', {
+  skip: cannotMount,
+}, () => {
   const { stderr, status } = onDisk(`
     await place.create('log/1', Buffer.alloc(600_000));
     assert.match(await ended(place.create('log/2', Buffer.alloc(600_000))), /^Unreachable: .*the disk is full.*Free space there/);
