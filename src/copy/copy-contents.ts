@@ -92,12 +92,7 @@ export async function objectsFrom(place: Place, generation: string, entry: numbe
 }
 
 /** Whether any of the entries from one up to another, which is not among them, is in pieces. @throws Unreachable */
-export async function hasPieces(
-  place: Place,
-  generation: string,
-  first: number,
-  end: number,
-): Promise<boolean> {
+export async function hasPieces(place: Place, generation: string, first: number, end: number) {
   const [name] = await place.list(`large/${generation}/`, `large/${generation}/${padded(first)}`);
   return name !== undefined && name < `large/${generation}/${padded(end)}`;
 }

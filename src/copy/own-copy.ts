@@ -62,11 +62,7 @@ export async function refuseEmptied(place: Place, folder: DataFolder): Promise<v
 }
 
 /** Gives an empty place to this installation. @returns the id of the copy. @throws Unreachable; Refused `failed` if it belongs to another one */
-export async function requireOwn(
-  place: Place,
-  folder: DataFolder,
-  { installation }: AccessState,
-): Promise<string> {
+export async function requireOwn(place: Place, folder: DataFolder, { installation }: AccessState) {
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw failed(`the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes`);
@@ -110,10 +106,7 @@ export async function copiedChange(place: Place): Promise<number> {
 }
 
 /** @param number of a change; without it, the newest. @throws Unreachable; Refused `failed`; LogDamage */
-export async function readCopiedAccess(
-  place: Place,
-  number?: number,
-): Promise<{ state: AccessState; content: Buffer }> {
+export async function readCopiedAccess(place: Place, number?: number) {
   const change = number ?? (await copiedChange(place));
   const packed = change === 0 ? null : await place.read(accessName(change));
   if (packed === null) throw failed('it has no access.db');

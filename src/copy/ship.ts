@@ -59,20 +59,12 @@ export class TakenOver extends Refused {
   }
 }
 
-export interface ShipperOptions {
-  /** Called with the bytes of each object. */
-  readonly onWritten?: (bytes: number) => void;
-  /** The size of a part: larger entries are written in pieces. */
-  readonly partBytes?: number;
-  /** Whether all of the log is written anew, because objects of the copy are damaged. */
-  readonly isAnew?: boolean;
-}
-
 /** Writes to one place; after an error, another one begins. */
 export class Shipper {
   readonly place: Place;
   readonly #folder: DataFolder;
-  readonly #options: ShipperOptions;
+  readonly #onWritten: (bytes: number) => void;
+  readonly #partBytes: number;
   #isAnew: boolean;
   /** The end that was read or written last; null: it must be read. */
   #end: CopyEnd | null = null;
@@ -81,11 +73,20 @@ export class Shipper {
   /** The change of access.db that the copy has; null: not known. */
   #change: number | null = null;
 
-  constructor(place: Place, folder: DataFolder, options: ShipperOptions = {}) {
+  /**
+   * `onWritten` is called with the bytes of each object; `isAnew`: all of the log is written anew, because objects of the copy
+   * are damaged; entries that are larger than `partBytes` are written in pieces.
+   */
+  constructor(
+    place: Place,
+    folder: DataFolder,
+    { onWritten = (_: number) => {}, isAnew = false, partBytes = PART_BYTES } = {},
+  ) {
     this.place = place;
     this.#folder = folder;
-    this.#options = options;
-    this.#isAnew = options.isAnew === true;
+    this.#onWritten = onWritten;
+    this.#isAnew = isAnew;
+    this.#partBytes = partBytes;
   }
 
   /**
@@ -106,8 +107,7 @@ export class Shipper {
     }
     while (!(await this.#shipLog(end)));
     if (this.#change === state.change) return;
-    const bytes = await writeAccess(this.place, state, content);
-    this.#options.onWritten?.(bytes);
+    this.#onWritten(await writeAccess(this.place, state, content));
     this.#change = state.change;
   }
 
@@ -182,7 +182,6 @@ export class Shipper {
    */
   async #shipAfter(begin: CopyEnd, to: Mark, isDraft = false): Promise<CopyEnd | null> {
     const { generation } = begin;
-    const { partBytes = PART_BYTES } = this.#options;
     let end = begin;
     let last = begin.last;
     /** The first entry, and the frames, that are not written yet; and pieces of the part, before them. */
@@ -222,7 +221,7 @@ export class Shipper {
       bytes += part.frame.bytes.length;
       last = part.commit ?? last;
       const isEnd = (part.commit?.entry ?? 0) >= to.entry;
-      const isFull = bytes >= partBytes;
+      const isFull = bytes >= this.#partBytes;
       if (part.commit === null) {
         if (isFull) await writePiece(first);
       } else if ((isFull || isEnd || pieces.length > 0) && !(await writePart())) return null;
@@ -242,7 +241,7 @@ export class Shipper {
 
   async #create(name: string, content: Buffer): Promise<boolean> {
     const isCreated = await this.place.create(name, content);
-    if (isCreated) this.#options.onWritten?.(content.length);
+    if (isCreated) this.#onWritten(content.length);
     return isCreated;
   }
 

@@ -77,11 +77,7 @@ export async function verifyCopy(place: Place, onProgress: OnProgress) {
 }
 
 /** Durably. @throws Unreachable, LogDamage, LogFailure */
-async function writeEntries(
-  options: LogOptions,
-  first: number,
-  parts: AsyncIterable<EntryPart>,
-): Promise<void> {
+async function writeEntries(options: LogOptions, first: number, parts: AsyncIterable<EntryPart>) {
   const log = new LogWriter(options, { last: { entry: first - 1, id: '' }, segment: null });
   try {
     for await (const part of parts) log.adopt(part);
@@ -122,10 +118,7 @@ export async function healLog(place: Place, folder: DataFolder): Promise<void> {
  * @returns the objects with the log
  * @throws Refused `failed` if the copy lacks the newest entry that is known here; Unreachable, LogDamage
  */
-export async function requireNewest(
-  place: Place,
-  { log, detections }: DataFolder,
-): Promise<readonly LogObject[]> {
+export async function requireNewest(place: Place, { log, detections }: DataFolder) {
   const { objects } = await findLog(place);
   for (const mark of [...commitsBackwards(log).take(1), readLogMarkOf(detections)])
     if (mark !== null && !(await hasEntry(place, objects, mark)))
@@ -134,11 +127,7 @@ export async function requireNewest(
 }
 
 /** Whether a copy has an entry. @throws Unreachable, LogDamage */
-export async function hasEntry(
-  place: Place,
-  objects: readonly LogObject[],
-  { entry, id }: Mark,
-): Promise<boolean> {
+export async function hasEntry(place: Place, objects: readonly LogObject[], { entry, id }: Mark) {
   const object = objects.findLast(({ first }) => first <= entry);
   return object !== undefined && (await commitsIn(place, object.name)).some((commit) => commit.id === id);
 }
