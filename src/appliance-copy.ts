@@ -164,8 +164,7 @@ export function createApplianceCopy(
       for (let times = 1; times <= 2; times += 1) {
         const { findings, entries } = await verifyCopy(place, () => {});
         if (findings.length === 0 && entries >= written) return;
-        if (times === 2)
-          log.warn({ to, findings, entries, written }, 'the copy is damaged: it is rewritten');
+        if (times === 2) log.warn({ to, findings, entries, written }, 'the copy is damaged: it is rewritten');
       }
       [isDamaged, shipper, lookedMs] = [true, null, Number.NEGATIVE_INFINITY];
       timer.wake();
