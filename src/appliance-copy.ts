@@ -1,55 +1,186 @@
-/** The appliance's part in the copy of its installation: writes it, follows it, or finds that another machine took over. */
+/**
+ * The appliance's part in the copy of its installation. As the writer it looks each second whether there is something new,
+ * writes it, and tries again where the place does not answer; as a standby it follows; or it finds that another machine
+ * took over.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { AccessReader } from './auth/access-reader.ts';
-import { now } from './clock.ts';
+import { type FoundCopy, findAccess } from './auth/spare-copy.ts';
+import * as clock from './clock.ts';
 import type { Config } from './config/load.ts';
-import { type KeptCopy, keepCopy } from './copy/keep.ts';
 import { openPlace, openTried } from './copy/open-place.ts';
-import { requireNewest } from './copy/source.ts';
+import { refuseEmptied } from './copy/own-copy.ts';
+import { Shipper, TakenOver } from './copy/ship.ts';
+import { requireNewest, verifyCopy } from './copy/source.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import { HELD_UP_INGEST } from './health/alert-texts.ts';
 import type { Mark } from './log/format.ts';
 import type { Logger } from './logger.ts';
-import { misconfigured, reasonOf } from './refused.ts';
+import { paced } from './pace.ts';
+import { misconfigured, Refused, reasonOf } from './refused.ts';
 import type { CopyState } from './store/copy-state.ts';
+import { isDiskFull } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, isThere } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
 import { ensureRole, noteRole, type Role, readRole, roleOf } from './store/role.ts';
-import { HOUR_MS, MINUTE_MS } from './time.ts';
+import { formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from './time.ts';
+import { WakeableTimer } from './wakeable-timer.ts';
 
 export interface CopyParts {
   readonly folder: DataFolder;
-  readonly access: AccessReader;
-  readonly reader: DetectionsReader;
-  readonly conditions: Conditions;
+  readonly access: Pick<AccessReader, 'change'>;
+  readonly reader: Pick<DetectionsReader, 'db' | 'end'>;
+  readonly conditions: Pick<Conditions, 'set'>;
+  /** Called once another machine has taken over. */
+  readonly stopIngest: () => void;
 }
 
 export type ApplianceCopy = ReturnType<typeof createApplianceCopy>;
 
-/** How long a standby may be without the place before it is an alert. */
-const SILENT_MS_MAX = 5 * MINUTE_MS;
+const RETRY_MS_MAX = MINUTE_MS;
+/** How long something may be missing, or a standby be without the place, before it is an alert. */
+const BEHIND_MS_MAX = 5 * MINUTE_MS;
+/** How soon it is noticed that another machine took over, where nothing is written. */
+const LOOK_EVERY_MS = 5 * SECOND_MS;
+const CLOSE_MS = 5 * SECOND_MS;
 
 /**
  * Call {@link requireRole} first.
- * @param stopIngest called once another machine has taken over
+ * @param now tests change it, and `open`
  */
 export function createApplianceCopy(
   { copy, verify }: Config,
-  { folder, access, reader, conditions }: CopyParts,
-  log: Logger,
-  stopIngest: () => void,
+  { folder, access, reader, conditions, stopIngest }: CopyParts,
+  log: Pick<Logger, 'info' | 'warn' | 'error'>,
+  now = clock.now,
+  open = () => openTried(copy.to, copy),
 ) {
+  const { to } = copy;
+  const timer = new WakeableTimer();
   let role = roleOf(readRole(folder), copy);
-  let kept: KeptCopy | null = null;
-  let following: CopyState | null = null;
-  let heardMs = now();
-  const writing = Promise.withResolvers<void>();
+  let running: Promise<void> | null = null;
+  let isClosed = false;
   /** The entry for which ingest waits. */
   let proposed: { readonly entry: Mark; readonly decided: () => void } | null = null;
 
+  let contactMs: number | null = null;
+  let behindSinceMs: number | null = now();
+  /** Why the place cannot be written or read now; null: it can. */
+  let failure: string | null = null;
+  /** Whether that is because the disk of this machine is full. */
+  let isFullHere = false;
+
+  let shipper: Shipper | null = null;
+  let copied: Mark | null = null;
+  let found: FoundCopy | null = null;
+  /** Monotonic. */
+  let lookedMs = Number.NEGATIVE_INFINITY;
+  let verifiedMs = performance.now();
+  let isDamaged = false;
+
+  const applied = () => readLogMark(reader.db());
+
+  async function run(): Promise<void> {
+    for (let waitMs = SECOND_MS; !isClosed; ) {
+      timer.begin();
+      await bringUpToDate().catch(failed);
+      tell();
+      waitMs = failure === null ? SECOND_MS : Math.min(2 * waitMs, RETRY_MS_MAX);
+      if (!isClosed) await timer.sleep(paced(waitMs));
+    }
+  }
+
+  async function bringUpToDate(): Promise<void> {
+    const isSameAccess = found?.kind === 'sound' && found.state.change === access.change();
+    const isNew = proposed !== null || !isSameAccess || copied?.id !== applied()?.id;
+    if (isNew) behindSinceMs ??= now();
+    else if (failure === null && performance.now() - lookedMs < LOOK_EVERY_MS) return;
+    lookedMs = performance.now();
+    const isAnew = isDamaged;
+    // What is being written, for the first time or anew, would look damaged.
+    if (shipper !== null) void verifyKept(shipper, copied?.entry ?? 0);
+    else {
+      const place = await open();
+      // A share that is not mounted must not be filled.
+      await refuseEmptied(place, folder);
+      shipper = new Shipper(place, folder, { isAnew });
+    }
+    // Before the end of the log is found.
+    if (found === null || !isSameAccess) found = findAccess(folder);
+    const end = proposed?.entry ?? applied();
+    await shipper.ship(found, end);
+    // Beside other work, a verification may have found it meanwhile.
+    if (isAnew) isDamaged = false;
+    copied = end;
+    if (proposed !== null && end !== null && proposed.entry.entry <= end.entry) {
+      proposed.decided();
+      proposed = null;
+    }
+    if (failure !== null) log.info({ to }, 'the copy is up to date again');
+    answered();
+  }
+
+  function answered(): void {
+    [failure, isFullHere, contactMs, behindSinceMs] = [null, false, now(), null];
+  }
+
+  function failed(error: unknown): void {
+    if (error instanceof TakenOver) {
+      takenOver(error.by);
+      return;
+    }
+    isFullHere = isDiskFull(error);
+    const reason = isFullHere ? `the disk of ${folder.root} is full` : reasonOf(error, to).replace(/\.$/, '');
+    if (failure === null) log.warn({ to, reason }, 'cannot write the copy: it is tried again');
+    failure = reason;
+    // A place may have come back as another one.
+    shipper = null;
+    if (error instanceof Refused) behindSinceMs = Math.min(behindSinceMs ?? now(), now() - BEHIND_MS_MAX);
+  }
+
+  /** Opens and closes the alerts. */
+  function tell(): void {
+    const isWaiting = proposed !== null && failure !== null;
+    const isLate = behindSinceMs !== null && now() - behindSinceMs >= BEHIND_MS_MAX;
+    const since =
+      contactMs === null
+        ? 'It has not answered since the start'
+        : `It answered last at ${formatMs(contactMs)}`;
+    const detail = `${to}: ${failure ?? 'it is being written'}. ${since}`;
+    conditions.set('disk full', isWaiting && isFullHere ? failure : null, 'copy');
+    conditions.set('copy behind', isLate && !isWaiting ? detail : null);
+    const held = isWaiting && !isFullHere ? `${detail}. Ingest waits for it` : null;
+    conditions.set('copy behind', held, HELD_UP_INGEST);
+  }
+
+  /** Reads all of the copy, beside what is written: ingest may wait for that. */
+  async function verifyKept({ place }: Shipper, written: number): Promise<void> {
+    const everyMs = verify.every_hours * HOUR_MS;
+    if (everyMs === 0 || performance.now() - verifiedMs < everyMs) return;
+    verifiedMs = Number.POSITIVE_INFINITY;
+    try {
+      // An object may have gone since another one took its place.
+      for (let times = 1; times <= 2; times += 1) {
+        const { findings, entries } = await verifyCopy(place, () => {});
+        if (findings.length === 0 && entries >= written) return;
+        if (times === 2)
+          log.warn({ to, findings, entries, written }, 'the copy is damaged: it is written anew');
+      }
+      [isDamaged, shipper, lookedMs] = [true, null, Number.NEGATIVE_INFINITY];
+      timer.wake();
+    } catch (error) {
+      log.warn({ to, reason: reasonOf(error) }, 'cannot verify the copy');
+    } finally {
+      verifiedMs = performance.now();
+    }
+  }
+
   function takenOver(by: string): void {
+    isClosed = true;
     role = 'superseded';
     log.error({ by }, 'another machine took over: ingest stops, and clients get 503');
+    [failure, proposed, behindSinceMs] = [null, null, null];
     conditions.set('another machine took over', by);
     reader.end('Another machine serves this installation now. Ask the operator for its address.');
     stopIngest();
@@ -63,74 +194,77 @@ export function createApplianceCopy(
     }
   }
 
+  /** Null: not known. */
+  function entriesBehind(): number | null {
+    if (role === 'standby') return failure === null ? 0 : null;
+    try {
+      return contactMs === null ? null : (applied()?.entry ?? 0) - (copied?.entry ?? 0);
+    } catch {
+      // The database cannot be read now.
+      return null;
+    }
+  }
+
   return {
     /** Resolves once the copy has this entry: never, where another machine took over. */
     decide: (entry: Mark): Promise<void> =>
       new Promise((decided) => {
         proposed = { entry, decided };
-        kept?.wake();
+        timer.wake();
       }),
     role: (): Role => role,
+    /** Null: there is none, or nothing was asked of it yet. */
+    state(): CopyState | null {
+      if (to === '' || (running === null && contactMs === null && failure === null)) return null;
+      return {
+        to,
+        entries_behind: entriesBehind(),
+        behind_since: behindSinceMs === null ? null : formatMs(behindSinceMs),
+        contact_at: contactMs === null ? null : formatMs(contactMs),
+        failure,
+      };
+    },
     /** Whether damaged parts of the log can be made anew from the copy now. */
     async canHeal(): Promise<boolean> {
-      if (copy.to === '') return false;
+      if (to === '') return false;
       try {
-        await requireNewest(await openPlace(copy.to, copy), folder);
+        await requireNewest(await openPlace(to, copy), folder);
         return true;
       } catch (error) {
         log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be made anew from the copy');
         return false;
       }
     },
-    /** Resolves once a standby has become the writer. */
-    writing: (): Promise<void> => writing.promise,
-    state: (): CopyState | null => kept?.state() ?? following,
     /** Begins to write, if this machine is the writer and has a place. */
     write(): void {
-      if (role !== 'writer' || copy.to === '' || kept !== null) return;
-      kept = keepCopy({
-        to: copy.to,
-        open: () => openTried(copy.to, copy),
-        folder,
-        applied: () => readLogMark(reader.db()),
-        proposed: () => proposed?.entry ?? null,
-        onCopied({ entry }) {
-          if (proposed === null || proposed.entry.entry > entry) return;
-          proposed.decided();
-          proposed = null;
-        },
-        accessChange: () => access.change(),
-        verifyEveryMs: verify.every_hours * HOUR_MS,
-        now,
-        log: (level, msg, fields) => log[level](fields, msg),
-        onAlert(detail, holdsUpIngest) {
-          conditions.set('copy behind', holdsUpIngest ? null : detail);
-          conditions.set('copy behind', holdsUpIngest ? detail : null, HELD_UP_INGEST);
-        },
-        onDiskFull: (detail) => conditions.set('disk full', detail, 'copy'),
-        onTakenOver: takenOver,
-      });
+      if (role === 'writer' && to !== '') running ??= run();
     },
-    following(state: CopyState): void {
-      const { failure, to } = state;
-      if (failure !== null && following?.failure == null)
-        log.warn({ to, reason: failure }, 'cannot read the copy: it is tried again');
-      if (failure === null && following?.failure != null) log.info({ to }, 'the copy is read again');
-      following = state;
-      if (failure === null) heardMs = now();
-      const isLate = failure !== null && now() - heardMs >= SILENT_MS_MAX;
-      conditions.set('copy behind', isLate ? `${to} cannot be read: ${failure}` : null);
+    /** A standby read the copy; or why it could not. */
+    following(reason: string | null): void {
+      if (reason === null && failure !== null) log.info({ to }, 'the copy is read again');
+      if (reason !== null && failure === null)
+        log.warn({ to, reason }, 'cannot read the copy: it is tried again');
+      if (reason === null) answered();
+      else {
+        failure = reason.replace(/\.$/, '');
+        behindSinceMs ??= contactMs;
+      }
+      tell();
     },
     promoted(): void {
       if (role === 'writer') return;
       role = 'writer';
-      writing.resolve();
-      following = null;
-      conditions.set('copy behind', null);
-      log.warn({ to: copy.to }, 'this machine is the writer now: it was promoted');
+      [failure, behindSinceMs] = [null, now()];
+      tell();
+      log.warn({ to }, 'this machine is the writer now: it was promoted');
       this.write();
     },
-    close: async (): Promise<void> => kept?.close(),
+    /** Ends with what is being written, or after a few seconds. */
+    async close(): Promise<void> {
+      isClosed = true;
+      timer.wake();
+      await Promise.race([running, sleep(CLOSE_MS, undefined, { ref: false })]);
+    },
   };
 }
 

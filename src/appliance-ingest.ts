@@ -21,7 +21,6 @@ import type { Logger } from './logger.ts';
 import type { Live } from './operations/operation.ts';
 import { paced } from './pace.ts';
 import { deriveKey } from './seal.ts';
-import type { CopyState } from './store/copy-state.ts';
 import { isBehind, isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import { LogDamage } from './store/log-errors.ts';
@@ -50,10 +49,8 @@ export interface IngestSurroundings {
 /** What the thread needs of the copy, and tells of it. */
 export interface CopyWork {
   readonly decide: Decide;
-  following(state: CopyState): void;
+  following(failure: string | null): void;
   promoted(): void;
-  /** Resolves after {@link promoted}. */
-  writing(): Promise<void>;
 }
 
 export type ApplianceIngest = ReturnType<typeof startApplianceIngest>;
@@ -102,11 +99,7 @@ export function startApplianceIngest(
   void ingest.ended.then(() => {
     reading = null;
   });
-  const promote = async (by: object): Promise<void> => {
-    await ingest.promote(by);
-    await surroundings.copy.writing();
-  };
-  return { ...ingest, promote, begun, reading: () => reading };
+  return { ...ingest, begun, reading: () => reading };
 }
 
 function receive(
@@ -133,7 +126,7 @@ function receive(
       );
       break;
     case 'following':
-      copy.following(event.state);
+      copy.following(event.failure);
       break;
     case 'promoted':
       copy.promoted();
@@ -203,7 +196,7 @@ function madeAnewByStart({ conditions, reader }: IngestSurroundings, behind: str
   };
 }
 
-/** A damaged detections.db is made anew from the log: at once, but not again and again on a disk that damages it. */
+/** A damaged detections.db is rebuilt from the log: at once, but not again and again on a disk that damages it. */
 function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {
   let notBeforeMs = 0;
   return (fault: Error): Passing => ({
@@ -211,14 +204,14 @@ function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {
     onInterrupted() {
       clearIngestConditions(conditions);
       conditions.set('database damaged', `detections.db: ${fault.message}`);
-      log.error({ err: fault }, 'detections.db is damaged: it is made anew from the log');
+      log.error({ err: fault }, 'detections.db is damaged: it is rebuilt from the log');
     },
     worksMs: 0,
     onResumed() {
       notBeforeMs = performance.now() + HEALED_AGAIN_AFTER_MS;
       reader.open();
       conditions.set('database damaged', null);
-      log.info('detections.db was made anew from the log: detections are served again');
+      log.info('detections.db was rebuilt from the log: detections are served again');
     },
   });
 }

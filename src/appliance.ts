@@ -99,12 +99,12 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     // The next thread, or the next start, makes it anew.
     noteDamage(folder, detail);
     stores.reader.close();
-    stores.reader.await('detections.db is damaged, and is being made anew from the log');
+    stores.reader.await('detections.db is damaged, and is being rebuilt from the log');
     ingest.interrupt(new DatabaseDamage(detail.replace(/^detections\.db: /, '')));
   });
   conditions.set('access.db replaced', recovered);
   const stores = { ...openStores(config, opened, undo), conditions };
-  const copy = createApplianceCopy(config, stores, log, () => void ingest.stop());
+  const copy = createApplianceCopy(config, { ...stores, stopIngest: () => void ingest.stop() }, log);
   undo.defer(copy.close);
   const ingest = startApplianceIngest(options, { ...stores, metrics: counters.metrics, copy }, undo);
   await ingest.begun;
@@ -162,8 +162,6 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     operate: (asking: Asking) => operations.run(asking),
     /** Resolves when detections.db can be read: it may have to be rebuilt from the log first. */
     readable: ingest.ready,
-    /** Checks for a renewed certificate at once; null without TLS. */
-    renewCertificate: server.renewCertificate,
     async stop(): Promise<void> {
       removeAtStop(folder.address);
       // These take time, so they end together; each may be closed again by the stack.
@@ -263,7 +261,7 @@ function keepUsage(
 ) {
   const counts = (): Usage => {
     requests.behind(copy.state());
-    const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
+    const [rows, uses, seen] = [dailyRows.all(now()), keyUses.all(), seenKeys.all(now())];
     return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
   };
   return createUsageKeeper({

@@ -12,23 +12,16 @@ import { openApiDocument } from '../src/openapi/document.ts';
 import { PROBLEMS } from '../src/problem-titles.ts';
 import { runToEnd } from './support/command.ts';
 import { tableRows, topic, words } from './support/manual.ts';
-import { testsByName } from './support/test-files.ts';
+import { root, sources } from './support/project-files.ts';
 import { testFolder } from './support/test-folder.ts';
 
 const wirewatch = (...args: string[]) => runToEnd(args);
 
-const root = path.join(import.meta.dirname, '..');
 const read = (name: string) => readFileSync(path.join(root, name), 'utf8');
 const readme = read('README.md');
 const program = await createProgram();
 const manual = new Map(TOPICS.map((topic) => [topic.name, markdownOf(topic)]));
-const sourceText = sourceFiles('src').map(read).join('\n');
-
-function sourceFiles(folder: string): string[] {
-  return readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => path.join(folder, name));
-}
+const sourceText = sources.map(({ text }) => text).join('\n');
 
 describe('README', () => {
   test('fits into 150 lines', () => {
@@ -111,20 +104,8 @@ describe('all documents', () => {
     }
   });
 
-  test('every invariant in the manual names existing tests', () => {
-    const [, table = ''] = /^## Promises\n([\s\S]*?)^## /m.exec(read('src/manual/invariants.md')) ?? [];
-    const rows = tableRows(table);
-    const tests = testsByName(path.join(root, 'test'));
-    assert.ok(rows.length >= 20);
-    for (const [promise, , cited = ''] of rows) {
-      const names = [...cited.matchAll(/`([a-z-]+)`/g)].map(([, name = '']) => name);
-      assert.ok(names.length > 0, promise);
-      for (const name of names) assert.ok(tests.has(name), name);
-    }
-  });
-
   test('every source file that they name exists', () => {
-    const files = sourceFiles('src').map((file) => `/${file}`);
+    const files = sources.map(({ name }) => `/src/${name}`);
     const texts = `${read('ARCHITECTURE.md')}${manual.get('invariants')}`;
     const named = [...texts.matchAll(/`(?!test\/)([a-z/-]+\.ts)`/g)].map(([, name]) => `/${name}`);
     assert.ok(named.length > 50);
@@ -181,8 +162,8 @@ function commandLineError(line: string): string | null {
 }
 
 test('no text calls data complete up to a time: windows before it may have failed or be missing', () => {
-  for (const name of ['README.md', ...sourceFiles('src')])
-    assert.doesNotMatch(read(name).replace(/\s+/g, ' '), /complete up to|(data|export) is complete/i, name);
+  for (const { name, text } of [{ name: 'README.md', text: readme }, ...sources])
+    assert.doesNotMatch(text.replace(/\s+/g, ' '), /complete up to|(data|export) is complete/i, name);
 });
 
 describe('the manual', () => {

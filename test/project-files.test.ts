@@ -4,11 +4,6 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { projectFiles, roomOf, root, sources } from './support/project-files.ts';
-import { words } from './support/words.ts';
-
-const TOP_LEVEL = words(`
-  .ci .editorconfig .gitignore .npmrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md biome.json build config
-  package-lock.json package.json src test tsconfig.json`);
 
 /**
  * Test folders without a folder in src: the complete program, its build, the contract's rules, tests that take minutes.
@@ -36,18 +31,6 @@ test('files and folders have kebab-case names', () => {
     for (const part of name.replace(/README\.md$/, 'readme.md').split('/'))
       assert.match(part, /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+)*$/, name);
   }
-});
-
-test('the top level has only expected files', () => {
-  const found = new Set(projectFiles().map((name) => name.split('/')[0] ?? ''));
-  assert.deepEqual(
-    [...found].filter((name) => !TOP_LEVEL.includes(name)),
-    [],
-  );
-  assert.deepEqual(
-    TOP_LEVEL.filter((name) => !found.has(name)),
-    [],
-  );
 });
 
 type Optional = { readonly optionalDependencies?: object };

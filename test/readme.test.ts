@@ -89,7 +89,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     // Row counts are written every few seconds.
     await until('the row counts', () => existsSync(path.join(folder, 'wirewatch-data', 'usage')));
     const text = topic('files');
-    const own = /(-wal|-shm|-journal)$/;
+    const own = /(-wal|-shm|-journal)$|^\.usage/;
     const found = readdirSync(path.join(folder, 'wirewatch-data')).filter(
       (name) => !own.test(name) && name !== 'drop',
     );

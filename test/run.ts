@@ -15,7 +15,6 @@ import { spec } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { nearest } from '../src/nearest.ts';
-import { FileTimes } from './support/file-times.ts';
 import { ENTRIES } from './support/quick-typebox.ts';
 import { testFiles, testsByName } from './support/test-files.ts';
 import { words } from './support/words.ts';
@@ -36,10 +35,8 @@ async function main(): Promise<void> {
     );
   const named = filesOf(positionals);
   const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-run-'));
-  // Shared by the test processes: types are stripped from each source once, and the template installation is created
-  // once.
+  // Shared by the test processes: types are stripped from each source once.
   process.env.NODE_COMPILE_CACHE ??= path.join(DIST, 'compiled');
-  process.env.WIREWATCH_TEST_TEMPLATE = path.join(folder, 'installation');
   process.env.WIREWATCH_HASTE ??= '20';
   process.env.WIREWATCH_TEST_TYPEBOX = await bundleTypebox(path.join(folder, 'typebox'));
   // It is set if a test runs this script, and would change the reporter's output.
@@ -73,7 +70,7 @@ const IMPORTS = [
 
 /** Files that take longest. They start first, in this order: otherwise the run would wait only for them at the end. */
 const FIRST = words(`
-  torture-faults torture-kill exam-clients exam several-processes tls pull console-views torture-soak
+  torture-faults torture-kill exam-clients several-processes tls pull console-views torture-soak
   manual-operations three-ways disk-full recovery`);
 
 function inOrder(which: 'long' | 'short'): string[] {
@@ -120,20 +117,36 @@ async function failedFiles(files: string[], concurrency: number, grep?: string):
   const execArgv = [...IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
   const tests = run({ files, concurrency, execArgv, ...patterns });
-  const times = new FileTimes(TESTS);
+  const begun = new Map<string, number>();
+  const seconds = new Map<string, number>();
   const failed = new Set<string>();
   tests.on('test:dequeue', ({ name, file }) => {
-    if (file !== undefined && path.resolve(name) === file) times.begin(file);
+    if (file !== undefined && path.resolve(name) === file) begun.set(file, performance.now());
   });
-  tests.on('test:complete', ({ file }) => {
-    if (file !== undefined) times.end(file);
+  tests.on('test:complete', ({ file = '' }) => {
+    const began = begun.get(file);
+    if (began !== undefined) seconds.set(path.relative(TESTS, file), (performance.now() - began) / 1000);
   });
   tests.on('test:fail', ({ name, file }) => {
     failed.add(file ?? path.resolve(name));
   });
   for await (const text of tests.compose(spec)) process.stdout.write(text);
-  if (files.length > 1) process.stdout.write(times.text());
+  if (files.length > 1) process.stdout.write(timesText(seconds));
   return [...failed];
+}
+
+/** The ten slowest files, and the time of each room: rooms run at the same time. */
+function timesText(files: ReadonlyMap<string, number>): string {
+  const rooms = new Map<string, number>();
+  for (const [file, seconds] of files) {
+    const [room = ''] = path.dirname(file).split(path.sep);
+    rooms.set(room, (rooms.get(room) ?? 0) + seconds);
+  }
+  const lines = (times: ReadonlyMap<string, number>) =>
+    [...times]
+      .sort(([, one], [, other]) => other - one)
+      .map(([name, seconds]) => `${seconds.toFixed(1).padStart(8)} s  ${name}\n`);
+  return `\nSlowest files:\n${lines(files).slice(0, 10).join('')}Rooms:\n${lines(rooms).join('')}`;
 }
 
 function noSuchTest(name: string, known: readonly string[]): never {

@@ -7,10 +7,10 @@ import { DOORS, ROOMS } from './support/import-table.ts';
 import { tableRows, topic } from './support/manual.ts';
 import { importsOf, roomOf, root, type SourceFile, sources } from './support/project-files.ts';
 import { testsByName } from './support/test-files.ts';
-import { words } from './support/words.ts';
 import { PLANTED_FAULTS } from './torture/planted.ts';
 
-const LINES_MAX = 400;
+const LINES_MAX = 350;
+const TEST_LINES_MAX = 400;
 
 function targetOf(file: SourceFile, specifier: string): string {
   return path.posix.join(path.posix.dirname(file.name), specifier);
@@ -78,22 +78,6 @@ test('no file imports itself through others, not even for a type', () => {
   assert.deepEqual(cycles, []);
 });
 
-test('nothing below http and cli imports them', () => {
-  const above = new Set(
-    words(`
-    http openapi admin console check cli tools/lab appliance-ingest.ts appliance.ts main.ts worker.ts`),
-  );
-  for (const [room, allowed] of Object.entries(ROOMS)) {
-    if (above.has(room)) continue;
-    assert.deepEqual(
-      allowed.filter((other) => above.has(other)),
-      [],
-      room,
-    );
-  }
-  assert.ok(!ROOMS.http?.includes('cli') && !ROOMS['appliance.ts']?.includes('cli'));
-});
-
 test('each dependency is used, and imported only by its one file', () => {
   const packageFile: { dependencies: Record<string, string> } = JSON.parse(
     readFileSync(path.join(root, 'package.json'), 'utf8'),
@@ -115,7 +99,7 @@ test('each dependency is used, and imported only by its one file', () => {
   assert.deepEqual(Object.keys(packageFile.dependencies).sort(), Object.keys(DOORS).sort());
 });
 
-test('no source file is longer than 400 lines; each begins with its purpose', () => {
+test('no source file is longer than 350 lines; each begins with its purpose', () => {
   for (const { name, text } of sources) {
     const lines = text.split('\n').length - 1;
     assert.ok(lines <= LINES_MAX, `src/${name} has ${lines} lines: split it`);
@@ -126,7 +110,7 @@ test('no source file is longer than 400 lines; each begins with its purpose', ()
 test('no test file is longer than 400 lines', () => {
   for (const file of testsByName(path.join(root, 'test')).values()) {
     const lines = readFileSync(file, 'utf8').split('\n').length - 1;
-    assert.ok(lines <= LINES_MAX, `${file} has ${lines} lines: split it`);
+    assert.ok(lines <= TEST_LINES_MAX, `${file} has ${lines} lines: split it`);
   }
 });
 
@@ -140,15 +124,18 @@ test('each fault in the list of planted faults is one place of the source, and n
   assert.deepEqual(wrong, []);
 });
 
-test('each invariant that a test of a room shows has a planted fault', () => {
+test('each invariant names existing tests, of which one has a planted fault, or is of the executable', () => {
   const [, promises = ''] = topic('invariants').split(/^## /m);
+  const tests = testsByName(path.join(root, 'test'));
   const planted = new Set(PLANTED_FAULTS.map(({ test: name }) => name));
-  const bare = tableRows(promises).filter(([, , shown = '']) => {
-    const tests = [...shown.matchAll(/`([a-z-]+)`/g)].map(([, name = '']) => name);
-    return !tests.some((name) => planted.has(name) || name.startsWith('executable'));
-  });
-  assert.deepEqual(
-    bare.map(([promise]) => promise),
-    [],
-  );
+  const rows = tableRows(promises);
+  assert.ok(rows.length >= 20);
+  for (const [promise, , shown = ''] of rows) {
+    const names = [...shown.matchAll(/`([a-z-]+)`/g)].map(([, name = '']) => name);
+    for (const name of names) assert.ok(tests.has(name), name);
+    assert.ok(
+      names.some((name) => planted.has(name) || name.startsWith('executable')),
+      promise,
+    );
+  }
 });

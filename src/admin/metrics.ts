@@ -24,7 +24,7 @@ export interface Metrics extends RequestMetrics {
 }
 
 /** @param counts receives what the console shows over time */
-export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'ingested' | 'refuse'>): Metrics {
+export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'refuse'>): Metrics {
   const registry = new Registry();
   const traffic = trafficMetrics(registry);
   const ingest = ingestMetrics(registry);
@@ -47,12 +47,7 @@ export function createMetrics(counts: Pick<RequestCounts, 'answered' | 'ingested
     },
     refused: (limit) => traffic.refused.inc({ limit }),
     keyRefused: counts.refuse,
-    processed(file) {
-      ingest(file);
-      const { created, updated, rescored, unchanged } = file.rows;
-      const read = created + updated + rescored + unchanged;
-      if (file.outcome === 'applied') counts.ingested(read);
-    },
+    processed: ingest,
     addGauges(sources) {
       setGauges = gaugesOf(registry, sources);
     },

@@ -1,7 +1,7 @@
 /**
  * The audit trail: who changed which account, subscription or key, paused ingest or asked for an operation, and when. It
- * is a table of `access.db`, written in the transaction of the change itself from what triggers noted, so that no code
- * can forget it and nothing can part the two. It has only the members that are listed here, so never a hash.
+ * is a table of `access.db`, written in each transaction that changed something, by comparing what is listed here before
+ * and after it: no code can forget it, and it never has a hash.
  */
 import { crc32 } from 'node:zlib';
 import { counted } from '../counted.ts';
@@ -37,98 +37,62 @@ export interface AuditedChange extends Change {
   readonly as: string | null;
 }
 
-interface Watched {
-  readonly subject: Subject;
-  /** The column with the id of the subject; null: there is only one. */
-  readonly id: string | null;
-  readonly columns: readonly string[];
-}
+const members = (...columns: string[]) => columns.map((name) => `'${name}', ${name}`).join(', ');
 
-const WATCHED: Readonly<Record<string, Watched>> = {
-  installation: { subject: 'installation', id: null, columns: ['kind'] },
-  account: watched('account', ['name', 'daily_rows', 'print_metadata', 'suspended_at']),
-  subscription: watched('subscription', ['account_id', 'name', 'time_zone', 'content_types']),
-  api_key: watched('key', [
-    'account_id',
-    'name',
-    'scopes',
-    'expires_at',
-    'revoked_at',
-    'allow_addresses',
-    'daily_rows',
-  ]),
-  ingest_pause: { subject: 'ingest', id: null, columns: ['paused_at'] },
-};
+/** What is watched: raw columns, so that a damaged row stops no change of another. */
+const SELECT_STATE = `
+  SELECT 'installation' AS subject, NULL AS id, json_object(${members('kind')}) AS members FROM installation
+  UNION ALL
+  SELECT 'account', id, json_object(${members('name', 'daily_rows', 'print_metadata', 'suspended_at')}) FROM account
+  UNION ALL
+  SELECT 'subscription', id,
+    json_object('account', account_id, ${members('name', 'time_zone', 'content_types')}) FROM subscription
+  UNION ALL
+  SELECT 'key', id, json_object(
+      'account', account_id,
+      ${members('name', 'scopes', 'expires_at', 'revoked_at', 'allow_addresses', 'daily_rows')},
+      'subscriptions', json((
+        SELECT json_group_array(json_array(subscription_id, content_types) ORDER BY subscription_id)
+        FROM api_key_subscription WHERE key_id = api_key.id)))
+    FROM api_key
+  UNION ALL
+  SELECT 'ingest', NULL, json_object('paused_at', (SELECT paused_at FROM ingest_pause))`;
 
-function watched(subject: Subject, columns: readonly string[]): Watched {
-  return { subject, id: 'id', columns };
-}
-
-/** The table with the subscriptions of keys. */
-const RIGHTS = 'api_key_subscription';
-const REQUESTS = 'operation';
-
-/** The subscriptions of a key, as `key create --subscriptions` takes them: a JSON array. */
-const RIGHTS_OF = (key: string) => `
-  (SELECT json_group_array(text ORDER BY text) FROM (
-    SELECT subscription_id || coalesce(':' || type.value, '') AS text
-    FROM main.${RIGHTS} LEFT JOIN json_each(content_types) AS type WHERE key_id = ${key}))`;
-const SELECT_RIGHTS = `SELECT ${RIGHTS_OF('?')}`;
-
-const CREATE_TOUCHED = `
-  CREATE TEMP TABLE touched (number INTEGER PRIMARY KEY, place TEXT NOT NULL, id ANY, before TEXT, after TEXT) STRICT`;
-const SELECT_TOUCHED = 'SELECT place, id, before, after FROM temp.touched ORDER BY number';
-const DELETE_TOUCHED = 'DELETE FROM temp.touched';
-const INSERT_REQUEST = `INSERT INTO temp.touched (place, after) VALUES ('${REQUESTS}', ?)`;
+const CREATE_ASKED = 'CREATE TEMP TABLE asked (request TEXT NOT NULL) STRICT';
+const INSERT_ASKED = 'INSERT INTO temp.asked (request) VALUES (?)';
+const SELECT_ASKED = 'SELECT request FROM temp.asked ORDER BY rowid';
+const DELETE_ASKED = 'DELETE FROM temp.asked';
 const INSERT_ENTRY = `
   INSERT INTO audit (entry, at, operation, changes, checksum)
   VALUES (:entry, :at, :operation, :changes, :checksum)`;
 const SELECT_LAST = 'SELECT coalesce(max(entry), 0) FROM audit';
 const SELECT_ENTRIES = 'SELECT entry, at, operation, changes, checksum FROM audit ORDER BY entry';
 
-interface Touched {
-  readonly place: string;
-  readonly id: string | number | null;
-  readonly before: Row | null;
-  readonly after: Row | null;
+/** Raw members by subject and id. */
+export type AuditedState = ReadonlyMap<string, string>;
+
+/** Prepares a connection for {@link noteOperation} and {@link writeEntry}. */
+export function beginTrail(db: Database): void {
+  db.pragma('temp_store = MEMORY');
+  db.exec(CREATE_ASKED);
 }
 
-/** Notes what the connection changes from now on, until {@link writeEntry} takes it. */
-export function watchChanges(db: Database): void {
-  db.pragma('temp_store = MEMORY');
-  db.exec(CREATE_TOUCHED);
-  for (const [table, { id, columns }] of Object.entries(WATCHED)) {
-    const row = (version: string) =>
-      `json_object(${columns.map((name) => `'${name}', ${version}.${name}`).join(', ')})`;
-    const note = (event: string, version: string, before: string, after: string) =>
-      db.exec(`CREATE TEMP TRIGGER ${event.toLowerCase()}_of_${table} AFTER ${event} ON main.${table} BEGIN
-        INSERT INTO touched (place, id, before, after)
-        VALUES ('${table}', ${id === null ? 'NULL' : `${version}.${id}`}, ${before}, ${after}); END`);
-    note('INSERT', 'NEW', 'NULL', row('NEW'));
-    note('UPDATE', 'NEW', row('OLD'), row('NEW'));
-    note('DELETE', 'OLD', row('OLD'), 'NULL');
-  }
-  for (const [event, version] of [
-    ['INSERT', 'NEW'],
-    ['UPDATE', 'OLD'],
-    ['DELETE', 'OLD'],
-  ])
-    db.exec(`CREATE TEMP TRIGGER before_${event}_of_rights BEFORE ${event} ON main.${RIGHTS}
-      WHEN NOT EXISTS (SELECT 1 FROM touched WHERE place = '${RIGHTS}' AND id = ${version}.key_id) BEGIN
-        INSERT INTO touched (place, id, before)
-        VALUES ('${RIGHTS}', ${version}.key_id, json_object('subscriptions', json(${RIGHTS_OF(`${version}.key_id`)}))); END`);
+/** Call it in a transaction, before its work. */
+export function auditedState(db: Database): AuditedState {
+  const rows = db.prepare<[], Readonly<Record<'subject' | 'id' | 'members', string>>>(SELECT_STATE).all();
+  return new Map(rows.map((row) => [JSON.stringify([row.subject, row.id]), row.members]));
 }
 
 /** Notes an operation that changes no row here. @param request without a secret; times are epoch milliseconds */
 export function noteOperation(access: Database, request: { readonly kind: string }): void {
-  writing(access, () => access.prepare(INSERT_REQUEST).run(JSON.stringify(request)));
+  writing(access, () => access.prepare(INSERT_ASKED).run(JSON.stringify(request)));
 }
 
-/** Writes what was noted, in the transaction that is open. @param nowMs epoch milliseconds */
-export function writeEntry(db: Database, doing: Doing, nowMs: number): void {
-  const touched = db.prepare<[], Record<keyof Touched, string | null>>(SELECT_TOUCHED).all().map(touchedOf);
-  db.prepare(DELETE_TOUCHED).run();
-  const changes = changesOf(db, touched);
+/** Writes what changed, in the transaction that is open. @param nowMs epoch milliseconds */
+export function writeEntry(db: Database, before: AuditedState, doing: Doing, nowMs: number): void {
+  const asked = db.prepare<[], string>(SELECT_ASKED).pluck().all();
+  db.prepare(DELETE_ASKED).run();
+  const changes = [...changesBetween(before, auditedState(db)), ...asked.map(requested)];
   if (changes.length === 0) return;
   const entry = (db.prepare<[], number>(SELECT_LAST).pluck().get() ?? 0) + 1;
   const texts = { operation: JSON.stringify(doing), changes: JSON.stringify(changes) };
@@ -174,49 +138,17 @@ function entryOf({ entry, at, operation, changes }: StoredEntry): AuditedChange[
   return own.map((change) => ({ at: formatMs(at), entry, kind, command, actor, sudo_user, as, ...change }));
 }
 
-function touchedOf({ place, id, before, after }: Record<keyof Touched, string | number | null>): Touched {
-  const row = (text: unknown): Row | null => (typeof text === 'string' ? JSON.parse(text) : null);
-  return { place: String(place), id, before: row(before), after: row(after) };
-}
-
-/** One change a subject, in the order in which they were first touched. */
-function changesOf(db: Database, touched: readonly Touched[]): Change[] {
-  const bySubject = Map.groupBy(touched, ({ place, id }) => JSON.stringify([subjectOf(place), id]));
-  return [...bySubject.values()].flatMap((own) => changeOf(db, own));
-}
-
-function subjectOf(place: string): Subject {
-  return place === RIGHTS ? 'key' : (WATCHED[place]?.subject ?? 'operation');
-}
-
-function changeOf(db: Database, touched: readonly Touched[]): Change[] {
-  const [first] = touched;
-  if (first === undefined) return [];
-  const subject = subjectOf(first.place);
-  if (subject === 'operation')
-    return touched.map(({ after }) => ({
-      subject,
-      id: null,
-      change: 'asked for',
-      members: membersOf(null, requestView(after ?? {})),
-    }));
-  const { id } = first;
-  const rows = touched.filter((row) => row.place !== RIGHTS);
-  const rights = touched.find((row) => row.place === RIGHTS)?.before ?? {};
-  const before = rows[0] === undefined ? {} : viewOf(subject, rows[0].before);
-  const after = rows.length === 0 ? {} : viewOf(subject, rows.at(-1)?.after ?? null);
-  const members = membersOf(
-    before && { ...before, ...rights },
-    after && { ...after, ...('subscriptions' in rights && { subscriptions: rightsNow(db, id) }) },
-  );
-  if (Object.keys(members).length === 0) return [];
-  const later = after === null ? 'removed' : 'changed';
-  const change = before === null ? 'added' : later;
-  return [{ subject, id, change, members }];
-}
-
-function rightsNow(db: Database, key: Touched['id']): unknown {
-  return JSON.parse(db.prepare<unknown[], string>(SELECT_RIGHTS).pluck().get(key) ?? '[]');
+/** Accounts first, then subscriptions, then keys. */
+function changesBetween(before: AuditedState, after: AuditedState): Change[] {
+  const touched = [...new Set([...before.keys(), ...after.keys()])];
+  return touched
+    .filter((name) => before.get(name) !== after.get(name))
+    .map((name) => {
+      const [subject, id] = JSON.parse(name);
+      const [from, to] = [viewOf(before.get(name)), viewOf(after.get(name))];
+      const later = to === null ? 'removed' : 'changed';
+      return { subject, id, change: from === null ? 'added' : later, members: membersOf(from, to) };
+    });
 }
 
 function membersOf(before: Row | null, after: Row | null): Change['members'] {
@@ -229,34 +161,37 @@ function membersOf(before: Row | null, after: Row | null): Change['members'] {
 }
 
 /** The members as they are shown; null: it does not exist. */
-function viewOf(subject: Subject, row: Row | null): Row | null {
-  // There is always one.
-  if (subject === 'ingest') return { paused_at: timeText(row?.paused_at) };
-  const member = ([name, value]: [string, unknown]) => [
-    name === 'account_id' ? 'account' : name,
-    shown(name, value),
-  ];
-  return row && Object.fromEntries(Object.entries(row).map(member));
+function viewOf(raw: string | undefined): Row | null {
+  if (raw === undefined) return null;
+  const members: [string, unknown][] = Object.entries(JSON.parse(raw));
+  return Object.fromEntries(members.map(([name, value]) => [name, shown(name, value)]));
 }
 
+const LISTS: readonly string[] = ['scopes', 'content_types', 'allow_addresses'];
+
 function shown(name: string, value: unknown): unknown {
-  if (name.endsWith('_at')) return timeText(value);
+  if (name.endsWith('_at')) return typeof value === 'number' ? formatMs(value) : null;
   if (name === 'print_metadata') return value === 1;
-  const isList = typeof value === 'string' && ['scopes', 'content_types', 'allow_addresses'].includes(name);
-  return isList ? JSON.parse(value) : (value ?? null);
+  if (Array.isArray(value)) return value.flatMap(([id, types]) => rightsTo(id, types));
+  return typeof value === 'string' && LISTS.includes(name) ? JSON.parse(value) : value;
+}
+
+/** Of a key to one subscription, as `key create --subscriptions` takes them. */
+function rightsTo(id: number, types: string | null): string[] {
+  if (types === null) return [`${id}`];
+  const own: string[] = JSON.parse(types);
+  return own.map((type) => `${id}:${type}`);
 }
 
 const TIMES: readonly string[] = ['window_start', 'from', 'to'];
 
-/** The operation that was requested, without time bounds that exclude nothing. */
-function requestView(request: Row): Row {
-  const members = Object.entries(request).flatMap(([name, value]) => {
+/** An operation that was requested, without time bounds that exclude nothing. */
+function requested(request: string): Change {
+  const given: [string, unknown][] = Object.entries(JSON.parse(request));
+  const view = given.flatMap(([name, value]) => {
     if (!TIMES.includes(name) || typeof value !== 'number') return [[name, value]];
     return value > 0 && value < Number.MAX_SAFE_INTEGER ? [[name, formatMs(value)]] : [];
   });
-  return Object.fromEntries(members);
-}
-
-function timeText(value: unknown): string | null {
-  return typeof value === 'number' ? formatMs(value) : null;
+  const members = membersOf(null, Object.fromEntries(view));
+  return { subject: 'operation', id: null, change: 'asked for', members };
 }

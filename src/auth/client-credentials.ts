@@ -1,11 +1,10 @@
 /**
  * The client credentials grant (POST /oauth/token; RFC 6749, 2.3.1, 3.2, 4.4): reads the form, and the client's
- * credentials from it or from HTTP Basic, and issues a token for a proven key. A key that may not be used gets no token;
- * since it was proven, the answer may say why.
+ * credentials from it or from HTTP Basic, and issues a token for a proven key that may be used.
  */
 import { timingSafeEqual } from 'node:crypto';
 import type { AccessReader, StoredKey } from './access-reader.ts';
-import { whyNotUsable } from './authorize.ts';
+import { whyNotUsable } from './credential-check.ts';
 import { formatKey, hashKey, isKeyId, isKeySecret, parseKey } from './key-form.ts';
 import { keyStatus } from './keys.ts';
 import { SCOPES, type Scope } from './scopes.ts';
@@ -102,7 +101,8 @@ export type Grant =
       readonly access_token: string;
       readonly scopes: readonly Scope[];
     }
-  | { readonly kind: 'invalid_client' | 'invalid_scope'; readonly description: string };
+  | { readonly kind: 'invalid_client'; readonly description: string }
+  | { readonly kind: 'invalid_scope'; readonly description: string };
 
 const MISSING =
   'The client credentials are missing. Send client_id and client_secret in the body, or use HTTP Basic.';

@@ -1,8 +1,6 @@
 /**
- * API keys as text: created, parsed and hashed.
- *
- * `<prefix>_live_<id>_<secret>`: the id has 12 characters of `a-z2-7`, the secret 52. 45 of those are random (225
- * bits); the last 7 are a checksum of everything before them, which detects a badly copied key without the database.
+ * API keys as text: `<prefix>_live_<id>_<secret>`. The id has 12 characters of `a-z2-7`, the secret 52: 45 random ones (225
+ * bits), and a checksum of everything before it, which detects a badly copied key without the database.
  */
 import { hash, randomBytes } from 'node:crypto';
 

@@ -1,6 +1,6 @@
 /**
- * Opens `access.db` for writing. It is the truth for accounts, subscriptions and keys; one process at a time writes it, at
- * `synchronous=FULL`. Every transaction writes its entry of the audit trail, and then the spare copy.
+ * Opens `access.db` for writing: the truth for accounts, subscriptions and keys, written by one process at a time. Every
+ * transaction writes its entry of the audit trail, and then the spare copy.
  *
  * | state | action where the caller may recover it, see {@link OpenAccessOptions} |
  * |---|---|
@@ -18,7 +18,7 @@ import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder, ensureFolder, noInstallation, writeWhole } from '../store/folder.ts';
 import { ensureInstallation, type InstallationKind, installationKind } from '../store/installation.ts';
 import type { Doing } from './actor.ts';
-import { watchChanges, writeEntry } from './audit.ts';
+import { auditedState, beginTrail, writeEntry } from './audit.ts';
 import { findAccess, readAccessState, refreshSpare } from './spare-copy.ts';
 
 export interface OpenAccessOptions {
@@ -58,17 +58,18 @@ export function auditChanges(
   folder: DataFolder,
   { operation, onSpareStale }: Pick<OpenAccessOptions, 'operation' | 'onSpareStale'>,
 ): void {
-  watchChanges(db);
+  beginTrail(db);
   const totalChanges = db.prepare<[], number>(SELECT_CHANGES).pluck();
   writeThrough(db, (work) => {
     let isChanged = false;
     const result = db
       .transaction(() => {
-        const before = totalChanges.get();
+        const before = auditedState(db);
+        const changes = totalChanges.get();
         const made = work();
-        isChanged = totalChanges.get() !== before;
+        isChanged = totalChanges.get() !== changes;
         if (isChanged) {
-          writeEntry(db, operation, now());
+          writeEntry(db, before, operation, now());
           db.prepare(UPDATE_CHANGE).run();
         }
         return made;

@@ -1,7 +1,6 @@
 /**
  * Accounts, subscriptions and keys of the configuration: a start creates those that are missing, and never changes an
- * existing one or brings a revoked key back: an operator's command from yesterday outweighs a file from last year.
- * Differences are reported, so that the file can be corrected.
+ * existing one or brings a revoked key back. Differences are reported, so that the file can be corrected.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { listed, misconfigured, Refused } from '../refused.ts';

@@ -1,10 +1,7 @@
 /**
  * Removes an account or a subscription with all rights to it: from the next request on nobody can read it, and ingest
- * skips its rows. In the same transaction, a removal is opened for each subscription. The ingest thread deletes the rows
- * in detections.db, and then closes it.
- *
- * Until then the subscription cannot be added again: its new owner would see the remaining rows. The log has every open
- * removal, so neither a crash nor a rebuilt access.db forgets one.
+ * skips its rows. In the same transaction, a removal is opened for each subscription: the ingest thread deletes the rows
+ * in detections.db, and then closes it. Until then the subscription cannot be added again: its new owner would see them.
  */
 import { type Database, writing } from '../store/database.ts';
 import { getAccount } from './accounts.ts';

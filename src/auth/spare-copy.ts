@@ -1,7 +1,7 @@
 /**
  * `access.db-spare`: a copy of `access.db`, made after each change, that takes its place when it is damaged or missing.
  * A counter in both tells which one is later. One that cannot be brought up to date is deleted, so that it never revives
- * a key that was revoked since; the next change or start makes a new one. Its last 32 bytes are the SHA-256 of the others.
+ * a key that was revoked since. Its last 32 bytes are the SHA-256 of the others.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
@@ -36,6 +36,7 @@ export type FoundCopy =
 const HASH_BYTES = 32;
 const FORMAT_VERSIONS = 18;
 const CHANGE_COUNTER = 24;
+const SCHEMA_COOKIE = 40;
 /** And behind it the version of SQLite that wrote it. */
 const VERSION_VALID_FOR = 92;
 
@@ -115,11 +116,12 @@ export function readAccessState(db: Database): AccessState | null {
 }
 
 /** Two copies with the same rows, of which the one was made from the other, have the same content. */
-function contentOf(db: Database): Buffer {
+export function contentOf(db: Database): Buffer {
   const content = db.serialize();
   // What opening a database changes: https://sqlite.org/fileformat2.html#the_database_header
   content.fill(1, FORMAT_VERSIONS, FORMAT_VERSIONS + 2);
   content.fill(0, CHANGE_COUNTER, CHANGE_COUNTER + 4);
+  content.fill(0, SCHEMA_COOKIE, SCHEMA_COOKIE + 4);
   content.fill(0, VERSION_VALID_FOR, VERSION_VALID_FOR + 8);
   return content;
 }

@@ -1,7 +1,5 @@
 /**
- * Access tokens: issued and parsed. Pure, apart from the secret of the data folder.
- *
- * `<prefix>_token_<key id>_<52 characters>`: the 52 characters are, in base64url, the time of issue (6 bytes,
+ * Access tokens: `<prefix>_token_<key id>_<52 characters>`. These are, in base64url, the time of issue (6 bytes,
  * milliseconds), the scopes (1 byte), and an HMAC of all that with the hash of the key (32 bytes). Nothing is stored: a
  * token survives a restart. The key is read for every request, so a token ends with its key.
  */

@@ -12,7 +12,7 @@ import type { Config } from '../config/load.ts';
 import { readSecretFiles } from '../config/preseed.ts';
 import { openTried } from '../copy/open-place.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from '../drop/own-folder.ts';
-import { checkTlsPair, readTlsFiles, validityError } from '../http/tls-pair.ts';
+import { loadTlsPair, validityError } from '../http/tls-pair.ts';
 import { listSegments } from '../log/segment.ts';
 import type { Status } from '../operations/status.ts';
 import { settingsText } from '../operations/status-views.ts';
@@ -266,7 +266,7 @@ async function checkTls({ server }: Config, nowMs: number): Promise<Outcome> {
     'Install a valid certificate with its key, which this user can read; a running Wirewatch loads them by itself.';
   try {
     const paths = { certificate, key };
-    const pair = checkTlsPair(paths, await readTlsFiles(paths));
+    const pair = await loadTlsPair(paths);
     const fault = validityError(paths, pair, nowMs);
     if (fault === null) return ok(`${certificate}, valid until ${formatMs(pair.validToMs)}`);
     return (nowMs >= pair.validFromMs && nowMs < pair.validToMs ? warn : bad)(fault, todo);

@@ -1,12 +1,25 @@
-/** `wirewatch backup`: brings a copy up to date. */
+/** `wirewatch backup`: brings a copy up to date once, whether or not the appliance is running. */
+import { existsSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import path from 'node:path';
-import { backUp } from '../copy/back-up.ts';
-import { isBucket } from '../copy/place.ts';
+import { findAccess } from '../auth/spare-copy.ts';
+import type { Config } from '../config/load.ts';
+import type { OnProgress } from '../copy/copy-contents.ts';
+import { openTried } from '../copy/open-place.ts';
+import { folderAround, isBucket, Unreachable } from '../copy/place.ts';
+import { Shipper } from '../copy/ship.ts';
 import { counted } from '../counted.ts';
+import type { Mark } from '../log/format.ts';
+import { findTail, placeOf } from '../log/log-reader.ts';
 import { anyText, value } from '../operations/member.ts';
-import { Refused } from '../refused.ts';
+import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
+import { refuseHalfRestored } from '../store/complete-restore.ts';
+import { type DataFolder, dataFolder, noInstallation } from '../store/folder.ts';
+import { keepInPlace } from '../store/locks.ts';
+import { isLogError, LogDamage } from '../store/log-errors.ts';
+import { readLogMarkOf } from '../store/log-mark.ts';
+import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 import { configOf, installationOptions } from './installation.ts';
@@ -23,27 +36,85 @@ export const register = defineCommand({
   async run({ dest }, self) {
     lowerPriority();
     const config = configOf(self);
-    const to = dest ?? config.copy.to;
-    if (to === '')
+    const given = dest ?? config.copy.to;
+    if (given === '')
       throw new Refused(
         'usage',
         'there is no place for the copy. Name one (wirewatch backup FOLDER), or set [copy] to in the configuration.',
       );
-    const target = isBucket(to) ? to : path.resolve(to);
+    const to = isBucket(given) ? given : path.resolve(given);
     using progress = createProgress();
-    const { entry, change, written } = await backUp({
-      to: target,
-      settings: config.copy,
-      data: config.dataFolder,
-      drop: config.ingest.drop,
-      onProgress: progress.update,
-    });
+    const backedUp = await backUp(to, config, progress.update);
     return {
-      value: { path: target, written, entries: entry, access_changes: change },
-      text: () => textOf(target, written, installationOptions(self, config)),
+      value: { path: to, ...backedUp },
+      text: () => textOf(to, backedUp.written, installationOptions(self, config)),
     };
   },
 });
+
+/**
+ * @param to a folder, absolute, or `s3://bucket/prefix`
+ * @returns the bytes that were written, the number of the last entry of the log, and of the last change of access.db
+ * @throws Refused `failed` if the place cannot be written, or the installation is damaged, and then the copy stays as valid
+ *   as it was; `configuration` if there is no installation to copy
+ */
+export async function backUp(
+  to: string,
+  { copy, dataFolder: data, ingest }: Pick<Config, 'copy' | 'dataFolder' | 'ingest'>,
+  onProgress: OnProgress,
+) {
+  const folder = dataFolder(data);
+  requireOwner(folder);
+  using held = new DisposableStack();
+  held.defer(keepInPlace(folder));
+  requireInstallation(folder);
+  const around = folderAround(to, { data: folder.root, drop: ingest.drop });
+  if (around !== null)
+    throw failed(`${to} is part of the ${around} folder. Name another place, preferably on another disk.`);
+  try {
+    const place = await openTried(to, copy);
+    let written = 0;
+    const onWritten = (bytes: number) => {
+      written += bytes;
+      onProgress('writing the copy', written, 0);
+    };
+    const shipper = new Shipper(place, folder, { onWritten });
+    const access = findAccess(folder);
+    const end = endOf(folder);
+    await shipper.ship(access, end);
+    const access_changes = access.kind === 'sound' ? access.state.change : 0;
+    return { written, entries: end?.entry ?? 0, access_changes };
+  } catch (error) {
+    throw explained(error, to);
+  }
+}
+
+/** The last entry that a database has applied; the last one of the log if the database is not reliable. */
+function endOf({ log, detections }: DataFolder): Mark | null {
+  const mark = readLogMarkOf(detections);
+  if (mark !== null && placeOf(log, mark) === 'known') return mark;
+  return findTail(log).last;
+}
+
+function requireInstallation(folder: DataFolder): void {
+  refuseHalfRestored(folder);
+  const { root, access, spare, secret } = folder;
+  if (!existsSync(access) && !existsSync(spare)) throw noInstallation(root);
+  if (!existsSync(secret))
+    throw misconfigured(
+      `${root} cannot be backed up: ${secret} is missing. The first start makes it: wirewatch serve`,
+    );
+}
+
+function explained(error: unknown, to: string): unknown {
+  if (error instanceof LogDamage)
+    return failed(`the log is damaged: ${error.message}. To find out what is wrong: wirewatch verify`, {
+      cause: error,
+    });
+  if (error instanceof Unreachable || isLogError(error))
+    return failed(`cannot write the copy ${to}: ${reasonOf(error, to)}`, { cause: error });
+  return error;
+}
 
 /** Lowers the priority of this process: a running Wirewatch comes first. */
 export function lowerPriority(): void {

@@ -18,12 +18,12 @@ export function addCommonOptions(program: Command): void {
   program
     .option(
       '--data <dir>',
-      'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data; for demo and lab, ./wirewatch-demo and ./wirewatch-lab; for the service of setup, /var/lib/wirewatch)',
+      'data folder (default: $WIREWATCH_DATA, else ./wirewatch-data; for demo and lab, ./wirewatch-demo and ./wirewatch-lab; for setup, /var/lib/wirewatch)',
       parsed(readPath),
     )
     .option(
       '--config <file>',
-      'configuration file (default: $WIREWATCH_CONFIG, else wirewatch.toml in the data folder; for the service of setup, /etc/wirewatch/wirewatch.toml)',
+      'configuration file (default: $WIREWATCH_CONFIG, else wirewatch.toml in the data folder; for setup, /etc/wirewatch/wirewatch.toml)',
       parsed(readPath),
     )
     .option('--json', 'print the result as JSON');

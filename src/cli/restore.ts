@@ -4,7 +4,7 @@ import { dropNames } from '../config/load.ts';
 import { readInstant } from '../config/option-values.ts';
 import { type Restored, restore } from '../copy/restore.ts';
 import { openCopy } from '../copy/source.ts';
-import { counted, grouped } from '../counted.ts';
+import { counted } from '../counted.ts';
 import { anyText, required, toggle, value } from '../operations/member.ts';
 import { dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -15,6 +15,7 @@ import { configOf, installationOptions } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
+/** Of files that are listed. */
 const FILES_SHOWN_MAX = 10;
 
 export const register = defineCommand({
@@ -44,19 +45,15 @@ export const register = defineCommand({
     requireOwner(dataFolder(data));
     const source = await openCopy(src, config.copy);
     const { standby } = config.copy;
-    const outcome = await restore({
-      ...{ source, data, drop, parse, replace, standby, untilMs },
+    const restored = await restore({
+      ...{ source, data, drop, parse, replace, standby, untilMs, onProgress },
       now: Date.now,
-      onProgress,
     });
-    if (outcome.kind === 'completed') {
-      const { replaced } = outcome;
+    if ('earlier' in restored)
       return {
-        value: { completed_earlier_restore: true, data, replaced },
-        text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(replaced)}\n\nTo restore ${source.text} instead, run the command again with --replace.`,
+        value: { completed_earlier_restore: true, data, replaced: restored.earlier },
+        text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(restored.earlier)}\n\nTo restore ${source.text} instead, run the command again with --replace.`,
       };
-    }
-    const { restored } = outcome;
     return {
       value: { completed_earlier_restore: false, data, ...restored },
       text: () =>
@@ -65,39 +62,40 @@ export const register = defineCommand({
   },
 });
 
+interface Asked {
+  readonly untilMs: number | null;
+  readonly isStandby: boolean;
+}
+
 /** @param options with which `serve` finds the same installation */
-function restoredText(
-  data: string,
-  restored: Restored,
-  { untilMs, isStandby }: { readonly untilMs: number | null; readonly isStandby: boolean },
-  options: string,
-): string {
-  const { source, state_of, detections, accounts, keys, replaced, orphans } = restored;
+function restoredText(data: string, restored: Restored, asked: Asked, options: string): string {
+  const { source, state_of, detections, accounts, keys, replaced, gone, ended_here, orphans } = restored;
+  const { isStandby } = asked;
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
   return joined('\n\n', [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `Restored from ${source}.`,
     isStandby
       ? 'This machine is a standby: it follows the copy as soon as it runs.'
-      : detectionsText(restored, untilMs),
-    restored.gone !== null &&
-      `${counted(restored.gone.count, 'detection')} that clients may have ${restored.gone.count === 1 ? 'does' : 'do'} not exist in this state, and nothing tells clients so. Their ids are in ${restored.gone.file}: send it to your customers, if the detections were wrong.`,
-    restored.ended_here.length > 0 &&
-      `These were revoked or suspended here, and the writer does not know it. Repeat it there: ${restored.ended_here.join(', ')}.`,
+      : detectionsText(restored, asked),
+    gone !== null &&
+      `${counted(gone.count, 'detection')} that clients may have ${gone.count === 1 ? 'does' : 'do'} not exist in this state, and nothing tells clients so. Their ids are in ${gone.file}: send it to your customers, if the detections were wrong.`,
+    ended_here.length > 0 &&
+      `These were revoked or suspended here, and the writer does not know it. Repeat it there: ${ended_here.join(', ')}.`,
     restored.access !== 'continued' && !isStandby && accessText(restored),
-    orphans.length > 0 && orphansText(orphans, { untilMs, isStandby }),
+    orphans.length > 0 && orphansText(orphans, asked),
     `Start Wirewatch with: wirewatch serve${options}`,
   ]);
 }
 
-function detectionsText({ raised, access }: Restored, untilMs: number | null): string {
+function detectionsText({ raised, access }: Restored, { untilMs }: Asked): string {
   if (!raised)
     return `${access === 'continued' ? 'Nothing' : 'No detection'} was lost, and clients notice nothing: positions, versions and cursors are the same.`;
   const why =
     untilMs === null
-      ? 'Changes after the end of the backup are lost, and clients may have seen them.'
-      : `Changes after ${formatMs(untilMs)} are discarded, and clients may have seen them.`;
-  return `${why} Therefore versions are raised by 1,000, once, and positions continue a year ahead: clients never mistake newer content for older, their cursors stay valid, and they skip nothing. What they have in a version that is gone is announced again; where that is not known, what changed in the last 31 days of the log.`;
+      ? 'Changes after the end of the backup are lost'
+      : `Changes after ${formatMs(untilMs)} are discarded`;
+  return `${why}, and clients may have seen them. Therefore versions are raised by 1,000, once, and positions continue a year ahead: clients never mistake newer content for older, their cursors stay valid, and they skip nothing. What they have in a version that is gone is announced again; where that is not known, what changed in the last 31 days of the log.`;
 }
 
 function accessText({ access_state_of }: Restored): string {
@@ -105,23 +103,17 @@ function accessText({ access_state_of }: Restored): string {
   return `Changes to accounts, subscriptions and keys${since} are lost. A key that was revoked since then works again: revoke it again. A key that was created since then is gone: create it again. All console sessions have ended.`;
 }
 
-function orphansText(
-  orphans: readonly string[],
-  { untilMs, isStandby }: { readonly untilMs: number | null; readonly isStandby: boolean },
-): string {
-  const files = orphans.slice(0, FILES_SHOWN_MAX).map((name) => `  ${name}`);
-  const more = orphans.length - files.length;
+function orphansText(orphans: readonly string[], { untilMs, isStandby }: Asked): string {
   const them = orphans.length === 1 ? 'it' : 'them';
   const onWriter =
     untilMs === null
       ? `newer than the backup. The next start reads ${them} again:`
       : 'newer than that time, and will not be read again. To read a file again, move it into the drop folder:';
   const next = isStandby ? `not in the copy. Drop ${them} again on the writer:` : onWriter;
-  return [
+  return joined('\n', [
     `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} ${next}`,
-    ...files,
-    ...(more > 0 ? [`  and ${grouped(more)} more`] : []),
-  ].join('\n');
+    ...orphans.slice(0, FILES_SHOWN_MAX).map((name) => `  ${name}`),
+  ]);
 }
 
 function replacedText(aside: string | null): string {

@@ -27,7 +27,7 @@ export async function serveAppliance(
   const opened = await openLog(config.log);
   const { log } = opened;
   process.on('SIGHUP', () => {
-    // From the terminal, which was closed; otherwise from logrotate, a certificate renewal or a service manager.
+    // From the terminal, which was closed; otherwise from logrotate or a service manager.
     if (hasHungUp()) process.kill(process.pid, 'SIGTERM');
     else opened.reopen();
   });
@@ -68,8 +68,6 @@ export async function untilSignal(serving: Serving, beforeStop: () => void = () 
     log.fatal({ err: error }, 'a fault ended the appliance');
     log.flush(() => process.exit(1));
   });
-  const { renewCertificate } = appliance;
-  if (renewCertificate !== null) process.on('SIGHUP', renewCertificate);
   const signal = await serving.signal;
   log.info({ signal }, 'stopping');
   serviceManager.stopping();

@@ -3,7 +3,7 @@ import { existsSync, statSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { readTrail } from '../auth/audit.ts';
 import { findCopy, findSpare } from '../auth/spare-copy.ts';
-import { openCopy, type VerifiedCopy, verifyCopy } from '../copy/source.ts';
+import { openCopy, verifyCopy } from '../copy/source.ts';
 import { counted, grouped } from '../counted.ts';
 import { ALERT_ADVICE } from '../health/alert-texts.ts';
 import { scrub } from '../log/scrub.ts';
@@ -52,17 +52,17 @@ export const register = defineCommand({
       return await verifyData(folder, progress.update);
     }
     const source = await openCopy(src, config.copy);
-    const verified = await verifyCopy(source, progress.update);
-    const ok = verified.findings.length === 0;
+    const { entries, findings } = await verifyCopy(source, progress.update);
+    const ok = findings.length === 0;
     return {
-      value: { verified: source.text, ok, ...verified },
-      text: sourceText(source.text, verified),
+      value: { verified: source.text, ok, entries, findings },
+      text: sourceText(source.text, entries, findings),
       failed: !ok,
     };
   },
 });
 
-function sourceText(path: string, { entries, findings }: VerifiedCopy): string {
+function sourceText(path: string, entries: number, findings: readonly string[]): string {
   if (findings.length === 0)
     return `${path} is intact: ${counted(entries, 'log entry', 'log entries')}.\n\nEvery checksum was compared. To try a restore as well: wirewatch restore ${pasted(path)} --data EMPTY_FOLDER`;
   return [

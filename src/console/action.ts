@@ -1,6 +1,6 @@
 /** Actions: button, form or confirmation, result. All of it is made from the table of operations (operations/table.ts). */
 import { html } from 'htm/preact';
-import { createContext, type VNode } from 'preact';
+import { createContext, type TargetedEvent, type VNode } from 'preact';
 import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Action, Outcome } from '../admin/console/api.ts';
 import type { OperationForm } from '../operations/table.ts';
@@ -90,15 +90,13 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
     ? Object.fromEntries(fields.map((field) => [field.name, field.value ?? '']))
     : null;
   const entries = (element: HTMLFormElement) => enteredIn(fields, new FormData(element), form, present);
-  const onInput = ({ currentTarget }: Event) => {
-    if (currentTarget instanceof HTMLFormElement) setEntered(entries(currentTarget));
-  };
-  const submit = async (event: SubmitEvent) => {
+  const onInput = ({ currentTarget }: TargetedEvent<HTMLFormElement>) => setEntered(entries(currentTarget));
+  const submit = async (event: TargetedEvent<HTMLFormElement>) => {
     event.preventDefault();
-    if (isSent || !(event.target instanceof HTMLFormElement)) return;
+    if (isSent) return;
+    const given = { ...action.given, ...entries(event.currentTarget) };
     setIsSent(true);
     setRefusal('');
-    const given = { ...action.given, ...entries(event.target) };
     try {
       const answer = await send<Outcome>(pathOf(form), given, form.isJob);
       if (form.isJob) return onDone(`${form.label}: it has started. The overview shows its progress.`);
@@ -112,6 +110,7 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
   };
   if (made !== null) return html`<${Made} outcome=${made} onClose=${onClose} />`;
   const subject = subjectOf(action, name);
+  const onWord = ({ currentTarget }: TargetedEvent<HTMLInputElement>) => setWord(currentTarget.value);
   const expected = form.confirmedBy === null ? null : String(action.given[form.confirmedBy]);
   return html`<${Dialog} title=${`${form.title ?? form.label}${subject}?`} class="question" onClose=${onClose}>
     <form onSubmit=${submit} onInput=${onInput}>
@@ -120,7 +119,7 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
       ${
         expected !== null &&
         html`<label>Type ${expected} to confirm
-          <input value=${word} onInput=${(event: Event) => setWord(textIn(event))} autocomplete="off" spellcheck=${false} required />
+          <input value=${word} onInput=${onWord} autocomplete="off" spellcheck=${false} required />
         </label>`
       }
       ${refusal !== '' && failed(refusal)}
@@ -164,24 +163,15 @@ function pathOf({ name }: OperationForm): string {
   return `/operations/${name.replaceAll(' ', '-')}`;
 }
 
-function textIn({ currentTarget }: Event): string {
-  return currentTarget instanceof HTMLInputElement ? currentTarget.value : '';
-}
-
-function windowOf({ given }: Action): { export: string; ms: number; others: number } | null {
-  const { export: exportName, start } = given;
-  const [first, ...others] = Array.isArray(start) ? start : [start];
-  if (typeof exportName !== 'string' || typeof first !== 'string') return null;
-  return { export: exportName, ms: Date.parse(first), others: others.length };
-}
-
-function subjectOf(action: Action, name?: string): string {
-  const window = windowOf(action);
-  if (window !== null) {
-    const { others, ms } = window;
-    return ` ${window.export}, ${others > 0 ? count(others + 1, 'window') : windowTime(ms, ' UTC')}`;
+function subjectOf({ given }: Action, name?: string): string {
+  const starts = [given.start ?? []].flat();
+  const [first] = starts;
+  if (first !== undefined) {
+    const time =
+      starts.length > 1 ? count(starts.length, 'window') : windowTime(Date.parse(`${first}`), ' UTC');
+    return ` ${given.export}, ${time}`;
   }
-  const id = action.given.id ?? action.given.account;
+  const id = given.id ?? given.account;
   if (id === undefined) return '';
   return name === undefined || name === '' || name === id ? ` ${id}` : ` ${name} (${id})`;
 }

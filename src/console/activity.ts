@@ -40,39 +40,21 @@ export function Activity({ about }: { about: About }): VNode {
   const [days, setDays] = useState<(typeof SPANS)[number][0]>('1');
   const [group, setGroup] = useState<Group>('exports');
   const aside = [choice('Curves of', group, GROUPS, setGroup), choice('Of the last', days, SPANS, setDays)];
-  const span = SPANS.find(([known]) => known === days)?.[1] ?? '';
-  const curves =
-    group === 'keys'
-      ? html`<${KeyCurves} days=${days} span=${span} />`
-      : html`<${OtherCurves} days=${days} span=${span} group=${group} about=${about} />`;
-  return panel('Activity', curves, { look: 'half', help: 'monitoring', aside });
+  const within = SPANS.find(([known]) => known === days)?.[1] ?? '';
+  const path = `/console/trends${group === 'keys' ? '/keys' : ''}`;
+  const reading = useReading<Trends | KeyTrends>(path + queryOf({ days }), ['windows']);
+  const curves = (trends: Trends | KeyTrends) => {
+    const all = 'keys' in trends ? ofKeys(trends, within) : ofGroup(group, trends, within, about);
+    if (all.length === 0) return html`<p class="empty">Nothing in this time.</p>`;
+    const curve = (series: Series) => html`<${Curve} key=${series.title} steps=${trends} ...${series} />`;
+    return html`<div class="curves">${all.map(curve)}</div>`;
+  };
+  return panel('Activity', read(reading, curves), { look: 'half', help: 'monitoring', aside });
 }
 
-interface Shown {
-  readonly days: string;
-  readonly span: string;
-}
-
-function OtherCurves({
-  days,
-  span,
-  group,
-  about,
-}: Shown & { group: Exclude<Group, 'keys'>; about: About }): VNode {
-  const reading = useReading<Trends>(`/console/trends${queryOf({ days })}`, ['windows']);
-  const seriesOf = { exports: ofExports, customers: ofCustomers, machine: ofMachine }[group];
-  return read(reading, (trends) => curvesOf(trends, seriesOf(trends, span, about)));
-}
-
-function KeyCurves({ days, span }: Shown): VNode {
-  const reading = useReading<KeyTrends>(`/console/trends/keys${queryOf({ days })}`, ['windows']);
-  return read(reading, (trends) => curvesOf(trends, ofKeys(trends, span)));
-}
-
-function curvesOf(steps: Steps, all: readonly Series[]): VNode {
-  if (all.length === 0) return html`<p class="empty">Nothing in this time.</p>`;
-  const curve = (series: Series) => html`<${Curve} key=${series.title} steps=${steps} ...${series} />`;
-  return html`<div class="curves">${all.map(curve)}</div>`;
+function ofGroup(group: Group, trends: Trends, within: string, about: About): Series[] {
+  if (group === 'machine') return ofMachine(trends, within, about);
+  return group === 'customers' ? ofCustomers(trends, within) : ofExports(trends, within);
 }
 
 function ofExports({ exports, enabled }: Trends, within: string): Series[] {

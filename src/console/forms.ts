@@ -1,7 +1,7 @@
 /** Forms made from their fields: those of actions, filters that are kept in the address, and lists with filters. */
 import type { TSchema } from '@sinclair/typebox';
 import { html } from 'htm/preact';
-import type { VNode } from 'preact';
+import type { TargetedEvent, VNode } from 'preact';
 import type { FormMember, OperationForm } from '../operations/table.ts';
 import type { Children } from './inline.ts';
 import { type Column, panel, read, type TableOptions, table } from './parts.ts';
@@ -95,14 +95,6 @@ function kindOf(
   const options = choices ?? wordsOf(item).map((word): Option => [word, word]);
   if (several !== 'no' && options.length > 0) return { type: 'checks', options };
   if (placeholder === null) return { type: 'checks', options: [['on', 'yes']] };
-  if (item.type === 'boolean')
-    return {
-      options: choices ?? [
-        ['', ''],
-        ['on', 'on'],
-        ['off', 'off'],
-      ],
-    };
   if (options.length > 0) return { options: required ? options : [['', ''], ...options] };
   if (several !== 'no') return {};
   const kinds: TSchema[] = item.anyOf ?? [item];
@@ -111,8 +103,9 @@ function kindOf(
   return kinds.some(({ type }) => type === 'integer') ? { type: 'number' } : {};
 }
 
-/** The values of an enumeration; none of another schema. */
-function wordsOf({ anyOf = [] }: TSchema): string[] {
+/** The values of an enumeration or a boolean; none of another schema. */
+function wordsOf({ type, anyOf = [] }: TSchema): string[] {
+  if (type === 'boolean') return ['on', 'off'];
   return anyOf.flatMap(({ const: word }: TSchema) =>
     typeof word === 'string' || typeof word === 'number' ? [`${word}`] : [],
   );
@@ -161,11 +154,9 @@ export interface Filters {
 
 /** A selection filters at once, text with Enter or when the field loses the focus. */
 export function filters({ route, fields, kept }: Filters, submit = 'Filter'): VNode {
-  const onEvent = (event: Event) => {
+  const onEvent = (event: TargetedEvent<HTMLFormElement>) => {
     event.preventDefault();
-    if (!(event.currentTarget instanceof HTMLFormElement)) return;
-    const form = new FormData(event.currentTarget);
-    const values = [...form].map(([name, value]) => [name, `${value}`.trim()]);
+    const values = [...new FormData(event.currentTarget)].map(([name, value]) => [name, `${value}`.trim()]);
     go(linkTo(route.view, { ...Object.fromEntries(values), ...kept }), true);
   };
   return html`<form role="search" onSubmit=${onEvent} onChange=${onEvent}>

@@ -4,7 +4,6 @@ import type { VNode } from 'preact';
 import type {
   AlertDocument,
   Overview as Answer,
-  Customers,
   DetectionsPage,
   ExportName,
   Jobs,
@@ -20,22 +19,24 @@ import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
 import { type Reading, useReading } from './server.ts';
 import { cellsOf } from './window-map.ts';
+import { OpenList } from './windows.ts';
 
 const NEWEST = 6;
 
 export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
   const windows = useReading<WindowMap>('/console/windows', ['windows']);
-  const customers = useReading<Customers>('/console/customers', ['customers']);
   const live = useReading<DetectionsPage>(`/console/detections/live?limit=${NEWEST}`, ['detections']);
   const jobs = useReading<Jobs>('/console/jobs', ['jobs']);
+  const [map] = windows.pages;
   const start = ['backup', 'verify', 'compact'].map((operation) => actionButton({ operation, given: {} }));
   return read(
     overview,
     (answer) => html`${health(answer)}
-      ${tiles(answer, windows, customers.pages[0], live.pages[0])}
+      ${tiles(answer, windows, live.pages[0])}
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer)}
-        ${panel('Newest detections', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
+        ${map !== undefined && map.open.length > 0 && html`<div class="across"><${OpenList} map=${map} /></div>`}
+        ${panel('Newest versions, as delivered', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
         <${Activity} about=${answer} />
         ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
         ${panel('System', facts(system(answer)), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
@@ -120,19 +121,16 @@ function whyNotRead(not_read: Answer['exports'][ExportName]['not_read']): string
   return reasons.map(([reason, windows]) => `${count(windows)} ${reason.replace('_', ' ')}`).join(', ');
 }
 
-function tiles(
-  answer: Answer,
-  windows: Reading<WindowMap>,
-  customers: Customers | undefined,
-  live: DetectionsPage | undefined,
-): VNode {
-  const { alerts, keys } = answer;
+function tiles(answer: Answer, windows: Reading<WindowMap>, live: DetectionsPage | undefined): VNode {
+  const { alerts, keys, followers } = answer;
   const isReadable = answer.database.unreadable === null;
   const [missingMark, missingText] = isReadable ? missing(answer, windows) : NOT_KNOWN;
-  const late: Shown = keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
-  const [behindMark, behindText] = isReadable ? late : NOT_KNOWN;
+  const behind: Shown =
+    keys.behind === 0 ? NOBODY_BEHIND : ['warning', `${count(keys.behind, 'key')} behind`];
+  const [behindMark, behindText] = isReadable ? behind : NOT_KNOWN;
   const enabled = EXPORT_NAMES.filter((name) => answer.exports[name].enabled);
-  const worst = furthestBehind(customers);
+  const late = followers.filter(({ behind }) => behind);
+  const [worst] = late.sort((a, b) => b.minutes_behind - a.minutes_behind);
   const [alert] = alerts;
   const urgent = alerts.some(({ page_worthy }) => page_worthy);
   const calmMark = alert ? 'warning' : 'done';
@@ -192,18 +190,9 @@ function alerts({ alerts: all }: Answer): VNode {
   return html`<div class="across">${panel(`Alerts: ${count(all.length)} open`, all.map(alertLine), { help: 'alerts' })}</div>`;
 }
 
-/** The key that is furthest behind; undefined: none is. */
-function furthestBehind(customers: Customers | undefined) {
-  const keys = customers?.accounts.flatMap((account) => account.keys) ?? [];
-  const behind = keys.flatMap(({ name, status, follower }) =>
-    status === 'active' && follower?.behind ? [{ ...follower, name }] : [],
-  );
-  return behind.sort((a, b) => b.minutes_behind - a.minutes_behind)[0];
-}
-
 function newest({ detections }: DetectionsPage): VNode {
   const empty = 'None yet. They appear as export files are read.';
-  return detectionRows(detections, 'Newest detections', empty);
+  return detectionRows(detections, 'Newest versions', empty);
 }
 
 function ingest({ ingest: work, health }: Answer): VNode {

@@ -39,6 +39,5 @@ export function linkTo(view: string, values: Values = {}, name = ''): string {
 
 /** Opens a link. @param isReplaced a changed filter replaces its entry in the browser's history */
 export function go(link: string, isReplaced = false): void {
-  history[isReplaced ? 'replaceState' : 'pushState'](null, '', link);
-  dispatchEvent(new HashChangeEvent('hashchange'));
+  location[isReplaced ? 'replace' : 'assign'](link);
 }

@@ -13,26 +13,32 @@ import { type MarkName, soft, state } from './inline.ts';
 
 const DAY_WINDOWS = DAY_MS / WINDOW_MS;
 
-type Draw = (w: number, h: number) => string;
+const LABEL_WIDTH = 66;
+const HEAD_HEIGHT = 16;
+const LINE_HEIGHT = 12;
+const CELL_WIDTH = 6;
+/** Of the shape in a cell, which leaves a gap to the next one. */
+const [W, H] = [CELL_WIDTH - 1, LINE_HEIGHT - 1];
+
 const box = (x: number, y: number, w: number, h: number) => `m${x} ${y}h${w}v${h}h-${w}z`;
+const DOT = box(W / 2 - 0.5, H / 2 - 0.5, 1, 1);
 /** An X in a small space: a block with a notch above and below. */
-const cross: Draw = (w, h) => `h0l${w / 2} 3l${w / 2} -3v${h}l-${w / 2} -3l-${w / 2} 3z`;
-const dot: Draw = (w, h) => box(w / 2 - 0.5, h / 2 - 0.5, 1, 1);
+const CROSS = `h0l${W / 2} 3l${W / 2} -3v${H}l-${W / 2} -3l-${W / 2} 3z`;
 
 /** Its colour in the map is a custom property, its shape a path from its corner. `h`: a file of the window is held. */
 export const LETTERS: Readonly<
-  Record<WindowLetter | 'h', readonly [text: string, mark: MarkName, color: string, draw: Draw]>
+  Record<WindowLetter | 'h', readonly [text: string, mark: MarkName, color: string, shape: string]>
 > = {
-  d: ['done', 'done', 'cell', (w, h) => box(0, 0, w, h)],
-  e: ['done, empty file', 'done', 'cell', (w, h) => box(0, h * 0.6, w, h * 0.4)],
-  f: ['failed', 'failed', 'failed', cross],
-  h: ['a file is held', 'held', 'held', (w, h) => box(0, 0, w * 0.35, h) + box(w * 0.65, 0, w * 0.35, h)],
-  m: ['missing', 'missing', 'missing', (w, h) => box(0, 0, w, h) + box(1, 1, w - 2, h - 2)],
-  l: ['late', 'missing', 'missing', (w, h) => box(0, h / 2, w, h / 2) + box(1, 1, w - 2, h / 2 - 2)],
-  a: ['abandoned', 'abandoned', 'abandoned', (w, h) => box(0, h / 2 - 1.5, w, 3)],
-  w: ['due, not there yet', 'missing', 'abandoned', dot],
-  n: ['not due yet', 'abandoned', 'line', () => ''],
-  '-': ['not expected', 'abandoned', 'edge', dot],
+  d: ['done', 'done', 'cell', box(0, 0, W, H)],
+  e: ['done, empty file', 'done', 'cell', box(0, H * 0.6, W, H * 0.4)],
+  f: ['failed', 'failed', 'failed', CROSS],
+  h: ['a file is held', 'held', 'held', box(0, 0, W * 0.35, H) + box(W * 0.65, 0, W * 0.35, H)],
+  m: ['missing', 'missing', 'missing', box(0, 0, W, H) + box(1, 1, W - 2, H - 2)],
+  l: ['late', 'missing', 'missing', box(0, H / 2, W, H / 2) + box(1, 1, W - 2, H / 2 - 2)],
+  a: ['abandoned', 'abandoned', 'abandoned', box(0, H / 2 - 1.5, W, 3)],
+  w: ['due, not there yet', 'missing', 'abandoned', DOT],
+  n: ['not due yet', 'abandoned', 'line', ''],
+  '-': ['not expected', 'abandoned', 'edge', DOT],
 };
 
 export interface Cell {
@@ -48,17 +54,12 @@ export function cellsOf(map: WindowMap, name: ExportName): Cell[] {
   const { windows, rows } = map.exports[name];
   const held = map.open.filter((window) => window.export === name && window.held);
   const heldMs = new Set(held.map(({ window_start }) => Date.parse(window_start)));
-  const length = Math.ceil(windows.length / DAY_WINDOWS) * DAY_WINDOWS;
-  return Array.from({ length }, (_, index) => {
+  return [...windows].map((own, index) => {
     const startMs = Date.parse(map.from) + index * WINDOW_MS;
-    const own = windows[index] ?? '';
     const known = isLetter(own) ? own : 'n';
-    const letter = heldMs.has(startMs) ? 'h' : known;
-    return { startMs, letter, rows: rows[index] ?? 0 };
+    return { startMs, letter: heldMs.has(startMs) ? 'h' : known, rows: rows[index] ?? 0 };
   });
 }
-
-type PlaceOf = (index: number) => readonly [x: number, y: number];
 
 const DAYS_MIN = 7;
 
@@ -69,11 +70,11 @@ function expected(cells: readonly Cell[]): readonly Cell[] {
   return cells.slice(Math.max(0, Math.min(day, cells.length - DAYS_MIN * DAY_WINDOWS)));
 }
 
-/** A path for each letter. @param size width and height of a cell */
-function drawn(cells: readonly Cell[], placeOf: PlaceOf, [w, h]: readonly [number, number]): VNode[] {
+/** A path for each letter. */
+function drawn(cells: readonly Cell[], placeOf: (index: number) => readonly [x: number, y: number]): VNode[] {
   const paths = new Map<Cell['letter'], string>();
   cells.forEach(({ letter }, index) => {
-    const shape = `M${placeOf(index).join(' ')}${LETTERS[letter][3](w, h)}`;
+    const shape = `M${placeOf(index).join(' ')}${LETTERS[letter][3]}`;
     paths.set(letter, `${paths.get(letter) ?? ''}${shape}`);
   });
   return [...paths].map(
@@ -83,37 +84,28 @@ function drawn(cells: readonly Cell[], placeOf: PlaceOf, [w, h]: readonly [numbe
 }
 
 export function sample(letter: Cell['letter']): VNode {
-  const paths = drawn([{ startMs: 0, letter, rows: 0 }], () => [0, 0], [6, 11]);
-  return html`<svg class="mark" width="7" height="11" aria-hidden="true">${paths}</svg>`;
+  const paths = drawn([{ startMs: 0, letter, rows: 0 }], () => [0, 0]);
+  return html`<svg class="mark" width=${W} height=${H} aria-hidden="true">${paths}</svg>`;
 }
-
-const LABEL_WIDTH = 66;
-const HEAD_HEIGHT = 16;
-const LINE_HEIGHT = 12;
-const CELL_WIDTH = { min: 6, max: 14 };
 
 /** What the map says of its keys, to those who see it and to a screen reader. */
 export const KEYS = 'Arrow keys move, Enter opens, n and p go to the next and previous open window';
 
 /** Where cells are drawn: columns from the left, lines of days from the top, the newest first. */
-function layout(cells: number, cellWidth: number) {
-  const days = cells / DAY_WINDOWS;
+function layout(days: number) {
   const lineOf = (index: number) => days - 1 - Math.floor(index / DAY_WINDOWS);
   const placeOf = (index: number) =>
-    [(index % DAY_WINDOWS) * cellWidth, HEAD_HEIGHT + lineOf(index) * LINE_HEIGHT] as const;
+    [(index % DAY_WINDOWS) * CELL_WIDTH, HEAD_HEIGHT + lineOf(index) * LINE_HEIGHT] as const;
   return {
-    days,
     lineOf,
     placeOf,
-    width: DAY_WINDOWS * cellWidth,
-    height: HEAD_HEIGHT + days * LINE_HEIGHT,
     outline(index: number) {
       const [x, y] = placeOf(index);
-      return { x: x - 1.5, y: y - 1.5, width: cellWidth + 2, height: LINE_HEIGHT + 2 };
+      return { x: x - 1.5, y: y - 1.5, width: CELL_WIDTH + 2, height: LINE_HEIGHT + 2 };
     },
     /** @returns the cell at a point; null: none is there */
     under({ offsetX, offsetY }: MouseEvent): number | null {
-      const column = Math.floor(offsetX / cellWidth);
+      const column = Math.floor(offsetX / CELL_WIDTH);
       const line = Math.floor((offsetY - HEAD_HEIGHT) / LINE_HEIGHT);
       const isIn = column >= 0 && column < DAY_WINDOWS && line >= 0 && line < days;
       return isIn ? (days - 1 - line) * DAY_WINDOWS + column : null;
@@ -129,23 +121,20 @@ interface MapProps {
 
 export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
   const cells = useMemo(() => expected(cellsOf(map, name)), [map]);
-  const frame = useRef<HTMLDivElement>(null);
-  const cellWidth = useCellWidth(frame);
-  const place = layout(cells.length, cellWidth);
+  const days = cells.length / DAY_WINDOWS;
+  const place = layout(days);
+  const [width, height] = [DAY_WINDOWS * CELL_WIDTH, HEAD_HEIGHT + days * LINE_HEIGHT];
   const newest = cells.findLastIndex(({ letter }) => letter !== 'n' && letter !== 'w');
   const [focused, setFocused] = useState(Math.max(0, newest));
   const [hovered, setHovered] = useState<number | null>(null);
+  const frame = useRef<HTMLDivElement>(null);
   const focusCell = useRef<SVGRectElement>(null);
   const isMoved = useRef(false);
-  const paths = useMemo(
-    () => drawn(cells, place.placeOf, [cellWidth - 1, LINE_HEIGHT - 1]),
-    [cells, cellWidth],
-  );
-  const { names, heads } = useMemo(() => labelsOf(cells, cellWidth), [cells, cellWidth]);
+  const paths = useMemo(() => drawn(cells, place.placeOf), [cells]);
   useLayoutEffect(() => {
     const { current } = frame;
     if (current !== null) current.scrollLeft = place.placeOf(newest)[0] - current.clientWidth / 2;
-  }, [cellWidth]);
+  }, []);
   useEffect(() => {
     if (isMoved.current) focusCell.current?.focus();
     isMoved.current = false;
@@ -168,14 +157,14 @@ export function WindowGrid({ map, name, onChoose }: MapProps): VNode {
   const shown = hovered === null ? at : cells[hovered];
   return html`<p class="readout">${shown && readout(name, shown)}</p>
     <div class="scroll map" ref=${frame}>
-      <svg class="days" width=${LABEL_WIDTH} height=${place.height} aria-hidden="true">${names}</svg>
-      <svg width=${place.width} height=${place.height} role="grid" aria-description=${KEYS}
+      <svg class="days" width=${LABEL_WIDTH} height=${height} aria-hidden="true">${dayNames(cells)}</svg>
+      <svg width=${width} height=${height} role="grid" aria-description=${KEYS}
         aria-label=${`Windows of ${name}, a row a day, the newest first`}
-        aria-rowcount=${place.days} aria-colcount=${DAY_WINDOWS}
+        aria-rowcount=${days} aria-colcount=${DAY_WINDOWS}
         onPointerMove=${(event: PointerEvent) => setHovered(place.under(event))}
         onPointerLeave=${() => setHovered(null)}
         onClick=${(event: MouseEvent) => choose(event, place.under(event))}>
-        <g aria-hidden="true">${heads}${paths}${hovered !== null && html`<rect ...${place.outline(hovered)} />`}</g>
+        <g aria-hidden="true">${HOURS}${paths}${hovered !== null && html`<rect ...${place.outline(hovered)} />`}</g>
         <g role="row" aria-rowindex=${place.lineOf(focused) + 1}>
           <rect role="gridcell" key=${focused} ref=${focusCell} ...${place.outline(focused)} tabindex="0"
             aria-colindex=${(focused % DAY_WINDOWS) + 1} aria-label=${at && labelOf(name, at)}
@@ -228,29 +217,16 @@ function targetOf({ key, ctrlKey }: KeyboardEvent, index: number, cells: readonl
   return cells[wanted] === undefined ? index : wanted;
 }
 
-/** In whole pixels, so that the gaps between cells are even. */
-function useCellWidth(frame: { readonly current: HTMLElement | null }): number {
-  const [width, setWidth] = useState(CELL_WIDTH.min);
-  useLayoutEffect(() => {
-    const observer = new ResizeObserver(([entry]) => {
-      const free = (entry?.contentRect.width ?? 0) - LABEL_WIDTH;
-      setWidth(Math.min(CELL_WIDTH.max, Math.max(CELL_WIDTH.min, Math.floor(free / DAY_WINDOWS))));
-    });
-    if (frame.current !== null) observer.observe(frame.current);
-    return () => observer.disconnect();
-  }, []);
-  return width;
-}
+const labelY = (line: number) => HEAD_HEIGHT + line * LINE_HEIGHT + 9;
 
-/** The names of the days, which do not scroll with the map, and the hours above it. */
-function labelsOf(cells: readonly Cell[], cellWidth: number) {
-  const y = (line: number) => HEAD_HEIGHT + line * LINE_HEIGHT + 9;
-  const step = cellWidth > 6 ? 1 : 2;
-  const heads = Array.from({ length: 24 / step }, (_, index) => {
-    const hour = index * step;
-    return html`<text x=${(hour * DAY_WINDOWS * cellWidth) / 24} y=${y(-1)}>${`${hour}`.padStart(2, '0')}:00</text>`;
-  });
+/** The hours above the map. */
+const HOURS = Array.from({ length: 12 }, (_, index) => {
+  const x = (index * DAY_WINDOWS * CELL_WIDTH) / 12;
+  return html`<text x=${x} y=${labelY(-1)}>${`${2 * index}`.padStart(2, '0')}:00</text>`;
+});
+
+/** The names of the days, which do not scroll with the map. */
+function dayNames(cells: readonly Cell[]): VNode[] {
   const days = cells.filter((_, index) => index % DAY_WINDOWS === 0).reverse();
-  const names = days.map(({ startMs }, line) => html`<text x="0" y=${y(line)}>${dayName(startMs)}</text>`);
-  return { names, heads };
+  return days.map(({ startMs }, line) => html`<text x="0" y=${labelY(line)}>${dayName(startMs)}</text>`);
 }

@@ -83,7 +83,8 @@ function actsForAll(open: readonly OpenWindow[]): Action[] {
   });
 }
 
-function OpenList({ map }: { map: WindowMap }): VNode {
+/** Windows without data, each with its reason and what can be done. */
+export function OpenList({ map }: { map: WindowMap }): VNode {
   const { open } = map;
   const [shown, setShown] = useState(SHOWN);
   const left = open.length - shown;

@@ -26,121 +26,96 @@ import {
   type EntryPart,
   encodeFrame,
   type Frame,
+  frameAt,
   framesOf,
 } from '../log/frame.ts';
-import { failed } from '../refused.ts';
+import { failed, type Refused } from '../refused.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import type { Place } from './place.ts';
 
-const LOG_NAME = /^log\/(\d{4}(?:-[0-9a-f]{8})?)\/(\d{16})(?:-(\d{16}))?\.zst$/;
+const LOG_NAME = /^log\/[^/]+\/(\d{16})(?:-(\d{16}))?\.zst$/;
 /** The generation that a copy begins with. */
 export const FIRST_GENERATION = '0001';
-const FOLDERS = ['log/', 'large/'] as const;
 /** How often objects may go while they are looked for. */
 const TRIES_MAX = 5;
 
 /** An object with entries of the log. */
 export interface LogObject {
   readonly name: string;
-  readonly generation: string;
   /** Its first entry. */
   readonly first: number;
   /** Its last entry; null: it is a part, and only its content says. */
   readonly last: number | null;
 }
 
-const logFolder = (generation: string) => `log/${generation}/`;
-
 /** A new name, beyond all that are there. @throws Unreachable */
 export async function newGeneration(place: Place): Promise<string> {
-  const names = await place.list('log/', '');
-  const numbers = names.map((name) => generationNumber(parseLogName(name)?.generation ?? FIRST_GENERATION));
-  return `${String(Math.max(...numbers) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
+  const numbers = (await place.list('log/', '')).map(generationOf).filter(Number.isInteger);
+  return `${String(Math.max(1, ...numbers) + 1).padStart(4, '0')}-${randomBytes(4).toString('hex')}`;
 }
 
 /** Deletes what an older generation has but its change to the next, and drafts of generations that did not come. */
-export async function deleteBefore(
-  place: Place,
-  generation: string,
-  changes: readonly string[],
-): Promise<void> {
-  for (const folder of FOLDERS)
+export async function deleteBefore(place: Place, { generation, changes }: CopiedLog): Promise<void> {
+  for (const folder of ['log/', 'large/'])
     for (const name of await place.list(folder, '')) {
-      const [, own = ''] = name.split('/');
-      const isBefore = own !== generation && generationNumber(own) <= generationNumber(generation);
-      if (isBefore && !changes.includes(name)) await place.delete(name);
+      const isOther =
+        name.split('/')[1] !== generation && generationOf(name) <= Number.parseInt(generation, 10);
+      if (isOther && !changes.includes(name)) await place.delete(name);
     }
 }
 
-function generationNumber(generation: string): number {
-  return Number.parseInt(generation, 10);
+/** The number of the generation of an object. */
+function generationOf(name: string): number {
+  return Number.parseInt(name.split('/')[1] ?? '', 10);
 }
 
-export function partName(generation: string, first: number): string {
-  return `${beforeEntry(generation, first)}.zst`;
+const padded = (number: number) => String(number).padStart(16, '0');
+
+export const partName = (generation: string, first: number) => `log/${generation}/${padded(first)}.zst`;
+
+export const mergedName = (generation: string, first: number, last: number) =>
+  `log/${generation}/${padded(last)}-${padded(first)}.zst`;
+
+/** A new name. @param first the first entry that it has, or a part of */
+export const newPieceName = (generation: string, first: number) =>
+  `large/${generation}/${padded(first)}-${randomBytes(8).toString('hex')}.zst`;
+
+/** The objects of a generation that have an entry, or a later one, by their names. @throws Unreachable */
+export async function objectsFrom(place: Place, generation: string, entry: number): Promise<LogObject[]> {
+  const names = await place.list(`log/${generation}/`, `log/${generation}/${padded(entry)}`);
+  return names.flatMap((name) => {
+    const [, number = '', first] = LOG_NAME.exec(name) ?? [];
+    if (number === '') return [];
+    const last = first === undefined ? null : Number(number);
+    return [{ name, first: Number(first ?? number), last }];
+  });
 }
 
-export function mergedName(generation: string, first: number, last: number): string {
-  return `${beforeEntry(generation, last)}-${padded(first)}.zst`;
-}
-
-/** @param random '' for what the names of all pieces come after that have the entry or a later one */
-export function pieceName(generation: string, first: number, random = ''): string {
-  return `large/${generation}/${padded(first)}${random && `-${random}.zst`}`;
-}
-
-/** What all names come after that have an entry or a later one. */
-function beforeEntry(generation: string, entry: number): string {
-  return logFolder(generation) + padded(entry);
-}
-
-/** The names of the objects of a generation that have an entry, or a later one. @throws Unreachable */
-export function namesFrom(place: Place, generation: string, entry: number): Promise<string[]> {
-  return place.list(logFolder(generation), beforeEntry(generation, entry));
-}
-
-/** The names of the pieces of entries from one up to another, which is not among them. @throws Unreachable */
-export async function piecesOf(
+/** Whether any of the entries from one up to another, which is not among them, is in pieces. @throws Unreachable */
+export async function hasPieces(
   place: Place,
   generation: string,
   first: number,
   end: number,
-): Promise<string[]> {
-  const names = await place.list(`large/${generation}/`, pieceName(generation, first));
-  return names.filter((name) => name < pieceName(generation, end));
-}
-
-/** @returns null for a name of another kind */
-export function parseLogName(name: string): LogObject | null {
-  const [, generation, number, first] = LOG_NAME.exec(name) ?? [];
-  if (generation === undefined || number === undefined) return null;
-  return {
-    name,
-    generation,
-    first: Number(first ?? number),
-    last: first === undefined ? null : Number(number),
-  };
+): Promise<boolean> {
+  const [name] = await place.list(`large/${generation}/`, `large/${generation}/${padded(first)}`);
+  return name !== undefined && name < `large/${generation}/${padded(end)}`;
 }
 
 /**
  * The objects that have the entries of a generation, each entry once, in order: parts that a merged object covers are left
  * out, which its writer may not have deleted yet.
  */
-function inOrder(names: readonly string[]): LogObject[] {
-  const all = names.flatMap((name) => parseLogName(name) ?? []);
+function inOrder(all: readonly LogObject[]): LogObject[] {
   const merged = all.filter(({ last }) => last !== null);
   const isCovered = ({ first }: LogObject) =>
     merged.some((object) => object.first <= first && first <= (object.last ?? 0));
   return all.filter((object) => object.last !== null || !isCovered(object)).sort((a, b) => a.first - b.first);
 }
 
-function padded(number: number): string {
-  return String(number).padStart(16, '0');
-}
-
-/** What stands in a part in place of entries: an entry in pieces, or the next generation. */
+/** What stands in a part in place of entries: entries in pieces, or the next generation. */
 const Pointer = Type.Union([
-  Type.Object({ large: Type.Array(Type.String()) }),
+  Type.Object({ large: Type.Array(Type.String({ pattern: '^large/[0-9a-f/-]+\\.zst$' })) }),
   Type.Object({
     generation: Type.String({ pattern: '^[0-9]{4}-[0-9a-f]{8}$' }),
     /** The id of the machine that began it: a snapshot has no entry of a promotion before it. */
@@ -165,28 +140,32 @@ export interface CopiedLog {
   readonly objects: readonly LogObject[];
 }
 
-/** @param from a generation that is, or was, in use. @throws Unreachable, LogDamage */
+/**
+ * Where the last part is damaged, whoever reads it finds out.
+ * @param from a generation that is, or was, in use
+ * @throws Unreachable; LogDamage if objects go again and again while they are looked for
+ */
 export async function findLog(place: Place, from = FIRST_GENERATION): Promise<CopiedLog> {
   const changes: string[] = [];
   let begunBy: string | null = null;
   for (let generation = from, tries = 1; ; ) {
-    const objects = inOrder(await place.list(logFolder(generation), ''));
-    const last = objects.at(-1);
-    const content = last === undefined || last.last !== null ? undefined : await place.read(last.name);
-    // Between the two calls the writer may have deleted it, since another generation is in use.
-    if (content === null && tries < TRIES_MAX) {
+    const objects = inOrder(await objectsFrom(place, generation, 0));
+    const { name, last } = objects.at(-1) ?? { name: '', last: 0 };
+    const content = last === null ? await place.read(name) : undefined;
+    if (content === null) {
+      // Between the two calls the writer deleted it, since another one is in use.
+      if (tries === TRIES_MAX) throw missing(name);
       tries += 1;
       continue;
     }
-    const name = last?.name ?? '';
-    const pointer = content === undefined ? null : pointerIn(name, content ?? missing(name));
+    const pointer = content === undefined ? null : pointerIn(name, content);
     if (pointer === null || 'large' in pointer) return { generation, begunBy, changes, objects };
     changes.push(name);
     ({ generation, machine: begunBy } = pointer);
   }
 }
 
-/** The frames of an object with entries, also of an entry in pieces. @throws Unreachable, LogDamage */
+/** The frames of an object with entries, also of entries in pieces. @throws Unreachable, LogDamage */
 async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
   const content = await contentOf(place, name);
   const pointer = pointerIn(name, content);
@@ -196,23 +175,46 @@ async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
 }
 
 /**
- * All parts of the entries in some objects of a log, checked.
- * @param last the entry before them; null: there is none; undefined: not known
+ * The parts of the entries after one in a log, in order, checked.
+ * @param before null: from the first one on, which a log must be able to begin with
  * @param onProgress called before each object
- * @throws Unreachable, LogDamage
+ * @throws Unreachable; LogDamage; Refused `failed` if the copy has another entry with the number of that one
  */
 export async function* entriesIn(
   place: Place,
   objects: readonly LogObject[],
-  last: Mark | null | undefined,
+  before: Mark | null,
   onProgress: OnProgress = () => {},
 ): AsyncGenerator<EntryPart> {
-  const chain = new EntryChain(last, objects[0]?.first ?? 1);
-  for (const [done, { name, first }] of objects.entries()) {
-    onProgress('reading the copy', done, objects.length);
+  const from = before?.entry ?? 0;
+  // The next entry may be within an object that begins before it.
+  const begin = Math.max(
+    0,
+    objects.findLastIndex(({ first }) => first <= from + 1),
+  );
+  const chain = new EntryChain(before === null ? null : undefined, objects[begin]?.first ?? 1);
+  for (const [index, { name, first }] of objects.entries()) {
+    if (index < begin) continue;
+    onProgress('reading the copy', index, objects.length);
     if (chain.next !== first) throw new LogDamage(`the entries before ${name} are missing`);
-    for await (const frame of framesIn(place, name)) yield chain.add(frame);
+    let isWhole = false;
+    for await (const frame of framesIn(place, name)) {
+      const part = chain.add(frame);
+      isWhole = part.commit !== null;
+      const { entry = 0, id = '', after = null } = part.commit ?? {};
+      const isOther = entry === from ? id !== before?.id : entry === from + 1 && after !== before?.id;
+      if (before !== null && isOther) throw lacksOwn(place);
+      if (part.entry > from) yield part;
+    }
+    if (!isWhole) throw new LogDamage(`${name} does not end with a whole entry`);
   }
+}
+
+/** That the copy has another history than this machine. */
+export function lacksOwn({ text }: Place): Refused {
+  return failed(
+    `${text} lacks what this machine has: another machine was the writer meanwhile. Make this one a standby of it: stop Wirewatch, and run wirewatch restore ${text} --replace`,
+  );
 }
 
 /** The commit lines of an object, in order. @throws Unreachable; LogDamage if there is none, or it is damaged */
@@ -223,19 +225,18 @@ export async function commitsIn(place: Place, name: string): Promise<Commit[]> {
   return commits;
 }
 
-/** @throws LogDamage if it is missing */
 async function contentOf(place: Place, name: string): Promise<Buffer> {
-  return (await place.read(name)) ?? missing(name);
+  const content = await place.read(name);
+  if (content === null) throw missing(name);
+  return content;
 }
 
-function missing(name: string): never {
-  throw new LogDamage(`${name} is missing`);
-}
+const missing = (name: string) => new LogDamage(`${name} is missing`);
 
-function pointerIn(name: string, content: Buffer) {
-  const frame = framesOf(content, name).next().value;
-  if (frame === undefined) throw new LogDamage(`${name} is empty`);
-  if (frame.kind !== 'header') return null;
+/** @returns null if it has entries, or cannot be read */
+function pointerIn(name: string, content: Buffer): Static<typeof Pointer> | null {
+  const frame = frameAt((offset, length) => content.subarray(offset, offset + length), 0);
+  if (frame?.kind !== 'header') return null;
   const value = parse(decodeLines(frame)[0] ?? '');
   if (Value.Check(Pointer, value)) return value;
   throw failed(`its ${name} is from a newer version of Wirewatch. Use that version`);

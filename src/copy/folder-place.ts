@@ -7,9 +7,9 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import * as files from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { errorCode, failed, isErrorCode, reasonOf } from '../refused.ts';
-import { isName, type Place, requireName, Unreachable } from './place.ts';
+import { isName, type Place, Unreachable } from './place.ts';
 
 const TEMPORARY = /^\.tmp-[0-9a-f]{16}$/;
 /** A temporary file is this old only if the program ended before it could delete it. */
@@ -62,11 +62,11 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
     const temporary = join(folder, `.tmp-${randomBytes(8).toString('hex')}`);
     let created: boolean;
     try {
-      await writeSynced(temporary, content);
+      await files.writeFile(temporary, content, { flag: 'wx', mode: 0o600, flush: true });
       created = await linkOnce(temporary, target);
     } catch (error) {
       if (isErrorCode(error, 'ENOENT'))
-        for (const folder of lasting) if (folder !== root) lasting.delete(folder);
+        for (const within of lasting) if (within !== root) lasting.delete(within);
       throw error;
     } finally {
       await files.unlink(temporary).catch(() => {});
@@ -90,18 +90,17 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
     }
   }
 
-  /** @param within '' or a folder of the place with `/` at its end */
-  async function find(within: string, prefix: string, after: string, found: string[]): Promise<void> {
-    const folder = join(root, within);
-    for (const entry of await unlessAbsent(files.readdir(folder, { withFileTypes: true }), [])) {
-      const name = `${within}${entry.name}`;
-      const below = `${name}/`;
-      if (TEMPORARY.test(entry.name)) await deleteLeftOver(join(folder, entry.name));
-      else if (!isName(name)) continue;
-      else if (entry.isFile() && name.startsWith(prefix) && name > after) found.push(name);
-      else if (entry.isDirectory() && below.startsWith(prefix) && (below > after || after.startsWith(below)))
-        await find(below, prefix, after, found);
+  async function find(prefix: string, after: string): Promise<string[]> {
+    const folder = join(root, prefix.slice(0, prefix.lastIndexOf('/') + 1));
+    const listed = files.readdir(folder, { recursive: true, withFileTypes: true });
+    const names: string[] = [];
+    for (const entry of await unlessAbsent(listed, [])) {
+      const path = join(entry.parentPath, entry.name);
+      const name = relative(root, path);
+      if (TEMPORARY.test(entry.name)) await deleteLeftOver(path);
+      else if (entry.isFile() && isName(name) && name.startsWith(prefix) && name > after) names.push(name);
     }
+    return names.sort();
   }
 
   /** Only an absent object or folder is `absent`: without the root, nothing is known. */
@@ -141,35 +140,16 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
 
   return {
     text: path,
-    async create(name, content) {
-      requireName(name);
-      return guarded(() => create(name, content), content.length);
-    },
-    async list(prefix, after) {
-      requireName(prefix, 'prefix');
-      const found: string[] = [];
-      await guarded(() => find(prefix.slice(0, prefix.lastIndexOf('/') + 1), prefix, after, found));
-      return found.sort();
-    },
-    async read(name) {
-      requireName(name);
-      return guarded(() => unlessAbsent(readObject(join(root, name)), null), READ_BYTES_MAX);
-    },
-    async delete(name) {
-      requireName(name);
-      const target = join(root, name);
-      const remove = () => files.unlink(target).then(() => true);
-      await guarded(async () => {
-        if (await unlessAbsent(remove(), false)) await syncFolder(dirname(target));
-      });
-    },
+    create: (name, content) => guarded(() => create(name, content), content.length),
+    list: (prefix, after) => guarded(() => find(prefix, after)),
+    read: (name) => guarded(() => unlessAbsent(readObject(join(root, name)), null), READ_BYTES_MAX),
+    delete: (name) =>
+      guarded(async () => {
+        const target = join(root, name);
+        const remove = files.unlink(target).then(() => true);
+        if (await unlessAbsent(remove, false)) await syncFolder(dirname(target));
+      }),
   };
-}
-
-async function writeSynced(path: string, content: Uint8Array): Promise<void> {
-  await using file = await files.open(path, 'wx', 0o600);
-  await file.writeFile(content);
-  await file.sync();
 }
 
 async function syncFolder(path: string): Promise<void> {
@@ -178,10 +158,8 @@ async function syncFolder(path: string): Promise<void> {
   await unlessCode(folder.sync(), 'EINVAL', undefined);
 }
 
-async function readObject(path: string): Promise<Buffer | null> {
-  await using file = await files.open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
-  return await file.readFile();
-}
+const readObject = (path: string): Promise<Buffer | null> =>
+  files.readFile(path, { flag: constants.O_RDONLY | constants.O_NOFOLLOW });
 
 /** One that cannot be deleted is left: it stands in nobody's way. */
 async function deleteLeftOver(path: string): Promise<void> {

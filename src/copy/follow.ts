@@ -2,41 +2,39 @@
  * A standby: reads what is new in the copy, appends it to the log of this machine, and applies it to the databases, which
  * serve reads meanwhile. A promotion is an entry of the log like any other: whoever creates it is the writer.
  */
-import { rmSync } from 'node:fs';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
+import { applyPending } from '../log/apply-entries.ts';
 import { LogApplier } from '../log/apply-log.ts';
-import type { Operation } from '../log/format.ts';
+import type { Commit } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
 import { commitsBackwards, findTail } from '../log/log-reader.ts';
 import { commitAfter, LogWriter } from '../log/log-writer.ts';
-import { applyPending, type Recovered } from '../log/recover.ts';
-import { listSegments, replaceLog } from '../log/segment.ts';
+import type { Recovered } from '../log/recover.ts';
+import { listSegments } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { checkpoint } from '../store/checkpoint.ts';
 import { waitsForCopy } from '../store/copy-mode.ts';
-import { openDatabase } from '../store/database.ts';
+import { openContent, openDatabase } from '../store/database.ts';
 import { DatabaseBehind } from '../store/database-errors.ts';
-import { type DataFolder, writeWhole } from '../store/folder.ts';
-import { LogDamage } from '../store/log-errors.ts';
+import type { DataFolder } from '../store/folder.ts';
 import { readLogMark } from '../store/log-mark.ts';
-import { noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
+import { keptCopies, noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import type { Now } from '../time.ts';
 import {
   entriesIn,
   FIRST_GENERATION,
   findLog,
   type LogObject,
-  namesFrom,
+  lacksOwn,
+  objectsFrom,
   partName,
 } from './copy-contents.ts';
 import { copiedChange, ownerOf, readCopiedAccess, requireOwn } from './own-copy.ts';
 import type { Place } from './place.ts';
-import { draftSegment, hasEntry } from './source.ts';
+import { hasEntry, takeLog } from './source.ts';
 
-const SELECT_TABLES = `
-  SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`;
 const SELECT_UNSTAMPED = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
 /** How often another machine may be faster before a promotion gives up. */
 const PROMOTE_TRIES = 5;
@@ -61,8 +59,8 @@ export class Follower {
   #generation: string | null = null;
   /** The change of access.db that was read last. */
   #change = 0;
-  /** What the last entry of the log did. */
-  #newest: Operation | undefined;
+  /** The last entry of the log. */
+  #newest: Commit | null;
   /** A promotion, and what is being read, wait for each other. */
   #turns: Promise<void> = Promise.resolve();
 
@@ -70,7 +68,7 @@ export class Follower {
     this.#options = options;
     this.#db = db;
     this.#log = log;
-    this.#newest = commitsBackwards(options.folder.log).next().value?.operation;
+    this.#newest = commitsBackwards(options.folder.log).next().value ?? null;
     this.#notePromotion();
   }
 
@@ -133,14 +131,18 @@ export class Follower {
     this.#notePromotion();
   }
 
-  /** Also one that a crash left without a note: its entry is the last of the log then. */
+  /**
+   * Also one that a crash left without a note: its entry is the last of the log then. Its id was noted before it was written:
+   * a clone of this data folder, which has the same machine's id, does not take it for its own.
+   */
   #notePromotion(): void {
-    const { kind, machine, epoch } = this.#newest ?? { kind: '' };
-    if (kind !== PROMOTE) return;
     const { folder } = this.#options;
     const note = readRole(folder);
-    if (machine !== note.machine || note.promoted) return;
-    noteRole(folder, { ...note, promoted: true, epoch_due: typeof epoch === 'number' ? epoch : null });
+    const { id = '', operation } = this.#newest ?? {};
+    if (operation?.kind !== PROMOTE || operation.machine !== note.machine || note.promoted) return;
+    if (![...keptCopies(folder).values()].some(({ ids }) => ids.includes(id))) return;
+    const epoch_due = typeof operation.epoch === 'number' ? operation.epoch : null;
+    noteRole(folder, { ...note, promoted: true, epoch_due });
   }
 
   async #promote(place: Place, by: object): Promise<void> {
@@ -155,12 +157,11 @@ export class Follower {
       const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
       const { copy = '' } = (await ownerOf(place)) ?? {};
       noteKept(folder, { copy, to: place.text }, [this.#log.last, commit]);
-      if (!(await place.create(partName(this.#generation ?? FIRST_GENERATION, commit.entry), content)))
-        continue;
-      await this.#turn(place);
-      if (this.#log.last?.id === commit.id) return;
+      await place.create(partName(this.#generation ?? FIRST_GENERATION, commit.entry), content);
     }
-    throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
+    await this.#turn(place);
+    if (!this.isPromoted)
+      throw failed('the writer is alive and faster: stop it first, then run wirewatch promote again.');
   }
 
   /**
@@ -179,7 +180,7 @@ export class Follower {
     const { state, content } = await readCopiedAccess(place, change);
     const found = findAccess(folder);
     if (found.kind === 'sound') await requireOwn(place, folder, found.state);
-    if (found.kind !== 'sound' || found.state.change < state.change) replaceAccess(folder, content);
+    if (found.kind !== 'sound' || found.state.change < state.change) await replaceAccess(folder, content);
     this.#change = state.change;
   }
 
@@ -187,7 +188,7 @@ export class Follower {
     const known = this.#generation;
     const end = this.#log.last;
     const own = end?.entry ?? 0;
-    if (known !== null && (await namesFrom(place, known, own + 1)).length === 0) return;
+    if (known !== null && (await objectsFrom(place, known, own + 1)).length === 0) return;
     const { generation, objects } = await findLog(place, known ?? FIRST_GENERATION);
     const first = objects[0]?.first ?? 1;
     const isBehind = first > 1 && own < first;
@@ -195,108 +196,56 @@ export class Follower {
     // An earlier writer may have more than it wrote there.
     if (isOther && end !== null && !isBehind && !(await hasEntry(place, objects, end))) throw lacksOwn(place);
     const [begin] = listSegments(this.#options.folder.log);
-    const isNew = isBehind || (isOther && begin !== undefined && begin.firstEntry < first);
-    if (isNew) await this.#takeSnapshot(place, objects, first, isBehind);
+    // The log was compacted.
+    if (isBehind || (isOther && begin !== undefined && begin.firstEntry < first))
+      await this.#takeLog(place, objects);
     this.#generation = generation;
-    if (isNew) return this.#readEntries(place);
-    // The next entry may be within an object that begins before it.
-    const next = objects.findLastIndex((object) => object.first <= own + 1);
-    for (const object of objects.slice(Math.max(0, next))) await this.#apply(place, object);
+    await this.#apply(place, objects);
   }
 
-  /**
-   * Puts the snapshot that a generation begins with in place of the log's entries up to it.
-   * @param isBehind whether the log ends before it
-   */
-  async #takeSnapshot(
-    place: Place,
-    objects: readonly LogObject[],
-    first: number,
-    isBehind: boolean,
-  ): Promise<void> {
+  async #takeLog(place: Place, objects: readonly LogObject[]): Promise<void> {
     const { folder, program } = this.#options;
-    // Segments that begin after it stay: they follow what takes the place of those before them.
-    const kept = listSegments(folder.log).find(({ firstEntry }) => !isBehind && firstEntry > first);
-    const last = (kept?.firstEntry ?? Number.POSITIVE_INFINITY) - 1;
-    await draftSegment(place, objects, folder.log, { first, last });
     this.#log.closeSegment();
-    replaceLog(folder.log, first);
+    await takeLog(place, objects, folder.log);
     const tail = findTail(folder.log);
     this.#log = new LogWriter({ folder: folder.log, program }, tail);
-    this.#newest = tail.last?.operation;
-    if ((readLogMark(this.#db)?.entry ?? 0) < first)
+    this.#newest = tail.last;
+    if ((readLogMark(this.#db)?.entry ?? 0) < (objects[0]?.first ?? 1))
       throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');
     applyPending(this.#db, folder.log);
-    this.#tell();
   }
 
-  async #apply(place: Place, object: LogObject): Promise<void> {
-    const own = this.#log.last;
-    const isOverlap = own !== null && object.first <= own.entry;
+  async #apply(place: Place, objects: readonly LogObject[]): Promise<void> {
+    const { now, onDelivered } = this.#options;
     const applier = new LogApplier(this.#db);
     try {
-      for await (const part of entriesIn(place, [object], isOverlap ? undefined : own)) {
-        const { entry, commit } = part;
-        if (own !== null && entry <= own.entry) {
-          if (commit?.entry === own.entry && commit.id !== own.id) throw lacksOwn(place);
-          continue;
-        }
+      for await (const part of entriesIn(place, objects, this.#log.last)) {
         // Durable in the log before the database has it.
         this.#log.adopt(part);
-        if (commit !== null) {
+        if (part.commit !== null) {
           this.#log.sync();
-          this.#newest = commit.operation;
+          this.#newest = part.commit;
         }
         applier.apply(part);
       }
       applier.commit();
-    } catch (error) {
-      if (error instanceof LogDamage && !isOverlap && /does not follow/.test(error.message))
-        throw lacksOwn(place);
-      throw error;
     } finally {
       applier.rollback();
       this.#log.rollback();
     }
-    this.#tell();
-  }
-
-  /** The writer knows the time of a delivery only with its next entry: until then it is that of applying. */
-  #tell(): void {
-    const { now, onDelivered } = this.#options;
+    // The writer knows the time of a delivery only with its next entry: until then it is that of applying.
     const row = this.#db.prepare<[], { first_position: number }>(SELECT_UNSTAMPED).get();
     if (row !== undefined) onDelivered(row.first_position, now());
   }
 }
 
-function lacksOwn({ text }: Place) {
-  return failed(
-    `${text} lacks what this machine has: another machine was the writer meanwhile. Make this one a standby of it: stop Wirewatch, and run wirewatch restore ${text} --replace`,
-  );
-}
-
 /**
- * Puts the `access.db` of the writer in place of that of a standby, under the connections that read it: every row in one
- * transaction.
- * @param content a database of the same schema
+ * Puts the `access.db` of the writer in place of that of a standby, under the connections that read it, in one transaction.
  * @throws SQLite's and the file system's errors, with nothing changed
  */
-function replaceAccess(folder: DataFolder, content: Buffer): void {
-  const incoming = `${folder.access}-incoming`;
+async function replaceAccess(folder: DataFolder, content: Buffer): Promise<void> {
+  using incoming = openContent(content);
+  await incoming.backup(folder.access);
   using db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
-  writeWhole(incoming, content);
-  try {
-    db.prepare('ATTACH ? AS incoming').run(incoming);
-    const tables = db.prepare<[], string>(SELECT_TABLES).pluck().all();
-    db.transaction(() => {
-      // Rows of one table refer to those of another.
-      db.pragma('defer_foreign_keys = ON');
-      for (const table of tables) db.exec(`DELETE FROM main.${table}`);
-      for (const table of tables) db.exec(`INSERT INTO main.${table} SELECT * FROM incoming.${table}`);
-    }).immediate();
-    db.exec('DETACH incoming');
-  } finally {
-    rmSync(incoming, { force: true });
-  }
   refreshSpare(db, folder);
 }

@@ -1,11 +1,11 @@
 /** Whose copy a place has: it is given to one installation at the first write, and stays with it. */
 import { hash, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { isDeepStrictEqual, promisify } from 'node:util';
+import { promisify } from 'node:util';
 import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { type AccessState, readAccessState } from '../auth/spare-copy.ts';
+import { type AccessState, contentOf, readAccessState } from '../auth/spare-copy.ts';
 import { failed, type Refused } from '../refused.ts';
 import { openContent } from '../store/database.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -14,7 +14,6 @@ import { keptCopies } from '../store/role.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import type { Place } from './place.ts';
 
-const FORMAT_VERSION = 1;
 export const INSTALLATION = 'installation.json';
 export const SECRET = 'secret';
 const ACCESS = 'access/';
@@ -24,7 +23,7 @@ const ACCESS_KEPT = 5;
 
 const Installation = Type.Object({
   format: Type.Literal('wirewatch-copy'),
-  version: Type.Number(),
+  version: Type.Literal(1),
   /** The id that access.db has. */
   installation: Type.String(),
   /** Random, of this copy: its place may be reached by another path later. */
@@ -32,8 +31,6 @@ const Installation = Type.Object({
   /** SHA-256 of the secret, hexadecimal: it has no checksum of its own. */
   secret_sha256: Type.String(),
 });
-
-const SELECT_TABLES = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
 
 const compress = promisify(zstdCompress);
 const unpack = promisify(zstdDecompress);
@@ -47,18 +44,11 @@ export const accessName = (change: number) => `${ACCESS}${String(change).padStar
 export async function ownerOf(place: Place): Promise<Static<typeof Installation> | null> {
   const content = await place.read(INSTALLATION);
   if (content === null) return null;
-  let value: unknown;
   try {
-    value = JSON.parse(content.toString('utf8'));
-  } catch {
-    throw failed(`its ${INSTALLATION} is damaged`);
+    return Value.Parse(Installation, JSON.parse(content.toString()));
+  } catch (error) {
+    throw failed(`its ${INSTALLATION} is damaged, or from a newer version of Wirewatch`, { cause: error });
   }
-  if (!Value.Check(Installation, value)) throw failed(`its ${INSTALLATION} is damaged`);
-  if (value.version > FORMAT_VERSION)
-    throw failed(
-      `its format has version ${value.version}, but this program supports ${FORMAT_VERSION}. Use the version of Wirewatch that wrote it`,
-    );
-  return value;
 }
 
 /** @throws Refused `failed` where a copy was kept and none is: a share that is not mounted looks like an empty folder */
@@ -80,22 +70,22 @@ export async function requireOwn(
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES)
     throw failed(`the secret ${folder.secret} is damaged: expected ${SECRET_BYTES} bytes`);
-  const copy = randomBytes(8).toString('hex');
   const secret_sha256 = sha256(secret);
-  const own = { format: 'wirewatch-copy', version: FORMAT_VERSION, installation, copy, secret_sha256 };
-  if ((await ownerOf(place)) === null) {
-    if ((await place.list('access.db', '')).length > 0) throw left(place, 'it is a data folder');
+  let owner = await ownerOf(place);
+  if (owner === null) {
+    if ((await place.read('access.db')) !== null) throw left(place, 'it is a data folder');
+    const copy = randomBytes(8).toString('hex');
+    const own = { format: 'wirewatch-copy', version: 1, installation, copy, secret_sha256 };
     await place.create(INSTALLATION, Buffer.from(`${JSON.stringify(own)}\n`));
+    owner = await ownerOf(place);
   }
-  const owner = await ownerOf(place);
   if (owner?.installation !== installation) throw left(place, 'it has the copy of another installation');
-  const there = await place.read(SECRET);
-  // By what its owner says of it, this one is right, and the other is damaged.
-  const isDamaged = there?.equals(secret) === false && owner.secret_sha256 === sha256(secret);
-  if (isDamaged) await place.delete(SECRET);
-  if (isDamaged || there === null) await place.create(SECRET, secret);
-  if (!(await place.read(SECRET))?.equals(secret))
+  if (owner.secret_sha256 !== secret_sha256)
     throw left(place, 'its secret is another one than that of this installation');
+  const there = await place.read(SECRET);
+  if (there?.equals(secret)) return owner.copy;
+  if (there !== null) await place.delete(SECRET);
+  await place.create(SECRET, secret);
   return owner.copy;
 }
 
@@ -128,24 +118,13 @@ export async function readCopiedAccess(
   const packed = change === 0 ? null : await place.read(accessName(change));
   if (packed === null) throw failed('it has no access.db');
   try {
-    const content = await unpack(packed);
-    using db = openContent(content);
+    using db = openContent(await unpack(packed));
     const state = readAccessState(db);
-    if (state?.change === change) return { state, content };
+    if (state?.change === change) return { state, content: contentOf(db) };
   } catch (error) {
     throw new LogDamage(`its ${accessName(change)} is damaged`, { cause: error });
   }
   throw new LogDamage(`its ${accessName(change)} has another state than its name says`);
-}
-
-/** What a database says, whatever its pages: those of one that was built from a copy are others. */
-function rowsIn(content: Buffer): string[] {
-  using db = openContent(content);
-  const tables = db.prepare<[], string>(SELECT_TABLES).pluck().all();
-  return tables.flatMap((table) => {
-    const rows = db.prepare(`SELECT * FROM ${table}`).all();
-    return [table, ...rows.map((row) => JSON.stringify(row)).sort()];
-  });
 }
 
 /**
@@ -153,11 +132,7 @@ function rowsIn(content: Buffer): string[] {
  * @returns the bytes that were written
  * @throws Unreachable; Refused `failed` if the copy has a later state
  */
-export async function writeAccess(
-  place: Place,
-  { change }: Pick<AccessState, 'change'>,
-  content: Buffer,
-): Promise<number> {
+export async function writeAccess(place: Place, { change }: AccessState, content: Buffer): Promise<number> {
   const before = await copiedChange(place);
   if (before > change) throw left(place, 'its accounts and keys are of a later state of this installation');
   // What is damaged is written again.
@@ -169,7 +144,7 @@ export async function writeAccess(
   const packed = await pack(content);
   const isCreated = await place.create(accessName(change), packed);
   const there = await readCopiedAccess(place);
-  if (!there.content.equals(content) && !isDeepStrictEqual(rowsIn(there.content), rowsIn(content)))
+  if (!there.content.equals(content))
     throw left(place, 'its accounts and keys are of another state of this installation');
   const names = await place.list(ACCESS, '');
   for (const name of names.slice(0, -ACCESS_KEPT)) await place.delete(name);

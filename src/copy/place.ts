@@ -6,7 +6,7 @@
  */
 import { join, sep } from 'node:path';
 
-/** Names are those that {@link isName} accepts; any other is an error of the program. */
+/** Names are those that {@link isName} accepts. */
 export interface Place {
   /** The place as the operator wrote it, for messages. */
   readonly text: string;
@@ -58,13 +58,5 @@ export interface PlaceSettings {
   readonly credentials: string;
 }
 
-const NAME = /^[a-z0-9_-][a-z0-9._-]*(?:\/[a-z0-9_-][a-z0-9._-]*)*$/;
-
 /** Whether a text can name an object: parts with `/` between them, each of `a-z 0-9 . _ -`, none with a dot first. */
-export const isName = (text: string) => NAME.test(text);
-
-/** @throws Error if it is not a name; or, with `/` or nothing at its end, the beginning of one */
-export function requireName(text: string, use: 'name' | 'prefix' = 'name'): void {
-  const isPrefix = use === 'prefix' && (text === '' || isName(text.replace(/\/$/, '')));
-  if (!isPrefix && !isName(text)) throw new Error(`Not a ${use} of a place: ${JSON.stringify(text)}`);
-}
+export const isName = (text: string) => /^[a-z0-9_-][a-z0-9._-]*(?:\/[a-z0-9_-][a-z0-9._-]*)*$/.test(text);

@@ -14,7 +14,6 @@ import { type NameParser, parseFileName } from '../exports/file-name.ts';
 import { type Epoch, StreamWriter } from '../ingest/apply/stream-writer.ts';
 import { orphanedFiles } from '../ingest/files/orphaned.ts';
 import { REMOVE } from '../log/compact.ts';
-import type { Mark } from '../log/format.ts';
 import { findTail } from '../log/log-reader.ts';
 import { recoverDetections } from '../log/recover.ts';
 import { monthBeforeEnd } from '../log/version-epoch.ts';
@@ -46,7 +45,7 @@ import { noteKept } from '../store/role.ts';
 import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import type { OnProgress } from './copy-contents.ts';
-import { cutLog, Given, type Replaced, replacedHistory } from './discarded.ts';
+import { cutLog, Given, replacedHistory } from './discarded.ts';
 import type { Place } from './place.ts';
 import { loadCopy } from './source.ts';
 
@@ -68,102 +67,62 @@ export interface RestoreOptions {
   readonly onProgress: OnProgress;
 }
 
-/** What is in place: the log of the copy, the database that was built from it, and the later `access.db` of both. */
-export interface Restored {
-  /** The copy. */
-  readonly source: string;
-  /** The folder with the previous contents; null if there were none. */
-  readonly replaced: string | null;
-  /** When the last entry of the log of detections was written; null: it has none. */
-  readonly state_of: string | null;
-  readonly detections: number;
-  readonly accounts: number;
-  readonly keys: number;
-  /** The newest change of accounts, subscriptions and keys; null: there is none. */
-  readonly access_state_of: string | null;
-  /** Whether accounts, subscriptions and keys are those of the data folder, which are never older than the copy's. */
-  readonly access: 'continued' | 'from the backup';
-  /** For a standby: keys and accounts, as `key ID`, that were revoked or suspended only in the data folder. */
-  readonly ended_here: readonly string[];
-  /** Entries that were cut off. */
-  readonly entries_cut: number;
-  /** Whether versions were raised and positions moved ahead, because the end of the log is or may be lost. */
-  readonly raised: boolean;
-  /** Files in the archive without a record. */
-  readonly orphans: readonly string[];
-  /**
-   * Detections that clients may have, and that no longer exist: nothing withdraws them. `file` has their ids, one a line;
-   * null: there are none.
-   */
-  readonly gone: { readonly count: number; readonly file: string } | null;
-}
+export type Restored = Exclude<Awaited<ReturnType<typeof restore>>, { earlier: string | null }>;
 
-interface NewState extends Omit<Restored, 'source' | 'replaced' | 'gone'> {
-  /** What the copy ends with, if the log goes on from there. */
-  readonly copied: { readonly copy: string; readonly last: Mark | null } | null;
-  /** The ids of detections that no longer exist. */
-  readonly gone: readonly string[];
-}
-
-export type RestoreOutcome =
-  | { readonly kind: 'restored'; readonly restored: Restored }
-  /** An earlier restore had been interrupted, and is complete now; nothing else was done. */
-  | { readonly kind: 'completed'; readonly replaced: string | null };
-
-/** @throws Refused `failed`, with nothing changed, if the backup is damaged or cannot be restored into the folder */
-export async function restore(options: RestoreOptions): Promise<RestoreOutcome> {
+/**
+ * @returns what is in place: the log of the copy, the database that was built from it, and the later `access.db` of both;
+ *   `replaced`: the folder with the previous contents, null if there were none; `gone`: detections that clients may have, and
+ *   that no longer exist, with a file of their ids, one a line, null if there are none. Or `earlier`, the same folder of an
+ *   earlier restore that had been interrupted: it is complete now, and nothing else was done
+ * @throws Refused `failed`, with nothing changed, if the backup is damaged or cannot be restored into the folder
+ */
+export async function restore(options: RestoreOptions) {
   const { now, source } = options;
   const folder = dataFolder(options.data);
-  const pathOf = (name: string | null) => (name === null ? null : join(folder.root, name));
+  const { root } = folder;
   requireOwner(folder);
   ensureFolder(folder);
-  const release = takeStopped(folder);
-  let isUntouched = true;
+  using held = new DisposableStack();
+  held.defer(takeStopped(folder));
+  let isUntouched = pendingRestore(folder) === null;
+  /** @returns the folder with the previous contents; null: there were none; undefined: there was nothing to complete */
+  const complete = () => {
+    const aside = completeRestore(folder);
+    return aside && join(root, aside);
+  };
   try {
     // An interrupted restore is completed first.
-    isUntouched = pendingRestore(folder) === null;
-    const replaced = completeRestore(folder);
-    if (replaced !== undefined) return { kind: 'completed', replaced: pathOf(replaced) };
+    const earlier = complete();
+    if (earlier !== undefined) return { earlier };
     const there = stateFiles(folder).filter((name) => RESTORED_NAMES.includes(name));
     if (there.length > 0 && !options.replace)
       throw failed(
-        `${folder.root} already contains an installation (${there.join(', ')}). To restore the backup there, add --replace: the existing files are moved aside, not deleted. Or name another folder with --data.`,
+        `${root} already contains an installation (${there.join(', ')}). To restore the backup there, add --replace: the existing files are moved aside, not deleted. Or name another folder with --data.`,
       );
+    const stage = dataFolder(join(root, '.incoming'));
+    const removeStage = () => rmSync(stage.root, { recursive: true, force: true });
     // If a killed restore left it, it is incomplete.
-    const stage = dataFolder(join(folder.root, '.incoming'));
-    rmSync(stage.root, { recursive: true, force: true });
+    removeStage();
+    held.defer(removeStage);
     mkdirSync(stage.root, { mode: 0o700 });
-    try {
-      const { gone, copied, ...made } = await makeNewState(options, stage, folder).catch((error) => {
-        throw refusedFor(error, source.text, stage);
-      });
-      for (const name of readdirSync(stage.root))
-        if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
-      syncFolder(stage.root);
-      const file = join(folder.root, `gone-${formatCompact(now())}.txt`);
-      if (gone.length > 0) writeWhole(file, gone.map((id) => `${id}\n`).join(''));
-      // From here on the new state is the effective one, whatever happens.
-      renameSync(stage.root, join(folder.root, incomingNames(folder, now()).incoming));
-      isUntouched = false;
-      syncFolder(folder.root);
-      const aside = completeRestore(folder) ?? null;
-      if (copied !== null) noteKept(folder, { copy: copied.copy, to: source.text }, [copied.last]);
-      return {
-        kind: 'restored',
-        restored: {
-          ...made,
-          source: source.text,
-          replaced: pathOf(aside),
-          gone: gone.length > 0 ? { count: gone.length, file } : null,
-        },
-      };
-    } finally {
-      rmSync(stage.root, { recursive: true, force: true });
-    }
+    const { goneIds, copied, ...made } = await makeNewState(options, stage, folder).catch((error) => {
+      throw refusedFor(error, source.text, stage);
+    });
+    for (const name of readdirSync(stage.root))
+      if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
+    mkdirSync(stage.copied, { mode: 0o700 });
+    if (copied !== null) noteKept(stage, { copy: copied.copy, to: source.text }, [copied.last]);
+    syncFolder(stage.root);
+    const gone = { count: goneIds.length, file: join(root, `gone-${formatCompact(now())}.txt`) };
+    if (gone.count > 0) writeWhole(gone.file, goneIds.map((id) => `${id}\n`).join(''));
+    // From here on the new state is the effective one, whatever happens.
+    renameSync(stage.root, join(root, incomingNames(folder, now()).incoming));
+    isUntouched = false;
+    syncFolder(root);
+    const replaced = complete() ?? null;
+    return { ...made, source: source.text, replaced, gone: gone.count > 0 ? gone : null };
   } catch (error) {
     throw explained(error, folder, isUntouched);
-  } finally {
-    release();
   }
 }
 
@@ -204,35 +163,35 @@ const SELECT_ENDED = `
  * then the old state is not touched. It also shows which positions and versions were given out.
  * @param live the folder that is restored into: its access.db may be later, and its
  *   log says what clients have seen
+ * @returns `copied`: what the copy ends with, if the log goes on from there; `entries_cut`: entries that were cut off;
+ *   `raised`: whether versions were raised and positions moved ahead, because the end of the log is or may be lost; and what
+ *   {@link makeAccess} and {@link makeDetections} do
  * @throws Refused `failed`, LogDamage: the text follows the name of the backup
  */
-async function makeNewState(options: RestoreOptions, stage: DataFolder, live: DataFolder): Promise<NewState> {
-  const { source, untilMs, onProgress } = options;
+async function makeNewState(options: RestoreOptions, stage: DataFolder, live: DataFolder) {
+  const { source, standby = false, untilMs, onProgress } = options;
   const copy = await loadCopy(source, stage, onProgress);
-  const copied = untilMs !== null ? null : { copy, last: findTail(stage.log).last };
-  const cut = untilMs === null ? new Given() : cutLog(stage.log, untilMs);
-  const access = makeAccess(stage, live, options.standby === true);
+  const copied = untilMs === null ? { copy, last: findTail(stage.log).last } : null;
+  const given = new Given();
+  if (untilMs !== null) cutLog(stage.log, untilMs, given);
+  const entries_cut = given.entries;
+  const access = makeAccess(stage, live, standby);
   onProgress('comparing the logs', 0, 0);
-  const replaced = replacedHistory(live, stage);
-  const raised = options.standby !== true && (untilMs !== null || !replaced.isSame);
-  const made = await makeDetections(options, stage, raised, {
-    cut,
-    replaced,
-    isLater: access.access === 'continued',
-  });
-  return { copied, ...made, ...access, entries_cut: cut.entries, raised };
+  const { isSame, parted } = replacedHistory(live, stage, given);
+  const raised = !standby && (untilMs !== null || !isSame);
+  const lost = raised ? { parted, isLater: access.access === 'continued' } : null;
+  const made = await makeDetections(options, stage, given, lost);
+  return { copied, ...made, ...access, entries_cut, raised };
 }
 
 /**
  * Puts the later of both states of `access.db` in place, so that no restore revives a revoked key: that of the data
  * folder, if it is of the same installation and sound, and what was revoked there while it could not be written. A standby
  * takes that of its source: the writer decides.
+ * @returns `access_state_of`: the newest change in it, null if there is none; `ended_here`: for a standby, keys and accounts,
+ *   as `key ID`, that were revoked or suspended only in the data folder
  */
-function makeAccess(
-  stage: DataFolder,
-  live: DataFolder,
-  isStandby: boolean,
-): Pick<Restored, 'access' | 'access_state_of' | 'accounts' | 'ended_here' | 'keys'> {
+function makeAccess(stage: DataFolder, live: DataFolder, isStandby: boolean) {
   const found = findAccess(live);
   const own = findCopy(stage.access);
   const ended = [...endedIn(found), ...readEnded(live)];
@@ -255,7 +214,7 @@ function makeAccess(
   const counts = db.prepare<[], { accounts: number; keys: number; state_ms: number | null }>(ACCESS_COUNTS);
   const { accounts = 0, keys = 0, state_ms = null } = counts.get() ?? {};
   return {
-    access: isContinued ? 'continued' : 'from the backup',
+    access: isContinued ? ('continued' as const) : ('from the backup' as const),
     access_state_of: state_ms === null ? null : formatMs(state_ms),
     accounts,
     ended_here: isStandby ? [...new Set(ended.map(nameOf))].filter((name) => !known.has(name)) : [],
@@ -272,13 +231,18 @@ function endedIn(found: FoundCopy): Ended[] {
   return db.prepare<[], Ended>(SELECT_ENDED).all();
 }
 
-/** @param isLater whether access.db is that of the data folder, and so knows of every removal */
+/**
+ * @param lost how the end of the log was lost; null: it was not. `isLater`: whether access.db is that of the data folder, and
+ *   so knows of every removal
+ * @returns `state_of`: when the last entry of the copy was written, null if it has none; `orphans`: files in the archive
+ *   without a record; `goneIds`: of detections that no longer exist
+ */
 async function makeDetections(
   { drop, parse = parseFileName, standby, untilMs, now, onProgress }: RestoreOptions,
   stage: DataFolder,
-  raised: boolean,
-  { cut, replaced, isLater }: { cut: Given; replaced: Replaced; isLater: boolean },
-): Promise<Pick<NewState, 'state_of' | 'detections' | 'orphans' | 'gone'>> {
+  given: Given,
+  lost: { readonly parted: number | null; readonly isLater: boolean } | null,
+) {
   const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({
     folder: stage,
@@ -286,9 +250,8 @@ async function makeDetections(
     onProgress: (done, total) => onProgress('building detections.db', done, total),
     between: async () => {},
   });
-  const undone = cut.undone.union(replaced.given.undone);
   try {
-    if (raised) {
+    if (lost !== null) {
       const writer = new StreamWriter({ db, log, folder: stage.log, now, onDelivered: () => {} });
       const reason =
         untilMs === null
@@ -297,30 +260,26 @@ async function makeDetections(
       const epoch: Epoch = {
         reason,
         orphans: untilMs === null ? 'to read' : 'left',
-        position: Math.max(cut.position, replaced.given.position),
-        number: Math.max(cut.epoch, replaced.given.epoch),
-        undone,
-        parted: Math.min(
-          cut.epoch === 0 && replaced.parted !== null ? replaced.parted : monthBeforeEnd(db),
-          cut.announced_after,
-          replaced.given.announced_after,
-        ),
+        position: given.position,
+        number: given.epoch,
+        undone: given.undone,
+        parted: Math.min(lost.parted ?? monthBeforeEnd(db), given.announced_after),
       };
       writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason }, () => {
         // Its copy may be another one, or none.
         if (waitsForCopy(db)) setWaitsForCopy(db, false);
       });
-      for (const subscription of isLater ? removedSince(db, stage, state_of) : []) {
+      for (const subscription of lost.isLater ? removedSince(db, stage, state_of) : []) {
         const applier = writer.begin();
         applier.removeSubscription(subscription);
         writer.commit(applier, { kind: REMOVE, subscription });
       }
     }
-    const orphans = raised || standby === true ? orphanedFiles(db, { root: drop, parse }) : [];
+    const orphans = lost !== null || standby === true ? orphanedFiles(db, { root: drop, parse }) : [];
     const exists = db.prepare('SELECT 1 FROM detection WHERE id = ?');
-    const gone = [...undone].filter((id) => exists.get(id) === undefined).sort();
+    const goneIds = [...given.undone].filter((id) => exists.get(id) === undefined).sort();
     const detections = db.prepare<[], number>('SELECT count(*) FROM detection').pluck().get() ?? 0;
-    return { state_of, detections, orphans, gone };
+    return { state_of, detections, orphans, goneIds };
   } finally {
     log.close();
     closeDetections(db);

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { paced } from '../pace.ts';
 import { errorCode, failed, reasonOf } from '../refused.ts';
-import { isName, type Place, type PlaceSettings, requireName, Unreachable } from './place.ts';
+import { isName, type Place, type PlaceSettings, Unreachable } from './place.ts';
 
 /** Until the answer begins, and again until it is complete; besides a second for each MiB that is sent or received. */
 const LIMIT_MS = 30_000;
@@ -75,7 +75,6 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
   }
 
   async function read(name: string): Promise<Buffer | null> {
-    requireName(name);
     const answer = await askAgain('GET', objectUrl(name));
     if (answer.status === 404 && answer.code === 'NoSuchKey') return null;
     return requireDone(to, answer).body;
@@ -84,7 +83,6 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
   return {
     text: to,
     async create(name, content) {
-      requireName(name);
       const body = new Uint8Array(content);
       let unknown: Unreachable | undefined;
       for (let retries = 0; retries <= RETRIES; retries++) {
@@ -101,7 +99,6 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
       throw unknown ?? new Unreachable(`${to}: other requests for ${name} are under way.`);
     },
     async list(start, after) {
-      requireName(start, 'prefix');
       const found: string[] = [];
       const common = { 'list-type': '2', prefix: `${prefix}${start}` };
       let more: Record<string, string> = after === '' ? {} : { 'start-after': `${prefix}${after}` };
@@ -110,8 +107,10 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
         const page = requireDone(to, await askAgain('GET', `${bucket}?${query}`)).body.toString();
         for (const [, key = ''] of page.matchAll(/<Key>([^<]*)<\/Key>/g))
           found.push(key.slice(prefix.length));
-        const [, token] = /<NextContinuationToken>([^<]*)</.exec(page) ?? [];
-        if (token === undefined || !/<IsTruncated>true</.test(page)) break;
+        if (!/<IsTruncated>true</.test(page)) break;
+        const [, token] = /<NextContinuationToken>([^<]+)</.exec(page) ?? [];
+        if (token === undefined || token === more['continuation-token'])
+          throw new Unreachable(`${to} lists a part of its objects, and not how to go on. ${CHECK_SERVICE}.`);
         more = { 'continuation-token': token };
       }
       // A service may have other objects there, and some list in another order.
@@ -119,7 +118,6 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
     },
     read,
     async delete(name) {
-      requireName(name);
       const answer = await askAgain('DELETE', objectUrl(name));
       if (answer.code !== 'NoSuchKey') requireDone(to, answer);
     },
@@ -177,18 +175,21 @@ async function linesOf(path: string): Promise<string[]> {
   throw failed(`others can read ${path}. Run: chmod o= ${path}`);
 }
 
+const CHECK_SERVICE = "See the S3 service's own log";
+const CHECK_REGION = 'Check the region and the endpoint';
 const CHECK = new Map([
-  [301, 'Check the region and the endpoint'],
-  [307, 'Check the region and the endpoint'],
-  [400, 'Check the region and the endpoint'],
+  [301, CHECK_REGION],
+  [307, CHECK_REGION],
+  [400, CHECK_REGION],
   [403, "Check the credentials, what they permit in the bucket, and this machine's clock"],
   [404, 'Check the bucket and the endpoint'],
   [501, 'It cannot create an object only if there is none: use a release that knows If-None-Match'],
 ]);
 
 function notDone(to: string, { status, code }: Answer): Unreachable {
-  const check = CHECK.get(status) ?? "See the S3 service's own log";
-  return new Unreachable(`${to} answered ${status}${code && ` (${code})`}. ${check}.`);
+  return new Unreachable(
+    `${to} answered ${status}${code && ` (${code})`}. ${CHECK.get(status) ?? CHECK_SERVICE}.`,
+  );
 }
 
 function requireDone(to: string, answer: Answer): Answer {

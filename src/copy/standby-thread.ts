@@ -2,8 +2,9 @@
 import { now } from '../clock.ts';
 import { StreamWriter } from '../ingest/apply/stream-writer.ts';
 import type { Standby, StandbyParts } from '../ingest/threads/ingest-thread.ts';
+import { waitForRoom } from '../ingest/threads/retry-pauses.ts';
 import type { Recovered } from '../log/recover.ts';
-import { monthBeforeEnd } from '../log/version-epoch.ts';
+import { epochTimes, monthBeforeEnd } from '../log/version-epoch.ts';
 import { failed, reasonOf } from '../refused.ts';
 import { closeDetections, openDetections } from '../store/checkpoint.ts';
 import { isBehind, isDamage, isWriteLost } from '../store/database-errors.ts';
@@ -26,22 +27,24 @@ export function createStandby(): Standby {
       const { settings, send, timer } = parts;
       const { copy, program } = settings;
       const folder = dataFolder(settings.data);
-      if (copy === null || settings.mode === 'alone') return parts.recovered;
       let { recovered } = parts;
+      if (copy === null || settings.mode === 'alone') return recovered;
       if (copy.standby && !readRole(folder).promoted) {
         const open = () => openPlace(copy.to, copy);
         const onDelivered = (first_position: number, delivered_at: number) =>
           send({ kind: 'delivered', first_position, delivered_at });
         wake = () => timer.wake();
         follower = new Follower({ open, folder, program, now, onDelivered }, recovered);
-        await follow(follower, copy.to, parts);
+        await follow(follower, parts);
         recovered = { ...recovered, log: follower.log };
         follower = null;
       }
-      return beginEpoch(recovered, folder);
+      recovered = await beginEpoch(recovered, folder, (error) => waitForRoom(error, parts));
+      parts.setCondition('disk full', null);
+      return recovered;
     },
     async heal(data, copy) {
-      return healLog(await openPlace(copy.to, copy), dataFolder(data));
+      await healLog(await openPlace(copy.to, copy), dataFolder(data));
     },
     async promote(by) {
       if (follower === null) throw failed('this machine is the writer already.');
@@ -52,52 +55,53 @@ export function createStandby(): Standby {
 }
 
 /** @returns once this machine was promoted. @throws Stopping */
-async function follow(
-  follower: Follower,
-  to: string,
-  { send, timer, check }: Omit<StandbyParts, 'recovered'>,
-): Promise<void> {
-  let contact_at: string | null = null;
+async function follow(follower: Follower, { send, timer, check }: StandbyParts): Promise<void> {
   for (let waitMs = SECOND_MS; !follower.isPromoted; ) {
     check();
     timer.begin();
+    let failure: string | null = null;
     try {
       await follower.turn();
-      contact_at = formatMs(now());
       waitMs = SECOND_MS;
-      send({
-        kind: 'following',
-        state: { to, entries_behind: 0, behind_since: null, contact_at, failure: null },
-      });
     } catch (error) {
       // It is a matter of this machine: the thread begins again, and recovers. After a lost write, only a start knows what the
       // log has.
       if (isBehind(error) || isDamage(error) || isWriteLost(error)) throw error;
       waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
-      const said = error instanceof LogDamage ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
-      const failure = said.replace(/\.$/, '');
-      send({
-        kind: 'following',
-        state: { to, entries_behind: null, behind_since: contact_at, contact_at, failure },
-      });
+      failure = error instanceof LogDamage ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
     }
+    send({ kind: 'following', failure });
     if (!follower.isPromoted) await timer.sleep(waitMs);
   }
 }
 
-/** What the old writer gave out behind the end of the copy is not known: versions and positions go beyond it. */
-export function beginEpoch(recovered: Recovered, folder: DataFolder): Recovered {
-  const note = readRole(folder);
-  if (note.epoch_due === null) return recovered;
+/**
+ * What the old writer gave out behind the end of the copy is not known: versions and positions go beyond it.
+ * @param onError called with an error: it is tried again once that returns
+ */
+export async function beginEpoch(
+  recovered: Recovered,
+  folder: DataFolder,
+  onError: (error: unknown) => Promise<void>,
+): Promise<Recovered> {
+  const { epoch_due, ...note } = readRole(folder);
+  if (epoch_due === null) return recovered;
   const { db, log } = recovered;
   const writer = new StreamWriter({ db, log, folder: folder.log, now, onDelivered() {} });
   const reason = `this machine took over from another writer, whose log ended at ${formatMs(now())} or later`;
   const parted = monthBeforeEnd(db);
   // The place gave this number to one machine: another one that was promoted, and whose end is lost, had another.
-  const number = note.epoch_due - 1;
-  const epoch = { reason, orphans: 'to read', position: 0, number, parted } as const;
-  writer.commit(writer.begin(new Set(), epoch), { kind: 'epoch', reason });
-  noteRole(folder, { ...note, epoch_due: null });
+  const epoch = { reason, orphans: 'to read', position: 0, number: epoch_due - 1, parted } as const;
+  for (let isNoted = false; !isNoted; )
+    try {
+      writer.applyPending();
+      if (epochTimes(db).length < epoch_due)
+        writer.commit(writer.begin(new Set(), epoch), { kind: 'epoch', reason });
+      noteRole(folder, { ...note, epoch_due: null });
+      isNoted = true;
+    } catch (error) {
+      await onError(error);
+    }
   // A connection notes what one writer changes.
   closeDetections(db);
   return { ...recovered, db: openDetections(folder.detections) };

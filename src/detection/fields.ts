@@ -1,9 +1,6 @@
 /**
- * The field table: every field of a detection, once, in the API's order, with the column of
- * the export files that it comes from.
- *
- * Rendering, `fields` and its projection, the schema endpoint, the OpenAPI document, the columns of export files, their
- * checks and their manual are all made from it.
+ * The field table: every field of a detection, once, in the API's order, with the column of the export files that it comes
+ * from. Rendering, projection, the schema endpoint, the OpenAPI document and the checks of columns are made from it.
  */
 import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from './content-type.ts';
 

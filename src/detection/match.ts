@@ -1,8 +1,6 @@
 /**
- * A match as a detection shows it: everything but `id`, `version` and `event`.
- *
- * A match is rendered once, when its row is read from an export, and kept as text, before which `id`, `version` and
- * `event` are put when it is stored. So serving a page copies bytes and renders nothing.
+ * A match as a detection shows it: everything but `id`, `version` and `event`. It is rendered once, when its row is read
+ * from an export, and stored behind these as text: serving a page copies bytes and renders nothing.
  */
 import { BANDS, bandStep } from './band.ts';
 import { type ContentType, perContentType, TYPE_RULES } from './content-type.ts';
@@ -15,10 +13,7 @@ import {
   NULLABLE_OBJECTS,
 } from './fields.ts';
 
-/**
- * Marks in stored text where the base address is inserted when a row is read. JSON text has no such character
- * (it would be escaped), so nothing that an export carries can be mistaken for it.
- */
+/** Marks in stored text where the base address is inserted when a row is read. JSON text has no such character. */
 export const BASE_URL_MARK = '\u0001';
 
 const OWN_ADDRESS_RENDERED = '"image_url":"\\u0001/';

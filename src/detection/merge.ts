@@ -1,12 +1,10 @@
 /**
- * The merge rule: what becomes of a detection when one more scoring of it arrives.
+ * The merge rule: what becomes of a detection when one more scoring of it arrives. The outcome does not depend on the
+ * order of their arrival (but for `version`, and for an `exported_at` that the export left out): `first_detected_at` is
+ * the earliest that was ever given, every other field comes from the newest scoring.
  *
- * The outcome does not depend on the order of their arrival (but for `version`, and for an `exported_at` that the export left
- * out): `first_detected_at` is the earliest that was ever given, every other field comes from the newest scoring. A
- * re-scoring that changes only `last_scored_at` and `exported_at` is brought up to date in place, and not announced.
- *
- * What is stored may come from another version of this program. Members in another order, and an absent member in
- * place of a null one, are no difference: else such a version would announce every detection again.
+ * Members in another order, and an absent member in place of a null one, are no difference: else another version of this
+ * program would announce every detection again.
  */
 import type { Match } from './match.ts';
 

@@ -59,7 +59,8 @@ export function registrableDomain(host: string): string | null {
   if (cached !== undefined) return cached;
   const ascii = domainToASCII(host.trim().replace(/\.$/, ''));
   const domain = ascii === '' ? null : getDomain(ascii, { allowPrivateDomains: false, detectIp: true });
-  domains.set(host, domain);
+  // Rows may have a host of up to 8 KiB, which is no domain.
+  if (host.length <= HOST_CHARACTERS_MAX) domains.set(host, domain);
   return domain;
 }
 
@@ -70,6 +71,7 @@ export function hostOfDomain(given: string): string {
 }
 
 const DOMAINS_MAX = 20_000;
+const HOST_CHARACTERS_MAX = 253;
 const domains = new BoundedMap<string, string | null>(DOMAINS_MAX);
 
 function hostOf(authority: string): string {

@@ -14,12 +14,8 @@ export interface TimeBounds {
   readonly latest: string;
 }
 
-/** What bounds the values of a file. */
-export interface ValueLimits extends TimeBounds {
+export interface RowLimits extends TimeBounds {
   readonly export: ExportName;
-}
-
-export interface RowLimits extends ValueLimits {
   /** The default of `first_detected_estimated`. */
   readonly estimated: boolean;
 }
@@ -48,6 +44,7 @@ const DERIVED_COLUMNS = ['content_type', 'match_type', 'strength_band'] as const
 const EARLIEST_TIME =
   'This bound is the setting [ingest] earliest_time (default: five years before the window, or before a backfill is read). For older detections, set it.';
 const STRING_BYTES_MAX = 4 * 1024;
+const REQUIRED_VALUE = 'a value: this column is required';
 const REQUIRED = EXPORT_COLUMNS.filter((column) => column.required);
 /** Longer names are truncated in a file's record. */
 const COLUMN_NAME_MAX = 100;
@@ -59,7 +56,6 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
   const row = { ...EMPTY_ROW, first_detected_estimated: limits.estimated };
   const values: Record<ColumnName, unknown> = row;
   const errors: RowError[] = [];
-  let requiredSeen = 0;
   let hasDerived = false;
   for (const name in raw) {
     const column = exportColumn(name);
@@ -75,14 +71,15 @@ export function checkRow(raw: RawRow, limits: RowLimits, ignored: Set<string>): 
     }
     const value = raw[name];
     if (isAbsent(value)) continue;
-    if (column.required) requiredSeen += 1;
     // A mapping may not have been able to read it.
     const isRead = !(value instanceof Bad);
     const read = isRead ? readValue(value, column.kind, limits) : value;
     if (read instanceof Bad) errors.push(errorOf(name, isRead ? value : null, read));
     else values[column.name] = read;
   }
-  if (requiredSeen < REQUIRED.length) errors.push(...missing(raw));
+  for (const { name } of REQUIRED)
+    if (isAbsent(raw[name]))
+      errors.push({ column: name, value: raw[name] ?? null, expected: REQUIRED_VALUE });
   if (hasDerived && errors.length === 0) errors.push(...checkDerived(raw, row, limits.export));
   if (errors.length > 0) return { kind: 'bad', errors };
   const domain = row.article_domain ?? (typeof raw.article_url === 'string' ? raw.article_url : '');
@@ -106,7 +103,7 @@ function errorOf(column: string, value: unknown, { expected, what_to_do }: Bad):
 }
 
 /** @returns the value as it is stored, or {@link Bad} */
-export function readValue(value: unknown, kind: ColumnKind, limits: ValueLimits): unknown {
+export function readValue(value: unknown, kind: ColumnKind, limits: Omit<RowLimits, 'estimated'>): unknown {
   switch (kind.type) {
     case 'integer':
       return typeof value === 'number' && Number.isInteger(value) && value >= kind.least && value <= kind.most
@@ -123,7 +120,7 @@ export function readValue(value: unknown, kind: ColumnKind, limits: ValueLimits)
     case 'timestamp':
       return readTimestamp(value, kind.bound, limits);
     case 'string':
-      return readString(value, kind.characters_max, kind.trimmed === true);
+      return readString(value, kind.characters_max, kind.trimmed);
     case 'address':
       return typeof value === 'string' && value.isWellFormed()
         ? readAddress(value)
@@ -144,28 +141,15 @@ function readTimestamp(value: unknown, bound: 'none' | 'latest' | 'both', limits
   return text;
 }
 
-function readString(
-  value: unknown,
-  charactersMax: number | undefined,
-  trimmed: boolean,
-): string | null | Bad {
+function readString(value: unknown, charactersMax = Number.POSITIVE_INFINITY, trimmed = false) {
   if (typeof value !== 'string' || !value.isWellFormed()) return new Bad('a string of valid Unicode');
   if (value.length * 3 > STRING_BYTES_MAX && Buffer.byteLength(value) > STRING_BYTES_MAX) {
     return new Bad('a string of at most 4 KiB');
   }
-  if (charactersMax !== undefined && value.length > charactersMax && [...value].length > charactersMax) {
+  if (value.length > charactersMax && [...value].length > charactersMax) {
     return new Bad(`a string of at most ${charactersMax} characters`);
   }
   return trimmed ? value.trim() || null : value;
-}
-
-function missing(raw: RawRow): RowError[] {
-  const expected = 'a value: this column is required';
-  return REQUIRED.filter(({ name }) => isAbsent(raw[name])).map(({ name }) => ({
-    column: name,
-    value: raw[name] ?? null,
-    expected,
-  }));
 }
 
 function isAbsent(value: unknown): boolean {

@@ -1,9 +1,8 @@
 /**
- * The open connections. So that no client shuts out the others, health probes included, they are limited, in all and from
- * one address: for a new one, the one is closed that has waited longest for a complete request. The requests on each are
- * answered in turn: Node would answer all pipelined ones at once, and a client that never reads could make it hold hundreds
- * of pages. And each is closed in an orderly way: Node counts a connection as idle once the answer is handed over, so that
- * closing it cuts off what a slow client has not read yet, and never one on which nothing was sent.
+ * The open connections, limited in all and from one address: for a new one, the one is closed that has waited longest for
+ * a complete request. The requests on each are answered in turn: Node would answer all pipelined ones at once, and a
+ * client that never reads could make it hold hundreds of pages. And each is closed in an orderly way: Node counts one as
+ * idle once the answer is handed over, though a slow client has not read it, and never one on which nothing was sent.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

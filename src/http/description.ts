@@ -1,7 +1,6 @@
 /**
- * How an endpoint describes itself, and the schemas of which bodies are made: it is served by this, and the OpenAPI
- * document is printed from it. What all endpoints of its kind of access have, as common headers and problems, the
- * document adds. Objects are closed, so that tests check every member; the document opens them for later versions.
+ * How an endpoint describes itself: it is served by this, and the OpenAPI document is printed from it, which adds what all
+ * endpoints of its kind of access have. Objects are closed, so that tests check every member; the document opens them.
  */
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';

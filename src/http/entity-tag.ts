@@ -7,16 +7,8 @@ export const IF_NONE_MATCH = {
 };
 export const NOT_MODIFIED = 'Not modified: the client has the current version.';
 
-/** A member of the list, up to the next comma: `*`, a tag, a weak tag, or something malformed. */
-const MEMBER = /[ \t]*(?:(?<any>\*)|(?:W\/)?(?<tag>"[\x21\x23-\x7e\x80-\xff]*"))[ \t]*(?:,|$)|[^,]*(?:,|$)/y;
-
 /** @returns whether `*` or the current tag is in the list, by weak comparison; a malformed member matches nothing */
 export function namesEntityTag(header: string | undefined, current: string): boolean {
-  if (header === undefined) return false;
-  MEMBER.lastIndex = 0;
-  while (MEMBER.lastIndex < header.length) {
-    const groups = MEMBER.exec(header)?.groups;
-    if (groups?.any !== undefined || groups?.tag === current) return true;
-  }
-  return false;
+  const members = (header ?? '').split(',').map((member) => member.trim());
+  return members.some((member) => member === '*' || member === current || member === `W/${current}`);
 }

@@ -1,6 +1,6 @@
 /** One request on its way through the pipeline, and what a lab changes in it. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Credential } from '../auth/authorize.ts';
+import type { Credential } from '../auth/credential-check.ts';
 import type { Rate } from '../limits/request-rate.ts';
 import type { Limit } from './request-metrics.ts';
 import type { Answer, Route } from './routes.ts';
@@ -19,7 +19,6 @@ export interface Exchange {
   intervention: Intervention | null;
   /** The key id in the credential, not verified. */
   claimed_key_id: string | null;
-  /** Set once the credential is verified. */
   key_id: string | null;
   /** The credential whose rows are counted, and when it was verified: after a long poll, again. */
   reader: { readonly credential: Credential; readonly atMs: number } | null;

@@ -1,13 +1,12 @@
 /**
- * Log lines that may come thousands of times a minute. Anybody can cause those of requests without a verified key, of
- * malformed ones and of failed handshakes; with a damaged database each request is a fault. Of each name the first ones
- * in a minute are written; the others are counted, and their number is logged at the end of the minute.
+ * Log lines that anybody can cause thousands of times a minute, and those of faults: with a damaged database each request
+ * is one. Of each name the first ones in a minute are written; the number of the others is logged at its end.
  */
 import { addressNetwork } from '../addresses.ts';
 import type { Logger } from '../logger.ts';
 import { MINUTE_MS } from '../time.ts';
 
-/** Written lines of one address in a minute. fail2ban counts them, so a ban must need no more (security.md). */
+/** Written lines of one address in a minute. */
 const ADDRESS_LINES_MAX = 10;
 const LINES_MAX = 500;
 /** Causes of faults that are told apart in a minute. */

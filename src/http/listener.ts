@@ -92,8 +92,6 @@ export async function openListener(options: ListenerOptions) {
       server.on('error', (error) => log.error({ err: error }, 'http server'));
       return listeningUrl(server, tls === null ? 'http' : 'https');
     },
-    /** Checks for a renewed certificate now, not within seconds; null without TLS. */
-    renewCertificate: tls === null ? null : () => void renewal?.check(),
     /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. */
     close(graceMs: number): Promise<void> {
       renewal?.close();

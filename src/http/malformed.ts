@@ -49,7 +49,6 @@ export const CONNECT: Malformed = {
   problem: unroutedProblem({ kind: 'no_path' }),
 };
 
-/** A client that sends plain HTTP to a TLS port. */
 export const PLAIN_HTTP: Malformed = {
   method: '',
   target: '',

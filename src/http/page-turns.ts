@@ -1,8 +1,7 @@
 /**
  * Whose page is read next. A page takes milliseconds, and the system hands over one new connection in each turn of the
- * event loop: if a turn read a page for everybody who asks, a hundred requests would keep all others waiting for
- * seconds. So one turn reads for a moment only, from one queue in which each key has its place, however much it asks
- * for. What is no page never queues. A connection has one request in it, so `max_connections` bounds it.
+ * event loop. So one turn reads for a moment only, from one queue in which each key has its place, however much it asks
+ * for. A connection has one request in it, so `max_connections` bounds it.
  */
 
 /** Longer than a small page, so that a turn can read many of these, and shorter than a large one. */

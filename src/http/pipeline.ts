@@ -13,7 +13,7 @@ import {
   type Presented,
   readCredential,
   requireScope,
-} from '../auth/authorize.ts';
+} from '../auth/credential-check.ts';
 import type { AccessTokens } from '../auth/token.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import type { DailyAllowance } from '../limits/daily-rows.ts';

@@ -3,11 +3,11 @@ import type { ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { pushRateLimitHeaders } from '../limits/request-rate.ts';
 import { PROBLEM_CONTENT_TYPE, PROBLEMS } from '../problem-titles.ts';
+import { isErrorCode } from '../refused.ts';
 import { releaseMemory } from '../release-memory.ts';
 import type { Exchange } from './exchange.ts';
-import { isClientGone, sendFile } from './file-body.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
-import type { Answer, EventBody } from './routes.ts';
+import type { Answer, EventBody, FileBody } from './routes.ts';
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
 /** All its answers, problems too, carry `Pragma: no-cache` (RFC 6749, 5.1). */
@@ -72,6 +72,22 @@ export function problemAnswer(
   };
 }
 
+/**
+ * Only one piece is in memory, however slowly a client reads. Nothing is thrown where the client goes away.
+ * @throws where the file cannot be read or has become shorter; the connection is cut then
+ */
+export async function sendFile(response: ServerResponse, { handle, start, bytes }: FileBody): Promise<void> {
+  const file = handle.createReadStream({ start, end: start + bytes - 1 });
+  try {
+    await pipeline(file, response, { end: false });
+    if (file.bytesRead < bytes) throw new Error('the file shrank while it was being sent');
+    response.end();
+  } catch (error) {
+    response.destroy();
+    if (!isClientGone(error)) throw error;
+  }
+}
+
 /** Sends each event once the client has read most of those before. Nothing is thrown where the client goes away. */
 async function sendEvents(response: ServerResponse, { events }: EventBody): Promise<void> {
   try {
@@ -79,6 +95,10 @@ async function sendEvents(response: ServerResponse, { events }: EventBody): Prom
   } catch (error) {
     if (!isClientGone(error)) throw error;
   }
+}
+
+function isClientGone(error: unknown): boolean {
+  return isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED');
 }
 
 export function isEvents(body: Answer['body']): body is EventBody {

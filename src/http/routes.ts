@@ -1,15 +1,13 @@
 /**
- * Which endpoint a path and method belong to. Paths are exact and case-sensitive; a trailing slash is another path.
- *
- * The router is more forgiving than the API (`/v1/me/`, HEAD where only GET is served), so this table decides, and
- * the router only sees what the table accepts.
+ * Which endpoint a path and method belong to. The router is more forgiving than the API (`/v1/me/`, HEAD where only GET is
+ * served), so this table decides, and the router only sees what the table accepts.
  */
+import type { FileHandle } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import type { Credential } from '../auth/authorize.ts';
+import type { Credential } from '../auth/credential-check.ts';
 import type { OAuthErrorCode, ProblemCode } from '../problem-titles.ts';
 import type { Now } from '../time.ts';
 import type { KeyedEndpoint, OpenEndpoint } from './description.ts';
-import type { FileBody } from './file-body.ts';
 import type { Problem } from './problem.ts';
 
 export interface Call {
@@ -23,7 +21,7 @@ export interface Call {
 
 export interface Answer {
   readonly status: number;
-  /** Pieces are sent in order; an open file is closed when it is sent. A 304 has ''. */
+  /** Pieces are sent in order. A 304 has ''. */
   readonly body: string | readonly Buffer[] | FileBody | EventBody;
   readonly contentType?: string;
   readonly cacheControl?: string;
@@ -37,8 +35,14 @@ export interface Answer {
   readonly waited_ms?: number;
   /** The key that an open endpoint has verified: for the log. */
   readonly key_id?: string;
-  /** The code of an error, for the log. */
   readonly code?: ProblemCode | OAuthErrorCode;
+}
+
+export interface FileBody {
+  /** Closed when it is sent. */
+  readonly handle: FileHandle;
+  readonly start: number;
+  readonly bytes: number;
 }
 
 /** A body without an end that is known: server-sent events, never compressed. */
@@ -47,7 +51,7 @@ export interface EventBody {
 }
 
 export interface KeyedCall extends Call {
-  /** An endpoint calls this before it reads a page, and then reads it without another wait. */
+  /** Called before a page is read, without another wait. */
   turn(): Promise<void>;
   /** Called after the parameters are checked, before anything is read. @throws Refused `daily_allowance` */
   requireAllowance(): void;
@@ -76,23 +80,14 @@ export interface OpenRoute extends OpenEndpoint {
 
 export type Route = KeyedRoute | OpenRoute;
 
-type Findable = Pick<Route, 'path' | 'method' | 'head'>;
-
-export type Found<Kind = Route> = { readonly kind: 'route'; readonly route: Kind } | Unrouted;
+export type Found = { readonly kind: 'route'; readonly route: Route } | Unrouted;
 
 export type Unrouted = { readonly kind: 'no_path' } | { readonly kind: 'no_method'; readonly allow: string };
 
-export function createRouteTable<Kind extends Findable>(
-  routes: readonly Kind[],
-): (path: string, method: string) => Found<Kind> {
-  const exact = new Map<string, Kind>();
-  const varying = new Map<string, Kind>();
-  for (const route of routes) {
-    if (route.path.endsWith('}')) varying.set(route.path.slice(0, route.path.indexOf('{')), route);
-    else exact.set(route.path, route);
-  }
+export function createRouteTable(routes: readonly Route[]): (path: string, method: string) => Found {
   return (path, method) => {
-    const route = exact.get(path) ?? varyingRoute(varying, path);
+    const exact = routes.find((one) => one.path === path);
+    const route = exact ?? routes.find((one) => isWithin(one.path, path));
     if (route === undefined) return { kind: 'no_path' };
     if (method === route.method || (method === 'HEAD' && route.head !== undefined))
       return { kind: 'route', route };
@@ -106,10 +101,10 @@ export function unroutedProblem(found: Unrouted): Problem {
     : { code: 'method_not_allowed', detail: `This endpoint supports only ${found.allow}.` };
 }
 
-function varyingRoute<Kind>(varying: ReadonlyMap<string, Kind>, path: string): Kind | undefined {
-  const slash = path.lastIndexOf('/') + 1;
-  // An empty last segment is a trailing slash.
-  return slash === path.length ? undefined : varying.get(path.slice(0, slash));
+/** Whether only the last segment, which is not empty, differs from that of a path such as `/v1/detections/{id}`. */
+function isWithin(varying: string, path: string): boolean {
+  const start = varying.replace(/\{\w+\}$/, '');
+  return start !== varying && path.startsWith(start) && /^[^/]+$/.test(path.slice(start.length));
 }
 
 /** The path and query of a request target, which may be absolute (RFC 9112, 3.2.2). */

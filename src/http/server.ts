@@ -11,9 +11,8 @@ import type { Conditions } from '../health/alert-conditions.ts';
 import { createDailyAllowance, type DailyAllowance, type DailyRows } from '../limits/daily-rows.ts';
 import type { SeenKeys } from '../limits/key-uses.ts';
 import { createRequestRate, createTokenRate, createUnseenKeyIds } from '../limits/request-rate.ts';
+import { createQueryCursors, createStreamCursors, type StreamPosition } from '../query/cursors.ts';
 import type { RecentDeliveries } from '../query/delivery.ts';
-import { createQueryCursors } from '../query/query-cursor.ts';
-import { createStreamCursors, type StreamPosition } from '../query/sealed-cursor.ts';
 import { isErrorCode } from '../refused.ts';
 import { deriveKey } from '../seal.ts';
 import type { Database } from '../store/database.ts';
@@ -43,7 +42,6 @@ export interface ServerOptions
   extends Pick<Pipeline, 'access' | 'health' | 'keyUses' | 'log' | 'metrics' | 'now'> {
   readonly config: ExportSwitches & Pick<Settings, 'server' | 'limits' | 'photos'>;
   readonly detections: () => Database;
-  /** For a certificate that is about to expire, and a proxy that is not trusted. */
   readonly conditions: Pick<Conditions, 'set'>;
   readonly secret: Buffer;
   /** Delivery times that are not in the database yet. */
@@ -114,7 +112,6 @@ export async function startServer(options: ServerOptions) {
   if (state.baseUrl === '') state.baseUrl = url;
   return {
     url,
-    renewCertificate: listener.renewCertificate,
     connections: connections.open,
     /** When the certificate in use expires, epoch milliseconds; null without TLS. */
     certificateExpiresMs: () => listener.pair()?.validToMs ?? null,

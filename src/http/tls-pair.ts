@@ -5,7 +5,7 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../logger.ts';
 import { paced } from '../pace.ts';
-import { Refused, reasonOf } from '../refused.ts';
+import { misconfigured, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, type Now, SECOND_MS } from '../time.ts';
 
 export interface TlsPaths {
@@ -16,13 +16,9 @@ export interface TlsPaths {
   readonly key: string;
 }
 
-export interface TlsFiles {
+export interface TlsPair {
   readonly certificate: Buffer;
   readonly key: Buffer;
-}
-
-/** A certificate and its key that can be used. */
-export interface TlsPair extends TlsFiles {
   readonly validFromMs: number;
   readonly validToMs: number;
   readonly subjectAltName: string | undefined;
@@ -38,20 +34,15 @@ export async function openTls(
 ): Promise<{ paths: TlsPaths; pair: TlsPair } | null> {
   if (tls_certificate === '') return null;
   const paths = { ...section, certificate: tls_certificate, key: tls_key };
-  return { paths, pair: checkTlsPair(paths, await readTlsFiles(paths)) };
+  return { paths, pair: await loadTlsPair(paths) };
 }
 
-/** @throws Refused `configuration`, with the file that cannot be read and why */
-export async function readTlsFiles(paths: TlsPaths): Promise<TlsFiles> {
+/** @throws Refused `configuration`, with the file that cannot be read or used, and why */
+export async function loadTlsPair(paths: TlsPaths): Promise<TlsPair> {
   const [certificate, key] = await Promise.all([
     readPem(named(paths, 'tls_certificate'), paths.certificate),
     readPem(named(paths, 'tls_key'), paths.key),
   ]);
-  return { certificate, key };
-}
-
-/** @throws Refused `configuration` where they do not match, or OpenSSL does not accept them */
-export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): TlsPair {
   const x509 = attempt(
     () => new X509Certificate(certificate),
     `${named(paths, 'tls_certificate')}: no PEM certificate found in the file`,
@@ -61,7 +52,7 @@ export function checkTlsPair(paths: TlsPaths, { certificate, key }: TlsFiles): T
     `${named(paths, 'tls_key')}: no PEM private key without a passphrase found in the file`,
   );
   if (!x509.checkPrivateKey(privateKey))
-    throw refused(
+    throw misconfigured(
       `${named(paths, 'tls_key')}: the key does not match the certificate in ${paths.certificate}. The first certificate in that file must be the server's own`,
     );
   attempt(
@@ -85,7 +76,10 @@ const CIPHERS = [
   ...['ECDHE-ECDSA-CHACHA20-POLY1305', 'ECDHE-RSA-CHACHA20-POLY1305'],
 ].join(':');
 
-export function secureContext({ certificate, key }: TlsFiles): SecureContextOptions {
+export function secureContext({
+  certificate,
+  key,
+}: Pick<TlsPair, 'certificate' | 'key'>): SecureContextOptions {
   return {
     cert: certificate,
     key,
@@ -123,7 +117,7 @@ async function readPem(name: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {
-    throw refused(`${name}: ${reasonOf(error)}`, error);
+    throw misconfigured(`${name}: ${reasonOf(error)}`, { cause: error });
   }
 }
 
@@ -132,12 +126,8 @@ function attempt<Value>(use: () => Value, otherwise: string): Value {
     return use();
   } catch (error) {
     const reason = error instanceof Error && 'reason' in error ? ` (${error.reason})` : '';
-    throw refused(`${otherwise}${reason}`, error);
+    throw misconfigured(`${otherwise}${reason}`, { cause: error });
   }
-}
-
-function refused(detail: string, cause?: unknown): Refused {
-  return new Refused('configuration', detail, { cause });
 }
 
 export interface TlsRenewalOptions {
@@ -156,11 +146,9 @@ const CHECK_EVERY_MS = paced(2 * SECOND_MS);
 const CHECKS_BEFORE_WARNING = 2;
 
 /**
- * Uses a renewed certificate without a restart, and opens alerts for one that is about to expire or cannot be used.
- *
- * Both files are read every few seconds and compared by content: this detects a rename, a changed link and writing in
- * place, on any file system. While a renewal is being written they do not match, so an error must persist for two checks
- * before it is reported. The previous pair stays in use until the new one is good.
+ * Uses a renewed certificate without a restart, and opens alerts for one that is about to expire or cannot be used. The
+ * files are compared by content: this detects a rename, a changed link and writing in place, on any file system. While a
+ * renewal is being written they do not match, so an error is reported once it persists for two checks.
  */
 export function watchTlsPair(options: TlsRenewalOptions) {
   const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
@@ -169,10 +157,11 @@ export function watchTlsPair(options: TlsRenewalOptions) {
   const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
   const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
 
+  /** Resolves when what was found is in use, or refused. */
   async function check(): Promise<void> {
     try {
-      const files = await readTlsFiles(paths);
-      if (!isSame(files, pair)) take(checkTlsPair(paths, files));
+      const found = await loadTlsPair(paths);
+      if (!isSame(found, pair)) take(found);
       failures = 0;
       set('certificate not usable', null);
     } catch (error) {
@@ -195,16 +184,10 @@ export function watchTlsPair(options: TlsRenewalOptions) {
   }
 
   checkValidity();
-  let checking = Promise.resolve();
-  /** Checks now. Resolves when what was found is in use, or refused. */
-  const checkInTurn = () => {
-    checking = checking.then(check);
-    return checking;
-  };
-  const timer = everyMs === null ? undefined : setInterval(checkInTurn, everyMs);
-  return { check: checkInTurn, close: () => clearInterval(timer) };
+  const timer = everyMs === null ? undefined : setInterval(check, everyMs);
+  return { check, close: () => clearInterval(timer) };
 }
 
-function isSame(a: TlsFiles, b: TlsFiles): boolean {
+function isSame(a: TlsPair, b: TlsPair): boolean {
   return a.certificate.equals(b.certificate) && a.key.equals(b.key);
 }

@@ -1,6 +1,6 @@
 /**
- * Requests that wait for the next change (`Prefer: wait=N`, or as an event stream). Waiting costs a timer and no processor
- * time; the ingest thread wakes them when a transaction is visible. Each holds a connection, so their number is bounded.
+ * Requests that wait for the next change (`Prefer: wait=N`, or as an event stream); the ingest thread wakes them when a
+ * transaction is visible. Each holds a connection, so their number is bounded.
  */
 import type { Socket } from 'node:net';
 import { monotonicMs } from '../clock.ts';
@@ -38,9 +38,7 @@ export function createWaiting(connectionsMax: number) {
   return {
     /**
      * Begins the wait of a request; a `using` declaration ends it. If too many wait, of its key or in all, the oldest
-     * of them is over.
-     * @param ms null: until the client goes
-     * @param socket of the client
+     * of them is over. @param ms null: until the client goes
      */
     begin(keyId: string, ms: number | null, socket: Socket) {
       const endMs = monotonicMs() + (ms ?? Number.POSITIVE_INFINITY);
@@ -104,13 +102,11 @@ export function createWaiting(connectionsMax: number) {
 
 /**
  * Reads the header `Prefer: wait=N` (RFC 7240, 4.3).
- * @param header repeated headers joined with commas, or as a list
  * @returns whole seconds, 1 to {@link WAIT_SECONDS_MAX}; null without the preference, or for one that is not a number,
  *   which is ignored (RFC 7240, 2)
  */
 export function preferredWaitSeconds(header: string | string[] | undefined): number | null {
-  const preferences = (typeof header === 'string' ? header : (header ?? []).join(',')).split(',');
-  for (const preference of preferences) {
+  for (const preference of (header ?? '').toString().split(',')) {
     const [, seconds] = /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;|$)/i.exec(preference) ?? [];
     // If a preference is repeated, the first counts (RFC 7240, 2).
     if (seconds !== undefined)

@@ -1,4 +1,4 @@
-/** When each key was last used, how far it has read, and from which networks it was proven. In memory; usage.ts has it written. */
+/** When each key was last used, how far it has read, and from which networks it was proven: in memory and in `usage`. */
 import { type Static, Type } from '@sinclair/typebox';
 import { addressNetwork } from '../addresses.ts';
 import { BoundedMap } from '../bounded-map.ts';

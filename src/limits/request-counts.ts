@@ -10,8 +10,6 @@ export interface HourCounts {
   readonly key_id: string | null;
   requests: number;
   refused: number;
-  rows_served: number;
-  rows_ingested: number;
   /** Of this machine: how far its copy, or as a standby it itself, was behind at most. Absent: there is no copy. */
   behind_seconds?: number;
   /** Of a key: the position of the last change stream cursor given to it. Absent: it got none. */
@@ -41,10 +39,8 @@ const REFUSAL_DAYS_KEPT = 7;
 
 export type RequestCounts = ReturnType<typeof createRequestCounts>;
 
-interface Answered {
+export interface Answered {
   readonly status: number;
-  /** Detections in the answer. */
-  readonly rows: number;
   /** Null: no key was verified. */
   readonly key_id: string | null;
   /** See {@link HourCounts}. */
@@ -68,7 +64,7 @@ export function createRequestCounts(
     turn(Math.floor(now() / HOUR_MS));
     const known = current.get(key_id);
     if (known !== undefined) return known;
-    const begun = { hour, key_id, requests: 0, refused: 0, rows_served: 0, rows_ingested: 0 };
+    const begun = { hour, key_id, requests: 0, refused: 0 };
     current.set(key_id, begun);
     return begun;
   }
@@ -83,19 +79,14 @@ export function createRequestCounts(
   }
 
   return {
-    answered({ status, rows, key_id, position }: Answered): void {
+    answered({ status, key_id, position }: Answered): void {
       const all = countsOf(null);
       all.requests += 1;
-      all.rows_served += rows;
       if (status >= 400 && status < 500) all.refused += 1;
       if (key_id === null) return;
       const own = countsOf(key_id);
       own.requests += 1;
-      own.rows_served += rows;
       if (position !== undefined) own.position = position;
-    },
-    ingested(rows: number): void {
-      countsOf(null).rows_ingested += rows;
     },
     /** @param copy null: none is kept or followed */
     behind(copy: { readonly behind_since: string | null } | null): void {
@@ -149,8 +140,6 @@ function sumOf(counts: HourCounts, later: HourCounts): HourCounts {
     hour: counts.hour,
     requests: counts.requests + later.requests,
     refused: counts.refused + later.refused,
-    rows_served: counts.rows_served + later.rows_served,
-    rows_ingested: counts.rows_ingested + later.rows_ingested,
     ...(counts.behind_seconds !== undefined && {
       behind_seconds: Math.max(counts.behind_seconds, later.behind_seconds ?? 0),
     }),

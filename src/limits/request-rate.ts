@@ -1,9 +1,6 @@
 /**
- * Requests per minute, counted in memory before anything is verified: by key, address or client id.
- *
- * The windows are fixed: each begins with the first request after the previous one, so `reset` is exact, and after it
- * the full allowance is available. With a sliding window, a client that waited for the reset could send one request, and
- * would get 429 for the next.
+ * Requests per minute, counted in memory: by key, address or client id. Each window begins with the first request after
+ * the previous one, so `reset` is exact, and after it the full allowance is available.
  */
 import { addressNetwork } from '../addresses.ts';
 import { BoundedMap } from '../bounded-map.ts';

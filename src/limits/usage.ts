@@ -1,8 +1,6 @@
 /**
- * The file `usage`: counts of the running appliance that may be lost. Rows read by day, when each key was last used,
- * from which networks, and how far it has read; requests over time. A start reads it, and so does whoever shows it.
- *
- * It is in no log and no backup. If it cannot be used, the start counts from zero.
+ * The file `usage`: counts of the running appliance that may be lost, in no log and no backup. A start reads it, and so
+ * does whoever shows it. If it cannot be used, the start counts from zero.
  */
 import { readFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
@@ -27,7 +25,6 @@ const UsageSchema = Type.Object({
   refusals: Type.Array(Refusals),
 });
 
-/** What the file holds. */
 export type Usage = Static<typeof UsageSchema>;
 
 export const NO_USAGE: Usage = {
@@ -72,7 +69,7 @@ export async function writeUsageFile(path: string, text: string): Promise<void> 
   }
 }
 
-const WRITE_EVERY_MS = paced(5 * SECOND_MS);
+const WRITE_EVERY_MS = paced(2 * SECOND_MS);
 
 export interface UsageKeeperOptions {
   /** The content of the file, as it is to be now. */
@@ -84,7 +81,7 @@ export interface UsageKeeperOptions {
   readonly everyMs?: number | null;
 }
 
-/** Has the counts written every five seconds and at a clean stop. A crash forgets the rows read since. */
+/** Has the counts written every two seconds and at a clean stop. A crash forgets the rows read since. */
 export function createUsageKeeper(options: UsageKeeperOptions) {
   const { text, onFailure, everyMs = WRITE_EVERY_MS } = options;
   let underWay: Promise<void> | null = null;

@@ -15,7 +15,7 @@ import { waitsForCopy } from '../store/copy-mode.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import type { DataFolder } from '../store/folder.ts';
-import { LogDamage } from '../store/log-errors.ts';
+import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import type { Mark } from './format.ts';
 import { commitsBackwards } from './log-reader.ts';
@@ -59,9 +59,23 @@ export const REMOVE = 'remove';
 /** How long to work before other work may run. */
 const TURN_MS = 20;
 
-/** Whether a log may still have rows that an entry in it removes: a snapshot has neither. */
-export function hasRemovedRows(log: string): boolean {
-  return commitsBackwards(log).some(({ operation }) => operation.kind === REMOVE);
+/**
+ * Whether a log still has rows that an entry in it removes: a snapshot has neither.
+ * @param last the number of its last entry
+ * @param ifDamaged the answer where such an entry may be among those that cannot be read
+ */
+export function hasRemovedRows(log: string, last: number, ifDamaged: boolean): boolean {
+  try {
+    let entries = last + 1 - (listSegments(log)[0]?.firstEntry ?? last + 1);
+    for (const { operation } of commitsBackwards(log)) {
+      if (operation.kind === REMOVE) return true;
+      entries -= 1;
+    }
+    return ifDamaged && entries > 0;
+  } catch (error) {
+    if (!isLogError(error)) throw error;
+    return ifDamaged;
+  }
 }
 
 /**

@@ -7,7 +7,8 @@
  * | any | ends before the database, as its `-wal` may show | refused |
  * | any | a part that is needed is damaged | refused |
  * | none | none | created |
- * | unusable | none | refused |
+ * | unusable, though SQLite finds no damage, and nothing was ever applied | none | rebuilt, without entries |
+ * | unusable otherwise | none | refused |
  * | unusable | behind its end, an entry is damaged whose own end is intact | refused: it may be decided |
  * | unusable | whole, or its end is torn | what is torn is cut off; rebuilt |
  * | usable | has its last entry; the end may be torn | what is torn is cut off; later entries are applied |
@@ -27,14 +28,7 @@
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { errorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
-import {
-  abandon,
-  CHECKPOINT_BYTES,
-  checkpoint,
-  openDetections,
-  settleWal,
-  walBytes,
-} from '../store/checkpoint.ts';
+import { abandon, openDetections, settleWal } from '../store/checkpoint.ts';
 import {
   type Database,
   isEmpty,
@@ -49,19 +43,11 @@ import { type DataFolder, syncFile, syncFolder, writeWhole } from '../store/fold
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
 import { UnknownSchema } from '../store/schema.ts';
-import { LogApplier } from './apply-log.ts';
+import { type ApplyOptions, applyAfter, bytesAfter } from './apply-entries.ts';
 import type { Commit, Mark } from './format.ts';
-import {
-  entriesAfter,
-  findTail,
-  type LocatedPart,
-  type Place,
-  placeOf,
-  type Tail,
-  trustTail,
-} from './log-reader.ts';
+import { entriesAfter, findTail, type Place, placeOf, type Tail, trustTail } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
-import { bytesOf, listSegments, tidyLog } from './segment.ts';
+import { tidyLog } from './segment.ts';
 
 /** How a log is read in which an entry counts once the copy has it. */
 export interface Decisions {
@@ -74,7 +60,7 @@ export interface Decisions {
   decide(entry: Mark, db: Database): void;
 }
 
-export interface RecoverOptions {
+export interface RecoverOptions extends ApplyOptions {
   readonly folder: DataFolder;
   readonly program: string;
   /**
@@ -88,10 +74,6 @@ export interface RecoverOptions {
   readonly onBegin?: (reason: string) => void;
   /** Left out: each entry of the log is decided. */
   readonly decisions?: Decisions;
-  /** In bytes of the log. */
-  readonly onProgress: (done: number, total: number) => void;
-  /** Called between entries: throws to interrupt the work. */
-  readonly between: () => Promise<void>;
 }
 
 export interface Recovered {
@@ -105,8 +87,6 @@ export interface Recovered {
 /** Applying less of the log is fast enough to need no message. */
 const LONG_BYTES = 256 * 1024;
 const journalOf = (path: string) => `${path}-journal`;
-/** Frames between two turns of the event loop. */
-const FRAMES_A_TURN = 16;
 
 /** @throws Refused `configuration` if the log is damaged; LogFailure; SQLite's errors */
 export async function recoverDetections(options: RecoverOptions): Promise<Recovered> {
@@ -153,29 +133,6 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     if (db !== null) abandon(db);
     if (error instanceof LogDamage) throw damaged(folder, error);
     throw error;
-  }
-}
-
-/** Applies what the database lacks, after SQLite refused the commit of a decided entry. @returns how many entries */
-export function applyPending(db: Database, folder: string): number {
-  let applied = 0;
-  for (const { part } of applyEntries(db, folder, Number.POSITIVE_INFINITY))
-    if (part.commit !== null) applied += 1;
-  return applied;
-}
-
-/** Applies the entries that the database lacks, up to one, and yields each part after that. */
-function* applyEntries(db: Database, folder: string, end: number): Generator<LocatedPart> {
-  const applier = new LogApplier(db);
-  try {
-    for (const located of entriesAfter(folder, readLogMark(db))) {
-      applier.apply(located.part);
-      yield located;
-      if ((located.part.commit?.entry ?? 0) >= end) break;
-    }
-    applier.commit();
-  } finally {
-    applier.rollback();
   }
 }
 
@@ -232,22 +189,34 @@ function requireReach({ log, detections }: DataFolder, tail: Tail): void {
  * Refuses to rebuild from no log, or from one whose end may be damaged: only a database that lacks an entry shows that it
  * is torn and was never decided.
  */
-function refuseHopeless({ log }: DataFolder, { last, isDoubtful }: Tail, reason: string): void {
+function refuseHopeless({ log, detections }: DataFolder, { last, isDoubtful }: Tail, reason: string): void {
   if (isDoubtful)
     throw new LogDamage(`the entry after entry ${grouped(last?.entry ?? 0)} in ${log} is damaged`);
-  if (last === null) throw new LogDamage(`the log is missing, and the database cannot be used: ${reason}`);
+  if (last === null && !isUnused(detections))
+    throw new LogDamage(`the log is missing, and the database cannot be used: ${reason}`);
+}
+
+/** Whether a database is sound and has never applied an entry: a read that failed once may have marked it as damaged. */
+function isUnused(path: string): boolean {
+  try {
+    using db = openDatabase(path, 'inspect');
+    const isWritten = db.prepare('SELECT 1 FROM log_mark UNION ALL SELECT 1 FROM stream_row LIMIT 1').get();
+    return isWritten === undefined && db.pragma('integrity_check', { simple: true }) === 'ok';
+  } catch {
+    return false;
+  }
 }
 
 async function applyRest(db: Database, { last }: Tail, options: RecoverOptions): Promise<number> {
   const { folder, decisions, onBegin, onReadable } = options;
   const mark = readLogMark(db);
   if (last === null || last.entry === mark?.entry) return 0;
-  if (bytesFrom(folder.log, mark) > LONG_BYTES)
+  if (bytesAfter(folder.log, mark) > LONG_BYTES)
     onBegin?.(`it lacks entries ${grouped((mark?.entry ?? 0) + 1)} to ${grouped(last.entry)} of the log`);
-  const applied = await apply(db, options, decidedEnd(options, last));
+  const applied = await applyAfter(db, options, decidedEnd(options, last));
   if (decisions?.areAwaited(db) === true) onReadable?.();
   decisions?.decide(last, db);
-  return applied + (await apply(db, options));
+  return applied + (await applyAfter(db, options));
 }
 
 /** The last entry may be undecided. */
@@ -268,12 +237,12 @@ async function rebuild(tail: Tail, options: RecoverOptions): Promise<number> {
     // of the time for small entries.
     db.pragma('journal_mode = PERSIST');
     db.pragma('synchronous = OFF');
-    applied = await apply(db, options, decidedEnd(options, tail.last)).catch(async (error) => {
+    applied = await applyAfter(db, options, decidedEnd(options, tail.last)).catch(async (error) => {
       if (!isDiskFull(error) || !existsSync(path)) throw error;
       await requireWhole(tail, options);
       // No room for both files: the log is complete, so the old one is not needed.
       removeReplaced(folder, () => rmSync(path));
-      return apply(db, options, decidedEnd(options, tail.last));
+      return applyAfter(db, options, decidedEnd(options, tail.last));
     });
     // Before the rename: the change goes through a rollback journal. If a kill left that beside the final database, nobody
     // without write permission could open it.
@@ -305,28 +274,6 @@ function isContradiction(error: unknown): error is Error {
   return error instanceof LogDamage || errorCode(error).startsWith('SQLITE_CONSTRAINT') || isDamage(error);
 }
 
-async function apply(
-  db: Database,
-  { folder, onProgress, between }: RecoverOptions,
-  end = Number.POSITIVE_INFINITY,
-): Promise<number> {
-  const mark = readLogMark(db);
-  if ((mark?.entry ?? 0) >= end) return 0;
-  const total = bytesFrom(folder.log, mark);
-  let applied = 0;
-  let frames = 0;
-  for (const { part, bytes } of applyEntries(db, folder.log, end)) {
-    frames += 1;
-    if (part.commit !== null) {
-      applied += 1;
-      onProgress(bytes, total);
-    }
-    if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
-    if (part.commit !== null || frames % FRAMES_A_TURN === 0) await between();
-  }
-  return applied;
-}
-
 /** Reads the log to its end. @throws LogDamage */
 async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Promise<void> {
   let last: Commit | null = null;
@@ -335,13 +282,6 @@ async function requireWhole(tail: Tail, { folder, between }: RecoverOptions): Pr
     await between();
   }
   if (last?.id !== tail.last?.id) throw new LogDamage('the log ends before its last entry');
-}
-
-/** Bytes of the segments with the entries after one. */
-function bytesFrom(log: string, mark: Mark | null): number {
-  const segments = listSegments(log);
-  const first = segments.findLastIndex(({ firstEntry }) => firstEntry <= (mark?.entry ?? 0) + 1);
-  return bytesOf(segments.slice(Math.max(0, first)));
 }
 
 function damaged({ root, log, detections }: DataFolder, error: LogDamage): Refused {

@@ -47,7 +47,6 @@ const COMPRESSED: Headers = {
   ),
 };
 
-/** `Retry-After`, in seconds. */
 const RETRY_AFTER = {
   'Retry-After': header(text('^[1-9]\\d*$'), 'Seconds to wait before the next attempt.'),
 };
@@ -151,7 +150,6 @@ function headTooLarge(headers?: Headers): Response {
   };
 }
 
-/** Examples, as the document has them. */
 function values(examples: Readonly<Record<string, unknown>>): Record<string, { value: unknown }> {
   return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
@@ -185,7 +183,6 @@ export interface Parameter {
 export interface Operation
   extends Pick<Endpoint, 'path' | 'id' | 'tag' | 'summary' | 'description' | 'body'> {
   readonly method: 'get' | 'head' | 'post';
-  /** What a request needs. */
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
   readonly parameters: readonly Parameter[];
   readonly responses: Readonly<Record<string, Response>>;

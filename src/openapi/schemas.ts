@@ -1,7 +1,6 @@
 /**
  * The named schemas of the document: all response bodies. That of a detection is made from the field table, as it is
- * without `fields`: no schema can depend on a parameter, and if one allowed both, generated clients would have to expect
- * that any member is missing.
+ * without `fields`: if one allowed both, generated clients would have to expect that any member is missing.
  */
 import { type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { BANDS, bandsOf } from '../detection/band.ts';
@@ -12,7 +11,6 @@ import {
   closed,
   componentId,
   described,
-  NUMBERED_ID,
   nullable,
   pascalCase,
   ref,
@@ -23,19 +21,14 @@ import {
 import { ENDPOINTS } from '../http/endpoints/all.ts';
 import { ERROR_SCHEMAS } from '../http/problem.ts';
 
-/** Form and range of fields, by path. */
+/** What the column of a field does not say, by path. */
 const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
   id: (type) => Type.String({ pattern: detectionIdPattern(TYPE_RULES[type].id_letter) }),
   version: () => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   event: () => ref('ChangeEvent'),
   content_type: (type) => words([type]),
   match_type: (type) => words([TYPE_RULES[type].match_type]),
-  subscription_id: () => NUMBERED_ID,
-  'source.internal_id': () => NUMBERED_ID,
-  'strength.score': (type) => Type.Number({ minimum: 0, maximum: TYPE_RULES[type].score_max }),
   'strength.band': (type) => ref(bandName(type)),
-  'article.id': () => NUMBERED_ID,
-  'article.publisher.id': () => NUMBERED_ID,
   classification: () => ref('Classification'),
 };
 
@@ -110,19 +103,12 @@ function memberOf(fields: readonly Field[], path: string, contentType: ContentTy
 function formOf({ path, type, column }: Field, contentType: ContentType): TSchema {
   const form = FORMS[path];
   if (form !== undefined) return form(contentType);
-  if (column?.kind.type === 'address') return URI;
-  switch (type) {
-    case 'string':
-      return Type.String();
-    case 'integer':
-      return Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
-    case 'number':
-      return Type.Number();
-    case 'boolean':
-      return Type.Boolean();
-    case 'timestamp':
-      return TIMESTAMP;
-  }
+  const kind = column?.kind;
+  if (kind?.type === 'integer') return Type.Integer({ minimum: kind.least, maximum: kind.most });
+  if (kind?.type === 'score') return Type.Number({ minimum: 0, maximum: TYPE_RULES[contentType].score_max });
+  if (kind?.type === 'address') return URI;
+  if (type === 'timestamp') return TIMESTAMP;
+  return type === 'boolean' ? Type.Boolean() : Type.String();
 }
 
 const CURSOR_PATTERN = '^[A-Za-z0-9_-]+$';

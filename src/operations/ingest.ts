@@ -103,7 +103,7 @@ the database has. If it refuses, restore a backup.`,
   examples: ['compact', 'compact --data /var/lib/wirewatch'],
   form: {
     label: 'Rewrite the log',
-    will: 'The log is written anew from the database, and replaces the old one: shorter, without removed rows and damage. Reads and new windows continue.',
+    will: 'The log is rewritten from the database: shorter, without removed rows and damage. Reads and new windows continue.',
   },
   job: () => '',
   async run(context) {

@@ -1,10 +1,8 @@
 /**
- * A page of the change stream (GET /v1/detections/changes).
- *
- * Rows, cursor, `has_more` and `as_of` are read in one snapshot: with two, a cursor could pass a row committed between
- * them. The SQL names the streams of the key, so rows of others are never read.
+ * A page of the change stream (GET /v1/detections/changes). Rows, cursor, `has_more` and `as_of` are read in one snapshot:
+ * with two, a cursor could pass a row committed between them.
  */
-import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
+import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/api-limits.ts';
 import { epochAt, partingOf, type StreamPosition } from '../log/version-epoch.ts';
 import { type Database, preparedOnce, reading } from '../store/database.ts';
@@ -13,10 +11,10 @@ import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts'
 import { placeOf } from '../store/stream-place.ts';
 import { asOfMs, readStreamHead, type StreamHead } from './as-of.ts';
 import type { StreamStart } from './changes-parameters.ts';
-import { type DetectionFilters, type FilterSql, filterSql } from './common-parameters.ts';
 import { positionBefore, type RecentDeliveries } from './delivery.ts';
-import { putBaseUrl } from './detection-text.ts';
-import { type Projection, projected } from './projection.ts';
+import { shownTexts } from './detection-text.ts';
+import { type DetectionFilters, type FilterSql, filterSql } from './filters.ts';
+import type { Projection } from './projection.ts';
 import {
   asItComes,
   type StoredStream,
@@ -69,9 +67,8 @@ const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
 /**
  * The page after a cursor, or from a time on.
- * @param epoch of the cursor
- * @param onEndLost called for a cursor that this log never gave out, since its end is lost. Until versions are raised, any
- *   page after it would skip changes that are announced again then
+ * @param onEndLost called for a cursor that this log never gave out. Until versions are raised, a page after it would skip
+ *   changes that are announced again then
  */
 export function readPageFrom(
   db: Database,
@@ -119,8 +116,7 @@ export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage 
     if (streams.length === 0) return pageAt(db, query, head, after);
     const span = { start: after, end: head.position };
     const { data, rows, reached } = readRows(db, { ...query, streams }, span);
-    // At the end of its streams a cursor moves to the end of all streams: widening a filter later does not replay
-    // what was skipped.
+    // At the end of its streams a cursor moves to that of all: widening a filter later does not replay what was skipped.
     const position = reached ?? head.position;
     const at = { position, epoch: epochAt(db, position) };
     return { ...emptyPage(query, head, at), data, rows, has_more: reached !== null };
@@ -166,13 +162,13 @@ function hasMore(streams: readonly StoredStream[], to: Edges): boolean {
 function readFiltered(db: Database, query: Query, filter: FilterSql, { start, end }: Span): ReadRows {
   const { streams } = query;
   const values = { ...streamValues(streams), start, skipped: SCAN_ROWS_MAX - 1 };
-  const bound = scanBound(db, streams.length, '').get(values)?.position ?? null;
+  const bound = scanBound(db, streams.length).get(values)?.position ?? null;
   const page = readMatching(db, query, filter, { start, end: bound ?? end });
   const stop = page.rows === query.limit ? page.last : bound;
   const from = edgesAt(db, streams, start);
   const to = stop === null ? endsOf(streams) : edgesAt(db, streams, stop);
   const scannedValues = { ...streamValues(streams), start, bound: stop ?? end };
-  const scanned = rawRows(db, streams.length, '').get(scannedValues);
+  const scanned = rawRows(db, streams.length).get(scannedValues);
   checkScanned(scanned?.rows ?? 0, from, to);
   return { ...page, reached: hasMore(streams, to) ? stop : null };
 }
@@ -203,22 +199,18 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
 
 /** The places that the rows of a range must have: its texts match their checksums at no others. */
 function placesAfter(low: number, rows: number): number[] {
-  const places: number[] = [];
-  for (let row = 1; row <= rows; row += 1) places.push(low + row);
-  return places;
+  return Array.from({ length: rows }, (_, row) => low + row + 1);
 }
 
 function pageFrom<Row extends PageText>(
   page: Row | undefined,
-  { streams, projection, baseUrl }: Query,
+  query: Query,
   placesOf: (page: Row) => number[],
 ): Page {
   if (page?.data == null) return { ...NO_ROWS, places: [], last: null };
   const places = placesOf(page);
   requireChecksums(page.data, places, page.seals);
-  const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
-  const texts = withOwnAddresses ? putBaseUrl(page.data, baseUrl) : page.data;
-  return { data: projected(texts, projection), rows: page.rows, places, last: page.last };
+  return { data: shownTexts(page.data, query), rows: page.rows, places, last: page.last };
 }
 
 /**
@@ -280,7 +272,10 @@ interface PageText {
   readonly seals: string;
 }
 
-const pageText = statementFamily<PageText & { readonly places: string; readonly moved: number }>(pageTextSql);
+const pageText = statementFamily<
+  PageText & { readonly places: string; readonly moved: number },
+  Parameters<typeof pageTextSql>
+>(pageTextSql);
 const rangeText = preparedOnce<PageText>(RANGE_TEXT);
-const scanBound = statementFamily<{ position: number }>(scanBoundSql);
-const rawRows = statementFamily<{ rows: number }>(rawRowsSql);
+const scanBound = statementFamily<{ position: number }, [number]>(scanBoundSql);
+const rawRows = statementFamily<{ rows: number }, [number]>(rawRowsSql);

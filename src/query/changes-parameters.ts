@@ -2,8 +2,8 @@
 import { Type } from '@sinclair/typebox';
 import { SINCE_AGE_MAX_MS } from '../limits/api-limits.ts';
 import type { StreamPosition } from '../log/version-epoch.ts';
-import { LIMIT, LIST_PARAMETERS, type ListValues, readListValues } from './common-parameters.ts';
-import { type DocumentedParameter, invalid, parseParameters, readValues, single } from './parameters.ts';
+import { LIMIT, LIST_PARAMETERS, type ListValues, listValues } from './filters.ts';
+import { type DocumentedParameter, invalid, readParameters, single } from './parameters.ts';
 import { INSTANT, text } from './value-kinds.ts';
 
 const OWN_PARAMETERS = {
@@ -46,8 +46,7 @@ export function parseChangesParameters(
   decodeCursor: (cursor: string) => StreamPosition,
   lastEventId: string | null = null,
 ): ChangesParameters {
-  const parameters = parseParameters(raw, CHANGES_PARAMETERS);
-  const { cursor: given, since, limit } = readValues(parameters, OWN_PARAMETERS);
+  const { cursor: given, since, limit, ...list } = readParameters(raw, CHANGES_PARAMETERS);
   if (given !== null && since !== null)
     throw invalid('since, cursor: mutually exclusive; send only one of them');
   if (given !== null && lastEventId !== null && given !== lastEventId)
@@ -65,7 +64,7 @@ export function parseChangesParameters(
         : { kind: 'after', position: at.position },
     epoch: at?.epoch ?? 0,
     limit,
-    ...readListValues(parameters),
+    ...listValues(list),
   };
 }
 

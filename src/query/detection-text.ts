@@ -1,9 +1,8 @@
 /**
  * The text of a detection: its newest row in the change stream without the member `event`, unless it has been scored
- * again since. It is compared with its checksum as it is stored; then `event` is cut out of what was read, and the base
- * address takes the place of its mark.
+ * again since. It is compared with its checksum as it is stored; the base address takes the place of its mark then.
  */
-import type { StreamName } from '../detection/content-type.ts';
+import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
 import { streamOfId } from '../detection/id.ts';
 import { BASE_URL_MARK } from '../detection/match.ts';
 import { releaseMemory } from '../release-memory.ts';
@@ -12,7 +11,6 @@ import { DatabaseDamage } from '../store/database-errors.ts';
 import { numbersOf, requireChecksums, sealsSql } from '../store/row-checksum.ts';
 import { type Projection, projected } from './projection.ts';
 
-/** Columns of {@link detectionTables}. */
 const BODY = 'coalesce(rescored.body, row.body)';
 const CHECKSUM = 'coalesce(rescored.checksum, row.checksum)';
 
@@ -82,7 +80,6 @@ export function jsonBaseUrl(baseUrl: string): Buffer {
   return known.json;
 }
 
-/** The same for every request. */
 let known = { baseUrl: '', json: Buffer.alloc(0) };
 
 /** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */
@@ -90,11 +87,21 @@ export function withBaseUrl(stored: string, baseUrl: Buffer): string {
   return stored.replace(BASE_URL_MARK, () => baseUrl.toString());
 }
 
-/**
- * Searches the bytes of a complete page: SQLite's replace() takes twice as long as reading the page.
- * @param json stored detections, not to be used afterwards; @param baseUrl of {@link jsonBaseUrl}
- */
-export function putBaseUrl(json: Buffer, baseUrl: Buffer): Buffer {
+interface Shown {
+  readonly streams: readonly { readonly content_type: ContentType }[];
+  readonly projection: Projection | null;
+  /** Of {@link jsonBaseUrl}. */
+  readonly baseUrl: Buffer;
+}
+
+/** A page as clients get it. @param stored detections of the streams, not to be used afterwards */
+export function shownTexts(stored: Buffer, { streams, projection, baseUrl }: Shown): Buffer {
+  const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
+  return projected(withOwnAddresses ? putBaseUrl(stored, baseUrl) : stored, projection);
+}
+
+/** Searches the bytes of a complete page: SQLite's replace() takes twice as long as reading the page. */
+function putBaseUrl(json: Buffer, baseUrl: Buffer): Buffer {
   const marks: number[] = [];
   for (let at = json.indexOf(MARK); at >= 0; at = json.indexOf(MARK, at + 1)) marks.push(at);
   if (marks.length === 0) return json;

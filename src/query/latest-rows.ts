@@ -7,7 +7,7 @@ import { isDetectionId, streamOfId } from '../detection/id.ts';
 import { type Database, reading } from '../store/database.ts';
 import { requireChecksum, type StoredText } from '../store/row-checksum.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import { type DetectionFilters, filterSql, type StreamSelection } from './common-parameters.ts';
+import { type DetectionFilters, filterSql, type StreamSelection } from './filters.ts';
 import { storedStreams } from './stored-streams.ts';
 
 export interface StreamRow extends StoredText {

@@ -2,30 +2,34 @@
  * A page of the period endpoint (GET /v1/detections): current detections, by `first_detected_at` in either direction,
  * within one second by ascending id.
  *
+ * In a statement each stream is an arm of its own; SQLite merges their index entries and reads no further than the limit.
  * The index has the newest second first, and within a second the ids in order. In ascending order SQLite sorts the ids of
  * each second, though a backfill may have given a million detections the same one. So only seconds that end within the
  * page are read whole, and of the one in which it ends only the beginning, as the index has it.
  */
-import { type ContentType, type StreamName, TYPE_RULES } from '../detection/content-type.ts';
+import type { ContentType, StreamName } from '../detection/content-type.ts';
 import { CHUNK_ROWS, PAGE_CHUNKS_MAX } from '../limits/api-limits.ts';
-import { type Database, preparedOnce, reading, type Statement } from '../store/database.ts';
+import { type Database, preparedOnce, reading } from '../store/database.ts';
 import { asOfMs, readStreamHead } from './as-of.ts';
-import { type FilterSql, filterSql, type SqlValue } from './common-parameters.ts';
-import { type DetectionTexts, detectionsOf, putBaseUrl } from './detection-text.ts';
+import type { PeriodPlace } from './cursors.ts';
+import {
+  DETECTIONS_COLUMNS,
+  type DetectionTexts,
+  detectionsOf,
+  detectionTables,
+  shownTexts,
+} from './detection-text.ts';
+import { type FilterSql, filterSql, type SqlValue } from './filters.ts';
 import type { Period } from './period.ts';
 import type { PeriodParameters, PeriodSort } from './period-request.ts';
 import {
-  begunSql,
-  idAtSql,
-  moreSql,
-  type PagePart,
-  pageSql,
-  rowsBeforeSql,
-  secondAtSql,
-} from './period-sql.ts';
-import { projected } from './projection.ts';
-import type { PeriodPlace } from './query-cursor.ts';
-import { type StoredStream, statementFamily, storedStreams, streamValues } from './stored-streams.ts';
+  asItComes,
+  type StoredStream,
+  statementFamily,
+  storedStreams,
+  streamArms,
+  streamValues,
+} from './stored-streams.ts';
 
 export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' | 'limit' | 'projection'> {
   /** At most eight. */
@@ -90,8 +94,7 @@ export function readPeriodPage(
     const { data, rows, last } = readRows(db, query, filter, span, bound);
     const reached = rows === query.limit ? last : bound;
     const isEnd =
-      reached === null ||
-      more(db, query.streams.length, '').get(behind(query, reached, span.end))?.more !== 1;
+      reached === null || more(db, query.streams.length).get(behind(query, reached, span.end))?.more !== 1;
     return { data, rows, next: isEnd ? null : reached, as_of_ms };
   });
 }
@@ -105,16 +108,16 @@ function scanBound(
 ): PeriodPlace | null {
   const count = query.streams.length;
   const rest = behind(query, start, end);
-  const second = SECOND_AT[query.sort](db, count, '').get({ ...rest, skipped: rowsMax - 1 })?.second;
+  const second = secondAt(db, query.sort, count).get({ ...rest, skipped: rowsMax - 1 })?.second;
   if (second === undefined) return null;
   if (!isExact) return { second, id: LAST_ID };
   const isStart = second === start.second;
   const before = isStart
     ? 0
-    : (rowsBefore(db, count, '').get({ ...rest, ...between(query.sort, start.second, second) })?.rows ?? 0);
+    : (rowsBefore(db, count).get({ ...rest, ...between(query.sort, start.second, second) })?.rows ?? 0);
   const after = isStart ? start.id : FIRST_ID;
   const skipped = rowsMax - 1 - before;
-  const id = idAt(db, count, '').get({ ...rest, second, after, upto: LAST_ID, skipped })?.id;
+  const id = idAt(db, count).get({ ...rest, second, after, upto: LAST_ID, skipped })?.id;
   if (id === undefined) throw new Error('a row that was counted cannot be read');
   return { second, id };
 }
@@ -133,12 +136,12 @@ function readRows(
   { start, end }: Span,
   bound: PeriodPlace | null,
 ): Rows {
-  const { streams, sort, limit, baseUrl, projection } = query;
+  const { streams, sort, limit } = query;
   const isWithin = bound?.second === start.second;
   const parts: PagePart[] = start.id === LAST_ID ? [] : ['rest'];
   if (!isWithin) parts.push('whole');
   if (bound !== null && !isWithin) parts.push('beginning');
-  const page = pageText(sort, parts)(db, streams.length, filter.sql).get({
+  const page = pageText(db, sort, parts, streams.length, filter.sql).get({
     ...behind(query, start, bound?.second ?? end),
     ...filter.values,
     upto: isWithin ? bound.id : LAST_ID,
@@ -149,9 +152,7 @@ function readRows(
   if (page?.data == null || page.second === null) return { ...NO_ROWS, last: null };
   const texts = detectionsOf(page.data, page);
   const last = { second: page.second, id: lastId(texts) };
-  const withOwnAddresses = streams.some(({ content_type }) => TYPE_RULES[content_type].has_own_address);
-  const shown = withOwnAddresses ? putBaseUrl(texts, baseUrl) : texts;
-  return { data: projected(shown, projection), rows: page.rows, last };
+  return { data: shownTexts(texts, query), rows: page.rows, last };
 }
 
 /** Each row begins with its id: nowhere else in the JSON text does an object with one follow another. */
@@ -171,35 +172,81 @@ function between(sort: PeriodSort, start: number, end: number): { low: number; h
   return sort === 'ascending' ? { low: start, high: end } : { low: end, high: start };
 }
 
+const DIRECTION: Readonly<Record<PeriodSort, string>> = { ascending: 'ASC', descending: 'DESC' };
+
+/** The rest of a second: its ids from `@after` (excluded) on. */
+const AFTER = `first_detected_at = ${asItComes('@second')} AND id > @after`;
+const WITHIN = `${AFTER} AND id <= @upto`;
+const BETWEEN = 'first_detected_at > @low AND first_detected_at < @high';
+
+/** What a page is made of: the rest of the second in which it begins, whole seconds, the beginning of the last one. */
+const PARTS = {
+  rest: WITHIN,
+  whole: BETWEEN,
+  beginning: `first_detected_at = ${asItComes('@last_second')} AND id <= @last_id`,
+};
+type PagePart = keyof typeof PARTS;
+
+/** The detections of a page as one text, for which nothing is parsed. */
+export function pageSql(sort: PeriodSort, parts: readonly PagePart[], streams: number, conditions: string) {
+  const columns = 'detection.place AS place, first_detected_at AS second, id';
+  const arms = parts.map((part) => union(streams, columns, PARTS[part], conditions));
+  const order = `ORDER BY second ${DIRECTION[sort]}, id LIMIT ${asItComes('@limit')}`;
+  return `SELECT ${DETECTIONS_COLUMNS}, count(*) AS rows, ${sort === 'ascending' ? 'max' : 'min'}(page.second) AS second
+    FROM (${arms.join(' UNION ALL ')} ${order}) AS ${detectionTables('page')}`;
+}
+
+/** The second of the row after `@skipped` others; the order within a second does not matter. */
+export function secondAtSql(sort: PeriodSort, streams: number): string {
+  const arms = [AFTER, BETWEEN].map((where) => union(streams, 'first_detected_at AS second', where));
+  return `SELECT second FROM (${arms.join(' UNION ALL ')} ORDER BY second ${DIRECTION[sort]}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
+}
+
+/** The number of rows in the rest of a second and in whole seconds. */
+export function rowsBeforeSql(streams: number): string {
+  const counts = [AFTER, BETWEEN].map((where) => union(streams, 'count(*) AS rows', where));
+  return `SELECT sum(rows) AS rows FROM (${counts.join(' UNION ALL ')})`;
+}
+
+/** The id of the row after `@skipped` others of its second. */
+export function idAtSql(streams: number): string {
+  return `SELECT id FROM (${union(streams, 'id', WITHIN)} ORDER BY id) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
+}
+
+export function moreSql(streams: number): string {
+  // Whole seconds first: nearly always some exist, and the first one found ends the search.
+  const exists = [BETWEEN, AFTER].flatMap((where) =>
+    streamArms(
+      streams,
+      (ordinal) => `EXISTS (SELECT 1 FROM detection WHERE place >> 34 = ${ordinal} AND ${where})`,
+    ),
+  );
+  return `SELECT ${exists.join(' OR ')} AS more`;
+}
+
+/** The columns of filters are in the newest stream row. */
+function union(streams: number, columns: string, where: string, conditions = ''): string {
+  const newestRow = conditions === '' ? '' : ' CROSS JOIN stream_row AS row ON row.place = detection.place';
+  return streamArms(
+    streams,
+    (ordinal) =>
+      `SELECT ${columns} FROM detection${newestRow} WHERE detection.place >> 34 = ${ordinal} AND ${where}${conditions}`,
+  ).join(' UNION ALL ');
+}
+
 interface TextRow extends DetectionTexts {
   readonly rows: number;
   readonly second: number | null;
 }
 
-type Family<Row> = (db: Database, streams: number, conditions: string) => Statement<Row>;
-
-/** By the sort and the parts of a page. */
-const pageTexts = new Map<string, Family<TextRow>>();
-
-function pageText(sort: PeriodSort, parts: readonly PagePart[]): Family<TextRow> {
-  const name = `${sort} ${parts.join(' ')}`;
-  const known = pageTexts.get(name);
-  if (known !== undefined) return known;
-  const family = statementFamily<TextRow>((streams, conditions) => pageSql(sort, parts, streams, conditions));
-  pageTexts.set(name, family);
-  return family;
-}
-
-const SECOND_AT: Readonly<Record<PeriodSort, Family<{ second: number }>>> = {
-  ascending: statementFamily((streams) => secondAtSql('ascending', streams)),
-  descending: statementFamily((streams) => secondAtSql('descending', streams)),
-};
-const rowsBefore = statementFamily<{ rows: number }>(rowsBeforeSql);
-const idAt = statementFamily<{ id: string }>(idAtSql);
-const more = statementFamily<{ more: number }>(moreSql);
+const pageText = statementFamily<TextRow, Parameters<typeof pageSql>>(pageSql);
+const secondAt = statementFamily<{ second: number }, Parameters<typeof secondAtSql>>(secondAtSql);
+const rowsBefore = statementFamily<{ rows: number }, [number]>(rowsBeforeSql);
+const idAt = statementFamily<{ id: string }, [number]>(idAtSql);
+const more = statementFamily<{ more: number }, [number]>(moreSql);
 
 export const DATA_START = `
-  SELECT min(first_detected_at) AS start FROM detection WHERE place >> 34 = @ordinal`;
+  SELECT min(first_detected_at) AS start FROM detection WHERE place >> 34 = ${asItComes('@ordinal')}`;
 
 const dataStart = preparedOnce<{ start: number | null }>(DATA_START);
 
@@ -212,15 +259,6 @@ export function readDataStarts(
   for (const { name, ordinal } of storedStreams(db, streams))
     starts.set(name, dataStart(db).get({ ordinal })?.start ?? null);
   return starts;
-}
-
-const begun = statementFamily<{ begun: number }>(begunSql);
-
-/** Whether any stream has a record in this second (of the epoch) or earlier: ten times faster than finding the first ones. */
-export function recordsBeginBy(db: Database, names: readonly StreamName[], second: number): boolean {
-  const streams = storedStreams(db, names);
-  if (streams.length === 0) return false;
-  return begun(db, streams.length, '').get({ ...streamValues(streams), second })?.begun === 1;
 }
 
 /** The earliest of all; null when no stream has records. */

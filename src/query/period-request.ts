@@ -4,24 +4,17 @@ import type { ContentType } from '../detection/content-type.ts';
 import { PERIOD_DAYS_MAX, PERIOD_ROWS_MAX, SUBSCRIPTIONS_MAX } from '../limits/api-limits.ts';
 import { zoneId, zoneName } from '../time-zone.ts';
 import { isDay } from '../zone-days.ts';
-import {
-  type DetectionFilters,
-  LIMIT,
-  LIST_PARAMETERS,
-  type ListValues,
-  readListValues,
-} from './common-parameters.ts';
+import { hashRequest } from './cursors.ts';
+import { type DetectionFilters, LIMIT, LIST_PARAMETERS, type ListValues, listValues } from './filters.ts';
 import {
   type DocumentedParameter,
   defaulted,
   invalid,
-  parseParameters,
-  readValues,
+  readParameters,
   single,
   type ValuesOf,
 } from './parameters.ts';
 import type { PeriodEnd } from './period.ts';
-import { hashRequest } from './query-cursor.ts';
 import { type ReadableSubscription, selectStreams } from './streams.ts';
 import { choice, INSTANT_EXPECTED, readInstant, text, type ValueKind } from './value-kinds.ts';
 
@@ -92,8 +85,8 @@ export interface PeriodParameters extends ValuesOf<typeof OWN_PARAMETERS>, ListV
 
 /** @param raw the query string without its `?`; @throws Refused `invalid_request` */
 export function parsePeriodParameters(raw: string): PeriodParameters {
-  const parameters = parseParameters(raw, PERIOD_PARAMETERS);
-  return { ...readValues(parameters, OWN_PARAMETERS), ...readListValues(parameters) };
+  const { from, to, time_zone, sort, limit, cursor, ...list } = readParameters(raw, PERIOD_PARAMETERS);
+  return { from, to, time_zone, sort, limit, cursor, ...listValues(list) };
 }
 
 /** Who asks: the account of the key, and what the key reads. */
@@ -135,7 +128,7 @@ export function readPeriodRequest(
 }
 
 /** Covers the account and the request, not what the key reads now: that may change during a walk. */
-function hashOf(account: string, asked: PeriodParameters): Buffer {
+function hashOf(account: string, asked: PeriodParameters): string {
   const { from, to, time_zone, sort, selection, filters } = asked;
   return hashRequest([
     account,

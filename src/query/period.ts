@@ -24,10 +24,10 @@ export function resolvePeriod(
   const fromMs = from.kind === 'day' ? dayStartMs(from.day, zone) : from.ms;
   const askedToMs = to.kind === 'day' ? dayEndMs(to.day, zone) : to.ms;
   const toMs = Math.min(askedToMs, nowMs);
-  if (toMs <= fromMs) {
-    const isSkippedDay = from.kind === 'day' && to.kind === 'day' && from.day === to.day;
-    throw invalid(emptyDetail(askedToMs > fromMs, isSkippedDay));
-  }
+  if (toMs <= fromMs)
+    throw invalid(
+      `to: must be later than from${askedToMs > fromMs ? '; a time in the future counts as now' : ''}`,
+    );
   if (from.kind === 'day' && to.kind === 'day') {
     const lastDay = toMs === askedToMs ? to.day : dayAt(toMs - 1, zone);
     if (daysFromTo(from.day, lastDay) > PERIOD_DAYS_MAX)
@@ -58,18 +58,11 @@ export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number):
 
 /** @param dataStart epoch seconds; null without records. @throws Refused where the period begins before that day */
 export function requireRecords({ from_ms }: PeriodMs, dataStart: number | null, zone: string): void {
-  if (dataStart === null) return;
+  if (dataStart === null || from_ms >= dataStart * SECOND_MS) return;
   const day = dayAt(dataStart * SECOND_MS, zone);
   if (from_ms >= dayStartMs(day, zone)) return;
   throw invalid(
     `from: must not be before ${day} (${zone}), the day on which the data starts. The earliest data_starts of the ` +
       `requested streams is ${formatSeconds(dataStart)}`,
   );
-}
-
-function emptyDetail(isLaterAsAsked: boolean, isSkippedDay: boolean): string {
-  if (isLaterAsAsked) return 'to: must be later than from; a time in the future counts as now';
-  return isSkippedDay
-    ? 'to: must be later than from; a day that the time zone skipped is empty'
-    : 'to: must be later than from';
 }

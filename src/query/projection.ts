@@ -4,25 +4,31 @@ import { isObject } from '../log/format.ts';
 import { releaseMemory } from '../release-memory.ts';
 import { invalid, shown } from './parameters.ts';
 
-/** The requested members: complete, or some members of an object. */
-export type Projection = ReadonlyMap<string, Projection | 'whole'>;
+/** Dotted paths. */
+export interface Projection {
+  /** The requested ones: a field, or an object that is returned complete. */
+  readonly whole: ReadonlySet<string>;
+  /** The objects that hold some of them. */
+  readonly parts: ReadonlySet<string>;
+}
 
 type JsonObject = Record<string, unknown>;
-type Draft = Map<string, Draft | 'whole'>;
 
-const ALWAYS = ['id', 'version'];
 const KNOWN_PATHS = new Set<string>([...FIELDS.map((field) => field.path), ...OBJECT_PATHS]);
 
 /** @throws Refused `invalid_request` for a path that a detection does not have */
 export function parseFields(text: string): Projection {
-  const projection: Draft = new Map();
-  for (const path of [...ALWAYS, ...new Set(text.split(','))]) {
+  const whole = new Set(['id', 'version']);
+  const parts = new Set<string>();
+  for (const path of text.split(',')) {
     if (path === '') throw invalid('fields: must not contain an empty value');
     if (!KNOWN_PATHS.has(path))
       throw invalid(`fields: unknown path ${shown(path)}; GET /v1/schema/detection lists the fields`);
-    add(projection, path.split('.'));
+    whole.add(path);
+    for (let dot = path.indexOf('.'); dot >= 0; dot = path.indexOf('.', dot + 1))
+      parts.add(path.slice(0, dot));
   }
-  return projection;
+  return { whole, parts };
 }
 
 /**
@@ -31,37 +37,23 @@ export function parseFields(text: string): Projection {
  */
 export function projected(detections: Buffer, projection: Projection | null): Buffer {
   if (projection === null) return detections;
-  const whole: JsonObject[] = JSON.parse(`[${detections}]`);
+  const complete: JsonObject[] = JSON.parse(`[${detections}]`);
   releaseMemory(detections);
-  return Buffer.from(whole.map((one) => JSON.stringify(project(one, projection))).join(','));
+  return Buffer.from(complete.map((one) => JSON.stringify(project(one, projection, ''))).join(','));
 }
 
-function project(object: JsonObject, projection: Projection): JsonObject {
+/** @param prefix path of the object with a trailing dot; empty for the detection itself */
+function project(object: JsonObject, projection: Projection, prefix: string): JsonObject {
   const part: JsonObject = {};
   // The order of the detection, not of the request.
-  for (const name of Object.keys(object)) {
-    const wanted = projection.get(name);
-    if (wanted === undefined) continue;
-    const value = object[name];
-    if (wanted === 'whole' || !isObject(value)) {
-      part[name] = value;
-      continue;
+  for (const [name, value] of Object.entries(object)) {
+    const path = prefix + name;
+    const isPart = projection.parts.has(path);
+    if (projection.whole.has(path) || (isPart && !isObject(value))) part[name] = value;
+    else if (isPart && isObject(value)) {
+      const inner = project(value, projection, `${path}.`);
+      if (Object.keys(inner).length > 0) part[name] = inner;
     }
-    const inner = project(value, wanted);
-    if (Object.keys(inner).length > 0) part[name] = inner;
   }
   return part;
-}
-
-function add(projection: Draft, path: readonly string[]): void {
-  const [name = '', ...rest] = path;
-  const known = projection.get(name);
-  if (known === 'whole') return;
-  if (rest.length === 0) {
-    projection.set(name, 'whole');
-    return;
-  }
-  const inner: Draft = known ?? new Map();
-  projection.set(name, inner);
-  add(inner, rest);
 }

@@ -1,10 +1,9 @@
 /**
- * Streams in `detections.db`, by name, and statements over several of them. A page over a stream that is not found skips all its rows, so the table is checked for consistency before a stream
- * counts as missing. Call everything within the snapshot of the page.
+ * Streams in `detections.db`, by name, and statements over several of them. A page over a stream that is not found skips
+ * all its rows, so the table is checked before one counts as missing. Call everything within the snapshot of the page.
  */
 import { BoundedMap } from '../bounded-map.ts';
 import { type ContentType, type StreamName, streamName, streamParts } from '../detection/content-type.ts';
-import { STREAMS_MAX } from '../limits/api-limits.ts';
 import { type Database, preparedOnce, type Statement } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
 
@@ -67,9 +66,6 @@ export function checkStreams(db: Database): number {
 
 const SHAPES_MAX = 100;
 
-/** Made once: a name made for each request would cost as much as a lookup. */
-const STREAM_NAMES = Array.from({ length: STREAMS_MAX }, (_, index) => `stream${index}`);
-
 /**
  * A bound number that does not influence the query plan. SQLite reads a bare parameter after LIMIT, or compared with the
  * first column of an index, to choose the plan, and compiles the statement again each time it is bound. For a page over
@@ -81,36 +77,35 @@ export function asItComes(parameter: string): string {
 
 /** A piece of SQL for each stream. @param arm receives an expression of the stream's ordinal */
 export function streamArms(streams: number, arm: (ordinal: string) => string): string[] {
-  return Array.from({ length: streams }, (_, index) => arm(asItComes(`@${parameterName(index)}`)));
+  return Array.from({ length: streams }, (_, index) => arm(asItComes(`@stream${index}`)));
 }
 
 /** The values of the names in {@link streamArms}. */
 export function streamValues(streams: readonly { readonly ordinal: number }[]): Record<string, number> {
   const values: Record<string, number> = {};
-  for (const [index, { ordinal }] of streams.entries()) values[parameterName(index)] = ordinal;
+  for (const [index, { ordinal }] of streams.entries()) values[`stream${index}`] = ordinal;
   return values;
 }
 
-function parameterName(index: number): string {
-  return STREAM_NAMES[index] ?? `stream${index}`;
-}
-
-/** Prepared statements by the number of streams and the filters, cached for each database. */
-export function statementFamily<Row>(
-  render: (streams: number, conditions: string) => string,
-): (db: Database, streams: number, conditions: string) => Statement<Row> {
+/**
+ * Prepared statements, cached for each database.
+ * @param render by what the statements differ in, such as the number of streams and the filters
+ */
+export function statementFamily<Row, Shape extends readonly unknown[]>(
+  render: (...shape: Shape) => string,
+): (db: Database, ...shape: Shape) => Statement<Row> {
   const byDatabase = new WeakMap<Database, BoundedMap<string, Statement<Row>>>();
-  return (db, streams, conditions) => {
+  return (db, ...shape) => {
     let statements = byDatabase.get(db);
     if (statements === undefined) {
       statements = new BoundedMap(SHAPES_MAX);
       byDatabase.set(db, statements);
     }
-    const shape = `${streams}${conditions}`;
-    let statement = statements.get(shape);
+    const name = shape.join(' ');
+    let statement = statements.get(name);
     if (statement === undefined) {
-      statement = db.prepare<unknown[], Row>(render(streams, conditions));
-      statements.set(shape, statement);
+      statement = db.prepare<unknown[], Row>(render(...shape));
+      statements.set(name, statement);
     }
     return statement;
   };

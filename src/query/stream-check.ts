@@ -1,15 +1,12 @@
 /**
- * Checks that a page of the change stream is complete before it is sent. One flipped bit can hide rows without an error,
- * and a client would move its cursor past rows that it never saw. Sequence numbers have no gaps, so a page must have every
- * row between two known ones of each stream, its edges. An edge is found in the index of positions and verified by two
- * neighbouring rows: the first is at or before the position, the next one after it. The last row must be the one that the
- * stream records.
+ * Checks that a page of the change stream is complete before it is sent: one flipped bit can hide rows without an error.
+ * Sequence numbers have no gaps, so a page must have every row between two known ones of each stream, its edges. An edge
+ * is found in the index of positions and verified by two neighbouring rows: the first is at or before the position, the
+ * next one after it. With filters only the number of rows that were read is checked.
  *
  * SQLite does not guarantee the order of `group_concat`, and `ORDER BY` in the aggregate more than doubles the time of a
  * page. So the same aggregation lists the places of the rows, and these must be the expected ones in order. Of a range of one
  * stream they are known: its texts match their checksums (store/row-checksum.ts) in that order only.
- *
- * With filters only the number of rows that were read is checked: a row with damaged columns can be missing.
  */
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
@@ -28,7 +25,7 @@ export type Edges = ReadonlyMap<number, number>;
 /** Call it within the snapshot of the page. @throws DatabaseDamage where the index of positions contradicts the rows */
 export function edgesAt(db: Database, streams: readonly StoredStream[], position: number): Edges {
   const edges = new Map<number, number>();
-  const found = edge(db, streams.length, '').all({ ...streamValues(streams), position });
+  const found = edge(db, streams.length).all({ ...streamValues(streams), position });
   for (const [at, stream] of streams.entries()) {
     const { place, at_place, next } = found[at] ?? { place: -1, at_place: null, next: null };
     const sequence = sequenceOf(place);
@@ -141,5 +138,5 @@ export function edgeSql(streams: number): string {
 export const LAST_DELIVERED =
   'SELECT last_position AS position FROM delivery ORDER BY first_position DESC LIMIT 1';
 
-const edge = statementFamily<Edge>(edgeSql);
+const edge = statementFamily<Edge, [number]>(edgeSql);
 const lastDelivered = preparedOnce<{ position: number }>(LAST_DELIVERED);

@@ -1,6 +1,6 @@
 /** The streams that a request reads: those of its key that it selects. */
 import { CONTENT_TYPES, type ContentType, type StreamName, streamName } from '../detection/content-type.ts';
-import type { StreamSelection } from './common-parameters.ts';
+import type { StreamSelection } from './filters.ts';
 import { invalid } from './parameters.ts';
 
 export interface ReadableSubscription {

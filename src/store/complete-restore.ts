@@ -13,8 +13,8 @@ import { type DataFolder, syncFolder, unusedTime } from './folder.ts';
 
 const INCOMING = /^incoming-(\d{8}T\d{6}Z)$/;
 /** The files and folders of an installation that a restore replaces, in this order. */
-export const RESTORED_NAMES: readonly string[] = ['detections.db', 'access.db', 'secret', 'log'];
-const STATE = /^((detections|access)\.db([.-].*)?|secret|log|(alerts|verified|role)\.json)$/;
+export const RESTORED_NAMES: readonly string[] = ['detections.db', 'access.db', 'secret', 'log', 'copied'];
+const STATE = /^((detections|access)\.db([.-].*)?|secret|log|copied|(alerts|verified|role)\.json)$/;
 
 /** Names of the files of the installation in a data folder. */
 export function stateFiles(folder: DataFolder): string[] {
@@ -86,7 +86,7 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
     });
   }
   // What was compared, and what this machine was to another copy.
-  for (const file of [folder.verified, folder.role, folder.copied])
+  for (const file of [folder.verified, folder.role])
     if (existsSync(file)) steps.push(moveAside(basename(file)));
   steps.push(() => {
     rmSync(from, { recursive: true, force: true });

@@ -5,7 +5,7 @@
  *
  * A line is the CRC-32 of its document in hexadecimal digits, a space, and the document: a damaged line hides no other.
  */
-import { closeSync, fdatasyncSync, openSync, readFileSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fdatasyncSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { isErrorCode } from '../refused.ts';
@@ -59,11 +59,18 @@ export function readEnded(folder: DataFolder): Ended[] {
   }
 }
 
-/** Once access.db has them. @throws the file system's error */
+/**
+ * Once access.db has them. What cannot be emptied is removed: an account that is resumed would be suspended again by it.
+ * @throws the file system's error
+ */
 export function emptyRevocations(folder: DataFolder): void {
-  using file = openFile(pathOf(folder), 'r+');
-  writeSync(file.fd, ' '.repeat(FILE_BYTES), 0);
-  fdatasyncSync(file.fd);
+  try {
+    using file = openFile(pathOf(folder), 'r+');
+    writeSync(file.fd, ' '.repeat(FILE_BYTES), 0);
+    fdatasyncSync(file.fd);
+  } catch {
+    rmSync(pathOf(folder), { force: true });
+  }
 }
 
 /** The lines whose checksum is right. `end`: the place in the file behind it. */

@@ -1,5 +1,5 @@
 /** How far an export was read: up to its newest finished window, but for those before it that were not. */
-import { counted, grouped } from '../counted.ts';
+import { counted } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
@@ -58,14 +58,11 @@ export const NOTHING_READ: Reach = {
 /** @param ago how long ago that was, in words; empty to leave it out */
 export function reachText({ newest_done, not_read }: Reach, ago = ''): string {
   const done = newest_done === null ? 'no window finished yet' : `read up to ${newest_done}${ago}`;
-  const why = Object.entries(not_read)
-    .filter(([, windows]) => windows > 0)
-    .map(([status, windows]) => ({ windows, kind: status.replace('_', ' ') }));
-  const all = why.reduce((sum, { windows }) => sum + windows, 0);
-  if (all === 0) return done;
-  if (all === not_read.not_arrived)
-    return `${done}; ${counted(all, 'window before it has', 'windows before it have')} not arrived`;
-  if (why.length === 1) return `${done}, except ${counted(all, `${why[0]?.kind} window`)}`;
-  const kinds = why.map(({ kind, windows }) => `${grouped(windows)} ${kind}`);
-  return `${done}, except ${counted(all, 'window')}: ${kinds.join(', ')}`;
+  const why = Object.entries(not_read).filter(([, windows]) => windows > 0);
+  const kinds = why.map(([status, windows]) =>
+    status === 'not_arrived'
+      ? `${counted(windows, 'window')} not arrived`
+      : counted(windows, `${status} window`),
+  );
+  return kinds.length === 0 ? done : `${done}, except ${kinds.join(', ')}`;
 }

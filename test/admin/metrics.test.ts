@@ -7,7 +7,7 @@ import { LIVE } from '../support/live.ts';
 import { createTestStore } from '../support/store.ts';
 
 test('labels are bounded', async () => {
-  const metrics = createMetrics({ answered() {}, ingested() {}, refuse() {} });
+  const metrics = createMetrics({ answered() {}, refuse() {} });
   for (const status of [200, 204, 400, 431, 503])
     metrics.answered({ endpoint: '/v1/me', status, seconds: 0.001, rows: 0, key_id: null });
   const text = await metrics.text();
@@ -19,7 +19,7 @@ test('labels are bounded', async () => {
 
 test('accounts and the status are read once per scrape; without a status the rest is answered', async () => {
   using store = createTestStore();
-  const metrics = createMetrics({ answered() {}, ingested() {}, refuse() {} });
+  const metrics = createMetrics({ answered() {}, refuse() {} });
   const reads = { uses: 0, status: 0 };
   metrics.addGauges({
     monitor: { health: () => LIVE.health, alerts: () => [] },

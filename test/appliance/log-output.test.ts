@@ -5,8 +5,9 @@ import { closeSync, constants, existsSync, openSync, readFileSync, rmSync } from
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { LogOutput, openLogFile } from '../../src/log-output.ts';
-import { serve, source } from '../support/log-lines.ts';
+import { serve } from '../support/log-lines.ts';
 import { inFolder } from '../support/program.ts';
+import { source } from '../support/scripts.ts';
 
 const FULL = '/dev/full';
 

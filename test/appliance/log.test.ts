@@ -6,8 +6,9 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { createInstallation, TEST_SETTINGS } from '../support/appliance.ts';
 import { runBeside } from '../support/command.ts';
-import { type Line, linesOf, serve, source } from '../support/log-lines.ts';
+import { type Line, linesOf, serve } from '../support/log-lines.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
+import { source } from '../support/scripts.ts';
 
 /** Waits for a line with this message in a log file. */
 function lineIn(run: RunningProgram, file: string, msg: string): Promise<Line> {

@@ -42,10 +42,10 @@ describe('the audit trail', () => {
       ['root', 'key', KEY, 'changed'],
       ['root', 'key', OTHER_KEY, 'changed'],
       ['root', 'ingest', null, 'changed'],
+      ['root', 'account', 'acme', 'removed'],
+      ['root', 'subscription', 7001, 'removed'],
       ['root', 'key', KEY, 'removed'],
       ['root', 'key', OTHER_KEY, 'removed'],
-      ['root', 'subscription', 7001, 'removed'],
-      ['root', 'account', 'acme', 'removed'],
     ]);
     assert.deepEqual(changes[5]?.members, { revoked_at: { from: null, to: '2026-11-21T10:00:00Z' } });
     assert.deepEqual(changes[6]?.members, { subscriptions: { from: ['7001'], to: ['7001:text'] } });

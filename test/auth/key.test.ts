@@ -1,4 +1,4 @@
-/** The form of a key (contract: Authentication, 2). */
+/** The form of a key. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';

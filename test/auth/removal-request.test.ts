@@ -22,7 +22,7 @@ import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/exp
 import { NO_FILTERS } from '../support/filters.ts';
 import { streamWriterOn } from '../support/history.ts';
 import { planOf } from '../support/query-plan.ts';
-import { createTestStore } from '../support/store.ts';
+import { createTestStore, textRow, textRows } from '../support/store.ts';
 import { checkStreams } from '../support/streams.ts';
 
 class Stopping extends Error {}
@@ -155,11 +155,9 @@ describe('interrupted', () => {
 
   test('others can read during a removal, even if it deletes the newest rows', async () => {
     using store = createTestStore();
-    const rows = [8001, 7001, 7001].map((subscription_id, article_id) => ({
-      content_type: 'text' as const,
-      version: 1,
-      row: { subscription_id, article_id },
-    }));
+    const rows = [8001, 7001, 7001].map((subscription_id, article_id) =>
+      textRow({ subscription_id, article_id }),
+    );
     store.deliver(rows, 1000);
     const query = {
       streams: [streamName(8001, 'text')],
@@ -184,13 +182,8 @@ describe('interrupted', () => {
 
   test('transactions are bounded; the next run deletes the rest, and no other rows', async () => {
     using store = createTestStore();
-    const row = (subscription: number, article: number) => ({
-      content_type: 'text' as const,
-      version: 1,
-      row: { subscription_id: subscription, article_id: article },
-    });
-    const rows = Array.from({ length: 15_000 }, (_, at) => row(7001, at + 1));
-    store.deliver([row(8001, 1), ...rows, row(8001, 2)], 1000);
+    const [first = assert.fail(), second = assert.fail()] = textRows(2, { subscription_id: 8001 });
+    store.deliver([first, ...textRows(15_000), second], 1000);
     const writer = streamWriterOn(store.writer, store.folder);
     const left: number[] = [];
     const between = async () => {

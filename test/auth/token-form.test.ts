@@ -1,4 +1,4 @@
-/** Parts of the token endpoint: a token's form, networks, the body (contract: Token, Limits). */
+/** Parts of the token endpoint: a token's form, networks, the body. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createKey, hashKey } from '../../src/auth/key-form.ts';

@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Bench, cost, type Figure, median, rangeOf, SUBSCRIPTIONS } from './common.ts';
+import { type Bench, cost, type Figure, inTurn, median, rangeOf, SUBSCRIPTIONS } from './common.ts';
 import { dropped, generated, prepareAccess } from './ingest.ts';
 import { authorization, type PathOf, runLoad, walkOf } from './load.ts';
 import { BUNDLE, command, type Started, startAppliance } from './program.ts';
@@ -36,18 +36,15 @@ export async function against(commit: string, { folder, rows, rounds }: Bench): 
     const both = [candidate(join(folder, 'before'), bundle), candidate(join(folder, 'now'), BUNDLE)] as const;
     const few = generated(join(folder, 'few'), rows, SUBSCRIPTIONS);
     const many = generated(join(folder, 'many'), rows, MANY);
-    const read: [Ingested[], Ingested[]] = [[], []];
-    for (let round = 0; round < rounds; round += 1)
-      for (const [which, one] of both.entries()) read[which]?.push(await ingest(one.bundle, one.few, few));
+    const read = await inTurn(both, { rounds, warmUps: 0 }, (one) => ingest(one.bundle, one.few, few));
     for (const one of both) await ingest(one.bundle, one.many, many);
-    const [seconds, cpuMs] = (['seconds', 'cpuMs'] as const).map((figure) =>
-      read.map((list) => median(list.map((each) => each[figure]))),
-    );
-    const [before = 0, now = 0] = seconds ?? [];
+    const medianOf = (figure: keyof Ingested) => read.map((list) => median(list.map((each) => each[figure])));
+    const [before = 0, now = 0] = medianOf('seconds');
+    const [cpuBefore, cpuNow = 0] = medianOf('cpuMs');
     const what = 'ingest, dropped to committed and archived';
     return [
       { what, unit: 'rows/s', before: rows / before, now: rows / now },
-      cost(PROCESSOR, 'ms', cpuMs?.[1] ?? 0, cpuMs?.[0]),
+      cost(PROCESSOR, 'ms', cpuNow, cpuBefore),
       ...(await served(both, rounds)),
       ...sizes(both, rows),
       rebuilt(both[1], rows),
@@ -104,34 +101,28 @@ async function ingest(bundle: string, { folder, empty }: Data, file: string): Pr
 async function served(both: readonly [Candidate, Candidate], rounds: number): Promise<Figure[]> {
   const figures: Figure[] = [];
   const compare = async (what: string, set: 'few' | 'many', path: PathOf) => {
-    const started: Started[] = [];
-    const rates: [number[], number[]] = [[], []];
-    const costs: [number[], number[]] = [[], []];
-    try {
-      for (const one of both) started.push(await startAppliance(one[set].folder, { bundle: one.bundle }));
-      // The first round warms up.
-      for (let round = 0; round <= rounds; round += 1)
-        for (const [which, { url, cpuMs }] of started.entries()) {
-          const headers = authorization(both[which]?.[set].key ?? '');
-          const startCpuMs = cpuMs() ?? 0;
-          const rate = await runLoad({ url, requests: PAGE_REQUESTS, headers, path });
-          if (round === 0) continue;
-          rates[which]?.push(rate);
-          costs[which]?.push(((cpuMs() ?? 0) - startCpuMs) / PAGE_REQUESTS);
-        }
-    } finally {
-      for (const appliance of started) await appliance.stop();
+    await using stops = new AsyncDisposableStack();
+    const sides: { url: string; cpuMs: Started['cpuMs']; headers: Record<string, string> }[] = [];
+    for (const { bundle, [set]: data } of both) {
+      const { url, cpuMs, stop } = await startAppliance(data.folder, { bundle });
+      stops.defer(stop);
+      sides.push({ url, cpuMs, headers: authorization(data.key) });
     }
-    figures.push(
-      { what, unit: 'pages/s', before: median(rates[0]), now: median(rates[1]) },
-      cost(PROCESSOR, 'ms', median(costs[1]), median(costs[0])),
-    );
+    const measured = await inTurn(sides, { rounds }, async ({ url, headers, cpuMs }) => {
+      const startCpuMs = cpuMs() ?? 0;
+      const rate = await runLoad({ url, requests: PAGE_REQUESTS, headers, path });
+      return { rate, cpuMs: ((cpuMs() ?? 0) - startCpuMs) / PAGE_REQUESTS };
+    });
+    const [before = 0, now = 0] = measured.map((list) => median(list.map(({ rate }) => rate)));
+    const [cpuBefore, cpuNow = 0] = measured.map((list) => median(list.map((each) => each.cpuMs)));
+    figures.push({ what, unit: 'pages/s', before, now }, cost(PROCESSOR, 'ms', cpuNow, cpuBefore));
   };
   const page = 'stream page of 1,000 rows';
   const walks = SUBSCRIPTIONS.map((id) => walkOf(`&subscription_id=${id}`));
-  const inTurn: PathOf = (connection, answer) => walks[connection % walks.length]?.(connection, answer) ?? '';
-  await compare(`${page}, one stream of 40 interleaved`, 'many', inTurn);
-  await compare(`${page}, one stream of 4 interleaved`, 'few', walks[0] ?? inTurn);
+  const oneEach: PathOf = (connection, answer) =>
+    walks[connection % walks.length]?.(connection, answer) ?? '';
+  await compare(`${page}, one stream of 40 interleaved`, 'many', oneEach);
+  await compare(`${page}, one stream of 4 interleaved`, 'few', walks[0] ?? oneEach);
   await compare(`${page}, four streams`, 'few', walkOf());
   const { first, last } = rangeOf(join(both[1].few.folder, 'detections.db'));
   const [from, to] = [first, last + 1].map((second) => new Date(second * 1000).toISOString());

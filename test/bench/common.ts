@@ -41,6 +41,21 @@ export function figureTable(other: string, figures: readonly Figure[]): string {
   return [`| | | ${other} | now | times as good |`, '|---|---|---|---|---|', ...lines].join('\n');
 }
 
+/** Measures all sides in turn, so that noise affects all. @param warmUps rounds that do not count @returns by side */
+export async function inTurn<Side, Result>(
+  sides: readonly Side[],
+  { rounds, warmUps = 1 }: { readonly rounds: number; readonly warmUps?: number },
+  measure: (side: Side) => Promise<Result>,
+): Promise<Result[][]> {
+  const results: Result[][] = sides.map(() => []);
+  for (let round = -warmUps; round < rounds; round += 1)
+    for (const [which, side] of sides.entries()) {
+      const result = await measure(side);
+      if (round >= 0) results[which]?.push(result);
+    }
+  return results;
+}
+
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? 0;

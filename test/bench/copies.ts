@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
-import { type Bench, cost, type Figure, median } from './common.ts';
+import { type Bench, cost, type Figure, inTurn, median } from './common.ts';
 import { dropped, exportOf, prepareAccess } from './ingest.ts';
 import { authorization, runLoad, walkOf } from './load.ts';
 import { command, type Started, startAppliance } from './program.ts';
@@ -31,17 +31,13 @@ export async function copies(bench: Bench): Promise<Figure[]> {
     await appliance.stop();
     return bench.rows / seconds;
   };
-  const plain: number[] = [];
-  const waiting: number[] = [];
-  for (let round = 0; round < bench.rounds; round += 1) {
-    plain.push(await ingested({}));
-    waiting.push(await ingested(settings));
-  }
+  const rates = await inTurn([{}, settings], { rounds: bench.rounds, warmUps: 0 }, ingested);
+  const [plain = 0, waiting = 0] = rates.map(median);
   const restore = (more: Readonly<Record<string, string>>) =>
     command(['restore', place, '--data', other], { settings: more });
   const restored = await secondsOf(async () => restore(settings));
   const figures: Figure[] = [
-    { what: 'ingest that waits for the copy', unit: 'rows/s', before: median(plain), now: median(waiting) },
+    { what: 'ingest that waits for the copy', unit: 'rows/s', before: plain, now: waiting },
     cost('a copy', 'bytes/detection', bytesIn(place) / bench.rows),
     cost(`restore of ${bench.rows} rows`, 's', restored),
   ];

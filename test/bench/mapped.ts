@@ -1,7 +1,7 @@
 /** Ingest of CSV in another shape, against CSV in our own form with the same rows. */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { type Bench, type Figure, median, SUBSCRIPTIONS } from './common.ts';
+import { type Bench, type Figure, inTurn, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, generated, prepareAccess } from './ingest.ts';
 import { startAppliance } from './program.ts';
 
@@ -24,22 +24,21 @@ export async function mapped({ folder, rows, rounds }: Bench): Promise<Figure[]>
   const theirs = join(folder, 'theirs', basename(own));
   mkdirSync(join(folder, 'theirs'));
   const settings = { ...SETTINGS, WIREWATCH_EXPORTS_NEWSWIRE_COLUMNS: inAnotherShape(own, theirs) };
-  const rate = async (file: string, more: Readonly<Record<string, string>>) => {
+  const sides = [
+    { file: own, settings: {} },
+    { file: theirs, settings },
+  ];
+  const rates = await inTurn(sides, { rounds, warmUps: 0 }, async ({ file, ...options }) => {
     const data = join(folder, 'data');
     rmSync(data, { recursive: true, force: true });
     prepareAccess(data);
-    const appliance = await startAppliance(data, { settings: more });
+    const appliance = await startAppliance(data, options);
     const seconds = await dropped(join(data, 'drop'), file);
     await appliance.stop();
     return rows / seconds;
-  };
-  const rates = { own: [] as number[], theirs: [] as number[] };
-  for (let round = 0; round < rounds; round += 1) {
-    rates.own.push(await rate(own, {}));
-    rates.theirs.push(await rate(theirs, settings));
-  }
-  const what = 'ingest of CSV in another shape, by settings: 0.8 or more';
-  return [{ what, unit: 'rows/s', before: median(rates.own), now: median(rates.theirs) }];
+  });
+  const [before = 0, now = 0] = rates.map(median);
+  return [{ what: 'ingest of CSV in another shape, by settings: 0.8 or more', unit: 'rows/s', before, now }];
 }
 
 /** @returns the setting `columns` */

@@ -16,7 +16,7 @@ import { openDatabase } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
 import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
-import { type Bench, type Figure, median, SUBSCRIPTIONS } from './common.ts';
+import { type Bench, type Figure, inTurn, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, exportOf, prepareAccess } from './ingest.ts';
 import { authorization, CONNECTIONS, type Load, runLoad, walkOf } from './load.ts';
 import { startAppliance, stop } from './program.ts';
@@ -44,21 +44,12 @@ export async function peers(bench: Bench): Promise<Figure[]> {
   return compared(bench, { name: 'this program', url: appliance.url, path, headers }, [nginx, ...postgres]);
 }
 
-/** Measures all in turn, so that noise affects all. The first round warms up. */
 async function compared(bench: Bench, ours: Peer, others: readonly Peer[]): Promise<Figure[]> {
-  const rates = new Map<Peer, number[]>([ours, ...others].map((peer) => [peer, []]));
-  for (let round = 0; round <= bench.rounds; round += 1)
-    for (const [peer, list] of rates) {
-      const rate = await runLoad({ ...peer, requests: REQUESTS });
-      if (round > 0) list.push(rate);
-    }
-  const now = median(rates.get(ours) ?? []);
-  return others.map((peer) => ({
-    what: `page, against ${peer.name}`,
-    unit: 'pages/s',
-    before: median(rates.get(peer) ?? []),
-    now,
-  }));
+  const run = (peer: Peer) => runLoad({ ...peer, requests: REQUESTS });
+  const [now = 0, ...rates] = (await inTurn([ours, ...others], bench, run)).map(median);
+  return others.map(({ name }, at) => {
+    return { what: `page, against ${name}`, unit: 'pages/s', before: rates[at] ?? 0, now };
+  });
 }
 
 async function startNginx(folder: string, page: Buffer, stops: Stops): Promise<Peer> {

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
-import { authenticate, readCredential } from '../../src/auth/authorize.ts';
+import { authenticate, readCredential } from '../../src/auth/credential-check.ts';
 import { parseKey } from '../../src/auth/key-form.ts';
 import { openAccess, textOfSegment } from '../support/access.ts';
 import {

@@ -147,7 +147,7 @@ describe('beside a running appliance', () => {
     const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
     const line = await serving.logged('the damage report', ({ msg }) => msg === 'detections.db is damaged');
     assert.match(JSON.stringify(line.findings), /"database differs","count":1/);
-    await serving.logged('the rebuild', ({ msg }) => msg.startsWith('detections.db was made anew'));
+    await serving.logged('the rebuild', ({ msg }) => msg.startsWith('detections.db was rebuilt'));
     await until(
       'the end of the alert',
       () => !installation.cli(['alert', 'list']).stdout.includes('damaged'),
@@ -173,7 +173,7 @@ describe('beside a running appliance', () => {
     await serving.stop();
     // It is the segment that a start would continue.
     flip(listSegments(join(installation.data, 'log')).at(-1)?.path ?? '');
-    await assert.rejects(installation.begin().listening(), /is damaged at byte .*wirewatch compact/s);
+    await assert.rejects(installation.begin().url(), /is damaged at byte .*wirewatch compact/s);
     assert.equal(cli('compact').status, 0);
     const healed = await installation.serve();
     await healed.stop();

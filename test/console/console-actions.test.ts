@@ -7,8 +7,7 @@ import { after, afterEach, before, beforeEach, describe, test } from 'node:test'
 import type { Browser } from 'playwright-core';
 import { WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
-import { assertAccessible, launchBrowser, skip, watchedPage } from '../support/browser.ts';
-import { linkOf } from '../support/console-client.ts';
+import { assertAccessible, launchBrowser, skip } from '../support/browser.ts';
 import { type ConsolePage, openConsolePage } from '../support/console-page.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
@@ -162,20 +161,6 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await tab.close();
       thief.close();
       thief.closeAllConnections();
-    });
-
-    test('a used link and an ended session are refused with an explanation', async () => {
-      const link = linkOf(appliance, '--as', 'kim');
-      const other = await watchedPage(browser);
-      for (const text of ['Overview', 'Wirewatch']) {
-        await other.page.goto(link);
-        await other.page.locator('h1', { hasText: text }).waitFor();
-        await other.page.evaluate('localStorage.clear()');
-      }
-      await other.page.locator('[role=alert]', { hasText: 'used already' }).waitFor();
-      await other.close();
-      appliance.cli(['console', '--end-all']);
-      await page.locator('text=The session has ended.').waitFor();
     });
   });
 });

@@ -1,55 +1,48 @@
-/** The dialogs of the console's app in a real Chromium, with prepared responses: questions, results, buttons. */
+/** The dialogs of the console in a real Chromium: questions, results, buttons. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Page } from 'playwright-core';
+import { createKey } from '../support/appliance.ts';
 import { assertAccessible, contrastOf, skip } from '../support/browser.ts';
-import { type ConsoleServer, OUTCOME } from '../support/console-server.ts';
-import { openView, prepareConsole } from '../support/prepared-console.ts';
+import { type BusyConsole, prepareConsole } from '../support/busy-console.ts';
+import type { ConsolePage } from '../support/console-page.ts';
 
 describe('dialogs of the console in a browser', { skip }, () => {
-  let server: ConsoleServer;
-  let page: Page;
+  let { page, show, button, field, confirm, appliance } = {} as ConsolePage & BusyConsole;
 
   prepareConsole((opened) => {
-    ({ server, page } = opened);
+    ({ page, show, button, field, confirm, appliance } = opened);
   });
 
-  const open = (view: string, heading: string) => openView({ server, page }, view, heading);
-
   test('an action asks once, says what will happen, sends its body, and shows the outcome', async () => {
-    await open('customers', 'Customers');
-    const revoke = page.locator('button', { hasText: 'Revoke' }).first();
+    const [, , id = ''] = createKey(appliance.cli, 'agency', '7001').split('_');
+    const posted: unknown[] = [];
+    const refused = { status: 409, json: { detail: 'the key is revoked already' } };
+    await page.route('**/operations/key-revoke', (route) => {
+      posted.push(route.request().postDataJSON());
+      return posted.length === 1 ? route.fulfill(refused) : route.continue();
+    });
+    await show('customers');
+    const revoke = page.locator('tr', { hasText: id }).locator('button', { hasText: 'Revoke' });
     await revoke.click();
     await page.locator('dialog p', { hasText: 'cannot be undone' }).waitFor();
     await assertAccessible(page, 'a question');
     await page.locator('dialog button', { hasText: 'Cancel' }).click();
     await page.locator('dialog').waitFor({ state: 'detached' });
-    assert.deepEqual(server.posted, []);
+    assert.deepEqual(posted, []);
     await revoke.click();
-    server.results['/operations/key-revoke'] = {
-      status: 409,
-      body: { detail: 'the key is revoked already' },
-    };
-    await page.locator('dialog label', { hasText: 'to confirm' }).locator('input').fill('abcdefghij22');
+    await confirm(id);
     await page.locator('dialog button.main').click();
     await page.locator('dialog [role=alert]', { hasText: 'the key is revoked already' }).waitFor();
-    server.results['/operations/key-revoke'] = {
-      status: 200,
-      body: { ...OUTCOME, done: 'Revoked the key.' },
-    };
     await page.locator('dialog button.main').click();
-    await page.locator('[role=status]', { hasText: 'Revoked the key.' }).waitFor();
+    await page.locator('.said', { hasText: /revoked/i }).waitFor();
     await page.locator('dialog').waitFor({ state: 'detached' });
-    assert.deepEqual(server.posted.at(-1), {
-      path: '/operations/key-revoke',
-      body: { id: 'abcdefghij22' },
-    });
+    assert.deepEqual(posted, [{ id }, { id }]);
   });
 
   test('the text of buttons can be read in every state and both themes', async () => {
-    await open('customers', 'Customers');
-    const read = async (button: string, what: string) => {
-      const contrast = await contrastOf(page, button);
+    await show('customers');
+    const read = async (place: string, what: string) => {
+      const contrast = await contrastOf(page, place);
       assert.ok(contrast >= 4.5, `${what}: ${contrast.toFixed(2)}`);
     };
     for (const colorScheme of ['light', 'dark'] as const) {
@@ -58,22 +51,19 @@ describe('dialogs of the console in a browser', { skip }, () => {
         ['Make a key', false],
         ['Revoke', true],
       ] as const) {
-        await page.locator('button', { hasText: opening }).first().click();
+        await button(opening).first().click();
         for (const place of ['dialog footer button:not(.main)', 'dialog button.main']) {
-          const button = page.locator(place);
-          await button.waitFor();
+          const pressed = page.locator(place);
+          await pressed.waitFor();
           const what = `${opening}, ${place}, ${colorScheme}`;
           if (isGrave && place.endsWith('main')) {
             await read(place, `${what}, disabled`);
-            await page
-              .locator('dialog label', { hasText: 'to confirm' })
-              .locator('input')
-              .fill('abcdefghij22');
+            await confirm(appliance.key.split('_')[2] ?? '');
           }
           await read(place, what);
-          await button.focus();
+          await pressed.focus();
           await read(place, `${what}, focus`);
-          await button.hover();
+          await pressed.hover();
           await read(place, `${what}, hover`);
           await page.mouse.down();
           await read(place, `${what}, active`);
@@ -88,8 +78,8 @@ describe('dialogs of the console in a browser', { skip }, () => {
   });
 
   test('a dialog closes with its view', async () => {
-    await open('customers', 'Customers');
-    await page.locator('button', { hasText: 'Make a key' }).click();
+    await show('customers');
+    await button('Make a key').click();
     await page.locator('dialog').waitFor();
     await page.evaluate("location.hash = '#/files'");
     await page.locator('dialog').waitFor({ state: 'detached' });
@@ -97,17 +87,13 @@ describe('dialogs of the console in a browser', { skip }, () => {
 
   test('a new key is shown once: only its own button closes it, and it can be copied', async () => {
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
-    const key = 'wirewatch_live_abcdefghij22secret';
-    server.results['/operations/key-create'] = {
-      status: 200,
-      body: { ...OUTCOME, value: { id: 'abc', key }, done: 'Made.' },
-    };
-    await open('customers', 'Customers');
-    await page.locator('button', { hasText: 'Make a key' }).click();
-    await page.locator('dialog input[name=name]').fill('Night desk');
+    await show('customers');
+    await button('Make a key').click();
+    await field('name').fill('Night desk');
     await page.locator('dialog input[name=subscriptions][value="7001"]').check();
+    const posted = page.waitForRequest('**/operations/key-create');
     await page.locator('dialog button.main').click();
-    await page.locator('dialog pre', { hasText: key }).waitFor();
+    const key = (await page.locator('dialog pre').textContent()) ?? '';
     await assertAccessible(page, 'a new key');
     for (let times = 0; times < 6; times += 1) await page.keyboard.press('Escape', { delay: 100 });
     // Only a page that has the focus may write to the clipboard.
@@ -118,7 +104,8 @@ describe('dialogs of the console in a browser', { skip }, () => {
     await page.locator('dialog button.main').click();
     await page.locator('dialog').waitFor({ state: 'detached' });
     assert.equal(await page.locator('body', { hasText: key }).count(), 0);
-    assert.deepEqual(server.posted.at(-1)?.body, {
+    assert.equal((await appliance.get('/v1/me', key)).status, 200);
+    assert.deepEqual((await posted).postDataJSON(), {
       account: 'agency',
       name: 'Night desk',
       scopes: ['detections:read'],

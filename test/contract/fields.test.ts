@@ -1,6 +1,6 @@
 /**
  * Every field of a detection, one test each: its value for a row with all columns, and for one with only the required
- * columns, for stories and photos, on the stream, in a period and by id (contract: Detection).
+ * columns, for stories and photos, on the stream, in a period and by id.
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -173,7 +173,6 @@ test('as_of is the earliest newest_done of health for the content types read', a
   const laterMs = nextWindowMs();
   const line = await appliance.dropped(fileName('newswire', laterMs), '');
   assert.equal(line.msg, 'file applied', JSON.stringify(line));
-  const read = async (path: string) => JSON.parse(await (await appliance.get(path)).text());
   const { exports } = await read('/v1/health');
   const newest = [exports.newswire.newest_done, exports.imagewire.newest_done];
   assert.deepEqual(newest, [formatMs(laterMs + WINDOW_MS), formatMs(Date.parse(windowStart) + WINDOW_MS)]);

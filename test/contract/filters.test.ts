@@ -1,12 +1,9 @@
-/**
- * Every filter on both list endpoints, one test each: which rows it keeps and drops (contract: Common detection
- * filters, Limits).
- */
+/** Every filter on both list endpoints, one test each: which rows it keeps and drops. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContentType } from '../../src/detection/content-type.ts';
 import { NOW_MS, sharedServer, startTestServer } from '../support/server.ts';
-import type { TestRow } from '../support/store.ts';
+import { type TestRow, textRows } from '../support/store.ts';
 
 const LISTS = [
   '/v1/detections/changes?since=2026-11-19T00:00:00Z',
@@ -21,27 +18,15 @@ function row(content_type: ContentType, article_id: number, more: TestRow['row']
 const server = await sharedServer();
 server.store.deliver(
   [
-    row('text', 1, {
-      strength_score: 24.4,
-      article_publisher_id: 5,
-      article_domain: 'example.com',
-      source_id: 'plumless',
-    }),
+    row('text', 1, { strength_score: 24.4, source_id: 'plumless' }),
     row('text', 2, {
-      strength_score: 25,
-      article_publisher_id: 6,
-      article_domain: 'example.org',
-      source_id: 'buckeroo',
+      ...{ strength_score: 25, source_id: 'buckeroo' },
+      ...{ article_publisher_id: 6, article_domain: 'example.org' },
     }),
-    row('text', 3, {
-      strength_score: 50,
-      article_publisher_id: null,
-      article_domain: null,
-      source_id: 'a"\\b',
-    }),
-    row('text', 4, { strength_score: 75, article_publisher_id: 5, article_print: true }),
+    row('text', 3, { article_publisher_id: null, article_domain: null, source_id: 'a"\\b' }),
+    row('text', 4, { strength_score: 75, article_print: true }),
     row('text', 5, { strength_score: 95, source_id: 'urn:x', subscription_id: 7002 }),
-    row('image', 6, { strength_score: 29.4, article_publisher_id: 5 }),
+    row('image', 6, { strength_score: 29.4 }),
     row('image', 7, { strength_score: 30, article_publisher_id: null, article_domain: 'xn--bcher-kva.de' }),
     row('image', 8, { strength_score: 60, source_id: 'urn:X' }),
   ],
@@ -54,10 +39,7 @@ const textKey = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['te
 async function articles(query: string, reader = key): Promise<number[]> {
   const found = await Promise.all(
     LISTS.map(async (list) => {
-      const response = await server.get(`${list}&${query}`, reader);
-      const text = await response.text();
-      assert.equal(response.status, 200, `${query}: ${text}`);
-      const { data }: { data: { article: { id: number } }[] } = JSON.parse(text);
+      const { data }: { data: { article: { id: number } }[] } = await server.json(`${list}&${query}`, reader);
       return data.map(({ article }) => article.id).sort();
     }),
   );
@@ -68,19 +50,13 @@ async function articles(query: string, reader = key): Promise<number[]> {
 /** The detail of a request that both lists must refuse with the same text. */
 async function refused(query: string, reader = key): Promise<string> {
   const details = await Promise.all(
-    LISTS.map(async (list) => {
-      const response = await server.get(`${list}&${query}`, reader);
-      const text = await response.text();
-      assert.equal(response.status, 400, `${query}: ${text}`);
-      return String(JSON.parse(text).detail);
-    }),
+    LISTS.map(async (list) => String((await server.json(`${list}&${query}`, reader, 400)).detail)),
   );
   assert.equal(details[0], details[1], query);
   return details[0] ?? '';
 }
 
-const numbers = (count: number, first = 1) => Array.from({ length: count }, (_, at) => first + at).join(',');
-const domains = (count: number) => Array.from({ length: count }, (_, at) => `d${at}.example`).join(',');
+const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1).join(',');
 
 test('without filters all detections are returned', async () => {
   assert.deepEqual(await articles('limit=100'), [1, 2, 3, 4, 5, 6, 7, 8]);
@@ -104,8 +80,6 @@ test('content_type: one that the key can read; by default all of them', async ()
   assert.deepEqual(await articles('content_type=image'), [6, 7, 8]);
   assert.deepEqual(await articles('limit=9', textKey), [1, 2, 3, 4]);
   assert.match(await refused('content_type=image', textKey), /^content_type/);
-  assert.match(await refused('content_type=Text'), /^content_type: must be text or image/);
-  assert.match(await refused('content_type=text,image'), /^content_type/);
 });
 
 test('publisher_id: matches article.publisher.id, never a detection without a publisher', async () => {
@@ -117,10 +91,6 @@ test('publisher_id: matches article.publisher.id, never a detection without a pu
 test('exclude_publisher_id: all but these, keeping detections without a publisher; up to 50', async () => {
   assert.deepEqual(await articles('exclude_publisher_id=5'), [2, 3, 7]);
   assert.deepEqual(await articles(`exclude_publisher_id=${numbers(50)}`), [3, 7]);
-  assert.match(
-    await refused(`exclude_publisher_id=${numbers(51)}`),
-    /^exclude_publisher_id: must not have more than 50/,
-  );
 });
 
 test('domain: a domain, or an http(s) URL without path, in lower case and punycode', async () => {
@@ -132,10 +102,8 @@ test('domain: a domain, or an http(s) URL without path, in lower case and punyco
   assert.deepEqual(await articles('domain=www.example.org'), [], 'the complete value must be compared');
 });
 
-test('exclude_domain: all but these, keeping detections without a domain; up to 20', async () => {
+test('exclude_domain: all but these, keeping detections without a domain', async () => {
   assert.deepEqual(await articles('exclude_domain=example.com,xn--bcher-kva.de'), [2, 3]);
-  assert.match(await refused(`exclude_domain=${domains(21)}`), /^exclude_domain: must not have more than 20/);
-  assert.match(await refused('exclude_domain=example.com/a'), /^exclude_domain: must be a domain/);
 });
 
 test('min_band: this band or a stronger one, with the same word as the same step for both types', async () => {
@@ -144,8 +112,6 @@ test('min_band: this band or a stronger one, with the same word as the same step
   assert.deepEqual(await articles('min_band=medium'), [3, 4, 5, 7, 8]);
   assert.deepEqual(await articles('min_band=high'), [4, 5, 8]);
   assert.deepEqual(await articles('min_band=max'), [5]);
-  assert.match(await refused('min_band=low,high'), /^min_band/);
-  assert.match(await refused('min_band=Low'), /^min_band/);
 });
 
 test('band: exactly these; off and max match no image', async () => {
@@ -153,7 +119,6 @@ test('band: exactly these; off and max match no image', async () => {
   assert.deepEqual(await articles('band=max'), [5]);
   assert.deepEqual(await articles('band=low,high'), [2, 4, 6, 8]);
   assert.deepEqual(await articles('band=low&min_band=medium'), [], 'both conditions must hold');
-  assert.match(await refused('band=huge'), /^band/);
 });
 
 test('min_score: the rounded score is at least this, 0 to 100', async () => {
@@ -162,14 +127,11 @@ test('min_score: the rounded score is at least this, 0 to 100', async () => {
   assert.deepEqual(await articles('min_score=29'), [3, 4, 5, 6, 7, 8], '29.4 is 29');
   assert.deepEqual(await articles('min_score=30'), [3, 4, 5, 7, 8]);
   assert.deepEqual(await articles('min_score=100'), []);
-  for (const wrong of ['-1', '101', '50.5', ''])
-    assert.match(await refused(`min_score=${wrong}`), /^min_score/);
 });
 
 test('print: true is only print articles, false everything else; images are never print', async () => {
   assert.deepEqual(await articles('print=true'), [4]);
   assert.deepEqual(await articles('print=false'), [1, 2, 3, 5, 6, 7, 8]);
-  for (const wrong of ['1', 'TRUE', 'yes']) assert.match(await refused(`print=${wrong}`), /^print/);
 });
 
 test('source_id: exact match, at most 200 characters', async () => {
@@ -179,15 +141,11 @@ test('source_id: exact match, at most 200 characters', async () => {
   assert.deepEqual([await articles('source_id=plumless'), await articles('source_id=buckeroo')], [[1], [2]]);
   assert.deepEqual(await articles(`source_id=${encodeURIComponent('a"\\b')}`), [3]);
   assert.deepEqual(await articles(`source_id=${'x'.repeat(200)}`), []);
-  assert.match(await refused(`source_id=${'x'.repeat(201)}`), /^source_id: must not exceed 200/);
 });
 
 test('article_id: matches article.id, 1 to 999,999,999,999,999', async () => {
   assert.deepEqual(await articles('article_id=7'), [7]);
   assert.deepEqual(await articles(`article_id=${MANY}`), []);
-  for (const wrong of ['0', '1000000000000000', '1,2']) {
-    assert.match(await refused(`article_id=${wrong}`), /^article_id/, wrong);
-  }
 });
 
 test('filters combine: all of them must hold', async () => {
@@ -198,21 +156,19 @@ test('filters combine: all of them must hold', async () => {
 test('schema_version: v1 is the only value, on every detection endpoint', async () => {
   assert.deepEqual(await articles('schema_version=v1&band=off'), [1]);
   assert.match(await refused('schema_version=v2'), /^schema_version: must be v1/);
-  const one = '/v1/detections/t.7001.1.1?schema_version=';
-  assert.deepEqual(
-    [(await server.get(`${one}v1`, key)).status, (await server.get(`${one}v2`, key)).status],
-    [200, 400],
-  );
+  for (const [version, status] of [
+    ['v1', 200],
+    ['v2', 400],
+  ] as const)
+    await server.json(`/v1/detections/t.7001.1.1?schema_version=${version}`, key, status);
 });
 
 test('fields: the named ones plus id and version, complete objects, in detection order', async () => {
   const ids = ['t.7001.1.4', 'i.7001.1.7'];
   const read = async (fields: string, id = ids[0]) => {
-    const alone = await server.get(`/v1/detections/${id}?fields=${fields}`, key);
-    assert.equal(alone.status, 200, fields);
-    const detection = JSON.parse(await alone.text());
+    const detection = await server.json(`/v1/detections/${id}?fields=${fields}`, key);
     for (const list of LISTS) {
-      const { data } = JSON.parse(await (await server.get(`${list}&fields=${fields}`, key)).text());
+      const { data } = await server.json(`${list}&fields=${fields}`, key);
       const found = data.find((one: { id: string }) => one.id === id);
       assert.deepEqual(found, detection, `${list} ${fields}`);
     }
@@ -234,36 +190,29 @@ test('fields: the named ones plus id and version, complete objects, in detection
     { id: ids[1], version: 1 },
     'photos do not have it',
   );
-  assert.match(await refused('fields=source.nothing'), /^fields: unknown path/);
   assert.match(await refused('fields=article.publisher.id.x'), /^fields: unknown path/);
-  assert.match(await refused('fields=id,,version'), /^fields/);
 });
 
 test('fields: event is on the stream if requested, and nowhere else', async () => {
   for (const [at, list] of LISTS.entries()) {
-    const { data } = JSON.parse(await (await server.get(`${list}&fields=event&band=off`, key)).text());
+    const { data } = await server.json(`${list}&fields=event&band=off`, key);
     const expected = { id: 't.7001.1.1', version: 1, ...(at === 0 ? { event: 'created' } : {}) };
     assert.deepEqual(data, [expected]);
   }
 });
 
 test('limit: 1 to 1000, 100 by default', async () => {
-  for (const wrong of ['0', '1001', '01', '+1', '1.0', '-1']) {
-    assert.match(
-      await refused(`limit=${encodeURIComponent(wrong)}`),
-      /^limit: must be an integer from 1 to 1000/,
-    );
-  }
+  for (const wrong of ['0', '1001'])
+    assert.match(await refused(`limit=${wrong}`), /^limit: must be an integer from 1 to 1000/);
   for (const list of LISTS) {
-    const page = JSON.parse(await (await server.get(`${list}&limit=1`, key)).text());
+    const page = await server.json(`${list}&limit=1`, key);
     assert.deepEqual([page.data.length, page.has_more], [1, true]);
   }
   await using other = await startTestServer();
-  const rows = Array.from({ length: 150 }, (_, at) => row('text', at + 1, {}));
-  other.store.deliver(rows, NOW_MS - 60_000);
+  other.store.deliver(textRows(150), NOW_MS - 60_000);
   const reader = other.makeKey().key;
   for (const list of LISTS) {
-    const page = JSON.parse(await (await other.get(`${list}&content_type=text`, reader)).text());
+    const page = await other.json(`${list}&content_type=text`, reader);
     assert.deepEqual([page.data.length, page.has_more], [100, true]);
   }
 });

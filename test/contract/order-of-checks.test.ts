@@ -1,5 +1,5 @@
 /**
- * The order in which a request is checked: every possible error, two at a time (contract: Errors).
+ * The order in which a request is checked: every possible error, two at a time.
  */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
@@ -49,20 +49,14 @@ const EXCLUDED = new Set(['revoked store', 'path detection']);
 /** The address for requests that use up a limit of the key, so that the address limits stay unaffected. */
 const ELSEWHERE = { headers: { 'x-forwarded-for': '192.0.2.9' } };
 
-async function statusOf(server: TestServer, path: string, key: string, init?: RequestInit) {
-  const response = await server.get(path, key, init);
-  await response.arrayBuffer();
-  return response.status;
-}
-
 /** Causes these errors, in an order in which none prevents the next. */
 async function prepare(server: TestServer, wrongs: ReadonlySet<Wrong>): Promise<string> {
   const { id, key } = server.makeKey();
   if (wrongs.has('allowance')) {
-    assert.equal(await statusOf(server, '/v1/detections/t.7001.1.1', key, ELSEWHERE), 200);
+    assert.equal(await server.statusOf('/v1/detections/t.7001.1.1', key, ELSEWHERE), 200);
   }
   if (wrongs.has('rate')) {
-    for (let asked = 0; (await statusOf(server, '/v1/me', key, ELSEWHERE)) !== 429; asked += 1) {
+    for (let asked = 0; (await server.statusOf('/v1/me', key, ELSEWHERE)) !== 429; asked += 1) {
       assert.ok(asked < 3);
     }
   }
@@ -70,7 +64,7 @@ async function prepare(server: TestServer, wrongs: ReadonlySet<Wrong>): Promise<
   if (wrongs.has('scope')) setKey(server.access, id, { scopes: ['reports:read'] });
   if (wrongs.has('revoked')) revokeKey(server.access, id, NOW_MS);
   if (wrongs.has('suspended')) suspendAccount(server.access, 'agency', NOW_MS);
-  if (wrongs.has('unseen')) await statusOf(server, '/v1/me', createKey('ww').key);
+  if (wrongs.has('unseen')) await server.statusOf('/v1/me', createKey('ww').key);
   if (wrongs.has('store')) {
     server.access.close();
     rmSync(join(server.store.folder, 'access.db'));

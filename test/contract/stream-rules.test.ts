@@ -1,14 +1,11 @@
-/**
- * Rules of the change stream and of periods that span several requests, over HTTP (contract: ChangesPage, Cursors,
- * Events, GET /v1/detections/changes).
- */
+/** Rules of the change stream and of periods that span several requests, over HTTP. */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { revokeKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
-import type { TestRow } from '../support/store.ts';
+import { type TestRow, textRow } from '../support/store.ts';
 
 const CHANGES = '/v1/detections/changes';
 let server: TestServer;
@@ -20,27 +17,27 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-function text(id: number, version = 1, more: TestRow['row'] = {}): TestRow {
-  return { content_type: 'text', version, row: { source_internal_id: id, ...more } };
-}
+const text = (id: number, version = 1, more: TestRow['row'] = {}) =>
+  textRow({ source_internal_id: id, ...more }, version);
 
-async function read(target: string, reader = key) {
-  const response = await server.get(target, reader);
-  const body = await response.text();
-  assert.equal(response.status, 200, `${target}: ${body}`);
-  return JSON.parse(body);
-}
-
-async function refused(target: string, reader = key): Promise<string> {
-  const response = await server.get(target, reader);
-  const body = await response.text();
-  assert.equal(response.status, 400, `${target}: ${body}`);
-  return JSON.parse(body).detail;
-}
+const read = (target: string, reader = key) => server.json(target, reader);
+const refused = async (target: string, reader = key): Promise<string> =>
+  (await server.json(target, reader, 400)).detail;
 
 const at = (ms: number) => new Date(ms).toISOString();
 const rowsOf = (page: { data: { id: string; version: number; event: string }[] }) =>
   page.data.map(({ id, version, event }) => `${id} ${version} ${event}`);
+
+test('a page has its members in order, and a detection its latest version, without event, by its id', async () => {
+  server.store.deliver([text(1), text(1, 2, { strength_score: 96 })], NOW_MS - MINUTE_MS);
+  const page = await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}`);
+  assert.deepEqual(Object.keys(page), ['data', 'next_cursor', 'has_more', 'as_of']);
+  assert.deepEqual(Object.keys(page.data[0]).slice(0, 4), ['id', 'version', 'event', 'content_type']);
+  const detection = await read('/v1/detections/t.7001.1.1');
+  assert.deepEqual([detection.version, detection.strength.score, detection.event], [2, 96, undefined]);
+  const encoded = await read('/v1/detections/t%2E7001.1.1?fields=event,customer');
+  assert.deepEqual(encoded, { id: 't.7001.1.1', version: 2, customer: null });
+});
 
 test('a new detection is created with version 1, each change updated with a higher one, in order of arrival', async () => {
   server.store.deliver([text(2), text(1)], NOW_MS - 3 * MINUTE_MS);

@@ -1,6 +1,5 @@
 /** Damaged and missing parts of the log are made anew from the copy: with the same entries, or not at all. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -10,20 +9,17 @@ import { healLog } from '../../src/copy/source.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
-import { openAccess } from '../support/access.ts';
 import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { createHistory, type History, rowsFrom } from '../support/history.ts';
+import { createCopied, type History, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
 import { until } from '../support/until.ts';
 
 let history: History;
 let place: MemoryPlace;
 beforeEach(async () => {
-  history = await createHistory(600);
+  history = await createCopied(600);
   place = memoryPlace();
-  writeFileSync(history.folder.secret, randomBytes(32));
-  openAccess(history.folder.root, { create: true }).close();
   for (let from = 0; from < 60; from += 10) history.apply(rowsFrom(from, 10));
 });
 afterEach(() => history.delete());
@@ -80,10 +76,8 @@ for (const [name, spoil] of Object.entries(CASES))
       const expected = await shipped();
       assert.ok(segments().length >= 3);
       spoil(segments());
-      const healed = await healLog(place, history.folder);
-      assert.ok(healed.length > 0);
+      await healLog(place, history.folder);
       assert.deepEqual(entries(), expected);
-      assert.deepEqual(await healLog(place, history.folder), [], 'nothing is damaged any more');
       assert.equal((await history.restart()).madeAnew, null);
     });
 
@@ -121,7 +115,7 @@ test('an appliance heals its log at the start, and while it runs once verify has
     rmSync(join(one.data, 'detections.db'));
     damage(path, 'middle');
     serving = await one.serve();
-    await serving.logged('the log', ({ msg }) => /made anew from the copy$/.test(msg));
+    await serving.logged('the log', ({ msg }) => msg === 'the damaged log was made anew from the copy');
     await isQuiet(serving);
     damage(path, 'middle');
     assert.equal(one.cli(['verify'], { anyStatus: true }).status, 1);

@@ -1,106 +1,110 @@
-/** The copy that a running appliance keeps: it follows, and an alert opens when it has not for five minutes. */
+/** The appliance's part in the copy: it follows, alerts open where it cannot, and it ends once another machine took over. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import fs, { readdirSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, readdirSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
+import { type ApplianceCopy, createApplianceCopy } from '../../src/appliance-copy.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
-import { type KeptCopy, keepCopy } from '../../src/copy/keep.ts';
+import type { Config } from '../../src/config/load.ts';
+import { FIRST_GENERATION, partName } from '../../src/copy/copy-contents.ts';
 import { Unreachable } from '../../src/copy/place.ts';
 import { verifyCopy } from '../../src/copy/source.ts';
-import type { Mark } from '../../src/log/format.ts';
+import { HELD_UP_INGEST } from '../../src/health/alert-texts.ts';
+import { encodeFrame } from '../../src/log/frame.ts';
+import { commitAfter } from '../../src/log/log-writer.ts';
 import { failed } from '../../src/refused.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
-import { formatMs, MINUTE_MS } from '../../src/time.ts';
+import { PROMOTE, readRole } from '../../src/store/role.ts';
+import { formatMs, HOUR_MS, MINUTE_MS } from '../../src/time.ts';
 import { openAccess } from '../support/access.ts';
-import { createHistory, type History, rowsFrom } from '../support/history.ts';
+import { createCopied, type History, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
 import { until } from '../support/until.ts';
 
 let history: History;
 let place: MemoryPlace;
-let kept: KeptCopy | null;
+let kept: ApplianceCopy | null;
 let nowMs: number;
 let turns: number;
-/** The alert "copy behind". */
-let alert: string | null;
-/** Whether that needs someone now. */
-let isUrgent: boolean;
-/** The alert "disk full". */
-let full: string | null;
+/** By name, and whom they concern. */
+let alerts: Map<string, string>;
 let said: string[];
-let verifyEveryMs: number;
-let proposed: Mark | null;
-/** The ends that the copy had. */
-let copied: number[];
 beforeEach(async () => {
-  history = await createHistory();
+  history = await createCopied();
   place = memoryPlace();
-  writeFileSync(history.folder.secret, randomBytes(32));
-  openAccess(history.folder.root, { create: true }).close();
   history.apply(rowsFrom(1, 1));
   nowMs = Date.parse('2026-11-20T09:00:00Z');
-  [turns, alert, isUrgent, full, said, proposed, copied] = [0, null, false, null, [], null, []];
-  verifyEveryMs = 0;
+  [turns, alerts, said, kept] = [0, new Map(), [], null];
 });
 afterEach(async () => {
   await kept?.close();
   history.delete();
 });
 
-function keep(open: () => Promise<MemoryPlace> = async () => place): KeptCopy {
-  const { folder } = history;
-  kept = keepCopy({
-    to: 'memory',
+function keep(open: () => Promise<MemoryPlace> = async () => place, verifyEveryMs = 0): ApplianceCopy {
+  const { folder, db } = history;
+  const config = {
+    copy: { to: 'memory', standby: false, wait: false },
+    verify: { every_hours: verifyEveryMs / HOUR_MS },
+  };
+  const log = (level: string) => (_: object, text: string) => void said.push(`${level}: ${text}`);
+  kept = createApplianceCopy(
+    config as Config,
+    {
+      folder,
+      access: {
+        change() {
+          const found = findAccess(folder);
+          return found.kind === 'sound' ? found.state.change : 0;
+        },
+      },
+      reader: { db, end: () => void said.push('reads end') },
+      conditions: {
+        set(name, detail, of = '') {
+          if (name === 'disk full') turns += 1;
+          if (detail === null) alerts.delete(`${name} ${of}`);
+          else alerts.set(`${name} ${of}`, detail);
+        },
+      },
+      stopIngest: () => void said.push('ingest stops'),
+    },
+    { error: log('error'), warn: log('warn'), info: log('info') } as never,
+    () => nowMs,
     open,
-    folder,
-    applied: () => readLogMark(history.db()),
-    proposed: () => proposed,
-    onCopied: (end) => void copied.push(end.entry),
-    accessChange() {
-      const found = findAccess(folder);
-      return found.kind === 'sound' ? found.state.change : 0;
-    },
-    verifyEveryMs,
-    now: () => nowMs,
-    log: (level, msg) => void said.push(`${level}: ${msg}`),
-    onAlert(detail, holdsUpIngest) {
-      [alert, isUrgent] = [detail, holdsUpIngest];
-      turns += 1;
-    },
-    onDiskFull(detail) {
-      full = detail;
-    },
-    onTakenOver: (by) => said.push(`taken over: ${by}`),
-  });
+  );
+  kept.write();
   return kept;
 }
 
+const behind = () => alerts.get('copy behind ') ?? null;
+const heldUp = () => alerts.get(`copy behind ${HELD_UP_INGEST}`) ?? null;
 const nextTurn = async () => {
   const before = turns;
   await until('the next look', () => turns > before);
 };
-const upToDate = (copy: KeptCopy) =>
-  until('the copy to be up to date', () => copy.state().behind_since === null);
+const stateOf = (copy: ApplianceCopy) => copy.state() ?? assert.fail('no state');
+const upToDate = (copy: ApplianceCopy) =>
+  until('the copy to be up to date', () => stateOf(copy).behind_since === null);
 const away = () => {
   throw new Unreachable('the place does not answer');
 };
 
 test('it gets what is there at the start, and each entry and change of keys after that', async () => {
   const copy = keep();
-  assert.deepEqual([copy.state().entries_behind, copy.state().contact_at], [null, null]);
+  assert.deepEqual([stateOf(copy).entries_behind, stateOf(copy).contact_at], [null, null]);
   await upToDate(copy);
   history.apply(rowsFrom(10, 2));
   const end = readLogMark(history.db())?.entry;
-  assert.equal(copy.state().entries_behind, 1);
-  await until('the entry to be copied', () => copy.state().entries_behind === 0);
+  assert.equal(stateOf(copy).entries_behind, 1);
+  await until('the entry to be copied', () => stateOf(copy).entries_behind === 0);
   assert.deepEqual(await verifyCopy(place, () => {}), { entries: end, findings: [] });
   const { size } = place.objects;
   await nextTurn();
   assert.equal(place.objects.size, size, 'nothing is new');
   openAccess(history.folder.root, { create: true }).exec('UPDATE change SET number = number + 1');
   await until('access.db to be copied', () => place.objects.size > size);
-  assert.deepEqual([alert, said], [null, []]);
+  assert.deepEqual([[...alerts], said], [[], []]);
 });
 
 test('a place that does not answer is an alert after five minutes, until it is written again', async () => {
@@ -109,17 +113,17 @@ test('a place that does not answer is an alert after five minutes, until it is w
   place.before = away;
   const sinceMs = nowMs;
   history.apply(rowsFrom(10, 1));
-  await until('the failure', () => copy.state().failure !== null);
+  await until('the failure', () => stateOf(copy).failure !== null);
   nowMs += 5 * MINUTE_MS - 1;
   await nextTurn();
-  assert.equal(alert, null);
+  assert.equal(behind(), null);
   nowMs += 1;
   await nextTurn();
   assert.match(
-    alert ?? '',
-    /^memory: the place does not answer\. It was written last at 2026-11-20T09:00:00Z$/,
+    behind() ?? '',
+    /^memory: the place does not answer\. It answered last at 2026-11-20T09:00:00Z$/,
   );
-  assert.deepEqual(copy.state(), {
+  assert.deepEqual(stateOf(copy), {
     to: 'memory',
     entries_behind: 1,
     behind_since: formatMs(sinceMs),
@@ -129,7 +133,7 @@ test('a place that does not answer is an alert after five minutes, until it is w
   place.before = () => {};
   await upToDate(copy);
   await nextTurn();
-  assert.equal(alert, null);
+  assert.deepEqual([...alerts], []);
   assert.deepEqual(said, [
     'warn: cannot write the copy: it is tried again',
     'info: the copy is up to date again',
@@ -141,8 +145,8 @@ test('a place that is refused is an alert at once', async () => {
     throw failed('cannot keep a copy in memory: it has no hard links.');
   });
   await nextTurn();
-  assert.match(alert ?? '', /it has no hard links\. It was not written since the start$/);
-  assert.equal(copy.state().contact_at, null);
+  assert.match(behind() ?? '', /it has no hard links\. It has not answered since the start$/);
+  assert.equal(stateOf(copy).contact_at, null);
 });
 
 test('a place that had the copy and is empty is not filled: its disk may not be mounted', async () => {
@@ -151,8 +155,8 @@ test('a place that had the copy and is empty is not filled: its disk may not be 
   await copy.close();
   place.objects.clear();
   keep();
-  await until('the alert', () => alert !== null);
-  assert.match(alert ?? '', /is empty, although a copy was kept there/);
+  await until('the alert', () => behind() !== null);
+  assert.match(behind() ?? '', /is empty, although a copy was kept there/);
   assert.equal(place.objects.size, 0);
 });
 
@@ -162,26 +166,31 @@ test('a copy that is refused though nothing is new is behind since five minutes,
   place.before = () => {
     throw failed('cannot keep a copy in memory: it is full.');
   };
-  await until('the alert', () => alert !== null);
-  assert.equal(copy.state().behind_since, formatMs(nowMs - 5 * MINUTE_MS));
+  await until('the alert', () => behind() !== null);
+  assert.equal(stateOf(copy).behind_since, formatMs(nowMs - 5 * MINUTE_MS));
 });
+
+/** Has a transaction wait for the copy. @returns whether it is decided */
+function propose(copy: ApplianceCopy): () => boolean {
+  history.apply(rowsFrom(10, 1));
+  let isDecided = false;
+  void copy.decide(readLogMark(history.db()) ?? assert.fail()).then(() => {
+    isDecided = true;
+  });
+  return () => isDecided;
+}
 
 test('where a transaction waits for it, it is written at once, and a place that is away is an alert at once', async () => {
   const copy = keep();
   await upToDate(copy);
   place.before = away;
-  history.apply(rowsFrom(10, 1));
-  proposed = readLogMark(history.db());
-  copy.wake();
-  await until('the alert', () => alert !== null);
-  assert.match(alert ?? '', /does not answer\. .*\. Ingest waits for it$/);
-  assert.ok(isUrgent);
-  const end = proposed?.entry ?? 0;
-  assert.equal(copied.includes(end), false);
+  const isDecided = propose(copy);
+  await until('the alert', () => heldUp() !== null);
+  assert.match(heldUp() ?? '', /does not answer\. .*\. Ingest waits for it$/);
+  assert.equal(isDecided(), false);
   place.before = () => {};
-  await until('the entry to be copied', () => copied.includes(end));
-  proposed = null;
-  await until('the end of the alert', () => alert === null);
+  await until('the entry to be copied', isDecided);
+  await until('the end of the alert', () => alerts.size === 0);
 });
 
 test('where a transaction waits and the disk of this machine is full, that is the alert, and no draft is left', async () => {
@@ -195,18 +204,17 @@ test('where a transaction waits and the disk of this machine is full, that is th
     throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC', syscall: 'write' });
   };
   syncBuiltinESMExports();
+  let isDecided: () => boolean;
   try {
-    history.apply(rowsFrom(10, 1));
-    proposed = readLogMark(history.db());
-    copy.wake();
-    await until('the alert', () => full !== null);
-    assert.deepEqual([full, alert], [`the disk of ${root} is full`, null]);
+    isDecided = propose(copy);
+    await until('the alert', () => alerts.size > 0);
+    assert.deepEqual([...alerts], [['disk full copy', `the disk of ${root} is full`]]);
   } finally {
     fs.writeFileSync = write;
     syncBuiltinESMExports();
   }
-  await until('the entry to be copied', () => copied.includes(proposed?.entry ?? 0));
-  await until('the end of the alert', () => full === null);
+  await until('the entry to be copied', isDecided);
+  await until('the end of the alert', () => alerts.size === 0);
   assert.deepEqual(
     readdirSync(notes).filter((name) => name.startsWith('.')),
     [],
@@ -218,14 +226,16 @@ for (const [what, harm] of [
   ['damaged objects of a place that goes away meanwhile', (names: string[]) => names.slice(0, 1)],
   ['a damaged newest object', (names: string[]) => names.slice(-1)],
   ['a lost newest object', (names: string[]) => names.slice(-1)],
+  ['a damaged newest object, found by a start', (names: string[]) => names.slice(-1)],
 ] as const)
   test(`${what}: found and written anew, in a new generation`, async () => {
     for (let from = 10; from < 60; from += 10) history.apply(rowsFrom(from, 10));
-    verifyEveryMs = 20;
-    const copy = keep();
+    const isStart = what.includes('start');
+    const copy = keep(undefined, isStart ? 0 : 20);
     await upToDate(copy);
     history.apply(rowsFrom(100, 1));
-    await until('the entry to be copied', () => copy.state().entries_behind === 0);
+    await until('the entry to be copied', () => stateOf(copy).entries_behind === 0);
+    if (isStart) await copy.close();
     const namesOf = (folder: string) => [...place.objects.keys()].filter((name) => name.startsWith(folder));
     let isAway = what.includes('away');
     place.before = (operation, name) => {
@@ -237,11 +247,28 @@ for (const [what, harm] of [
     for (const name of chosen)
       if (what.includes('lost')) place.objects.delete(name);
       else place.objects.set(name, Buffer.from('damaged'));
+    if (isStart) keep();
     await until('the new generation', () => namesOf('log/').some((name) => name.startsWith('log/0002')));
     const end = readLogMark(history.db())?.entry;
     await until('a sound copy', async () => {
       const { findings, entries } = await verifyCopy(place, () => {});
       return findings.length === 0 && entries === end;
     });
-    assert.equal(said.filter((text) => text === 'warn: the copy is damaged: it is written anew').length, 1);
+    const told = said.filter((text) => text === 'warn: the copy is damaged: it is written anew');
+    assert.equal(told.length, isStart ? 0 : 1);
   });
+
+test('once another machine took over it ends, also on a full disk, and the program goes on', async () => {
+  const { folder } = history;
+  const copy = keep();
+  await upToDate(copy);
+  // The note of the role cannot be written.
+  mkdirSync(join(folder.root, '.role.json.tmp'));
+  const promotion = commitAfter(readLogMark(history.db()), { kind: PROMOTE, machine: 'other' }, nowMs);
+  const content = encodeFrame('commit', `${JSON.stringify({ commit: promotion })}\n`);
+  place.objects.set(partName(FIRST_GENERATION, promotion.entry), content);
+  await until('the end', () => said.some((text) => /the next start finds it out/.test(text)));
+  assert.deepEqual(said.slice(1, 3), ['reads end', 'ingest stops']);
+  assert.match(alerts.get('another machine took over ') ?? '', /^machine other took over at/);
+  assert.deepEqual([copy.role(), readRole(folder).superseded], ['superseded', null]);
+});

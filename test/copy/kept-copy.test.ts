@@ -1,10 +1,10 @@
 /** An appliance with `[copy] to`: its copy follows within seconds, and nothing else waits for the place. */
 import assert from 'node:assert/strict';
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Overview } from '../../src/admin/console/api.ts';
-import { createInstallation, createKey, sharedAppliance } from '../support/appliance.ts';
+import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
 import { openConsole } from '../support/console-client.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -64,20 +64,4 @@ test('while the place is away, files are read; it catches up by itself', async (
   renameSync(`${share}-away`, share);
   await upToDate();
   assert.equal(appliance.cli(['verify', copy]).status, 0);
-});
-
-test('a place with something else is left alone, with an alert at once that can wait', async () => {
-  const other = createInstallation();
-  const to = join(testFolder(), 'other');
-  mkdirSync(to);
-  writeFileSync(join(to, 'access.db'), 'of another one');
-  const serving = await other.serve({ WIREWATCH_COPY_TO: to });
-  const line = await serving.logged(
-    'the alert',
-    ({ msg, alert }) => msg === 'alert opened' && alert === 'copy behind',
-  );
-  assert.equal(line.page_worthy, false);
-  assert.match(String(line.detail), /left as it is: it is a data folder/);
-  await serving.stop();
-  other.remove();
 });

@@ -10,24 +10,22 @@ import { Shipper } from '../../src/copy/ship.ts';
 import { openContent } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { openAccess } from '../support/access.ts';
-import { createHistory, type History, rowsFrom } from '../support/history.ts';
+import { createCopied, type History, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
 
 let history: History;
 let place: MemoryPlace;
 let changes = 0;
 beforeEach(async () => {
-  history = await createHistory();
+  history = await createCopied();
   place = memoryPlace();
-  writeFileSync(history.folder.secret, randomBytes(32));
-  change();
   history.apply(rowsFrom(1, 1));
 });
 afterEach(() => history.delete());
 
 function change(): void {
   changes += 1;
-  const db = openAccess(history.folder.root, { create: true });
+  const db = openAccess(history.folder.root);
   addAccount(db, { id: `account-${changes}`, name: 'Acme', daily_rows: null }, Date.now());
   db.close();
 }
@@ -106,25 +104,8 @@ test('another state of access.db with the same number is left alone', async () =
 test('a copy of a newer version is refused, and one whose owner cannot be read', async () => {
   await ship();
   const own = JSON.parse(place.objects.get(INSTALLATION)?.toString() ?? '');
-  place.objects.set(INSTALLATION, Buffer.from(JSON.stringify({ ...own, version: 9 })));
-  await assert.rejects(ownerOf(place), /version 9.*Use the version of Wirewatch that wrote it/);
-  for (const damaged of ['', '{}']) {
-    place.objects.set(INSTALLATION, Buffer.from(damaged));
-    await assert.rejects(ownerOf(place), /installation\.json is damaged/);
-  }
-});
-
-test('a flipped bit in access.db is found', async () => {
-  await ship();
-  const sound = await readCopiedAccess(place);
-  const name = accessName(sound.state.change);
-  const packed = place.objects.get(name) ?? Buffer.alloc(0);
-  for (let at = 0; at < packed.length; at += 5) {
-    const flipped = Buffer.from(packed);
-    flipped.writeUInt8(flipped.readUInt8(at) ^ 1, at);
-    place.objects.set(name, flipped);
-    const read = await readCopiedAccess(place).catch((error: Error) => error);
-    if (read instanceof Error) assert.match(read.message, /is damaged/);
-    else assert.ok(read.content.equals(sound.content), `byte ${at}`);
+  for (const text of ['', '{}', JSON.stringify({ ...own, version: 9 })]) {
+    place.objects.set(INSTALLATION, Buffer.from(text));
+    await assert.rejects(ownerOf(place), /installation\.json is damaged, or from a newer version/);
   }
 });

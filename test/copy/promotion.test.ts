@@ -1,7 +1,8 @@
 /** Standbys: what they take of the copy, and what each finds of the others once one was promoted. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import fs, { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { openAccess } from '../../src/auth/open-access.ts';
@@ -9,11 +10,17 @@ import { findAccess } from '../../src/auth/spare-copy.ts';
 import type { Config } from '../../src/config/load.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
+import { beginEpoch } from '../../src/copy/standby-thread.ts';
 import { findTail } from '../../src/log/log-reader.ts';
+import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
+import { epochTimes } from '../../src/log/version-epoch.ts';
 import type { Logger } from '../../src/logger.ts';
 import { prepareAccess } from '../../src/prepare-access.ts';
+import { isDiskFull } from '../../src/store/database-errors.ts';
 import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
+import { readRole } from '../../src/store/role.ts';
+import { QUIETLY } from '../support/history.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { Machine } from '../torture/machines/machine.ts';
 
@@ -175,6 +182,42 @@ test('an old writer without any entry notices a promotion, too', async () => {
   const there = new Map(objects);
   await assert.rejects(writer.ship(), TakenOver);
   assert.deepEqual(objects, there);
+});
+
+test('a clone of the data folder of a standby does not take its promotion for its own', async () => {
+  await writer.apply([1], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  cpSync(first.folder.root, second.folder.root, { recursive: true });
+  await second.start();
+  await promote(first);
+  await turn(second);
+  assert.deepEqual([first.isWriter, second.isWriter, lastOf(second)], [true, false, lastOf(first)]);
+});
+
+test('an epoch that a full disk refuses begins once there is room, and once', async () => {
+  await writer.apply([1], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  await promote(first);
+  first.kill();
+  const full = () => {
+    throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC', syscall: 'write' });
+  };
+  const recovered = await recoverDetections({ folder: first.folder, ...QUIETLY });
+  let tries = 0;
+  const { writeSync: write } = fs;
+  fs.writeSync = full;
+  syncBuiltinESMExports();
+  const begun = await beginEpoch(recovered, first.folder, async (error) => {
+    assert.ok(isDiskFull(error), String(error));
+    tries += 1;
+    fs.writeSync = write;
+    syncBuiltinESMExports();
+  });
+  assert.deepEqual([tries, epochTimes(begun.db).length, readRole(first.folder).epoch_due], [1, 1, null]);
+  begun.log.close();
+  begun.db.close();
 });
 
 test('what was revoked here before it became a standby is no change of access.db', async () => {

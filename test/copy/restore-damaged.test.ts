@@ -68,7 +68,7 @@ describe('a bad copy changes nothing', () => {
     writeFileSync(join(work, 'a-file'), 'text');
     mkdirSync(join(work, 'nothing'));
     for (const [name, reason] of [
-      ['a-file', /a copy is a folder/],
+      ['a-file', /cannot read the copy .*Use another folder/],
       ['gone', /cannot read the copy/],
       ['nothing', /cannot read the copy .*it contains no copy/],
     ] as const) {

@@ -253,6 +253,17 @@ test('credentials: environment variables, with a session', async () => {
   }
 });
 
+test('a listing that ends before its end, without a word how to go on, is not taken for all', async () => {
+  const { fetch } = globalThis;
+  globalThis.fetch = async () =>
+    new Response('<IsTruncated>true</IsTruncated><Contents><Key>copies/a/log/1.zst</Key></Contents>');
+  try {
+    await assert.rejects((await open()).list('log/', ''), error(Unreachable, /lists a part of its objects/));
+  } finally {
+    globalThis.fetch = fetch;
+  }
+});
+
 test("Amazon's addresses: the bucket in the host name, unless it has dots", async () => {
   const asked: string[] = [];
   const { fetch } = globalThis;

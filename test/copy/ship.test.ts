@@ -1,11 +1,9 @@
 /** Shipping: the copy has the whole log at any moment, and one writer. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openAccess } from '../../src/auth/open-access.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import { findLog } from '../../src/copy/copy-contents.ts';
 import { Shipper } from '../../src/copy/ship.ts';
@@ -15,19 +13,15 @@ import { listSegments } from '../../src/log/segment.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
+import { copyTo } from '../support/copy-at.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
-import { createHistory, type History, rowsFrom } from '../support/history.ts';
+import { createCopied, createHistory, type History, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
 
 /** Segments of some twenty entries. */
 const SEGMENT_BYTES = 16 * 1024;
 
-async function installation(): Promise<History> {
-  const history = await createHistory(SEGMENT_BYTES);
-  writeFileSync(history.folder.secret, randomBytes(32));
-  openAccess(history.folder.root, { operation: { kind: 'test' }, create: true }).close();
-  return history;
-}
+const installation = () => createCopied(SEGMENT_BYTES);
 
 /** The same installation, on another machine. */
 async function twinOf({ folder }: History): Promise<History> {
@@ -77,7 +71,7 @@ describe('a copy', () => {
     for (let at = 1; at <= 60; at += 1) {
       history.apply(rowsFrom(at, 1));
       await ship(shipper, history);
-      assert.equal(shipper.last?.entry, at);
+      assert.equal((await verifyCopy(place, () => {})).entries, at);
     }
     const { objects } = await findLog(place);
     assert.ok(
@@ -97,12 +91,10 @@ describe('a copy', () => {
     const shipper = new Shipper(place, history.folder);
     await ship(shipper, history);
     await requireEqual(place, history);
-    const { written } = shipper;
+    const there = new Map(place.objects);
     await ship(shipper, history);
-    const again = new Shipper(place, history.folder);
-    await ship(again, history);
-    assert.equal(shipper.written, written);
-    assert.equal(again.written, 0);
+    await ship(new Shipper(place, history.folder, { onWritten: (bytes) => assert.equal(bytes, 0) }), history);
+    assert.deepEqual(place.objects, there);
   });
 
   test('two processes of one installation write the same copy', async () => {
@@ -133,7 +125,7 @@ describe('a copy', () => {
       });
       if (round % 5 > 0) continue;
       place.before = () => {};
-      await ship(shipper, history);
+      await ship(new Shipper(place, history.folder), history);
       await requireEqual(place, history);
     }
     assert.ok(failures > 30, `${failures} failures`);
@@ -206,7 +198,7 @@ test('a number that was merged and deleted is not created again by a machine tha
 test('an entry that is too large for one object has pieces, and a manifest that decides', async () => {
   const history = await installation();
   const place = memoryPlace();
-  const shipper = new Shipper(place, history.folder, () => {}, 4096);
+  const shipper = new Shipper(place, history.folder, { partBytes: 4096 });
   for (let at = 1; at <= 10; at += 1) {
     history.apply(rowsFrom(at, 1));
     await ship(shipper, history);
@@ -261,7 +253,7 @@ test('the old generation is whole until the new one takes its place', async () =
   assert.ok([...place.objects.keys()].some((name) => name.startsWith('log/0002-')));
   assert.deepEqual(await verifyCopy(place, () => {}), { entries: 12, findings: [] });
   place.before = () => {};
-  await ship(shipper, history);
+  await ship(new Shipper(place, history.folder), history);
   await requireEqual(place, history);
   history.delete();
 });
@@ -275,8 +267,10 @@ test('damage before the end of the log ends a call with an error: nothing after 
   for (let at = 4; at <= 6; at += 1) history.apply(rowsFrom(at, 1));
   const path = listSegments(history.folder.log).at(-1)?.path ?? '';
   const content = readFileSync(path);
-  content.fill(0x5a, content.length - 20);
-  writeFileSync(path, content);
+  writeFileSync(path, Buffer.from(content).fill(0x5a, content.length - 20));
   await assert.rejects(ship(shipper, history), /the log ends before entry 6/);
+  writeFileSync(path, Buffer.from(content).fill(0x5a, content.length >> 1, (content.length >> 1) + 20));
+  const to = join(history.folder.root, 'copy');
+  await assert.rejects(copyTo(to, history.folder.root), /the log is damaged: .*wirewatch verify/);
   history.delete();
 });

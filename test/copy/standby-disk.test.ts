@@ -1,22 +1,26 @@
-/** A standby whose own disk fails. */
+/** A standby whose own disk fails, and a promotion whose machine cannot ingest. */
 import assert from 'node:assert/strict';
-import fs, { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import fs, { cpSync, mkdirSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { MessageChannel } from 'node:worker_threads';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import { openFolderPlace } from '../../src/copy/folder-place.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { createStandby } from '../../src/copy/standby-thread.ts';
+import { createDecidedEntry } from '../../src/ingest/threads/decisions.ts';
+import { Stopping } from '../../src/ingest/threads/ingest-loop.ts';
 import type { IngestEvent, IngestSettings } from '../../src/ingest/threads/ingest-messages.ts';
+import { runIngester } from '../../src/ingest/threads/ingest-thread.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { WakeableTimer } from '../../src/wakeable-timer.ts';
-import { openAccess } from '../support/access.ts';
-import { createHistory, type History, QUIETLY, rowsFrom } from '../support/history.ts';
+import { createCopied, type History, QUIETLY, rowsFrom } from '../support/history.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -25,10 +29,9 @@ let writer: History;
 const own = testFolder();
 const to = testFolder();
 const data = join(testFolder(), 'data');
+const COPY = { to, standby: true, wait: false, endpoint: '', region: '', credentials: '' };
 before(async () => {
-  writer = await createHistory();
-  writeFileSync(writer.folder.secret, Buffer.alloc(32, 1));
-  openAccess(writer.folder.root, { create: true }).close();
+  writer = await createCopied();
   mkdirSync(data);
 });
 let isOver = false;
@@ -70,15 +73,16 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
   });
   const recovered = await recoverDetections({ folder: dataFolder(data), ...QUIETLY });
   const failures: (string | null)[] = [];
-  const copy = { to, standby: true, wait: false, endpoint: '', region: '', credentials: '' };
   let ended: unknown = null;
   createStandby()
     .prepare({
-      settings: { data, program: 'test', mode: 'serve', copy } as unknown as IngestSettings,
+      settings: { data, program: 'test', mode: 'serve', copy: COPY } as unknown as IngestSettings,
       recovered,
-      send: (event: IngestEvent) => void (event.kind === 'following' && failures.push(event.state.failure)),
+      send: (event: IngestEvent) => void (event.kind === 'following' && failures.push(event.failure)),
       timer: new WakeableTimer(),
       check: () => assert.ok(!isOver),
+      log() {},
+      setCondition() {},
     })
     .catch((error) => {
       ended = error;
@@ -101,4 +105,23 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
   assert.deepEqual([entry, readLogMark(recovered.db)?.entry], [2, 2]);
   recovered.log.close();
   closeDetections(recovered.db);
+});
+
+test('a promotion is not confirmed where ingest ends before it begins', async () => {
+  const { port1: main, port2: thread } = new MessageChannel();
+  const following = Promise.withResolvers<never>();
+  following.promise.catch(() => {});
+  runIngester(thread, {
+    prepare: () => following.promise,
+    promote: async () => following.reject(new Stopping()),
+    async heal() {},
+  });
+  const answers: unknown[] = [];
+  main.on('message', (message) => void ('id' in message && answers.push(message)));
+  const settings = { data: testFolder(), drop: '', program: 'test', mode: 'serve', copy: COPY };
+  const start = { settings, decided: createDecidedEntry(), isAgain: false };
+  main.postMessage({ id: null, name: 'start', argument: start });
+  main.postMessage({ id: 1, name: 'promote', argument: { by: 'test' } });
+  await once(main, 'close');
+  assert.deepEqual(answers, []);
 });

@@ -118,7 +118,7 @@ test('its console can be opened and left, shows what it is, and changes nothing'
 });
 
 test('promoted while the writer stands still, it ingests; the writer then finds its place taken, and answers 503', async () => {
-  writer.pause('SIGSTOP');
+  writer.kill('SIGSTOP');
   try {
     const { stdout } = other.cli(['promote']);
     assert.match(stdout, /This machine is the writer now/);
@@ -128,7 +128,7 @@ test('promoted while the writer stands still, it ingests; the writer then finds 
     await until('a file that is read', async () => (await rowsOf(standby)) !== before);
     other.cli(['account', 'add', 'third', '--name', 'Third']);
   } finally {
-    writer.pause('SIGCONT');
+    writer.kill('SIGCONT');
   }
   await until('the takeover', async () => (await roleOf(writer)) === 'superseded');
   assert.equal(await rowsOf(writer), 'status 503');

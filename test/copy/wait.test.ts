@@ -100,13 +100,13 @@ test('a standby that is promoted continues versions and positions; what the old 
   const isRead = async () => (await rowsOf(writer)).some(({ id }) => id.endsWith(`.${rows[1]?.article_id}`));
   await until('the rows', isRead);
   const before = await rowsOf(writer);
-  writer.pause('SIGSTOP');
+  writer.kill('SIGSTOP');
   other.cli(['promote']);
   drop();
   await until('the new rows', async () => (await rowsOf(standby)).length > before.length);
   const versions = (await rowsOf(standby)).map(({ version }) => version);
   assert.deepEqual(new Set(versions), new Set([1]), 'an epoch raises versions');
-  writer.pause('SIGCONT');
+  writer.kill('SIGCONT');
   await until('the takeover', async () => (await writer.get('/v1/health')).status === 503);
 });
 

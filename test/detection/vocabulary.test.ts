@@ -15,6 +15,7 @@ import {
   renderStreamRow,
 } from '../../src/detection/match.ts';
 import { contentType, exportRow, matchOfRow } from '../support/matches.ts';
+import { words } from '../support/words.ts';
 
 test('text bands begin at 25, 50, 75 and 95, image bands at 30 and 60', () => {
   const band = (type: 'text' | 'image', score: number) => BANDS[bandStep(type, score)];
@@ -59,26 +60,13 @@ test('every formed id is valid, and no two detections share one', () => {
   );
 });
 
-test("only ids in the contract's form are valid", () => {
+test('ids have one form', () => {
   for (const id of ['t.1.0.0', 'i.999999999999999.999999999999999.0', 't.0.1.10'])
     assert.ok(isDetectionId(id), id);
-  for (const id of [
-    '',
-    't.1.2',
-    't.1.2.3.4',
-    'x.1.2.3',
-    'T.1.2.3',
-    't.01.2.3',
-    't.1.+2.3',
-    't.1.2.-3',
-    't.1.2.1000000000000000',
-    't.1.2.3 ',
-    't.1.2.3\n',
-    't.1..3',
-    't.1.2.٣',
-  ]) {
+  const others = words(`
+    t.1.2 t.1.2.3.4 x.1.2.3 T.1.2.3 t.01.2.3 t.1.+2.3 t.1.2.-3 t.1.2.1000000000000000 t.1..3 t.1.2.٣`);
+  for (const id of ['', 't.1.2.3 ', 't.1.2.3\n', ...others])
     assert.ok(!isDetectionId(id), JSON.stringify(id));
-  }
 });
 
 test('a stream has one name, of subscription and content type', () => {

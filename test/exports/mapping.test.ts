@@ -1,22 +1,19 @@
 /** Exports of another shape: the same rows, as five systems would write them, end up as the same bytes. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import fc from 'fast-check';
 import { nameParser, numberedName, unnumberedName } from '../../src/exports/file-name.ts';
 import type { Mapping } from '../../src/exports/mapping.ts';
 import { nameFormat, timeFormat } from '../../src/exports/time-format.ts';
-import { checkExport } from '../../src/ingest/reading/dry-run.ts';
 import { formatMs } from '../../src/time.ts';
 import { localClock } from '../../src/zone-days.ts';
 import { runToEnd } from '../support/command.ts';
 import { ndjson, type Row } from '../support/export-files.ts';
-
-const folder = mkdtempSync(join(tmpdir(), 'wirewatch-mapping-'));
-after(() => rmSync(folder, { recursive: true }));
+import { readContent } from '../support/read-export.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const OWN: Mapping = {
   columns: {},
@@ -33,28 +30,23 @@ const WINDOW = '20261025T0200Z';
 const TWICE = ['2026-10-25T00:00:00Z', START] as const;
 
 async function linesOf(content: string | Buffer, form: 'ndjson' | 'csv', mapping: Mapping | null) {
-  const name = `newswire.${WINDOW}.${form}`;
-  writeFileSync(join(folder, name), content);
-  const file = { kind: 'window', name, export: 'newswire', form, window_start: Date.parse(START) } as const;
-  const lines: Buffer[] = [];
-  const result = await checkExport(
-    join(folder, name),
-    file,
-    { mapping, earliest: '2000-01-01T00:00:00Z', require_trailer: false, bad_rows: 'fail' },
-    { onBatch: (batch) => void lines.push(Buffer.from(batch.lines)) },
-  );
-  return { result, bytes: Buffer.concat(lines) };
+  const options = { mapping, earliest: '2000-01-01T00:00:00Z', windowMs: Date.parse(START) };
+  const { result, batches } = await readContent(form, content, options);
+  return { result, bytes: Buffer.concat(batches.map(({ lines }) => lines)) };
 }
 
 interface Shape {
   readonly mapping: Mapping;
-  readonly header?: false;
+  readonly header?: boolean;
   readonly encode?: (text: string) => Buffer;
   readonly field?: (column: string, value: unknown) => string | undefined;
 }
 
 /** The rows as another system writes them, in the names of the mapping. */
-function written(rows: readonly Row[], { mapping, header, encode, field }: Shape): Buffer {
+function written(
+  rows: readonly Row[],
+  { mapping, header = true, encode = (text) => Buffer.from(text), field }: Shape,
+): Buffer {
   const { delimiter = ',', quote = '"' } = mapping.csv;
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))].filter(
     (name) => !(name in mapping.constants),
@@ -65,12 +57,10 @@ function written(rows: readonly Row[], { mapping, header, encode, field }: Shape
       : text;
   const line = (texts: readonly string[]) => `${texts.map(quoted).join(delimiter)}\r\n`;
   const textOf = (row: Row) => (name: string) =>
-    row[name] === undefined || row[name] === null ? '' : (field?.(name, row[name]) ?? String(row[name]));
-  const text = [
-    header === false ? '' : line(columns.map((name) => mapping.columns[name] ?? name)),
-    ...rows.map((row) => line(columns.map(textOf(row)))),
-  ].join('');
-  return encode?.(text) ?? Buffer.from(text);
+    row[name] == null ? '' : (field?.(name, row[name]) ?? String(row[name]));
+  const names = line(columns.map((name) => mapping.columns[name] ?? name));
+  const text = rows.map((row) => line(columns.map(textOf(row)))).join('');
+  return encode((header ? names : '') + text);
 }
 
 const WINDOWS_1252 = new Map(
@@ -95,7 +85,7 @@ function inBerlin(time: string): string {
 }
 
 function generated(): Row[] {
-  const out = join(folder, 'generated');
+  const out = join(testFolder(), 'generated');
   const options = ['--export', 'newswire', '--rows', '400', '--start', WINDOW, '--form', 'ndjson'];
   assert.equal(runToEnd(['generate', '--out', out, ...options]).status, 0);
   const [name = ''] = readdirSync(out).filter((one) => one.endsWith('.ndjson'));
@@ -108,12 +98,13 @@ function generated(): Row[] {
       Object.values(row).every((value) => !isTime(value) || value < TWICE[0] || value >= TWICE[1]),
     )
     .filter((row) => [...JSON.stringify(row)].every((character) => WINDOWS_1252.has(character)))
-    .map((row) => ({
-      ...row,
-      first_detected_at: row.first_detected_at,
-      exported_at: '2026-10-25T02:10:00Z',
-    }));
+    .map((row) => ({ ...row, exported_at: '2026-10-25T02:10:00Z' }));
 }
+
+const THEIRS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  article_print: { true: 'ja', false: 'nein' },
+  subscription_id: { 7001: 'ACME', 7002: 'BOTE' },
+};
 
 test('a generated file in five shapes is read as the same rows in our own form', async () => {
   const rows = generated().map((row, index) =>
@@ -148,14 +139,7 @@ test('a generated file in five shapes is read as the same rows in our own form',
         columns: Object.fromEntries(columns.map((name, index) => [name, `Spalte ${index}`])),
         values: { article_print: { ja: true, nein: false }, subscription_id: { ACME: 7001, BOTE: 7002 } },
       },
-      field: (name, value) =>
-        name === 'article_print'
-          ? value === true
-            ? 'ja'
-            : 'nein'
-          : name === 'subscription_id'
-            ? { 7001: 'ACME', 7002: 'BOTE' }[Number(value)]
-            : undefined,
+      field: (name, value) => THEIRS[name]?.[String(value)],
     },
   };
   for (const [name, shape] of Object.entries(shapes)) {

@@ -1,284 +1,219 @@
-/** The columns of an export row, its addresses, domains and publishers, and the detection that results. */
+/** The rows of an export: which columns there are, what their values may be, and what they are read as. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import { formatMs } from '../../src/time.ts';
+import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
+import { checkRow, type RowError } from '../../src/exports/check-row.ts';
+import { timesOf } from '../../src/exports/file-name.ts';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { csv, fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { exportTrials } from '../support/export-trials.ts';
-
-const { detectionOf, reasonsFor } = exportTrials(() => appliance);
+import { exportTrials, later, newRows } from '../support/export-trials.ts';
+import { words } from '../support/words.ts';
 
 // Files are renamed into the folder, so they are complete immediately.
 const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
-appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
-appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);
+const { reasonBeside } = exportTrials(() => appliance);
+const dropped = (rows: readonly Row[]) =>
+  appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
 
-test('a newswire row with every column becomes a detection with all of them', async () => {
-  const row = newRow({
-    first_detected_at: '2026-11-01T10:00:00Z',
-    last_scored_at: '2026-11-01T10:05:00Z',
-    first_detected_estimated: true,
-    exported_at: '2026-11-01T10:06:00Z',
-    source_id: 'urn:newsml:example.org:1',
-    source_published_at: '2026-10-31T23:00:00Z',
-    source_language: 'en',
-    source_syndicated: true,
-    source_sentences: 20,
-    strength_score: 74.999,
-    strength_matched_sentences: 12,
-    strength_article_sentences: 31,
-    article_url: 'https://www.example.co.uk/story?id=1',
-    article_published_at: '2026-11-01T09:00:00Z',
-    article_headline: 'A headline',
-    article_publisher_id: 31,
-    article_publisher_name: '  Example Times ',
-    article_print: false,
-  });
-  const id = idOf(row);
-  assert.deepEqual(await detectionOf([row]), {
-    id,
-    version: 1,
-    content_type: 'text',
-    match_type: 'sentence_fingerprint',
-    subscription_id: 7001,
-    first_detected_at: '2026-11-01T10:00:00Z',
-    first_detected_estimated: true,
-    last_scored_at: '2026-11-01T10:05:00Z',
-    exported_at: '2026-11-01T10:06:00Z',
-    source: {
-      id: 'urn:newsml:example.org:1',
-      internal_id: 501,
-      published_at: '2026-10-31T23:00:00Z',
-      language: 'en',
-      syndicated: true,
-      sentences: 20,
-    },
-    strength: { score: 74.999, band: 'medium', matched_sentences: 12, article_sentences: 31 },
-    article: {
-      id: row.article_id,
-      url: 'https://www.example.co.uk/story?id=1',
-      domain: 'example.co.uk',
-      published_at: '2026-11-01T09:00:00Z',
-      headline: 'A headline',
-      publisher: { id: 31, name: 'Example Times' },
-      print: false,
-    },
-    customer: null,
-    classification: null,
-  });
-});
+const WINDOW = { kind: 'window', window_start: Date.parse('2026-11-01T10:00:00Z') } as const;
+const TIMES = timesOf({ ...WINDOW, name: '', export: 'newswire', form: 'csv' }, Date.now(), null);
+const MOST = 999_999_999_999_999;
+/** The required columns. */
+const ROW: Row = {
+  subscription_id: 7001,
+  source_internal_id: 501,
+  article_id: 1,
+  first_detected_at: '2026-11-01T10:00:00Z',
+  last_scored_at: '2026-11-01T10:05:00Z',
+  strength_score: 61.5,
+};
 
-test('an imagewire row with every column becomes a detection with all of them', async () => {
-  const row = newRow({
-    strength_score: 99,
-    exported_at: '2026-11-01T10:06:00Z',
-    first_detected_at: '2026-11-01T10:00:00Z',
-    last_scored_at: '2026-11-01T10:05:00Z',
-    source_id: 'b1946ac9-2c00-4c5a-9f53-6d1f0a4b8e11',
-    source_published_at: '2026-10-31T23:00:00Z',
-    source_image_url: 'https://photos.example.org/501.jpg',
-    source_origin_url: 'https://origin.example.org/501',
-    article_url: 'https://example.com/a',
-    article_domain: 'news.example.com',
-    article_image_url: 'https://cdn.example.com/a.jpg',
-  });
-  assert.deepEqual(await detectionOf([row], 'imagewire'), {
-    id: idOf(row, 'imagewire'),
-    version: 1,
-    content_type: 'image',
-    match_type: 'image_fingerprint',
-    subscription_id: 7001,
-    first_detected_at: '2026-11-01T10:00:00Z',
-    first_detected_estimated: false,
-    last_scored_at: '2026-11-01T10:05:00Z',
-    exported_at: '2026-11-01T10:06:00Z',
-    source: {
-      id: 'b1946ac9-2c00-4c5a-9f53-6d1f0a4b8e11',
-      internal_id: 501,
-      published_at: '2026-10-31T23:00:00Z',
-      image_url: 'https://photos.example.org/501.jpg',
-      origin_url: 'https://origin.example.org/501',
-    },
-    strength: { score: 99, band: 'high' },
-    article: {
-      id: row.article_id,
-      url: 'https://example.com/a',
-      domain: 'example.com',
-      published_at: null,
-      headline: null,
-      publisher: null,
-      image_url: 'https://cdn.example.com/a.jpg',
-    },
-    customer: null,
-    classification: null,
-  });
-});
-
-test('omitted values are null, false or the time of ingest', async () => {
-  const before = formatMs(Date.now());
-  const detection = await detectionOf([newRow({ source_language: '', article_url: null })]);
-  const after = formatMs(Date.now());
-  assert.ok(detection.exported_at >= before && detection.exported_at <= after, detection.exported_at);
-  assert.equal(detection.first_detected_estimated, false);
-  assert.deepEqual(detection.source, {
-    id: null,
-    internal_id: 501,
-    published_at: null,
-    language: null,
-    syndicated: null,
-    sentences: null,
-  });
-  assert.deepEqual(detection.strength, {
-    score: 61.5,
-    band: 'medium',
-    matched_sentences: null,
-    article_sentences: null,
-  });
-  const { id: _, ...article } = detection.article;
-  assert.deepEqual(article, {
-    url: null,
-    domain: null,
-    published_at: null,
-    headline: null,
-    publisher: null,
-    print: false,
-  });
-});
-
-test('a photo without a URL gets one that Wirewatch signs', async () => {
-  const detection = await detectionOf([newRow()], 'imagewire');
-  const { url } = appliance.serving();
-  const address = detection.source.image_url ?? '';
-  assert.match(address, /\/photos\/501\?signature=[\w-]{22}$/);
-  assert.ok(address.startsWith(`${url}/photos/`), address);
-});
-
-for (const column of [
-  'subscription_id',
-  'source_internal_id',
-  'article_id',
-  'first_detected_at',
-  'last_scored_at',
-  'strength_score',
-]) {
-  test(`${column} is required`, async () => {
-    const { [column]: _, ...without } = newRow();
-    for (const row of [without, newRow({ [column]: null }), newRow({ [column]: '' })]) {
-      const [error, ...others] = await reasonsFor(row);
-      assert.deepEqual(others, []);
-      assert.equal(error.column, column);
-      assert.equal(error.value, row[column] ?? null);
-      assert.equal(error.expected, 'a value: this column is required');
-    }
-  });
+function checked(members: Row, exportName: ExportName = 'newswire', estimated = false) {
+  return checkRow({ ...ROW, ...members }, { ...TIMES, export: exportName, estimated }, new Set());
 }
 
-test('unknown columns are ignored, and named in the report of the file', async () => {
-  const text = JSON.stringify(
-    newRow({ zeta: [1, { a: 2 }], constructor: 'x', toString: null, id: 'mine', version: 9 }),
-  );
-  const line = await appliance.dropped(
-    fileName('newswire', nextWindowMs()),
-    `${text.replace('{', '{"__proto__":{"article_headline":"sneaked in"},')}\n`,
-  );
-  assert.equal(line.msg, 'file applied');
-  assert.deepEqual(line.ignored_columns, ['__proto__', 'constructor', 'id', 'toString', 'version', 'zeta']);
-  assert.equal((await appliance.detection(idOf(JSON.parse(text))))?.article.headline, null);
-});
+function errorsOf(members: Row, exportName?: ExportName): readonly RowError[] {
+  const row = checked(members, exportName);
+  assert.ok(row.kind === 'bad', `accepted: ${JSON.stringify(members)}`);
+  return row.errors;
+}
 
-test('CSV columns named __proto__ and constructor are ordinary columns', async () => {
-  const row = { ...newRow(), constructor: 'c' };
-  const content = csv([row]).replace('constructor', '__proto__,constructor').replace(',c\r\n', ',p,c\r\n');
-  const line = await appliance.dropped(fileName('newswire', nextWindowMs(), 'csv'), content);
-  assert.equal(line.msg, 'file applied', JSON.stringify(line));
-  assert.deepEqual(line.ignored_columns, ['__proto__', 'constructor']);
-});
+function rowOf(members: Row, exportName?: ExportName) {
+  const row = checked(members, exportName);
+  assert.ok(row.kind === 'row', JSON.stringify(row));
+  return row.row;
+}
 
-const FOREIGN = {
-  newswire: ['source_image_url', 'source_origin_url', 'article_image_url'],
-  imagewire: [
-    'source_language',
-    'source_syndicated',
-    'source_sentences',
-    'strength_matched_sentences',
-    'strength_article_sentences',
-    'article_print',
+const TIME = 'an ISO 8601 time with Z or an offset, such as 2026-11-21T10:10:00Z';
+const ADDRESS = 'an absolute URL that begins with http:// or https://';
+const ADDRESSES = ['newswire article_url', 'imagewire source_image_url source_origin_url article_image_url'];
+const OVER = '2026-11-02T10:10:01Z';
+
+/** The export, and the columns that each take none of these values. */
+const WRONG: readonly [columns: string, values: readonly unknown[], expected: string][] = [
+  [
+    'newswire subscription_id article_publisher_id',
+    [0, -1, 1.5, '7001', true, [7001], { id: 1 }, MOST + 1, 1e300],
+    'an integer from 1 to 999,999,999,999,999',
   ],
-} as const;
+  [
+    `newswire source_internal_id article_id source_sentences strength_matched_sentences
+      strength_article_sentences`,
+    [-1, 0.5, '1', false, MOST + 1, 2 ** 53, 2 ** 64],
+    'an integer from 0 to 999,999,999,999,999',
+  ],
+  ['newswire strength_score', [-0.1, 100.1, 101, '50', true], 'a number from 0 to 100'],
+  ['imagewire strength_score', [-1, 99.5, 100], 'a number from 0 to 99'],
+  [
+    'newswire first_detected_estimated source_syndicated article_print',
+    ['true', 'yes', 0, 1],
+    'true or false',
+  ],
+  [
+    'newswire first_detected_at last_scored_at exported_at source_published_at article_published_at',
+    [
+      ...[0, 1793000000, 'now', '2026-11-01', '2026-11-01 10:00:00Z', '2026-11-01T10:00:00'],
+      ...['2026-11-01T10:00Z', '2026-11-01T10:00:00.Z', '2026-11-01T10:00:00+0100'],
+      ...['2026-11-01T10:00:00+24:00', '2026-02-30T00:00:00Z', '2026-13-01T00:00:00Z'],
+      ...['2026-11-01T24:00:00Z', '2026-11-01T10:00:60Z'],
+    ],
+    TIME,
+  ],
+  ['newswire first_detected_at last_scored_at', [OVER], 'a time not after 2026-11-02T10:10:00Z'],
+  ['newswire first_detected_at', ['2021-11-01T09:59:59Z'], 'a time not before 2021-11-01T10:00:00Z'],
+  [
+    'newswire source_id source_language article_headline article_publisher_name article_domain',
+    [7, true, ['a'], { a: 1 }, 'a\ud800b', '\udc00'],
+    'a string of valid Unicode',
+  ],
+  ...ADDRESSES.flatMap((columns): typeof WRONG => [
+    [
+      columns,
+      [
+        ...[1, true, 'https://example.com/\ud83d', 'photo.jpg', 'example.com/a', '//example.com/a', '/a'],
+        ...['ftp://example.com/a', 'mailto:a@example.com', 'file:///etc/passwd', 'data:image/png;base64,AA'],
+        ...['javascript:alert(1)', 'http:/example.com', 'https:example.com', '"https://example.com"'],
+      ],
+      ADDRESS,
+    ],
+    [columns, words('https:// https:///path http://?q https://user@/a https://:8080/a'), 'a URL with a host'],
+    [
+      columns,
+      [
+        ...[
+          'https://example.com/a b',
+          ' https://example.com',
+          'https://example.com\n',
+          'https://exam\tple.com',
+        ],
+        ...['https://example.com/\u0000', 'https://example.com/\u00a0', 'https://example.com/\u0085'],
+      ],
+      'a URL without white space or control characters',
+    ],
+  ]),
+];
 
-for (const exportName of ['newswire', 'imagewire'] as const) {
-  test(`a column of the other export is an error in ${exportName}, also when it is null`, async () => {
-    for (const column of FOREIGN[exportName]) {
-      const expected = `no column ${column} in ${exportName} files`;
-      const errors = await reasonsFor(newRow({ [column]: null }), exportName);
-      assert.deepEqual(errors, [{ line: 2, column, value: null, expected }]);
-      const name = fileName(exportName, nextWindowMs(), 'csv');
-      await appliance.dropped(name, csv([newRow({ [column]: null })]));
-      const reason = JSON.parse(readFileSync(join(appliance.drop, `failed/${name}.reason.json`), 'utf8'));
-      assert.deepEqual([reason.errors[0].line, reason.errors[0].column], [1, column]);
+test('a value that its column does not take is an error, with what is expected', () => {
+  for (const [columns, values, expected] of WRONG) {
+    const [exportName, ...names] = words(columns);
+    for (const column of names)
+      for (const value of values) {
+        const exports = EXPORT_NAMES.find((name) => name === exportName);
+        const errors = errorsOf({ [column]: value }, exports);
+        const shown = errors.map(({ what_to_do: _, ...error }) => error);
+        assert.deepEqual(shown, [{ column, value, expected }]);
+        assert.equal(/earliest_time/.test(errors[0]?.what_to_do ?? ''), expected.includes('not before'));
+      }
+  }
+});
+
+test('the largest and smallest values are accepted; a missing one is null or false', () => {
+  const numbers = { source_sentences: 0, strength_article_sentences: MOST, article_publisher_id: MOST };
+  for (const members of [
+    { ...numbers, source_internal_id: 0, article_id: MOST, strength_score: 0 },
+    { source_internal_id: MOST, article_id: 0, strength_score: 100 },
+    { first_detected_at: '2021-11-01T10:00:00Z', last_scored_at: '1999-12-31T00:00:00Z' },
+    { first_detected_at: '2026-11-02T10:10:00Z', last_scored_at: '2026-11-02T10:10:00Z' },
+    { exported_at: OVER, article_published_at: '2099-01-01T00:00:00Z', first_detected_estimated: true },
+  ]) {
+    const nothing = { source_language: '', article_url: null };
+    const { article_print, article_url, source_language, ...row } = rowOf({ ...members, ...nothing });
+    assert.deepEqual([article_print, article_url, source_language], [false, null, null]);
+    for (const [column, value] of Object.entries(members)) assert.equal(Reflect.get(row, column), value);
+  }
+  assert.ok(Object.is(rowOf({ strength_score: -0 }).strength_score, 0));
+  assert.equal(rowOf({ strength_score: 99 }, 'imagewire').strength_score, 99);
+});
+
+test('rows of a backfill count as estimated, unless they say otherwise', () => {
+  for (const [members, expected] of [
+    [{}, true],
+    [{ first_detected_estimated: null }, true],
+    [{ first_detected_estimated: false }, false],
+  ] as const) {
+    const row = checked(members, 'newswire', true);
+    assert.equal(row.kind === 'row' && row.row.first_detected_estimated, expected);
+  }
+});
+
+test('times with offsets and fractions are shown in whole seconds of UTC, truncated', () => {
+  // Stored times are compared as text: older scorings with small letters once won.
+  for (const [given, read] of [
+    ['2026-11-01T01:30:00.999+02:00', '2026-10-31T23:30:00Z'],
+    ['2026-11-01T23:30:00-05:30', '2026-11-02T05:00:00Z'],
+    ['2026-11-02T00:00:00.123456789Z', '2026-11-02T00:00:00Z'],
+    ['2026-11-01t10:10:00z', '2026-11-01T10:10:00Z'],
+  ]) {
+    const columns = words('first_detected_at last_scored_at exported_at source_published_at');
+    const row = rowOf(Object.fromEntries(columns.map((column) => [column, given])));
+    for (const column of columns) assert.equal(Reflect.get(row, column), read, column);
+  }
+  const beforeEpoch = rowOf({ source_published_at: '1969-12-31T23:59:59.5Z' });
+  assert.equal(beforeEpoch.source_published_at, '1969-12-31T23:59:59Z');
+});
+
+/** Each of the longest values is kept; with one more character it is an error. */
+function limitTest(columns: string, longest: readonly string[], expected: string): void {
+  for (const column of words(columns))
+    for (const value of longest) {
+      assert.equal(Reflect.get(rowOf({ [column]: value }), column), value, column);
+      assert.deepEqual(errorsOf({ [column]: `${value}x` }), [{ column, value: `${value}x`, expected }]);
     }
-  });
 }
 
-test('content_type, match_type and strength_band are optional, and must match', async () => {
-  const agreed = {
-    newswire: { content_type: 'text', match_type: 'sentence_fingerprint', strength_band: 'medium' },
-    imagewire: { content_type: 'image', match_type: 'image_fingerprint', strength_band: 'high' },
-  };
-  for (const exportName of ['newswire', 'imagewire'] as const) {
-    await detectionOf([newRow(agreed[exportName])], exportName);
-    await detectionOf([newRow({ content_type: null, match_type: '', strength_band: null })], exportName);
-    for (const [column, value] of Object.entries(agreed[exportName])) {
-      for (const wrong of ['other', value.toUpperCase(), 1]) {
-        const errors = await reasonsFor(newRow({ ...agreed[exportName], [column]: wrong }), exportName);
-        assert.deepEqual(errors, [{ line: 2, column, value: wrong, expected: `"${value}", or no value` }]);
-      }
-    }
+test('strings have at most 4 KiB of UTF-8', () => {
+  const longest = ['x'.repeat(4096), 'ü'.repeat(2048), '😀'.repeat(1024), `x${'€'.repeat(1365)}`];
+  limitTest('article_headline source_language', longest, 'a string of at most 4 KiB');
+});
+
+test('source_id has at most 200 characters, counted in code points', () => {
+  const longest = ['x'.repeat(200), 'ü'.repeat(200), '😀'.repeat(200)];
+  limitTest('source_id', longest, 'a string of at most 200 characters');
+});
+
+test('a URL has at most 8 KiB as exported', () => {
+  const longest = `https://example.com/${'ü'.repeat(4086)}`;
+  assert.equal(Buffer.byteLength(longest), 8192);
+  assert.equal(rowOf({ article_url: longest }).article_url, encodeURI(longest));
+  const [error] = errorsOf({ article_url: `${longest}x` });
+  assert.equal(error?.expected, 'a URL of at most 8 KiB');
+});
+
+test('text in any language, quotes and control characters are unchanged', async () => {
+  for (const text of [
+    'Grüße, "Welt" \\ </script>',
+    '日本語 😀 \u2028 e\u0301',
+    'line\nbreak\t \u0001\u0000\u007f',
+  ]) {
+    const publisher = { article_publisher_id: 1, article_publisher_name: text };
+    const row = newRow({ article_headline: text, source_id: text, ...publisher });
+    assert.equal((await dropped([row])).msg, 'file applied');
+    const { article, source } = (await appliance.detection(idOf(row))) ?? assert.fail();
+    assert.deepEqual([article.headline, source.id, article.publisher?.name], [text, text, text]);
   }
 });
 
-test('all errors of a row are reported, and a file counts those that it does not list', async () => {
-  const row = newRow({ strength_score: 101, article_url: 'nowhere', source_id: 5 });
-  const errors = await reasonsFor(row);
-  assert.deepEqual(errors.map((error: { column: string }) => error.column).sort(), [
-    'article_url',
-    'source_id',
-    'strength_score',
-  ]);
-  const name = fileName('newswire', nextWindowMs());
-  await appliance.dropped(name, ndjson(Array.from({ length: 50 }, () => newRow({ strength_score: 101 }))));
-  const reason = JSON.parse(readFileSync(join(appliance.drop, `failed/${name}.reason.json`), 'utf8'));
-  assert.equal(reason.errors_total, 50);
-  assert.deepEqual(
-    reason.errors.map((error: { line: number }) => error.line),
-    Array.from({ length: 20 }, (_, at) => at + 1),
-  );
-});
-
-test('a too deeply nested value fails its file, and ingest continues', async () => {
-  const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
-  for (const column of ['article_id', 'unknown']) {
-    const text = JSON.stringify(newRow({ nested: 0 })).replace('"nested":0', `"${column}":${deep}`);
-    const line = await appliance.dropped(fileName('newswire', nextWindowMs()), `${text}\n`);
-    assert.equal(line.msg, column === 'article_id' ? 'file failed' : 'file applied');
-  }
-});
-
-test('two rows of one detection in one file make two versions', async () => {
-  const row = newRow();
-  const later = {
-    ...row,
-    last_scored_at: formatMs(Date.parse(String(row.last_scored_at)) + 1000),
-    strength_score: 80,
-  };
-  const detection = await detectionOf([row, later]);
-  assert.deepEqual([detection.version, detection.strength.score], [2, 80]);
-});
-
-const ADDRESSES: readonly [given: string, shown: string, domain: string | null][] = [
+const KEPT: readonly [given: string, shown: string, domain: string | null][] = [
   ['https://www.example.com', 'https://www.example.com', 'example.com'],
   ['HTTPS://WWW.Example.COM/Path', 'HTTPS://WWW.Example.COM/Path', 'example.com'],
   ['http://example.com:8080/a?b=c&d#e', 'http://example.com:8080/a?b=c&d#e', 'example.com'],
@@ -299,17 +234,12 @@ const ADDRESSES: readonly [given: string, shown: string, domain: string | null][
   ['https://[::1', 'https://%5B%3A:1', null],
   ['https://example.com/ünï?q=é#ø', 'https://example.com/%C3%BCn%C3%AF?q=%C3%A9#%C3%B8', 'example.com'],
   ['https://example.com/😀', 'https://example.com/%F0%9F%98%80', 'example.com'],
-  [
-    'https://example.com/a[1]{2}|^`"<>',
-    'https://example.com/a%5B1%5D%7B2%7D%7C%5E%60%22%3C%3E',
-    'example.com',
-  ],
+  ['https://example.com/a[]{}|^`"<>', 'https://example.com/a%5B%5D%7B%7D%7C%5E%60%22%3C%3E', 'example.com'],
   ['https://example.com/%41%2f%', 'https://example.com/%41%2f%25', 'example.com'],
   ['https://example.com/%zz%4', 'https://example.com/%25zz%254', 'example.com'],
   ['https://example.com/a#b#c', 'https://example.com/a#b%23c', 'example.com'],
   ['https://example.com/a?b?c/d', 'https://example.com/a?b?c/d', 'example.com'],
   ['https://example.com/../a/./b//c', 'https://example.com/../a/./b//c', 'example.com'],
-  ['https://[2001:db8::1]:8080/a', 'https://[2001:db8::1]:8080/a', null],
   ['https://192.0.2.7/a', 'https://192.0.2.7/a', null],
   ['https://localhost/a', 'https://localhost/a', null],
   ['https://co.uk/a', 'https://co.uk/a', null],
@@ -321,58 +251,145 @@ const ADDRESSES: readonly [given: string, shown: string, domain: string | null][
   ['https://新聞.香港/a', 'https://%E6%96%B0%E8%81%9E.%E9%A6%99%E6%B8%AF/a', 'xn--efvv70d.xn--j6w193g'],
 ];
 
-test('a URL is kept, except for encoded characters, and gives the domain', async () => {
-  for (const [given, shown, domain] of ADDRESSES) {
-    const { article } = await detectionOf([newRow({ article_url: given })]);
-    assert.deepEqual([article.url, article.domain], [shown, domain], given);
+test('a URL is kept, except for encoded characters, and gives the domain', () => {
+  for (const [given, shown, domain] of KEPT) {
+    const { article_url, article_domain } = rowOf({ article_url: given });
+    assert.deepEqual([article_url, article_domain], [shown, domain], given);
   }
 });
 
-const DOMAINS: readonly [given: string, domain: string | null][] = [
-  ['www.example.com', 'example.com'],
-  ['Example.COM', 'example.com'],
-  ['example.com.', 'example.com'],
-  [' example.com ', 'example.com'],
-  ['example.com:8080', 'example.com'],
-  ['https://www.example.co.uk/a?b', 'example.co.uk'],
-  ['//www.example.co.uk/a', 'example.co.uk'],
-  ['www.example.com/path', 'example.com'],
-  ['MÜNCHEN.de', 'xn--mnchen-3ya.de'],
-  ['me.github.io', 'github.io'],
-  ['com', null],
-  ['co.uk', null],
-  ['localhost', null],
-  ['192.0.2.7', null],
-  ['[2001:db8::1]', null],
-  ['no domain at all', null],
-  ['..', null],
-];
+const DOMAINS: Readonly<Record<string, readonly string[]>> = {
+  'example.com': [
+    ...['www.example.com', 'Example.COM', 'example.com.', ' example.com ', 'example.com:8080'],
+    'www.example.com/path',
+  ],
+  'example.co.uk': ['https://www.example.co.uk/a?b', '//www.example.co.uk/a'],
+  'xn--mnchen-3ya.de': ['MÜNCHEN.de'],
+  'github.io': ['me.github.io'],
+  none: ['com', 'co.uk', 'localhost', '192.0.2.7', '[2001:db8::1]', 'no domain at all', '..'],
+};
 
-test('article_domain wins over the URL, and is reduced to the registrable domain', async () => {
-  for (const [given, domain] of DOMAINS) {
-    const row = newRow({ article_url: 'https://other.example.net/a', article_domain: given });
-    const { article } = await detectionOf([row]);
-    assert.equal(article.domain, domain, given);
+test('article_domain wins over the URL, and is reduced to the registrable domain', () => {
+  for (const [domain, values] of Object.entries(DOMAINS))
+    for (const given of values) {
+      const row = rowOf({ article_url: 'https://other.example.net/a', article_domain: given });
+      assert.equal(row.article_domain ?? 'none', domain, given);
+    }
+});
+
+test('a publisher needs an id; its name is trimmed and may be unknown', () => {
+  for (const [id, name, read] of [
+    [null, 'Nameless', [null, null]],
+    [5, null, [5, null]],
+    [5, ' \t', [5, null]],
+    [5, '\u00a0 The  Times\n', [5, 'The  Times']],
+  ] as const) {
+    const row = rowOf({ article_publisher_id: id, article_publisher_name: name });
+    assert.deepEqual([row.article_publisher_id, row.article_publisher_name], read);
   }
 });
 
-test('a publisher needs an id; its name is trimmed and may be unknown', async () => {
-  const publisherOf = async (members: Row) => (await detectionOf([newRow(members)])).article.publisher;
-  assert.equal(await publisherOf({ article_publisher_name: 'Nameless' }), null);
-  assert.deepEqual(await publisherOf({ article_publisher_id: 5 }), { id: 5, name: null });
-  const blank = { article_publisher_id: 5, article_publisher_name: ' \t' };
-  assert.deepEqual(await publisherOf(blank), { id: 5, name: null });
-  const padded = { article_publisher_id: 5, article_publisher_name: '\u00a0 The  Times\n' };
-  assert.deepEqual(await publisherOf(padded), { id: 5, name: 'The  Times' });
+test('required columns have a value, each; columns of the other export are errors, also when they are null', () => {
+  for (const column of Object.keys(ROW))
+    for (const value of [undefined, null, ''])
+      assert.deepEqual(errorsOf({ [column]: value }), [
+        { column, value: value ?? null, expected: 'a value: this column is required' },
+      ]);
+  for (const [exportName, columns] of [
+    ['newswire', 'source_image_url source_origin_url article_image_url'],
+    [
+      'imagewire',
+      `source_language source_syndicated source_sentences strength_matched_sentences
+        strength_article_sentences article_print`,
+    ],
+  ] as const)
+    for (const column of words(columns)) {
+      const expected = `no column ${column} in ${exportName} files`;
+      assert.deepEqual(errorsOf({ [column]: null }, exportName), [{ column, value: null, expected }]);
+    }
+});
+
+test('content_type, match_type and strength_band are optional, and must match', () => {
+  const agreed = {
+    newswire: { content_type: 'text', match_type: 'sentence_fingerprint', strength_band: 'medium' },
+    imagewire: { content_type: 'image', match_type: 'image_fingerprint', strength_band: 'high' },
+  };
+  for (const exportName of EXPORT_NAMES) {
+    rowOf(agreed[exportName], exportName);
+    rowOf({ content_type: null, match_type: '', strength_band: null }, exportName);
+    for (const [column, value] of Object.entries(agreed[exportName]))
+      for (const wrong of ['other', value.toUpperCase(), 1]) {
+        const errors = errorsOf({ ...agreed[exportName], [column]: wrong }, exportName);
+        assert.deepEqual(errors, [{ column, value: wrong, expected: `"${value}", or no value` }]);
+      }
+  }
+});
+
+test('a file with an error in one row is not stored; it lists 20 errors, each with its value, and counts all', async () => {
+  const good = newRow();
+  const wrong = { strength_score: 101, article_url: 'x'.repeat(9000), source_id: 5 };
+  const line = await dropped([good, ...newRows(50).map((row) => ({ ...row, ...wrong }))]);
+  assert.equal(line.msg, 'file failed');
+  assert.equal(await appliance.detection(idOf(good)), null);
+  const { errors, errors_total } = reasonBeside(line.destination);
+  assert.equal(errors_total, 102, 'reading ends after a hundred');
+  assert.equal(errors.length, 20);
+  const [first, second, third] = errors;
+  assert.deepEqual(
+    [first.line, first.column, first.value, second.value, third.value],
+    [2, 'strength_score', 101, `${'x'.repeat(200)}…`, 5],
+  );
+});
+
+test('unknown columns are ignored, and named in the report of the file, whatever their names', async () => {
+  const text = JSON.stringify(
+    newRow({ zeta: [1, { a: 2 }], constructor: 'x', toString: null, id: 'mine', version: 9 }),
+  );
+  const line = await appliance.dropped(
+    fileName('newswire', nextWindowMs()),
+    `${text.replace('{', '{"__proto__":{"article_headline":"sneaked in"},')}\n`,
+  );
+  assert.equal(line.msg, 'file applied');
+  assert.deepEqual(line.ignored_columns, ['__proto__', 'constructor', 'id', 'toString', 'version', 'zeta']);
+  assert.equal((await appliance.detection(idOf(JSON.parse(text))))?.article.headline, null);
+  const table = csv([{ ...newRow(), constructor: 'c' }]);
+  const content = table.replace('constructor', '__proto__,constructor').replace(',c\r\n', ',p,c\r\n');
+  const other = await appliance.dropped(fileName('newswire', nextWindowMs(), 'csv'), content);
+  assert.deepEqual([other.msg, other.ignored_columns], ['file applied', ['__proto__', 'constructor']]);
+});
+
+test('a too deeply nested value fails its file, and ingest continues', async () => {
+  const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
+  for (const column of ['article_id', 'unknown']) {
+    const text = JSON.stringify(newRow({ nested: 0 })).replace('"nested":0', `"${column}":${deep}`);
+    const line = await appliance.dropped(fileName('newswire', nextWindowMs()), `${text}\n`);
+    assert.equal(line.msg, column === 'article_id' ? 'file failed' : 'file applied');
+  }
+});
+
+test('two rows of one detection in one file make two versions', async () => {
+  const row = newRow();
+  const line = await dropped([row, later(row, { strength_score: 80 })]);
+  assert.deepEqual([line.created, line.updated], [1, 1], JSON.stringify(line));
+  const detection = await appliance.detection(idOf(row));
+  assert.deepEqual([detection?.version, detection?.strength.score], [2, 80]);
 });
 
 test('the URL of a print article is shown only with the licence', async () => {
-  const print = { article_url: 'https://print.example.com/a', article_print: true };
-  const { article } = await detectionOf([newRow(print)]);
-  assert.deepEqual([article.url, article.domain, article.print], [null, 'example.com', true]);
+  appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
+  appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
+  appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);
   const key = createKey(appliance.cli, 'licensed', '7100');
-  const licensed = await detectionOf([newRow({ ...print, subscription_id: 7100 })], 'newswire', key);
-  assert.equal(licensed.article.url, print.article_url);
-  const online = await detectionOf([newRow({ ...print, article_print: false })]);
-  assert.equal(online.article.url, print.article_url);
+  const url = 'https://print.example.com/a';
+  for (const [members, shown] of [
+    [{ article_print: true }, null],
+    [{ article_print: true, subscription_id: 7100 }, url],
+    [{ article_print: false }, url],
+  ] as const) {
+    const row = newRow({ article_url: url, ...members });
+    await dropped([row]);
+    const reader = row.subscription_id === 7100 ? key : appliance.key;
+    const { article } = (await appliance.detection(idOf(row), reader)) ?? assert.fail();
+    assert.deepEqual([article.url, article.domain], [shown, 'example.com']);
+  }
 });

@@ -172,7 +172,7 @@ describe('a damaged database', () => {
       const answer = await appliance.get(path);
       assert.equal((await appliance.get('/v1/schema/detection')).status, 200);
       if (answer.status === 500) assert.equal(answer.headers.get('retry-after'), '5');
-      return appliance.serving().log.some(({ msg }) => msg.startsWith('detections.db was made anew'));
+      return appliance.serving().log.some(({ msg }) => msg.startsWith('detections.db was rebuilt'));
     });
     await eventually('the list', alerts, isFreeOf('database damaged'));
     await eventually('health', health, ({ http }) => http === 200);

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { encodingFor } from '../../src/http/encoding.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { textRows } from '../support/store.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 
 test('the encoding is the supported one with the highest weight', () => {
@@ -34,12 +35,7 @@ describe('an answer', () => {
   before(async () => {
     server = await startTestServer({ base_url: 'https://api.example/ww' });
     ({ key } = server.makeKey());
-    const rows = Array.from({ length: 30 }, (_, at) => ({
-      content_type: 'text' as const,
-      version: 1,
-      row: { article_id: at + 1 },
-    }));
-    server.store.deliver(rows, NOW_MS);
+    server.store.deliver(textRows(30), NOW_MS);
   });
   after(() => server.close());
 

@@ -1,24 +1,18 @@
-/**
- * Requests of hostile or careless clients, byte by byte (contract: Endpoints, Common detection
- * filters, Authentication): each gets the response that the contract requires, and none causes a fault.
- */
+/** Requests of hostile or careless clients, byte by byte: each gets an ordinary response, and none causes a fault. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { ambiguousRequests } from '../support/ambiguous-requests.ts';
-import { exchangeBytes } from '../support/raw-http.ts';
-import { NOW_MS, sharedServer } from '../support/server.ts';
+import { exchangeBytes, parseResponses, type RawResponse } from '../support/raw-http.ts';
+import { NOW_MS, sharedServer, startTestServer } from '../support/server.ts';
+import { textRows } from '../support/store.ts';
 
-const CHANGES = '/v1/detections/changes';
-const GOOD = `${CHANGES}?since=2026-11-21T11:00:00Z`;
-const ROWS = 100;
+const GOOD = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 
 const server = await sharedServer();
-const rows = Array.from({ length: ROWS }, (_, at) => ({
-  content_type: 'text' as const,
-  version: 1,
-  row: { article_id: at + 1 },
-}));
-server.store.deliver(rows, NOW_MS - 1000);
+server.store.deliver(textRows(100), NOW_MS - 1000);
 const { key } = server.makeKey();
 const authorization = `Authorization: Bearer ${key}\r\n`;
 after(() =>
@@ -29,6 +23,10 @@ after(() =>
 );
 
 const exchange = (bytes: string) => exchangeBytes(server.port, bytes);
+
+function get(target: string, headers = 'Host: x\r\nConnection: close\r\n'): string {
+  return `GET ${target} HTTP/1.1\r\n${authorization}${headers}\r\n`;
+}
 
 /** `400` with the detail, or `200` with the number of rows. */
 function summaryOf(reply: string): string {
@@ -106,3 +104,84 @@ test('an upgrade is ignored, and ends the connection', async () => {
   const reply = await exchange(`GET ${GOOD} HTTP/1.1\r\nHost: x\r\n${authorization}${upgrade}\r\n`);
   assert.match(reply, /^HTTP\/1\.1 200 .*\r\nConnection: close\r\n/s);
 });
+
+function parseReply(reply: string): RawResponse {
+  return parseResponses(Buffer.from(reply, 'latin1'), ['GET'])[0] ?? assert.fail('no response');
+}
+
+function assertProblem(reply: string, status: number, code: string): void {
+  const { status: found, headers, body } = parseReply(reply);
+  assert.equal(found, status, reply);
+  assert.equal(headers.get('content-type'), 'application/problem+json');
+  assert.equal(headers.get('cache-control'), 'no-store');
+  assert.match(headers.get('date') ?? '', /GMT$/);
+  const problem = JSON.parse(body);
+  assert.deepEqual([problem.type, problem.status], [`${server.url}/errors/${code}`, status]);
+  assert.equal(problem.request_id, headers.get('x-request-id'));
+}
+
+test('bytes that are not HTTP get an ordinary error, and the connection ends', async () => {
+  const malformed = [
+    'nonsense\r\n\r\n',
+    'GET / HTTP/9.9\r\n\r\n',
+    'GET / HTTP/1.1\r\nHost: x\r\nBad Header: 1\r\n\r\n',
+    'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n',
+    'GET /a b HTTP/1.1\r\nHost: x\r\n\r\n',
+    '\u0016\u0003\u0001\u0002\u0000\u0001',
+  ];
+  for (const bytes of malformed) assertProblem(await exchange(bytes), 400, 'invalid_request');
+});
+
+test('a target with a character outside of ASCII is 400, and the detail says to encode it', async () => {
+  for (const target of [`${GOOD}&domain=bücher.de`, '/v1/ü', '/v1/health?\u00e9']) {
+    const reply = await exchange(get(target));
+    assertProblem(reply, 400, 'invalid_request');
+    assert.match(reply, /characters outside of ASCII are percent-encoded/);
+  }
+});
+
+test('a head that is too large is 431; one of a legal size is accepted', async () => {
+  const large = `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(40_000)}\r\n\r\n`;
+  assertProblem(await exchange(large), 431, 'invalid_request');
+  const legal = parseReply(await exchange(get(`${GOOD}&source_id=${'x'.repeat(20_000)}`)));
+  assert.equal(legal.status, 400);
+  assert.match(legal.body, /source_id: must not exceed 200 characters/);
+});
+
+test('an unknown expectation is 400; 100-continue works', async () => {
+  assertProblem(
+    await exchange(get(GOOD, 'Host: x\r\nExpect: tea\r\nConnection: close\r\n')),
+    400,
+    'invalid_request',
+  );
+  const reply = await exchange(get(GOOD, 'Host: x\r\nExpect: 100-continue\r\nConnection: close\r\n'));
+  assert.match(reply, /^HTTP\/1\.1 (100 Continue\r\n\r\nHTTP\/1\.1 )?200 OK/);
+});
+
+test('closing ends idle and silent connections and completes a response in progress', async () => {
+  const other = await startTestServer();
+  // Its page does not fit into the buffers of a connection.
+  other.store.deliver(textRows(1000, { article_headline: 'x'.repeat(20_000) }), NOW_MS - 1000);
+  const silent = connect(other.port, '127.0.0.1');
+  const idle = connect(other.port, '127.0.0.1');
+  idle.write('GET /x HTTP/1.1\r\nHost: x\r\n\r\n');
+  await nextData(idle);
+  const slow = connect(other.port, '127.0.0.1');
+  const request = get(`${GOOD}&limit=1000`, 'Host: x\r\n').replace(key, other.makeKey().key);
+  slow.write(request);
+  const start = await nextData(slow);
+  slow.pause();
+  const ended = [silent, idle].map((socket) => once(socket, 'close'));
+  const closing = other.running.close(30_000);
+  await Promise.all(ended);
+  const rest = text(slow);
+  await closing;
+  assert.equal(parseReply(start + (await rest)).status, 200);
+  await assert.rejects(fetch(`${other.url}/x`));
+  await other.close();
+});
+
+async function nextData(socket: Socket): Promise<string> {
+  const [chunk] = await once(socket, 'data');
+  return chunk.toString();
+}

@@ -1,4 +1,4 @@
-/** The daily row allowance and the limit on unseen key ids over HTTP (contract: Limits, Errors, Authentication). */
+/** The daily row allowance and the limit on unseen key ids over HTTP. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { setAccount, suspendAccount } from '../../src/auth/accounts.ts';
@@ -6,6 +6,7 @@ import { createKey } from '../../src/auth/key-form.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { accountUsageId } from '../../src/limits/daily-rows.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
+import { textRows } from '../support/store.ts';
 import { granted, inBody, postToken } from '../support/token-client.ts';
 
 const CHANGES = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
@@ -20,20 +21,11 @@ afterEach(() => server.close());
 
 async function start(options: TestServerOptions = {}): Promise<string> {
   server = await startTestServer(options);
-  const rows = [1, 2, 3].map((id) => ({
-    content_type: 'text' as const,
-    version: 1,
-    row: { source_internal_id: id },
-  }));
-  server.store.deliver(rows, NOW_MS - 60_000);
+  server.store.deliver(textRows(3), NOW_MS - 60_000);
   return server.makeKey().key;
 }
 
-async function statusOf(path: string, key: string, init?: RequestInit): Promise<number> {
-  const response = await server.get(path, key, init);
-  await response.arrayBuffer();
-  return response.status;
-}
+const statusOf = (...asked: Parameters<TestServer['get']>) => server.statusOf(...asked);
 
 /** The rows that the account has used. */
 function usedRows(): number {
@@ -62,8 +54,7 @@ async function assertThrottled(
 test('a request is accepted while rows are left, and then served completely', async () => {
   const key = await start({ daily_rows: 4 });
   for (const path of [CHANGES, PERIOD]) {
-    const page = JSON.parse(await (await server.get(path, key)).text());
-    assert.equal(page.data.length, 3, path);
+    assert.equal((await server.json(path, key)).data.length, 3, path);
   }
   assert.equal(usedRows(), 6);
   for (const path of READS) await assertThrottled(await server.get(path, key), 'account', 43_200);

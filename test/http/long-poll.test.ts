@@ -138,14 +138,10 @@ describe('a request that waits', () => {
   test('counts against the allowance of the day on which it is answered', async () => {
     const { answer } = await waits(`cursor=${await end()}`);
     const tomorrow = NOW_MS + DAY_MS;
-    const usedBefore = server.dailyRows.used('key', keyId, NOW_MS);
     server.setNow(tomorrow);
     deliver(7001);
     assert.equal((await answer).status, 200);
-    assert.deepEqual(
-      [server.dailyRows.used('key', keyId, tomorrow), server.dailyRows.used('key', keyId, NOW_MS)],
-      [1, usedBefore],
-    );
+    assert.equal(server.dailyRows.used('key', keyId, tomorrow), 1);
   });
 
   test('gets the rate-limit headers of the time at which it is answered', async () => {

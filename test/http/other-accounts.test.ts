@@ -1,7 +1,6 @@
 /**
  * Requests for data of another account and for data that does not exist get identical responses, byte for byte. Each
- * endpoint and parameter that names something is tested with both (contract: Common detection filters, GET
- * /v1/detections/{id}).
+ * endpoint and parameter that names something is tested with both.
  *
  * The comparison ignores the request id, headers that depend on the clock, and the client's own values.
  */
@@ -74,10 +73,6 @@ async function answerOf(path: string, key: string, written: readonly unknown[] =
   // Repeated values may have different lengths.
   const comparable = headers.filter(([name]) => written.length === 0 || name !== 'content-length');
   return [response.status, ...comparable.map(([name, value]) => `${name}: ${value}`), body].join('\n');
-}
-
-async function jsonOf(path: string, key: string) {
-  return JSON.parse(await (await server.get(path, key)).text());
 }
 
 async function assertAlike(path: (named: Named) => string, status: number, key = narrow.key): Promise<void> {
@@ -163,7 +158,7 @@ for (const [endpoint, start] of [
 
     test('no detection of another account is on a page, for any query', async () => {
       for (const query of ['', '&fields=id', '&limit=1000', '&content_type=text', '&min_band=off']) {
-        const page = await jsonOf(`${start}${query}`, narrow.key);
+        const page = await server.json(`${start}${query}`, narrow.key);
         assert.deepEqual(
           page.data.map(({ id }: { id: string }) => id),
           ['t.7001.1.1'],
@@ -182,14 +177,14 @@ test("data_starts depends only on the account's own streams", async () => {
 });
 
 test("another key's cursor reveals no more than one's own", async () => {
-  const page = await jsonOf(`${CHANGES}&limit=1`, foreign.key);
-  const read = await jsonOf(`/v1/detections/changes?cursor=${page.next_cursor}`, narrow.key);
+  const page = await server.json(`${CHANGES}&limit=1`, foreign.key);
+  const read = await server.json(`/v1/detections/changes?cursor=${page.next_cursor}`, narrow.key);
   assert.deepEqual(
     read.data.filter(({ id }: { id: string }) => !id.startsWith('t.7001.')),
     [],
   );
   const walk = `/v1/detections?from=2026-11-01T00:00:00Z&to=2026-11-21T00:00:00Z&limit=1`;
-  const theirs = await jsonOf(walk, foreign.key);
+  const theirs = await server.json(walk, foreign.key);
   assert.equal(typeof theirs.next_cursor, 'string');
   const next = `${walk}&cursor=${theirs.next_cursor}`;
   const refused = await server.get(next, narrow.key);

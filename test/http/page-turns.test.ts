@@ -4,6 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { createPageTurns } from '../../src/http/page-turns.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { textRows } from '../support/store.ts';
 import { until } from '../support/until.ts';
 
 /** Counts the turns of the event loop, and does something in each. */
@@ -59,9 +60,7 @@ describe('a hundred pages at once', () => {
 
   before(async () => {
     server = await startTestServer({ max_connections: 1000, max_connections_per_address: 1000 });
-    const rows = Array.from({ length: 1000 }, (_, source_internal_id) => ({ source_internal_id }));
-    const delivered = rows.map((row) => ({ content_type: 'text' as const, version: 1, row }));
-    server.store.deliver(delivered, NOW_MS - 1000);
+    server.store.deliver(textRows(1000), NOW_MS - 1000);
   });
   after(async () => {
     for (const socket of sockets) socket.destroy();

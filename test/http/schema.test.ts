@@ -1,7 +1,7 @@
-/** GET and HEAD /v1/schema/detection (contract: Schema, and the endpoint of that name). */
+/** GET and HEAD /v1/schema/detection. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { namesEntityTag } from '../../src/http/entity-tag.ts';
+import type { schemaFields } from '../../src/detection/fields.ts';
 import { exchangeBytes } from '../support/raw-http.ts';
 import { sharedServer } from '../support/server.ts';
 
@@ -10,8 +10,8 @@ const PATH = '/v1/schema/detection';
 const server = await sharedServer();
 const key = server.makeKey().key;
 
-/** The contract's table of a detection without objects: path, type, whether nullable, content types. */
-const CONTRACT = `
+/** The fields of a detection without objects: path, type, whether nullable, content types. */
+const DETECTION = `
 id string no both
 version integer no both
 event string no both
@@ -46,21 +46,8 @@ article.image_url string yes image
 customer boolean yes both
 classification string yes both`;
 
-interface Field {
-  readonly path: string;
-  readonly column: string;
-  readonly position: number;
-  readonly type: string;
-  readonly nullable: boolean;
-  readonly content_types: readonly string[];
-  readonly description: string;
-}
-
-async function readSchema(): Promise<{ schema_version: string; fields: Field[] }> {
-  const response = await server.get(PATH, key);
-  assert.equal(response.status, 200);
-  return JSON.parse(await response.text());
-}
+const readSchema = (): Promise<{ schema_version: string; fields: ReturnType<typeof schemaFields> }> =>
+  server.json(PATH, key);
 
 async function currentEtag(): Promise<string> {
   return (await server.get(PATH, key)).headers.get('etag') ?? assert.fail('no ETag');
@@ -68,7 +55,7 @@ async function currentEtag(): Promise<string> {
 
 const conditional = (tag: string) => ({ headers: { 'if-none-match': tag } });
 
-test('the schema lists every field as in the contract, in order', async () => {
+test('the schema lists every field, in order', async () => {
   const schema = await readSchema();
   assert.deepEqual(Object.keys(schema), ['schema_version', 'fields']);
   assert.equal(schema.schema_version, 'v1');
@@ -76,38 +63,20 @@ test('the schema lists every field as in the contract, in order', async () => {
     const types = content_types.length === 2 ? 'both' : content_types.join();
     return `${path} ${type} ${nullable ? 'yes' : 'no'} ${types}`;
   });
-  assert.deepEqual(listed, CONTRACT.trim().split('\n'));
+  assert.deepEqual(listed, DETECTION.trim().split('\n'));
 });
 
 test('each field has its members, its column, its position and a description', async () => {
   const { fields } = await readSchema();
   for (const [index, field] of fields.entries()) {
-    assert.deepEqual(Object.keys(field), [
-      'path',
-      'column',
-      'position',
-      'type',
-      'nullable',
-      'content_types',
-      'description',
-    ]);
+    const members = 'path,column,position,type,nullable,content_types,description';
+    assert.equal(Object.keys(field).join(), members);
     assert.equal(field.position, index + 1);
     assert.equal(field.column, field.path.split('.').join('_'));
-    for (const type of field.content_types) assert.match(type, /^(text|image)$/);
     assert.match(field.description, /^[A-Za-z].{15,}\.$/, field.path);
   }
   for (const name of ['path', 'column', 'description'] as const)
     assert.equal(new Set(fields.map((field) => field[name])).size, fields.length, name);
-});
-
-test('the response has a strong ETag, no-cache, and the common headers', async () => {
-  const response = await server.get(PATH, key);
-  const { headers } = response;
-  assert.match(headers.get('etag') ?? '', /^"[\w-]+"$/);
-  assert.equal(headers.get('cache-control'), 'no-cache');
-  assert.equal(headers.get('content-type'), 'application/json');
-  assert.ok(headers.has('x-request-id') && headers.has('ratelimit-limit') && headers.has('ratelimit-policy'));
-  assert.equal(headers.get('content-length'), String(Buffer.byteLength(await response.text())));
 });
 
 test('schema_version is the only parameter, and v1 its only value', async () => {
@@ -121,10 +90,7 @@ test('schema_version is the only parameter, and v1 its only value', async () => 
     ['nope=1', /unknown parameter "nope"/],
   ] as const) {
     const response = await server.get(`${PATH}?${query}`, key);
-    assert.equal(response.status, 400, query);
-    assert.equal(response.headers.get('cache-control'), 'no-store');
-    assert.equal(response.headers.get('etag'), null);
-    assert.ok(response.headers.has('ratelimit-limit'));
+    assert.deepEqual([response.status, response.headers.get('etag')], [400, null], query);
     assert.match(JSON.parse(await response.text()).detail, detail);
   }
 });
@@ -153,7 +119,6 @@ test('If-None-Match is compared weakly, in lists, and supports *; a malformed on
     [`"a", ${etag}`, true],
     [`"a","b, c" ,\tW/${etag} , "d"`, true],
     [`,, ${etag}`, true],
-    [`"", "ü", ${etag}`, true],
     [`nonsense, ${etag}`, true],
     ['"a"', false],
     ['"*"', false],
@@ -171,14 +136,9 @@ test('If-None-Match is compared weakly, in lists, and supports *; a malformed on
     ['*x', false],
     ['nonsense', false],
   ] as const) {
-    assert.equal(namesEntityTag(header, etag), isNamed, header);
-    // fetch refuses to send other bytes than ASCII in headers.
-    if (!header.includes('ü')) {
-      const response = await server.get(PATH, key, conditional(header));
-      assert.equal(response.status, isNamed ? 304 : 200, header);
-    }
+    const response = await server.get(PATH, key, conditional(header));
+    assert.equal(response.status, isNamed ? 304 : 200, header);
   }
-  assert.equal(namesEntityTag(undefined, etag), false);
 });
 
 test('If-None-Match may be repeated', async () => {
@@ -194,22 +154,13 @@ test('If-None-Match may be repeated', async () => {
   }
 });
 
-test('a wrong parameter is 400 before any 304', async () => {
-  const etag = await currentEtag();
-  for (const tag of [etag, '*']) {
-    for (const query of ['schema_version=v2', 'nope=1']) {
-      assert.equal((await server.get(`${PATH}?${query}`, key, conditional(tag))).status, 400);
-    }
-  }
-});
-
 test('HEAD has the status and the headers of GET, and no body', async () => {
   const etag = await currentEtag();
   for (const [query, header, status] of [
     ['', '', 200],
     ['?schema_version=v1', 'If-None-Match: "a"\r\n', 200],
     ['', `If-None-Match: W/${etag}\r\n`, 304],
-    ['?schema_version=v2', '', 400],
+    ['?schema_version=v2', `If-None-Match: ${etag}\r\n`, 400],
     ['?nope=1', 'If-None-Match: *\r\n', 400],
   ] as const) {
     const get = await exchange('GET', header, query);

@@ -6,6 +6,7 @@ import { CONNECTION_TIMES, type ConnectionTimes } from '../../src/http/listener.
 import { memoryInUse } from '../support/memory.ts';
 import { checkedResponses } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { textRows } from '../support/store.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
@@ -85,12 +86,7 @@ test('clients that never read a large page are disconnected, and the memory is f
   // Longer than a good client needs for its page on a busy machine.
   const slow = await startWith({ idleMs: 3000 });
   const { key } = slow.makeKey();
-  const rows = Array.from({ length: 1000 }, (_, index) => ({
-    content_type: 'text' as const,
-    version: 1,
-    row: { source_internal_id: index, article_headline: 'x'.repeat(12_000) },
-  }));
-  slow.store.deliver(rows, NOW_MS - 1000);
+  slow.store.deliver(textRows(1000, { article_headline: 'x'.repeat(12_000) }), NOW_MS - 1000);
   const clients = 10;
   const pageBytes = 12 * MIB;
   await (await slow.get(`${CHANGES}&limit=1000`, key)).arrayBuffer();

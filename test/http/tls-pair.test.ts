@@ -1,22 +1,28 @@
-/** A certificate and its key: which pairs are refused, and when a certificate is about to expire. */
+/** A certificate and its key: which pairs are refused, when one is about to expire, and how a renewed one is loaded. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { checkTlsPair, readTlsFiles, validityError } from '../../src/http/tls-pair.ts';
+import { loadTlsPair, validityError, watchTlsPair } from '../../src/http/tls-pair.ts';
+import { createLogger } from '../../src/logger.ts';
 import { Refused } from '../../src/refused.ts';
 import { DAY_MS } from '../../src/time.ts';
-import { type CertificateFiles, useCertificates, WITHOUT_OPENSSL } from '../support/certificates.ts';
+import {
+  type CertificateFiles,
+  overwrite,
+  useCertificates,
+  WITHOUT_OPENSSL,
+} from '../support/certificates.ts';
 import { NOW_MS } from '../support/server.ts';
 
-const { folder, first, second } = useCertificates();
+const { folder, first, second, copyOf } = useCertificates();
 const skip = WITHOUT_OPENSSL;
 
 describe('a pair that cannot be used is refused, naming the file', { skip }, () => {
   async function refusal(files: CertificateFiles): Promise<string> {
     try {
-      checkTlsPair(files, await readTlsFiles(files));
+      await loadTlsPair(files);
     } catch (error) {
       assert.ok(error instanceof Refused && error.code === 'configuration', String(error));
       return error.message;
@@ -59,7 +65,7 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
       const both = join(folder, 'both.pem');
       writeFileSync(both, Buffer.concat(parts));
       const files = { certificate: both, key: both };
-      checkTlsPair(files, await readTlsFiles(files));
+      await loadTlsPair(files);
     }
   });
 });
@@ -84,5 +90,63 @@ describe('the expiry of a certificate', () => {
     assert.match(fault(90, 0) ?? '', /expired at 2026-11-21T12:00:00Z; clients reject it/);
     assert.match(fault(90, -3) ?? '', /expired at 2026-11-18T12:00:00Z/);
     assert.match(fault(90, 91) ?? '', /not valid before 2026-11-22T12:00:00Z/);
+  });
+});
+
+describe('renewal, check by check', { skip }, () => {
+  /** Watches a pair, with checks controlled by the test. */
+  async function watched(name: string) {
+    const paths = copyOf(first, name);
+    const pair = await loadTlsPair(paths);
+    const taken: number[] = [];
+    const alerts = new Map<string, string | null>();
+    const warned: unknown[] = [];
+    const log = createLogger({ level: 'silent' });
+    log.warn = (...args: unknown[]) => void warned.push(args[0]);
+    const clock = { nowMs: Date.now() };
+    const renewal = watchTlsPair({
+      paths,
+      pair,
+      onRenewed: ({ validToMs }) => void taken.push(validToMs),
+      conditions: { set: (name, detail) => void alerts.set(name, detail) },
+      log,
+      now: () => clock.nowMs,
+      everyMs: null,
+    });
+    /** Checks so often. @returns the text of an alert; empty while it is closed */
+    const check = async (times = 1, alert = 'certificate not usable') => {
+      for (let count = 0; count < times; count += 1) await renewal.check();
+      return alerts.get(alert) ?? '';
+    };
+    return { paths, pair, taken, warned, check, clock };
+  }
+
+  test('an unusable pair is reported once, at the second check, and a good one is loaded', async () => {
+    const { paths, check, taken, warned } = await watched('half');
+    writeFileSync(paths.certificate, readFileSync(second.certificate));
+    assert.deepEqual([await check(), taken, warned.length], ['', [], 0], 'the files may be incomplete');
+    assert.match(await check(2), /does not match the certificate/);
+    assert.deepEqual([taken, warned.length], [[], 1]);
+    writeFileSync(paths.key, readFileSync(second.key));
+    assert.deepEqual([await check(), taken.length], ['', 1]);
+    writeFileSync(paths.key, 'broken');
+    assert.match(await check(2), /half\.key: no PEM private key without a passphrase/);
+    overwrite(paths, second);
+    assert.equal(await check(), '');
+    renameSync(paths.key, `${paths.key}.away`);
+    assert.match(await check(2), /no such file or folder/);
+    renameSync(`${paths.key}.away`, paths.key);
+    assert.equal(await check(), '', 'the current certificate is back');
+  });
+
+  test('the alert opens near expiry and closes with the new pair', async () => {
+    const { paths, pair, check, clock } = await watched('late');
+    assert.equal(await check(0, 'certificate expires'), '');
+    clock.nowMs = pair.validToMs - DAY_MS;
+    assert.match(await check(1, 'certificate expires'), /late\.pem: the certificate expires at/);
+    overwrite(paths, second);
+    // The second certificate may have been created a second after the first.
+    clock.nowMs = Date.now();
+    assert.equal(await check(1, 'certificate expires'), '');
   });
 });

@@ -1,4 +1,4 @@
-/** POST /oauth/token: its rate limits, by address and by client id (contract: Limits). */
+/** POST /oauth/token: its rate limits, by address and by client id. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NOW_MS, sharedServer } from '../support/server.ts';

@@ -1,4 +1,4 @@
-/** POST /oauth/token: its errors, with status and form (contract: Errors). */
+/** POST /oauth/token: its errors, with status and form. */
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { connect } from 'node:net';

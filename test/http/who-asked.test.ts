@@ -1,14 +1,9 @@
 /** Requests in the log: the client's address, and for refused ones the reason, key id and limit. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { createKey } from '../../src/auth/key-form.ts';
-import { openLog } from '../../src/logger.ts';
-import { example } from '../support/manual.ts';
 import { exchangeBytes } from '../support/raw-http.ts';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, sharedServer } from '../support/server.ts';
 import { inBody, makeClient, postToken } from '../support/token-client.ts';
 import { until } from '../support/until.ts';
 
@@ -16,43 +11,17 @@ const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 const GUESSER = '203.0.113.66';
 const CLIENT = '192.0.2.7';
 
-let folder: string;
-let logFile: string;
-let server: TestServer;
-
-before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'wirewatch-who-'));
-  logFile = join(folder, 'wirewatch.log');
-  const { log } = await openLog({ level: 'info', file: logFile });
-  server = await startTestServer({
-    log,
-    trusted_proxies: ['127.0.0.1'],
-    requests_per_minute: 3,
-    token_requests_per_minute: 4,
-    unseen_key_ids_per_minute: 2,
-    daily_rows: 1,
-  });
+const server = await sharedServer({
+  trusted_proxies: ['127.0.0.1'],
+  ...{ requests_per_minute: 3, token_requests_per_minute: 4, unseen_key_ids_per_minute: 2, daily_rows: 1 },
 });
-
-after(async () => {
-  await server.close();
-  rmSync(folder, { recursive: true });
-});
-
-const lines = () => readFileSync(logFile, 'utf8').split('\n').slice(0, -1);
 
 /** The fields of a request's log line, without path, status, rows and times. */
 async function loggedFields(asking: Promise<Response>): Promise<Record<string, unknown>> {
   const response = await asking;
   await response.arrayBuffer();
   const id = response.headers.get('x-request-id');
-  let line: Record<string, unknown> | undefined;
-  await until('its line', () => {
-    line = lines()
-      .map((text) => JSON.parse(text))
-      .find((one) => one.msg === 'request' && one.request_id === id);
-    return line !== undefined;
-  });
+  const line = server.lines.find(({ msg, request_id }) => msg === 'request' && request_id === id);
   const { level, time, request_id, method, path, rows, duration_ms, msg, ...rest } = line ?? {};
   return rest;
 }
@@ -115,64 +84,13 @@ test("malformed requests log the peer's address, and what could be read", async 
   const large = `X-Forwarded-For: 1.2.3.4\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`;
   await exchangeBytes(server.port, `GET /large?x HTTP/1.1\r\n${large}`);
   await exchangeBytes(server.port, 'nonsense\r\n\r\n');
-  await until('their lines', () => lines().filter((line) => line.includes('"invalid_request"')).length > 2);
-  const last = lines()
-    .slice(-2)
-    .map((line) => JSON.parse(line));
+  const malformed = () => server.lines.filter(({ address }) => address === '127.0.0.1');
+  await until('their lines', () => malformed().length > 1);
   assert.deepEqual(
-    last.map(({ address, method, path, status, code }) => [address, method, path, status, code]),
+    malformed().map(({ address, method, path, status, code }) => [address, method, path, status, code]),
     [
       ['127.0.0.1', 'GET', '/large', 431, 'invalid_request'],
       ['127.0.0.1', '', '/', 400, 'invalid_request'],
     ],
   );
-});
-
-/** The address that the manual's fail2ban filter finds in a line, or null (jail.conf(5)). */
-function filtered(line: string): string | null {
-  const entries = new Map(
-    example('security', 'fail2ban-filter')
-      .replaceAll('%%', '%')
-      .split(/\n(?=\S)/)
-      .map((entry) => [entry.split(' = ', 1)[0], entry.slice(entry.indexOf(' = ') + 3).trim()]),
-  );
-  const patterns = (entries.get('failregex') ?? '').split(/\n\s+/);
-  assert.equal(patterns.length, 2);
-  for (const pattern of patterns) {
-    const whole = pattern
-      .replace('%(line)s', () => entries.get('line') ?? '')
-      .replace('<ADDR>', '(?<address>[0-9a-fA-F.:]+)');
-    const { address } = new RegExp(whole).exec(line)?.groups ?? {};
-    if (address !== undefined) return address;
-  }
-  return null;
-}
-
-/** A line as fail2ban matches it: without the time, or as in the journal, with a prefix. */
-const VARIANTS: readonly ((line: string) => string)[] = [
-  (line) => line.replace(/"time":"[^"]*"/, ''),
-  (line) => `host wirewatch[123]: ${line}`,
-];
-
-test("the manual's fail2ban filter matches clients that guess keys, and no others, for any path", async () => {
-  server.setNow(NOW_MS + 240_000);
-  const { key } = server.makeKey();
-  const claims = '"address":"192.0.2.99","code":"unauthorized","claimed_key_id":"","limit":"unseen_key_ids"';
-  for (const path of [claims, claims.replaceAll('"', '%22'), `\\${claims}`, `{"level":"info",${claims}`])
-    await exchangeBytes(
-      server.port,
-      `GET /${path} HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${CLIENT}\r\nConnection: close\r\n\r\n`,
-    );
-  await loggedFields(server.get(CHANGES, key, from(CLIENT)));
-  await loggedFields(server.get(`/v1/detections?x=1`, key, from(CLIENT)));
-  await loggedFields(server.get(CHANGES, createKey('ww').key, from('2001:db8::66')));
-  const isQuoted = (line: string) => line.includes('"path":"/\\"address\\":');
-  assert.ok(lines().some(isQuoted), 'a path contains quotes');
-  const found = lines().flatMap((line) => {
-    const addresses = VARIANTS.map((variant) => filtered(variant(line)));
-    assert.equal(new Set(addresses).size, 1, line);
-    return addresses[0] ?? [];
-  });
-  // Three wrong keys and two wrong secrets of earlier tests; 429 at the token endpoint.
-  assert.deepEqual(found, [...Array(5).fill(GUESSER), '2001:db8::66']);
 });

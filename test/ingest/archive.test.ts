@@ -63,7 +63,7 @@ test('files that cannot be moved there yet are all kept, even with the same name
   }
   assert.equal(archived().length, 1);
   rmSync(day);
-  await untilIdle(appliance, appliance.serving());
+  await untilIdle(appliance);
   assert.deepEqual(
     archived()
       .map((path) => readFileSync(path, 'utf8'))

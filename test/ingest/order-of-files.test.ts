@@ -4,29 +4,25 @@
  */
 
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import type { ExportRow } from '../../src/detection/fields.ts';
-import { parseFileName } from '../../src/exports/file-name.ts';
 import type { Applier } from '../../src/ingest/apply/apply-rows.ts';
 import type { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
-import { type ReadingOrder, readExport } from '../../src/ingest/reading/read-export.ts';
-import { addFrame, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
+import type { RowBatch } from '../../src/ingest/reading/row-batch.ts';
 import { LogApplier } from '../../src/log/apply-log.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
+import { ndjson, type Row } from '../support/export-files.ts';
 import { streamWriterOn } from '../support/history.ts';
 import { EXPORTED_AT_DEFAULT, exportRow } from '../support/matches.ts';
+import { readContent } from '../support/read-export.ts';
 import { checkStreams } from '../support/streams.ts';
 import { testFolder } from '../support/test-folder.ts';
-
-const folder = testFolder();
-let made = 0;
 
 type File = readonly RowBatch[];
 
@@ -35,57 +31,31 @@ const LICENSED = new Set([7002]);
 
 /** Reads a file with these rows into batches. */
 async function fileOf(exportName: ExportName, rows: readonly ExportRow[]): Promise<File> {
-  made += 1;
-  const name = `${exportName}.backfill-${made}.ndjson`;
-  const parsed = parseFileName(name);
-  assert.ok(parsed.kind === 'export');
-  const path = join(folder, name);
   // Columns of the other export must be absent, not null.
-  writeFileSync(path, rows.map((row) => `${JSON.stringify(withoutNulls(row, exportName))}\n`).join(''));
-  const batches: RowBatch[] = [];
-  const order: ReadingOrder = {
-    source: { path, found: null },
-    file: parsed.file,
-    earliest: '2000-01-01T00:00:00Z',
-    latest: '2027-01-01T00:00:00Z',
-    exported_at_default: EXPORTED_AT_DEFAULT,
-    mapping: null,
-    require_trailer: false,
-    bad_rows: 'fail',
-    errors_max: 100,
-    streams: null,
-    licensed: [...LICENSED],
-    rows_to_skip: 0,
-  };
-  const result = await readExport(order, {
-    photoPath: (id) => `/photos/${id}?signature=abc`,
-    onBatch: (batch) => {
-      addFrame(batch);
-      batches.push(batch);
-    },
-  });
+  const content = ndjson(rows.map((row) => withoutNulls(row, exportName)));
+  const times = { latest: '2027-01-01T00:00:00Z', exported_at_default: EXPORTED_AT_DEFAULT };
+  const options = { exportName, windowMs: null, licensed: [...LICENSED], ...times };
+  const { result, batches } = await readContent('ndjson', content, options);
   assert.equal(result.kind, 'read', JSON.stringify(result));
-  rmSync(path);
   return batches;
 }
 
-function withoutNulls(row: ExportRow, exportName: ExportName): object {
+function withoutNulls(row: ExportRow, exportName: ExportName): Row {
   const members = Object.entries(row).filter(
     ([column, value]) => value !== null && !(exportName === 'imagewire' && column === 'article_print'),
   );
   return Object.fromEntries(members);
 }
 
-interface Store {
+interface Store extends Disposable {
   readonly folder: string;
   db: Database;
 }
 
 function openStore(): Store {
-  made += 1;
-  const own = join(folder, `${made}`);
-  mkdirSync(own);
-  return { folder: own, db: open(own) };
+  const own = testFolder();
+  const store: Store = { folder: own, db: open(own), [Symbol.dispose]: () => store.db.close() };
+  return store;
 }
 
 function open(own: string): Database {
@@ -120,17 +90,14 @@ function filesAbout(...articles: number[]): Promise<File[]> {
   return Promise.all(articles.map((article_id) => fileOf('newswire', [{ ...row, article_id }])));
 }
 
-/** A database rebuilt from the log must equal ingest's. */
-function checkProjection({ db, folder: own }: Store): void {
-  const made = openStore();
-  try {
-    const projection = new LogApplier(made.db);
-    for (const { part } of entriesAfter(join(own, 'log'), null)) projection.apply(part);
-    projection.commit();
-    assertSameContent(contentOfDatabase(made.db), contentOfDatabase(db));
-  } finally {
-    made.db.close();
-  }
+/** Its streams must have no gaps, and a database rebuilt from its log must be equal. */
+function checkStore({ db, folder: own }: Store): void {
+  checkStreams(db);
+  using made = openStore();
+  const projection = new LogApplier(made.db);
+  for (const { part } of entriesAfter(join(own, 'log'), null)) projection.apply(part);
+  projection.commit();
+  assertSameContent(contentOfDatabase(made.db), contentOfDatabase(db));
 }
 
 /** Applies each file in its own transaction; from time to time with a new writer, as after a restart. */
@@ -186,19 +153,14 @@ test('any order and repetition of files gives the same detections, and streams w
     fc.asyncProperty(scenario, async ({ files, one, other, clock }) => {
       const read = await Promise.all(files.map(({ exportName, rows }) => fileOf(exportName, rows)));
       const states = [one, other].map((order) => {
-        const store = openStore();
-        try {
-          applyAll(
-            order.map((index) => read[index] ?? []),
-            clock,
-            store,
-          );
-          checkStreams(store.db);
-          checkProjection(store);
-          return detections(store.db);
-        } finally {
-          store.db.close();
-        }
+        using store = openStore();
+        applyAll(
+          order.map((index) => read[index] ?? []),
+          clock,
+          store,
+        );
+        checkStore(store);
+        return detections(store.db);
       });
       assert.deepEqual(states[0], states[1]);
     }),
@@ -213,40 +175,31 @@ test('a detection that is rescored and then changed has only the text of its new
   const again = { ...first, last_scored_at: '2026-11-02T00:00:00Z' };
   const changed = { ...again, strength_score: 90, last_scored_at: '2026-11-03T00:00:00Z' };
   const files = await Promise.all([first, again, changed].map((each) => fileOf('newswire', [each])));
-  const store = openStore();
-  try {
-    applyAll(files, [1_790_000_000_000], store);
-    checkStreams(store.db);
-    checkProjection(store);
-    assert.deepEqual(store.db.prepare('SELECT count(*) FROM rescored').pluck().all(), [0]);
-  } finally {
-    store.db.close();
-  }
+  using store = openStore();
+  applyAll(files, [1_790_000_000_000], store);
+  checkStore(store);
+  assert.deepEqual(store.db.prepare('SELECT count(*) FROM rescored').pluck().all(), [0]);
 });
 
 test('reading applied files again changes nothing', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fileRows, { minLength: 1, maxLength: 5 }), async (files) => {
       const read = await Promise.all(files.map(({ exportName, rows }) => fileOf(exportName, rows)));
-      const store = openStore();
-      try {
-        applyAll(read, [1_700_000_000_000], store);
-        const before = detections(store.db);
-        const writer = writerOf(store, Date.now);
-        for (const file of read) {
-          const applier = begun(writer, file);
-          assert.equal(writer.commit(applier, { kind: 'test' }), 0);
-          const { unchanged, ...changed } = applier.counts;
-          assert.deepEqual(changed, { created: 0, updated: 0, rescored: 0 });
-          assert.equal(
-            unchanged,
-            file.reduce((rows, batch) => rows + batch.ids.length, 0),
-          );
-        }
-        assert.deepEqual(detections(store.db), before);
-      } finally {
-        store.db.close();
+      using store = openStore();
+      applyAll(read, [1_700_000_000_000], store);
+      const before = detections(store.db);
+      const writer = writerOf(store, Date.now);
+      for (const file of read) {
+        const applier = begun(writer, file);
+        assert.equal(writer.commit(applier, { kind: 'test' }), 0);
+        const { unchanged, ...changed } = applier.counts;
+        assert.deepEqual(changed, { created: 0, updated: 0, rescored: 0 });
+        assert.equal(
+          unchanged,
+          file.reduce((rows, batch) => rows + batch.ids.length, 0),
+        );
       }
+      assert.deepEqual(detections(store.db), before);
     }),
     { numRuns: 12 },
   );
@@ -254,7 +207,7 @@ test('reading applied files again changes nothing', async () => {
 
 test('a failed transaction leaves nothing, and the next one can start', async () => {
   const [file] = await filesAbout(1);
-  const store = openStore();
+  using store = openStore();
   const delivered: number[] = [];
   const writer = writerOf(store, Date.now, (position) => delivered.push(position));
   const failing = begun(writer, file);
@@ -268,15 +221,26 @@ test('a failed transaction leaves nothing, and the next one can start', async ()
   assert.deepEqual(detections(store.db), []);
   const first = writer.commit(begun(writer, file), { kind: 'test' });
   assert.deepEqual(delivered, [first], 'no delivery may be reported for a rolled-back transaction');
-  checkStreams(store.db);
-  checkProjection(store);
-  store.db.close();
+  checkStore(store);
 });
 
-test('an entry that is decided but refused by the database is applied once there is space, exactly once', async () => {
-  const [file, other] = await filesAbout(1, 2);
-  const store = openStore();
-  const writer = writerOf(store, Date.now);
+/** When each transaction was delivered, in their order; null: that is not written yet. */
+function deliveries({ db }: Store): (number | null)[] {
+  return db
+    .prepare<[], number | null>('SELECT delivered_at FROM delivery ORDER BY first_position')
+    .pluck()
+    .all();
+}
+
+test('an entry that is decided but refused by the database is applied once there is space, exactly once, and delivered then', async () => {
+  const [before, file, other] = await filesAbout(1, 2, 3);
+  using store = openStore();
+  let nowMs = 1_790_000_000_000;
+  const writer = writerOf(store, () => {
+    nowMs += 1000;
+    return nowMs;
+  });
+  writer.commit(begun(writer, before), { kind: 'test' });
   const { exec } = store.db;
   store.db.exec = (sql) => {
     if (sql !== 'COMMIT') return exec.call(store.db, sql);
@@ -286,20 +250,22 @@ test('an entry that is decided but refused by the database is applied once there
   };
   const applier = begun(writer, file);
   assert.throws(() => writer.commit(applier, { kind: 'test' }), /disk is full/);
-  assert.deepEqual(detections(store.db), []);
+  assert.equal(detections(store.db).length, 1);
   assert.throws(() => writer.begin(), /disk is full/);
   store.db.exec = exec;
   const first = writer.commit(begun(writer, other), { kind: 'test' });
-  assert.equal(detections(store.db).length, 2);
+  assert.equal(detections(store.db).length, 3);
   assert.ok(first > 1);
-  checkStreams(store.db);
-  checkProjection(store);
-  store.db.close();
+  writer.flush();
+  const times = deliveries(store).map(Number);
+  assert.deepEqual(times, [...new Set(times)].sort(), 'one after the other');
+  assert.equal(times.length, 3);
+  checkStore(store);
 });
 
 test('delivery times are written after the commit, and never decrease', async () => {
   const files = await filesAbout(1, 2, 3);
-  const store = openStore();
+  using store = openStore();
   const clock = [5_000_000, 9_000_000, 1_000_000, 2_000_000];
   let nowMs = 0;
   const times: number[] = [];
@@ -314,17 +280,9 @@ test('delivery times are written after the commit, and never decrease', async ()
     writer.commit(applier, { kind: 'test' });
   }
   assert.deepEqual(times, [5_000_000, 9_000_000, 9_000_000]);
-  const stored = () =>
-    store.db
-      .prepare<[], { delivered_at: number | null }>(
-        'SELECT delivered_at FROM delivery ORDER BY first_position',
-      )
-      .all()
-      .map(({ delivered_at }) => delivered_at);
-  assert.deepEqual(stored(), [5_000_000, 9_000_000, null]);
+  assert.deepEqual(deliveries(store), [5_000_000, 9_000_000, null]);
   // A crash before the last delivery time was written: the next start sets it.
   nowMs = 12_000_000;
   writerOf(store, () => nowMs).flush();
-  assert.deepEqual(stored(), [5_000_000, 9_000_000, 12_000_000]);
-  store.db.close();
+  assert.deepEqual(deliveries(store), [5_000_000, 9_000_000, 12_000_000]);
 });

@@ -38,7 +38,7 @@ const USAGE: Usage = {
     { key_id: 'b', last_used_at: 2, position: 3 },
   ],
   seen: [{ key_id: 'a', network: 'n', seen_at: 1 }],
-  hours: [{ hour: 1, key_id: 'a', requests: 1, refused: 0, rows_served: 2, rows_ingested: 3, position: 3 }],
+  hours: [{ hour: 1, key_id: 'a', requests: 1, refused: 0, position: 3 }],
   refusals: [{ day: 1, key_id: 'a', code: 'rate_limited', count: 2, last_at: 9 }],
 };
 

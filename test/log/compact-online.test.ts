@@ -1,51 +1,120 @@
 /** Rewriting the log while the appliance goes on: removed rows are gone, and nothing else. */
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import fc from 'fast-check';
 import { hasRemovedRows } from '../../src/log/compact.ts';
+import { entriesAfter } from '../../src/log/log-reader.ts';
+import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
-import {
-  assertClean,
-  assertEqual,
-  compactUntil,
-  EPOCH,
-  fill,
-  history,
-  linesOf,
-  rescored,
-  rowsOf,
-  startHistory,
-} from '../support/removals.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
+import { createHistory, type History, QUIETLY, rescored, variedRows } from '../support/history.ts';
+import { assertClean } from '../support/scrub.ts';
+import { testFolder } from '../support/test-folder.ts';
 
-beforeEach(() => startHistory(1024));
+/** Thrown to interrupt work, as a stop does. */
+class Stopping extends Error {}
+
+let history: History;
+
+const EPOCH = `INSERT INTO version_epoch (number, at, position, reason, orphans)
+  VALUES ((SELECT count(*) + 1 FROM version_epoch), 1, 1, 'test', 'read')`;
+
+/** Creates streams before, between and after those of 7002, corrections, rescorings and a version epoch. */
+async function fill(): Promise<void> {
+  const all = [7001, 7002, 7003];
+  history.apply(variedRows([7001], 1, 20));
+  history.apply(variedRows(all, 1000, 120), { batchRows: 50 });
+  history.apply(variedRows(all, 1000, 60, rescored(10, 90)));
+  history.apply(variedRows(all, 1020, 40, rescored(11)), { with: (db) => db.exec(EPOCH) });
+  await history.restart();
+  // Known and new rows, and new streams after those of 7002.
+  history.apply([...variedRows(all, 1010, 30, rescored(12)), ...variedRows([7002, 7004], 3000, 20)]);
+  history.apply(variedRows(all, 1000, 50, rescored(13, 70)));
+  history.apply(variedRows([7002], 1000, 30, rescored(14)));
+}
+
+/** The database must equal one that is made from the log alone. */
+async function assertEqual(what: string): Promise<void> {
+  history.writer().flush();
+  const folder = dataFolder(testFolder());
+  cpSync(history.folder.log, folder.log, { recursive: true });
+  const { db, log } = await recoverDetections({ folder, ...QUIETLY });
+  log.close();
+  using made = db;
+  assertSameContent(contentOfDatabase(made), contentOfDatabase(history.db()), what);
+}
+
+/** How many lines of the log are about detections of a subscription. */
+function linesOf(subscription: number): number {
+  const beginning = new RegExp(`^\\{"\\w+":"[ti]\\.${subscription}\\.`);
+  const lines = [...entriesAfter(history.folder.log, null)].flatMap(({ part }) => part.lines);
+  return lines.filter((line) => beginning.test(line)).length;
+}
+
+/** Interrupts a compaction at its n-th step, as a stop does. @returns whether it has this step */
+async function compactUntil(turn: number, atStep = async () => {}): Promise<boolean> {
+  let turns = 0;
+  try {
+    await history.compact(async () => {
+      turns += 1;
+      await atStep();
+      if (turns === turn) throw new Stopping();
+    });
+    return false;
+  } catch (error) {
+    if (!(error instanceof Stopping)) throw error;
+    return true;
+  }
+}
+
+beforeEach(async () => {
+  history = await createHistory(1024);
+});
 afterEach(() => history.delete());
+
+const hasRemoved = (ifDamaged: boolean) =>
+  hasRemovedRows(history.folder.log, readLogMark(history.db())?.entry ?? 0, ifDamaged);
+
+test('a removal that damage hides is not taken for completed', async () => {
+  await fill();
+  await history.remove(7002);
+  for (const { path } of listSegments(history.folder.log)) {
+    const content = readFileSync(path);
+    // The frame behind the header of the file.
+    content.fill(0x5a, content.readUInt32LE(8) + 20, content.readUInt32LE(8) + 40);
+    writeFileSync(path, content);
+  }
+  assert.deepEqual([hasRemoved(false), hasRemoved(true)], [false, true]);
+});
 
 test('removed rows are gone, and what is applied meanwhile, at any step, is there', async () => {
   await fill();
   await history.remove(7002);
-  assert.ok(linesOf(7002) > 100 && hasRemovedRows(history.folder.log));
+  assert.ok(linesOf(7002) > 100 && hasRemoved(false));
   let article = 20_000;
   const apply = async () => {
     article += 10;
-    history.apply(rowsOf([7001, 7005], article, 3));
+    history.apply(variedRows([7001, 7005], article, 3));
   };
   assert.ok(!(await compactUntil(-1, apply)));
   assert.ok(article > 20_050, `${article}`);
-  assert.ok(linesOf(7002) === 0 && !hasRemovedRows(history.folder.log));
+  assert.ok(linesOf(7002) === 0 && !hasRemoved(true));
   assert.ok(listSegments(history.folder.log).length > 2);
   await assertEqual('compacted');
-  await assertClean();
-  history.apply(rowsOf([7002, 7003], 1000, 60, rescored(20, 10)));
+  await assertClean(history, '');
+  history.apply(variedRows([7002, 7003], 1000, 60, rescored(20, 10)));
   await history.restart();
   await assertEqual('and gone on');
-  await assertClean();
+  await assertClean(history, '');
 });
 
 test('removed rows are nowhere in the database file either, whatever happened to them before', async () => {
   history.delete();
-  await startHistory(1_000_000);
+  history = await createHistory(1_000_000);
   const all = [7001, 7002, 7003];
   for (const [from, rows, ...how] of [
     [0, 300],
@@ -55,7 +124,7 @@ test('removed rows are nowhere in the database file either, whatever happened to
   ] as const) {
     const [minute, score] = how;
     const members = minute === undefined ? {} : rescored(minute, score);
-    for (let at = 0; at < 8000; at += 1000) history.apply(rowsOf(all, at + from, rows, members));
+    for (let at = 0; at < 8000; at += 1000) history.apply(variedRows(all, at + from, rows, members));
   }
   const count = (text: string) =>
     readFileSync(history.folder.detections).toString('latin1').split(text).length - 1;
@@ -105,15 +174,15 @@ test('whatever was applied, removed, rewritten and restarted, in any order', asy
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 4, maxLength: 14 }), async (steps) => {
       history.delete();
-      await startHistory(512);
-      history.apply(rowsOf([7001], 1, 1));
+      history = await createHistory(512);
+      history.apply(variedRows([7001], 1, 1));
       for (const one of steps) {
         if (one.kind === 'remove') await history.remove(one.subscription);
         else if (one.kind === 'compact') await history.compact();
         else if (one.kind === 'restart') await history.restart();
         else {
           const { subscriptions, from, count, minute, score, batchRows, hasEpoch } = one;
-          const rows = rowsOf(subscriptions, from, count, rescored(minute, score));
+          const rows = variedRows(subscriptions, from, count, rescored(minute, score));
           history.apply(rows, { batchRows, ...(hasEpoch ? { with: (db) => db.exec(EPOCH) } : {}) });
         }
       }

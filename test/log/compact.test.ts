@@ -13,31 +13,38 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Compacted, compactStopped } from '../../src/log/compact.ts';
+import { compactStopped } from '../../src/log/compact.ts';
 import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
-import { scrub } from '../../src/log/scrub.ts';
 import { listSegments, SegmentReader } from '../../src/log/segment.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import type { Database } from '../../src/store/database.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import { placeOf } from '../../src/store/stream-place.ts';
-import { assertSameContent, type Content, contentOfDetections } from '../support/database-content.ts';
-import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+import {
+  assertSameContent,
+  type Content,
+  changeDetections,
+  contentOfDetections,
+} from '../support/database-content.ts';
+import { flipBit } from '../support/flip-bit.ts';
+import {
+  createHistory,
+  type History,
+  type HistoryRow,
+  QUIETLY,
+  rescored,
+  variedRows,
+} from '../support/history.ts';
+import * as scrubs from '../support/scrub.ts';
 
-const NOW = Date.UTC(2026, 10, 21);
 /** A row of the first stream. */
 const ROW = placeOf(1, 5);
+const SUBSCRIPTIONS = [7001, 7002, 7003];
 
-const newRows = (from: number, count: number, members: HistoryRow['row'] = {}): HistoryRow[] =>
-  Array.from({ length: count }, (_, index) => ({
-    content_type: index % 3 === 0 ? 'image' : 'text',
-    row: { subscription_id: 7001 + (index % 3), article_id: from + index, ...members },
-    ...(index % 4 === 0 ? { given: '2026-11-20T08:10:00Z' } : {}),
-    ...(index % 5 === 0 ? { withheld: 'https://print.example/1' } : {}),
-  }));
+const newRows = (from: number, count: number, members: HistoryRow['row'] = {}) =>
+  variedRows(SUBSCRIPTIONS, from, count, members);
 
 const epoch = (number: number, orphans = 'read') => ({
-  with: (db: History['db'] extends () => infer Db ? Db : never) =>
+  with: (db: Database) =>
     db
       .prepare('INSERT INTO version_epoch (number, at, position, reason, orphans) VALUES (?, ?, ?, ?, ?)')
       .run(number, Date.UTC(2026, 10, 20, 10 + number), number, 'test', orphans),
@@ -45,20 +52,16 @@ const epoch = (number: number, orphans = 'read') => ({
 
 /** Versions of several epochs, rescored before and after them, and a subscription that was removed and added again. */
 async function fill(history: History): Promise<void> {
-  const again = (minute: number, score?: number) => ({
-    last_scored_at: `2026-11-20T09:${minute}:00Z`,
-    ...(score === undefined ? {} : { strength_score: score }),
-  });
   history.apply(newRows(1, 900));
-  history.apply(newRows(1, 90, again(10, 90)));
-  history.apply(newRows(50, 90, again(11)), epoch(1));
-  history.apply(newRows(100, 90, again(12, 91)));
-  history.apply(newRows(120, 90, again(13)));
+  history.apply(newRows(1, 90, rescored(10, 90)));
+  history.apply(newRows(50, 90, rescored(11)), epoch(1));
+  history.apply(newRows(100, 90, rescored(12, 91)));
+  history.apply(newRows(120, 90, rescored(13)));
   await history.restart();
   await history.remove(7002);
   history.apply(newRows(5000, 200), epoch(2, 'to read'));
-  history.apply(newRows(5000, 30, again(14, 70)));
-  history.apply(newRows(2, 60, again(15)));
+  history.apply(newRows(5000, 30, rescored(14, 70)));
+  history.apply(newRows(2, 60, rescored(15)));
   history.apply(newRows(6000, 5), epoch(3, 'left'));
 }
 
@@ -87,20 +90,16 @@ describe('on a stopped installation', () => {
     return root;
   }
 
-  const options = () => ({
-    folder: history.folder,
-    program: 'test',
-    nowMs: NOW,
-    onProgress: () => {},
-    between: async () => {},
-  });
-  const newLog = (): Promise<Compacted> => compactStopped(options());
+  const newLog = () => compactStopped({ folder: history.folder, nowMs: Date.UTC(2026, 10, 21), ...QUIETLY });
   const assertSame = (what = '') =>
     assertSameContent(contentOfDetections(history.folder.root), content, what);
+  const assertClean = () => scrubs.assertClean(history, '');
 
-  async function assertClean(): Promise<void> {
-    const { findings, not_compared } = await scrub(options());
-    assert.deepEqual({ findings, not_compared }, { findings: [], not_compared: null });
+  /** Makes the database from the log alone. */
+  async function makeAnew(): Promise<void> {
+    rmSync(history.folder.detections, { force: true });
+    await history.restart();
+    history.stop();
   }
 
   test('a new log gives the same database, and continues', async () => {
@@ -113,7 +112,7 @@ describe('on a stopped installation', () => {
       [content.detection?.length, content.stream_row?.length, null],
     );
     assert.ok(bytes > 0 && bytes < bytes_before);
-    const [first] = entriesOf(history.folder.log);
+    const [first] = [...entriesAfter(history.folder.log, null)].flatMap(({ part }) => part.commit ?? []);
     assert.deepEqual(
       [first?.entry, first?.id, first?.after, first?.operation],
       [entry, before?.id, null, { kind: 'snapshot' }],
@@ -121,17 +120,15 @@ describe('on a stopped installation', () => {
     assert.deepEqual(readdirSync(history.folder.log), [`${String(entry).padStart(12, '0')}-snapshot.zst`]);
     assertSame();
     await assertClean();
-    rmSync(history.folder.detections);
-    await history.restart();
+    await makeAnew();
     assertSame('made from it');
+    await history.restart();
     history.apply(newRows(9000, 10));
     history.apply(newRows(1, 90, { strength_score: 11, last_scored_at: '2026-11-20T11:00:00Z' }));
     history.stop();
     const later = contentOfDetections(history.folder.root);
     await assertClean();
-    rmSync(history.folder.detections);
-    await history.restart();
-    history.stop();
+    await makeAnew();
     assertSameContent(contentOfDetections(history.folder.root), later);
   });
 
@@ -146,9 +143,7 @@ describe('on a stopped installation', () => {
   test('an older database is made anew from it', async () => {
     restoreFolder();
     await newLog();
-    const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
-    db.exec("UPDATE log_mark SET entry = entry - 1, id = 'other'");
-    db.close();
+    changeDetections(history.folder.root, "UPDATE log_mark SET entry = entry - 1, id = 'other'");
     assert.match(String((await history.restart()).madeAnew), /older than the first entry of the log/);
     history.stop();
     assertSame();
@@ -157,67 +152,53 @@ describe('on a stopped installation', () => {
   test('a damaged log is replaced', async () => {
     for (const at of [0, 1, -1]) {
       restoreFolder();
-      flip(listSegments(history.folder.log).at(at)?.path ?? '');
+      flipBit(listSegments(history.folder.log).at(at)?.path ?? '');
       assert.match(String((await newLog()).damage), /log damaged/);
       await assertClean();
-      rmSync(history.folder.detections);
-      await history.restart();
-      history.stop();
+      await makeAnew();
       assertSame(`segment ${at}`);
     }
   });
 
   test('a damaged log with entries that the database lacks stays, unless it is moved away', async () => {
-    const root = restoreFolder();
-    const older = readFileSync(join(root, 'detections.db'));
-    await history.restart();
-    history.apply(newRows(7000, 5));
-    history.apply(newRows(7100, 5));
-    history.stop();
-    for (const end of ['-wal', '-shm']) rmSync(join(root, `detections.db${end}`), { force: true });
-    writeFileSync(join(root, 'detections.db'), older);
-    const mark = readLogMarkOf(join(root, 'detections.db')) ?? assert.fail();
+    restoreFolder();
+    await history.loseInDatabase(() => {
+      history.apply(newRows(7000, 5));
+      history.apply(newRows(7100, 5));
+    });
+    const mark = readLogMarkOf(history.folder.detections) ?? assert.fail();
     const segment =
       listSegments(history.folder.log).findLast(({ firstEntry }) => firstEntry <= mark.entry + 1) ??
       assert.fail();
     using reader = new SegmentReader(segment);
     reader.skipTo(mark.entry);
-    const { end } = reader;
-    const bytes = readFileSync(segment.path);
-    bytes[end + 40] = (bytes[end + 40] ?? 0) ^ 1;
-    writeFileSync(segment.path, bytes);
-    await assert.rejects(newLog(), /the damaged log has [2-9] entries that detections\.db lacks/);
-    assert.deepEqual(readFileSync(segment.path), bytes);
-    renameSync(history.folder.log, `${history.folder.log}-away`);
-    assert.equal((await newLog()).entry, mark.entry);
-    await assertClean();
+    await assertMissed(segment.path, reader.end + 40, mark.entry, /has [2-9] entries/);
   });
 
   test('an entry of a single frame, alone in its segment, is missed like others', async () => {
-    const root = restoreFolder();
-    await history.restart();
-    history.stop();
-    const older = readFileSync(join(root, 'detections.db'));
-    await history.restart();
+    restoreFolder();
     // It ends its segment; the next one has only the time when it was delivered.
-    history.apply(newRows(7000, 400));
-    history.stop();
-    writeFileSync(join(root, 'detections.db'), older);
-    const mark = readLogMarkOf(join(root, 'detections.db')) ?? assert.fail();
+    await history.loseInDatabase(() => history.apply(newRows(7000, 400)));
+    const mark = readLogMarkOf(history.folder.detections) ?? assert.fail();
     const [damaged, last] = listSegments(history.folder.log).slice(-2);
     assert.equal(last?.firstEntry, mark.entry + 2);
-    const bytes = readFileSync(damaged?.path ?? '');
-    bytes[bytes.length - 3] = (bytes[bytes.length - 3] ?? 0) ^ 1;
-    writeFileSync(damaged?.path ?? '', bytes);
-    await assert.rejects(newLog(), /the damaged log has 2 entries that detections\.db lacks/);
-    renameSync(history.folder.log, `${history.folder.log}-away`);
-    assert.equal((await newLog()).entry, mark.entry);
-    await assertClean();
+    await assertMissed(damaged?.path ?? '', -3, mark.entry, /has 2 entries/);
   });
+
+  /** Damages a segment with entries that the database lacks: no log is begun before the damaged one is moved away. */
+  async function assertMissed(path: string, at: number, entry: number, lost: RegExp): Promise<void> {
+    flipBit(path, at);
+    const bytes = readFileSync(path);
+    await assert.rejects(newLog(), new RegExp(`the damaged log ${lost.source} that detections\\.db lacks`));
+    assert.deepEqual(readFileSync(path), bytes);
+    renameSync(history.folder.log, `${history.folder.log}-away`);
+    assert.equal((await newLog()).entry, entry);
+    await assertClean();
+  }
 
   test('no log is started from an inconsistent database, or one that contradicts the log', async () => {
     const damages: [RegExp, string, boolean][] = [
-      [/database differs/, "UPDATE detection SET exported_at_given = 'x' WHERE id = 'i.7001.1.4'", false],
+      [/database differs/, "UPDATE detection SET exported_at_given = 'x' WHERE id = 't.7001.1.4'", false],
       [
         /does not exist|database differs/,
         'DELETE FROM stream_row WHERE place = (SELECT max(place) FROM stream_row)',
@@ -225,22 +206,19 @@ describe('on a stopped installation', () => {
       ],
       [/which does not exist/, `UPDATE stream_row SET body = 'x' WHERE place = ${ROW}`, true],
       [/database differs/, `UPDATE stream_row SET version = 2 WHERE place = ${ROW}`, true],
-      [/database differs/, `UPDATE rescored SET body = replace(body, 'headline”', 'Headline”')`, true],
+      [/database differs/, `UPDATE rescored SET body = replace(body, 'Headline', 'headline')`, true],
       [/database differs/, `UPDATE stream_row SET score = 1 WHERE place = ${ROW}`, true],
     ];
     for (const [reason, sql, isLogDamaged] of damages) {
-      restoreFolder();
-      const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
-      db.exec(sql);
-      db.close();
-      if (isLogDamaged) flip(listSegments(history.folder.log)[0]?.path ?? '');
+      changeDetections(restoreFolder(), sql);
+      if (isLogDamaged) flipBit(listSegments(history.folder.log)[0]?.path ?? '');
       const names = readdirSync(history.folder.log);
       await assert.rejects(newLog(), reason);
       assert.deepEqual(readdirSync(history.folder.log), names, sql);
     }
     restoreFolder();
     writeFileSync(history.folder.damage, 'x\n');
-    flip(listSegments(history.folder.log)[0]?.path ?? '');
+    flipBit(listSegments(history.folder.log)[0]?.path ?? '');
     await assert.rejects(newLog(), /is damaged, so the log cannot be rewritten from it/);
   });
 
@@ -258,9 +236,7 @@ describe('on a stopped installation', () => {
     history.stop();
     const removed = withoutMark(contentOfDetections(history.folder.root));
     assert.ok((removed.detection?.length ?? 0) < (content.detection?.length ?? 0));
-    rmSync(history.folder.detections);
-    await history.restart();
-    history.stop();
+    await makeAnew();
     assertSameContent(withoutMark(contentOfDetections(history.folder.root)), removed);
   });
 
@@ -298,9 +274,7 @@ describe('on a stopped installation', () => {
         await assertClean();
         assert.ok(!existsSync(join(log, 'draft')), what);
         assert.ok(listSegments(log).length === readdirSync(log).length, what);
-        rmSync(history.folder.detections);
-        await history.restart();
-        history.stop();
+        await makeAnew();
         assertSame(`${what}, and then made anew`);
       }
     } finally {
@@ -311,15 +285,4 @@ describe('on a stopped installation', () => {
 
 function withoutMark({ log_mark: _, ...others }: Content): Content {
   return others;
-}
-
-function* entriesOf(log: string) {
-  for (const { part } of entriesAfter(log, null)) if (part.commit !== null) yield part.commit;
-}
-
-function flip(path: string): void {
-  const bytes = readFileSync(path);
-  const at = Math.floor(bytes.length / 2);
-  bytes[at] = (bytes[at] ?? 0) ^ 4;
-  writeFileSync(path, bytes);
 }

@@ -1,30 +1,19 @@
 /** An entry in the log that the database refused to commit, as on a full disk. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { appendFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { openAccess } from '../../src/auth/open-access.ts';
+import { applyPending } from '../../src/log/apply-entries.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
 import { findTail } from '../../src/log/log-reader.ts';
-import { applyPending } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
-import type { Database } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
+import { openAccess } from '../support/access.ts';
 import { copyTo, logOf } from '../support/copy-at.ts';
-import { createHistory, type History, type HistoryRow } from '../support/history.ts';
+import { type History, rowsFrom, withHistory } from '../support/history.ts';
+import { testFolder } from '../support/test-folder.ts';
 
-const rows = (from: number): HistoryRow[] => [{ content_type: 'text', row: { article_id: from } }];
-
-interface Delivery {
-  readonly delivered_at: number | null;
-}
-
-function deliveries(db: Database): Delivery[] {
-  return db.prepare<[], Delivery>('SELECT delivered_at FROM delivery ORDER BY first_position').all();
-}
-
-/** Applies rows, and makes the database refuse the commit after the entry is durable. */
-function applyRefused(history: History, refused: readonly HistoryRow[]): void {
+/** Applies rows of one entry, and makes the database refuse the commit after the entry is durable. */
+function applyRefused(history: History): void {
   const db = history.db();
   const exec = db.exec.bind(db);
   db.exec = (sql) => {
@@ -32,56 +21,36 @@ function applyRefused(history: History, refused: readonly HistoryRow[]): void {
     return exec(sql);
   };
   try {
-    assert.throws(() => history.apply(refused), { code: 'SQLITE_FULL' });
+    assert.throws(() => history.apply(rowsFrom(6000, 1)), { code: 'SQLITE_FULL' });
   } finally {
     db.exec = exec;
   }
 }
 
-test('an entry that is applied late counts as delivered only when it is visible', async () => {
-  const history = await createHistory();
-  try {
-    history.apply(rows(1));
-    applyRefused(history, rows(2));
-    history.apply(rows(3));
-    history.writer().flush();
-    const [first, late, last] = deliveries(history.db()).map(({ delivered_at }) => delivered_at ?? 0);
-    assert.ok((late ?? 0) > (first ?? 0), `${late} is later than ${first}`);
-    assert.ok((last ?? 0) > (late ?? 0), `${last} is later than ${late}`);
-  } finally {
-    history.delete();
-  }
-});
-
-test('of an entry that is not complete, nothing is applied with those before it', async () => {
-  const history = await createHistory();
-  const { log } = history.folder;
-  try {
-    history.apply(rows(1));
+test('of an entry that is not complete, nothing is applied with the refused ones before it', () =>
+  withHistory(async (history) => {
+    const { log } = history.folder;
+    await history.restart();
+    applyRefused(history);
     const mark = readLogMark(history.db());
-    applyRefused(history, rows(2));
-    const [{ path } = { path: '' }] = listSegments(log);
+    const path = listSegments(log).at(-1)?.path ?? '';
     const { size } = statSync(path);
     appendFileSync(path, encodeFrame('lines', '{"delete":"delivery","row":{"first_position":1}}\n'));
     assert.throws(() => applyPending(history.db(), log), /the log ends within an entry/);
     assert.deepEqual(readLogMark(history.db()), mark);
     truncateSync(path, size);
     assert.equal(applyPending(history.db(), log), 1);
-  } finally {
-    history.delete();
-  }
-});
+  }));
 
-test('a copy ends at the state of the database, not of the log', async () => {
-  const history = await createHistory();
-  const { root, log, secret } = history.folder;
-  const target = `${root}-copy`;
-  try {
-    openAccess(root, { create: true, operation: { kind: 'test' } }).close();
-    writeFileSync(secret, randomBytes(32));
-    history.apply(rows(1));
+test('a copy ends at the state of the database, not of the log', () =>
+  withHistory(async (history) => {
+    const { root, log, secret } = history.folder;
+    const target = testFolder();
+    openAccess(root, { create: true }).close();
+    writeFileSync(secret, Buffer.alloc(32, 7));
+    await history.restart();
     const mark = readLogMark(history.db());
-    applyRefused(history, rows(2));
+    applyRefused(history);
     await copyTo(target, root);
     const tail = findTail(log).last;
     assert.equal(tail?.entry, (mark?.entry ?? 0) + 1);
@@ -89,8 +58,4 @@ test('a copy ends at the state of the database, not of the log', async () => {
     history.writer().applyPending();
     await copyTo(target, root);
     assert.equal((await logOf(target)).last, tail?.id);
-  } finally {
-    history.delete();
-    rmSync(target, { recursive: true, force: true });
-  }
-});
+  }));

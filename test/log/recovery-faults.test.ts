@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import fs, {
   copyFileSync,
+  cpSync,
   existsSync,
   readdirSync,
   readFileSync,
@@ -12,6 +13,7 @@ import fs, {
   writeFileSync,
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
+import { dirname } from 'node:path';
 import { describe, test } from 'node:test';
 import { compactStopped } from '../../src/log/compact.ts';
 import { findTail } from '../../src/log/log-reader.ts';
@@ -25,7 +27,14 @@ import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
-import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
+import {
+  assertSameContent,
+  type Content,
+  changeDetections,
+  contentOfDetections,
+  withoutOpenDelivery,
+} from '../support/database-content.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import {
   createHistory,
   type History,
@@ -35,14 +44,18 @@ import {
   withHistory,
 } from '../support/history.ts';
 import { recordFile } from '../support/scrub.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 class Killed extends Error {}
 
-const changed = (sql: string) => (path: string) => {
-  const db = openDatabase(path, 'write', DETECTIONS_SCHEMA);
-  db.exec(sql);
-  db.close();
-};
+/** Stops it; its database must have this content. */
+function assertContent(history: History, content: Content): void {
+  history.stop();
+  const found = contentOfDetections(history.folder.root);
+  assertSameContent(withoutOpenDelivery(found), withoutOpenDelivery(content));
+}
+
+const changed = (sql: string) => (path: string) => changeDetections(dirname(path), sql);
 
 const REBUILT: readonly [what: string, change: (path: string) => void, reason: RegExp][] = [
   ['with rows beyond its mark', changed('DELETE FROM log_mark'), /the log creates detection .* twice/],
@@ -68,15 +81,42 @@ for (const [what, change, reason] of REBUILT)
       assert.deepEqual(left, []);
     }));
 
+test('an unreliable state is refused with what to do, and nothing is changed', () =>
+  withHistory(async ({ folder, restart }) => {
+    const { detections, log } = folder;
+    const sound = testFolder();
+    cpSync(folder.root, sound, { recursive: true });
+    const segments = listSegments(log).map(({ path }) => path);
+    const cases: [change: () => void, reason: RegExp][] = [
+      [() => rmSync(log, { recursive: true }), /the log is missing.*wirewatch compact --data \//s],
+      [
+        () => rmSync(segments.at(-1) ?? ''),
+        /the log ends with entry \d+, but the database has applied entry/,
+      ],
+      [
+        () => {
+          rmSync(detections);
+          flipBit(segments[0] ?? '', 200);
+        },
+        /the log in .* is damaged: .* is damaged at byte/,
+      ],
+    ];
+    const state = () =>
+      [detections, ...segments].map((path) => (existsSync(path) ? readFileSync(path, 'base64') : null));
+    for (const [change, reason] of cases) {
+      cpSync(sound, folder.root, { recursive: true });
+      change();
+      const before = state();
+      await assert.rejects(restart(), reason);
+      assert.deepEqual(state(), before);
+    }
+  }));
+
 test('an interrupted start leaves the database as reliable as it was', () =>
   withHistory(async (history) => {
-    const path = history.folder.detections;
-    const older = readFileSync(path);
-    await history.restart();
-    for (let from = 5000; from < 5100; from += 20) history.apply(rowsFrom(from, 20));
-    history.stop();
-    const content = withoutOpenDelivery(contentOfDetections(history.folder.root));
-    writeFileSync(path, older);
+    const content = await history.loseInDatabase(() => {
+      for (let from = 5000; from < 5100; from += 20) history.apply(rowsFrom(from, 20));
+    });
     let turns = 0;
     const kill = async () => {
       turns += 1;
@@ -84,8 +124,7 @@ test('an interrupted start leaves the database as reliable as it was', () =>
     };
     await assert.rejects(history.restart({ between: kill }), Killed);
     assert.equal((await history.restart()).madeAnew, null);
-    history.stop();
-    assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
+    assertContent(history, content);
   }));
 
 test('damage found during a start stays noted', () =>
@@ -95,6 +134,24 @@ test('damage found during a start stays noted', () =>
     const { madeAnew } = await history.restart();
     assert.match(String(madeAnew), /marked as damaged: a page/);
     assert.ok(!existsSync(history.folder.damage));
+  }));
+
+test('a new database that one failed read marked as damaged is created again; one that lost its log is not', () =>
+  withHistory(async (history) => {
+    const { folder } = history;
+    history.stop();
+    rmSync(folder.log, { recursive: true });
+    noteDamage(folder, 'a read failed');
+    await assert.rejects(history.restart(), /the log is missing/);
+    rmSync(folder.damage);
+    rmSync(folder.detections);
+    await history.restart();
+    history.stop();
+    noteDamage(folder, 'a read failed');
+    const { madeAnew } = await history.restart();
+    assert.match(String(madeAnew), /marked as damaged: a read failed/);
+    assert.ok(!existsSync(folder.damage));
+    history.apply(rowsFrom(1, 3));
   }));
 
 describe('an entry with an intact end and damaged rows', () => {
@@ -122,29 +179,19 @@ describe('an entry with an intact end and damaged rows', () => {
       assert.equal(found.detection?.length, (content.detection?.length ?? 0) + 3);
       rmSync(history.folder.detections);
       await history.restart();
-      history.stop();
-      const [made, expected] = [contentOfDetections(history.folder.root), found].map(withoutOpenDelivery);
-      assertSameContent(made ?? {}, expected ?? {});
+      assertContent(history, found);
     }));
 
   test('is cut also if a power cut took earlier entries from the database', () =>
     withHistory(async (history) => {
-      const path = history.folder.detections;
-      await history.restart();
-      history.stop();
-      const earlier = readFileSync(path);
-      await history.restart();
-      for (const from of [9000, 9100]) history.apply(rowsFrom(from, 3));
-      history.stop();
-      const content = contentOfDetections(history.folder.root);
+      const content = await history.loseInDatabase(() => {
+        for (const from of [9000, 9100]) history.apply(rowsFrom(from, 3));
+      });
       write(history);
-      writeFileSync(path, earlier);
       const { applied, madeAnew } = await history.restart();
       assert.ok(applied >= 2);
       assert.equal(madeAnew, null);
-      history.stop();
-      const found = contentOfDetections(history.folder.root);
-      assertSameContent(withoutOpenDelivery(found), withoutOpenDelivery(content));
+      assertContent(history, content);
     }));
 
   test('is damage otherwise', () =>
@@ -159,31 +206,23 @@ describe('an entry with an intact end and damaged rows', () => {
     }));
 
   test('is damage also if it is the first, and there is no database', async () => {
-    const history = await createHistory();
-    try {
-      history.apply(rowsFrom(1, 400), { batchRows: 5 });
-      history.stop();
-      const [{ path } = { path: '' }, ...others] = listSegments(history.folder.log);
-      for (const other of others) rmSync(other.path);
-      writeFileSync(path, readFileSync(path).fill(0, 300, 330));
-      rmSync(history.folder.detections);
-      await assert.rejects(history.restart(), /the entry after entry 0 .* is damaged/);
-    } finally {
-      rmSync(history.folder.root, { recursive: true });
-    }
+    using history = await createHistory();
+    history.apply(rowsFrom(1, 400), { batchRows: 5 });
+    history.stop();
+    const [{ path } = { path: '' }, ...others] = listSegments(history.folder.log);
+    for (const other of others) rmSync(other.path);
+    writeFileSync(path, readFileSync(path).fill(0, 300, 330));
+    rmSync(history.folder.detections);
+    await assert.rejects(history.restart(), /the entry after entry 0 .* is damaged/);
   });
 });
 
 test('an older database is not given up where the log is damaged', () =>
   withHistory(async (history) => {
     const { detections, log, damage } = history.folder;
-    await history.restart();
-    history.stop();
-    const older = readFileSync(detections);
-    await history.restart();
-    for (const from of [9000, 9500]) history.apply(rowsFrom(from, 400), { batchRows: 5 });
-    history.stop();
-    writeFileSync(detections, older);
+    await history.loseInDatabase(() => {
+      for (const from of [9000, 9500]) history.apply(rowsFrom(from, 400), { batchRows: 5 });
+    });
     const path = listSegments(log).at(-2)?.path ?? '';
     const content = readFileSync(path);
     writeFileSync(path, content.fill(0, 200, 210));
@@ -273,28 +312,21 @@ function leaveJournal(path: string): void {
   assert.ok(statSync(`${path}-journal`).size > 0);
 }
 
-test('a rollback journal beside the database is no obstacle', () =>
+test('a rollback journal beside the database, of its state or an earlier one, does no harm', () =>
   withHistory(async (history, content) => {
-    leaveJournal(history.folder.detections);
+    const { detections, root } = history.folder;
+    leaveJournal(detections);
+    const journal = readFileSync(`${detections}-journal`);
     assert.match((await history.restart()).madeAnew ?? '', /a rollback journal/);
-    history.stop();
-    assertSameContent(contentOfDetections(history.folder.root), content);
-    assert.ok(!existsSync(`${history.folder.detections}-journal`));
-  }));
-
-test('a rollback journal of an earlier state does no harm', () =>
-  withHistory(async (history) => {
-    const path = history.folder.detections;
-    leaveJournal(path);
-    const journal = readFileSync(`${path}-journal`);
+    assert.ok(!existsSync(`${detections}-journal`));
+    assertContent(history, content);
     await history.restart();
     history.apply(rowsFrom(7000, 400));
     history.stop();
-    const content = withoutOpenDelivery(contentOfDetections(history.folder.root));
-    writeFileSync(`${path}-journal`, journal);
+    const later = contentOfDetections(root);
+    writeFileSync(`${detections}-journal`, journal);
     assert.match((await history.restart()).madeAnew ?? '', /a rollback journal/);
-    history.stop();
-    assertSameContent(withoutOpenDelivery(contentOfDetections(history.folder.root)), content);
+    assertContent(history, later);
   }));
 
 test('an interrupted rebuild begins again: a power cut may have taken any page of its draft', () =>

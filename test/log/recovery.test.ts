@@ -255,7 +255,7 @@ describe('an unreliable state is refused, and nothing is changed', () => {
       change();
       const before = stateOf();
       const run = installation.begin();
-      await assert.rejects(run.listening(), reason);
+      await assert.rejects(run.url(), reason);
       assert.deepEqual(stateOf(), before);
     });
   }

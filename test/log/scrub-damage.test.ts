@@ -5,9 +5,9 @@ import { syncBuiltinESMExports } from 'node:module';
 import { after, before, describe, test } from 'node:test';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { changeDetections } from '../support/database-content.ts';
 import { withFailingReads } from '../support/failing-reads.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import { createHistory, type History } from '../support/history.ts';
 import { assertClean, CLEAN, FIRST, fill, INDEX, scrubbed } from '../support/scrub.ts';
 
@@ -33,14 +33,7 @@ describe('damage is found', () => {
     );
   }
 
-  const changed = (sql: string) => () => {
-    const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
-    try {
-      db.exec(sql);
-    } finally {
-      db.close();
-    }
-  };
+  const changed = (sql: string) => () => changeDetections(history.folder.root, sql);
 
   test('the database: each kind, counted and named', async () => {
     const cases: [what: string, change: () => void, kind: string, name: RegExp][] = [
@@ -127,12 +120,13 @@ describe('damage is found', () => {
 
   test('an index that lacks a row, or has one too many', async () => {
     const withoutIndex = (sql: string) => () => {
-      const define = (definition: string) => {
-        const db = openDatabase(history.folder.detections, 'write', DETECTIONS_SCHEMA);
-        db.unsafeMode().pragma('writable_schema = ON');
-        db.prepare("UPDATE sqlite_schema SET sql = ? WHERE name = 'stream_row_by_position'").run(definition);
-        db.close();
-      };
+      const define = (definition: string) =>
+        changeDetections(history.folder.root, (db) => {
+          db.unsafeMode().pragma('writable_schema = ON');
+          db.prepare("UPDATE sqlite_schema SET sql = ? WHERE name = 'stream_row_by_position'").run(
+            definition,
+          );
+        });
       define(`${INDEX} WHERE 0`);
       changed(sql)();
       define(INDEX);
@@ -162,10 +156,7 @@ describe('damage is found', () => {
     };
     for (const { path } of [first, second, last]) {
       const bytes = readFileSync(path);
-      const damaged = Buffer.from(bytes);
-      const at = Math.floor(bytes.length / 2);
-      damaged[at] = (damaged[at] ?? 0) ^ 4;
-      writeFileSync(path, damaged);
+      flipBit(path);
       // In the last segment, the damage may also look like a missing end.
       assert.match(await kindsFound(), new RegExp(path === last.path ? `${path}|ends with entry` : path));
       rmSync(path);

@@ -9,8 +9,22 @@ import {
 import { endedStreams } from '../../src/log/detection-rows.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
-import { batchOf, createHistory, type History } from '../support/history.ts';
+import { batchOf, createHistory, type History, rescored } from '../support/history.ts';
 import { assertClean, CLEAN, fill, newRows, scrubbed } from '../support/scrub.ts';
+
+/** Scrubs while something happens at each of its steps, counted from 1. @returns how many there were */
+async function assertCleanWith(
+  history: History,
+  atStep: (step: number) => Promise<void> | void,
+): Promise<number> {
+  let steps = 0;
+  const { findings, not_compared } = await scrubbed(history, async () => {
+    steps += 1;
+    await atStep(steps);
+  });
+  assert.deepEqual({ findings, not_compared }, CLEAN);
+  return steps;
+}
 
 describe('nothing is found if nothing is damaged', () => {
   let history: History;
@@ -31,77 +45,53 @@ describe('nothing is found if nothing is damaged', () => {
   });
 
   test('with transactions between any two steps', async () => {
-    let step = 0;
-    const { findings, not_compared } = await scrubbed(history, async () => {
-      step += 1;
-      if (step % 2 === 0 && step < 80) {
-        history.apply(newRows(10_000 + step * 10, 10));
-        history.apply(
-          newRows(1 + step, 20, { strength_score: step, last_scored_at: '2026-11-20T10:00:00Z' }),
-        );
-      }
+    const steps = await assertCleanWith(history, (step) => {
+      if (step % 2 !== 0 || step >= 80) return;
+      history.apply(newRows(10_000 + step * 10, 10));
+      history.apply(newRows(1 + step, 20, rescored(59, step)));
     });
-    assert.deepEqual({ findings, not_compared }, CLEAN);
-    assert.ok(step > 20, `${step} steps`);
+    assert.ok(steps > 20, `${steps} steps`);
   });
 
   test('while a long transaction is rolled back, and its segment closes shorter than it was', async () => {
-    const large = await createHistory(16 * 1024);
-    try {
-      for (let from = 1; from < 61; from += 20) large.apply(newRows(from, 20));
-      let step = 0;
-      const { findings, not_compared } = await scrubbed(large, async () => {
-        step += 1;
-        if (step === 1)
-          large
-            .writer()
-            .begin()
-            .apply(batchOf(newRows(1000, 5000)));
-        if (step !== 2) return;
-        large.writer().rollback();
-        large.apply(newRows(10_000, 2500));
-        large.apply(newRows(20_000, 20));
-      });
-      assert.deepEqual({ findings, not_compared }, CLEAN);
-      assert.equal(listSegments(large.folder.log).length, 2);
-    } finally {
-      large.delete();
-    }
+    using large = await createHistory(16 * 1024);
+    for (let from = 1; from < 61; from += 20) large.apply(newRows(from, 20));
+    await assertCleanWith(large, (step) => {
+      if (step === 1)
+        large
+          .writer()
+          .begin()
+          .apply(batchOf(newRows(1000, 5000)));
+      if (step !== 2) return;
+      large.writer().rollback();
+      large.apply(newRows(10_000, 2500));
+      large.apply(newRows(20_000, 20));
+    });
+    assert.equal(listSegments(large.folder.log).length, 2);
   });
 
   test('while a subscription is removed, and after it is added again', async () => {
-    let step = 0;
-    const { findings, not_compared } = await scrubbed(history, async () => {
-      step += 1;
+    await assertCleanWith(history, async (step) => {
       if (step === 20) await history.remove(7002);
       if (step === 22) history.apply(newRows(1, 50));
     });
-    assert.deepEqual({ findings, not_compared }, CLEAN);
     await assertClean(history, 'afterwards');
   });
 
   test('while the log is rewritten without removed rows, at any step', async () => {
     for (let step = 1, steps = 1; step <= steps; step += 1) {
-      const small = await createHistory(1024);
-      try {
-        small.apply(newRows(1, 60));
-        small.apply(newRows(1, 40, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
-        let count = 0;
-        const { findings, not_compared } = await scrubbed(small, async () => {
-          count += 1;
-          // A range that was read before the removal contains rows that the log no longer has.
-          if (count === step - 1)
-            for (const minute of [6, 7, 8])
-              small.apply(newRows(minute * 10, 80, { last_scored_at: `2026-11-20T09:0${minute}:00Z` }));
-          if (count !== step) return;
-          await small.remove(7002);
-          await small.compact();
-        });
-        steps = Math.max(steps, count);
-        assert.deepEqual({ findings, not_compared }, CLEAN, `at step ${step} of ${steps}`);
-      } finally {
-        small.delete();
-      }
+      using small = await createHistory(1024);
+      small.apply(newRows(1, 60));
+      small.apply(newRows(1, 40, rescored(15, 90)));
+      const count = await assertCleanWith(small, async (at) => {
+        // A range that was read before the removal contains rows that the log no longer has.
+        if (at === step - 1)
+          for (const minute of [16, 17, 18]) small.apply(newRows((minute - 10) * 10, 80, rescored(minute)));
+        if (at !== step) return;
+        await small.remove(7002);
+        await small.compact();
+      });
+      steps = Math.max(steps, count);
     }
   });
 

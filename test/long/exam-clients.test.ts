@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
-import { programCommand } from '../support/command.ts';
+import { programCommand, runBeside } from '../support/command.ts';
 import {
   assertPassed,
   endLabs,
@@ -143,6 +143,34 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
         assert.match(failed(result)[0]?.documentation ?? '', /client-guide: /);
         assert.deepEqual([result.passed, result.code], [false, 1]);
       }, rule === 'takes_versions'));
+
+  test('a client without requests does not finish; a bad copy and a lab that does not run are errors', () =>
+    withExam(async (lab, folder) => {
+      const silent = await exam(lab, ['--client', 'true', '--patience', '1']);
+      assert.deepEqual(
+        failed(silent).map(({ rule, detail }) => [rule, detail.split(':', 1)[0]]),
+        [['finishes', 'a restart within a period']],
+      );
+      const others = Object.entries(silent.outcomes).filter(([rule]) => rule !== 'finishes');
+      const outcomes = new Set(others.map(([, outcome]) => outcome));
+      assert.deepEqual(outcomes, new Set(['not_tested', 'advice']), 'what was not tested has not passed');
+      assert.deepEqual(await lab.control('fault-list'), []);
+      const client = `export SINCE=; ${typescript(folder, CLIENT)}`;
+      const unreadable = ['lab', 'exam', '--data', lab.data, '--client', client, '--copy', 'echo rows'];
+      const run = await runBeside(unreadable);
+      assert.equal(run.status, 1, run.stderr);
+      assert.match(run.stderr, /--copy: line 1: expected one detection a line/);
+      assert.equal((await runBeside(['lab', 'exam', '--data', path.join(folder, 'none')])).status, 1);
+    }, true));
+
+  test('the sample client passes, whatever was tried in the lab before', () =>
+    withExam(async (lab, folder) => {
+      await lab.control('clock', { advance: '26h' });
+      await lab.control('allowance');
+      await lab.control('fault-add', { status: 503, times: 1000 });
+      const client = `export SINCE=; ${typescript(folder, CLIENT)}`;
+      assertPassed(await exam(lab, ['--client', client, '--copy', printCopy(folder)]), {});
+    }));
 
   test('a client that polls with small pages, and takes a second to store one, passes', () =>
     withExam(async (lab, folder) => {

@@ -135,15 +135,11 @@ const needsMounts = {
   skip: spawnSync('unshare', [UNSHARE, 'sh', '-c', mounts]).status !== 0 && 'no mounts can be made here',
 };
 
-test('a home mounted noexec is skipped', needsMounts, () => {
-  runProbeAfter('mount -t tmpfs -o noexec none "$HOME"');
-  addonIn(join(temporary, 'wirewatch-0'));
-});
-
-test('a read-only home is skipped', needsMounts, () => {
-  runProbeAfter('mount -t tmpfs -o ro none "$HOME"');
-  addonIn(join(temporary, 'wirewatch-0'));
-});
+for (const option of ['noexec', 'ro'])
+  test(`a home mounted ${option} is skipped`, needsMounts, () => {
+    runProbeAfter(`mount -t tmpfs -o ${option} none "$HOME"`);
+    addonIn(join(temporary, 'wirewatch-0'));
+  });
 
 test('a read-only home with a good copy is used', needsMounts, () => {
   runProbe();

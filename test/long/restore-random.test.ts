@@ -38,8 +38,37 @@ const DETECTIONS = 8;
 const STREAMS = [streamName(7001, 'text')];
 /** Of a saved data folder. */
 const copyOf = (path: string) => `${path}-copy`;
+/** Throws an error again, unless its message says this. */
+const unless = (said: string) => (error: Error) => {
+  if (!error.message.includes(said)) throw error;
+};
 /** Long before any of the clocks: a restore with a clock that is slow takes what was detected later for new. */
 const SEEN = { first_detected_at: '2020-01-01T00:00:00Z' };
+
+const KINDS = [
+  ...Array<string>(3).fill('ingest'),
+  ...Array<string>(4).fill('poll'),
+  ...[
+    'make up',
+    'save',
+    'save',
+    'new',
+    'replace',
+    'until',
+    'copy back',
+    'go back',
+    'clock',
+    'rebuild',
+    'new log',
+  ],
+];
+/** What goes back to a saved data folder, or its copy. */
+const OF_SAVED = ['new', 'replace', 'until', 'copy back'];
+
+interface Saved {
+  readonly path: string;
+  readonly atMs: number;
+}
 
 interface Detection {
   readonly id: string;
@@ -92,7 +121,7 @@ class World {
   #shiftMs = 0;
   #scored = 0;
   #machines: string[] = [];
-  #saved: { path: string; atMs: number }[] = [];
+  #saved: Saved[] = [];
   #current = '';
   #open: { recovered: Recovered; writer: StreamWriter; lostEnd: LostEnd } | null = null;
 
@@ -186,109 +215,70 @@ class World {
   }
 
   async step(): Promise<void> {
-    const { said } = this;
     const prng = this.#prng;
     // Less than the 31 days that are announced again where it is not known what a client has missed.
     this.#trueMs += prng.pick([10, SECOND_MS, HOUR_MS, DAY_MS]);
-    const kind = prng.pick([
-      'ingest',
-      'ingest',
-      'ingest',
-      'poll',
-      'poll',
-      'poll',
-      'poll',
-      'make up',
-      'save',
-      'save',
-      'new',
-      'replace',
-      'until',
-      'copy back',
-      'go back',
-      'clock',
-      'rebuild',
-      'new log',
-    ]);
+    const kind = prng.pick(KINDS);
     const saved = this.#saved.length === 0 ? null : prng.pick(this.#saved);
     const client = prng.pick(this.clients);
-    switch (kind) {
-      case 'ingest': {
-        const articles = Array.from({ length: DETECTIONS }, (_, index) => index + 1).filter(() =>
-          prng.chance(0.4),
-        );
-        said.push(`ingest ${articles}`);
-        if (articles.length > 0) this.ingest(articles);
-        return;
-      }
-      case 'poll': {
-        const pages = prng.pick([1, 1, 2, 100]);
-        for (let page = 0; page < pages && !client.readPage(this); page += 1);
-        said.push(
-          `client ${this.clients.indexOf(client)} reads ${pages}, to ${client.at.position}/${client.at.epoch}`,
-        );
-        return;
-      }
-      case 'make up':
-        said.push(kind);
-        return this.lostEnd.makeUp();
-      case 'clock':
-        this.#shiftMs = prng.pick([0, 0, -HOUR_MS, HOUR_MS, -365 * DAY_MS]);
-        said.push(`clock ${this.#shiftMs / HOUR_MS} h`);
-        return;
+    this.said.push(`${kind}, ${saved?.path}, client ${this.clients.indexOf(client)}, ${this.#current}`);
+    if (kind === 'ingest') {
+      const all = Array.from({ length: DETECTIONS }, (_, index) => index + 1);
+      const articles = all.filter(() => prng.chance(0.4));
+      if (articles.length > 0) this.ingest(articles);
+    } else if (kind === 'poll') {
+      const pages = prng.pick([1, 1, 2, 100]);
+      for (let page = 0; page < pages && !client.readPage(this); page += 1);
+    } else if (kind === 'make up') this.lostEnd.makeUp();
+    else if (kind === 'clock') this.#shiftMs = prng.pick([0, 0, -HOUR_MS, HOUR_MS, -365 * DAY_MS]);
+    else if (saved !== null || !OF_SAVED.includes(kind)) {
+      this.#stop();
+      await (saved !== null && OF_SAVED.includes(kind)
+        ? this.#goBackTo(saved, kind)
+        : this.#whileStopped(kind));
+      await this.#start();
+      if (kind === 'go back' || kind === 'copy back') this.#beFound();
     }
-    if (kind !== 'save' && kind !== 'go back' && kind !== 'rebuild' && kind !== 'new log' && saved === null)
-      return;
-    this.#stop();
+  }
+
+  async #whileStopped(kind: string): Promise<void> {
+    const current = this.#current;
     if (kind === 'save') {
       const path = join(this.root, `saved-${this.#saved.length}`);
-      copyFolder(this.#current, path);
-      await copyTo(copyOf(path), this.#current);
+      copyFolder(current, path);
+      await copyTo(copyOf(path), current);
       this.#saved.push({ path, atMs: this.#now() });
-      said.push(`save ${this.#saved.length - 1} of ${this.#current.slice(-1)}`);
-    } else if (kind === 'go back') {
-      this.#current = prng.pick(this.#machines);
-      said.push(`go back to ${this.#current.slice(-1)}`);
-    } else if (kind === 'new log') {
-      const log = { folder: dataFolder(this.#current), nowMs: this.#now() };
-      await compactStopped({ ...log, ...QUIETLY }).catch((error: Error) => {
-        if (!error.message.includes('still empty')) throw error;
-      });
-      said.push(kind);
-    } else if (kind === 'rebuild') {
+    } else if (kind === 'go back') this.#current = this.#prng.pick(this.#machines);
+    else if (kind === 'new log')
+      await compactStopped({ folder: dataFolder(current), nowMs: this.#now(), ...QUIETLY }).catch(
+        unless('still empty'),
+      );
+    else {
       // The last time of delivery is not in the log yet.
-      const content = withoutOpenDelivery(contentOfDetections(this.#current));
-      rmSync(join(this.#current, 'detections.db'));
-      for (const end of ['-wal', '-shm']) rmSync(join(this.#current, `detections.db${end}`), { force: true });
-      said.push(kind);
+      const content = withoutOpenDelivery(contentOfDetections(current));
+      for (const end of ['', '-wal', '-shm']) rmSync(join(current, `detections.db${end}`), { force: true });
       await this.#start();
       this.#stop();
-      assertSameContent(withoutOpenDelivery(contentOfDetections(this.#current)), content);
-    } else if (saved !== null) {
-      said.push(
-        `${kind} ${this.#saved.indexOf(saved)}${kind === 'new' ? '' : ` on ${this.#current.slice(-1)}`}`,
-      );
-      if (kind === 'new') this.#current = this.#newMachine();
-      if (kind === 'copy back') {
-        rmSync(this.#current, { recursive: true });
-        cpSync(saved.path, this.#current, { recursive: true, preserveTimestamps: true });
-      } else {
-        const earlier = prng.pick(this.#saved).atMs;
-        await restore({
-          source: await sourceAt(copyOf(saved.path)),
-          data: this.#current,
-          replace: kind !== 'new',
-          untilMs: kind === 'until' ? earlier : null,
-          drop: join(this.root, 'drop'),
-          now: this.#now,
-          onProgress: () => {},
-        }).catch((error: Error) => {
-          if (!error.message.includes('contains nothing from before')) throw error;
-        });
-      }
+      assertSameContent(withoutOpenDelivery(contentOfDetections(current)), content);
     }
-    await this.#start();
-    if (kind === 'go back' || kind === 'copy back') this.#beFound();
+  }
+
+  async #goBackTo({ path }: Saved, kind: string): Promise<void> {
+    if (kind === 'new') this.#current = this.#newMachine();
+    if (kind === 'copy back') {
+      rmSync(this.#current, { recursive: true });
+      return cpSync(path, this.#current, { recursive: true, preserveTimestamps: true });
+    }
+    const earlier = this.#prng.pick(this.#saved).atMs;
+    await restore({
+      source: await sourceAt(copyOf(path)),
+      data: this.#current,
+      replace: kind !== 'new',
+      untilMs: kind === 'until' ? earlier : null,
+      drop: join(this.root, 'drop'),
+      now: this.#now,
+      onProgress: () => {},
+    }).catch(unless('contains nothing from before'));
   }
 
   /**

@@ -66,9 +66,10 @@ function programWithVideo(folder: string): string {
 }
 
 async function drive(): Promise<void> {
-  const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` }, true);
+  const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
   try {
-    const key = createKey(appliance.cli, 'agency', '7001');
+    appliance.cli(['subscription', 'add', '7003', '--account', 'agency']);
+    const key = createKey(appliance.cli, 'agency', '7003');
     // By a name that test/support/checked-fetch.ts does not know: its document has two content types.
     const url = appliance.serving().url.replace('127.0.0.1', 'localhost');
     const read = async <Body>(path: string): Promise<Body> => {
@@ -77,11 +78,12 @@ async function drive(): Promise<void> {
       return JSON.parse(await response.text());
     };
     const windowMs = nextWindowMs();
-    const row = newRow({ strength_score: 7.5 });
-    const id = `v.7001.${row.source_internal_id}.${row.article_id}`;
+    const row = newRow({ subscription_id: 7003, strength_score: 7.5 });
+    const id = `v.7003.${row.source_internal_id}.${row.article_id}`;
     const nameOf = (startMs: number) => `videowire.${formatWindowStart(startMs)}.ndjson`;
     await appliance.dropped(nameOf(windowMs), ndjson([row]));
-    const higher = await appliance.dropped(nameOf(nextWindowMs()), ndjson([newRow({ strength_score: 11 })]));
+    const better = { ...row, strength_score: 11 };
+    const higher = await appliance.dropped(nameOf(nextWindowMs()), ndjson([better]));
     assert.equal(higher.errors_total, 1, 'the greatest score is that of the type');
 
     type Page = { data: { id: string; content_type: string; match_type: string; strength: object }[] };
@@ -110,7 +112,7 @@ async function drive(): Promise<void> {
     );
 
     appliance.cli(['verify']);
-    appliance.cli(['subscription', 'remove', '7001', '--yes']);
+    appliance.cli(['subscription', 'remove', '7003', '--yes']);
     assert.equal((await ui.get<Overview>('overview')).database.versions, 0);
   } finally {
     await appliance.stop();

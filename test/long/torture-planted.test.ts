@@ -1,7 +1,4 @@
-/**
- * A share of the torture's part `planted`, which also finds entries that no longer match the source: see
- * test/torture/planted.ts.
- */
+/** A share of the torture's part `planted`: see test/torture/planted.ts. */
 import assert from 'node:assert/strict';
 import { tortureTest } from '../support/torture-test.ts';
 import { planted } from '../torture/planted.ts';

@@ -86,14 +86,6 @@ describe('with pytest', { skip: !isThere('python3', '-m', 'pytest') && 'pytest i
     }));
 });
 
-test('with node:test', () =>
-  inFolder(async (folder) => {
-    writeFileSync(path.join(folder, 'client.test.mjs'), example(TOPIC, 'node-test'));
-    const { code, stdout, stderr } = await run(folder, process.execPath, ['--test', 'client.test.mjs']);
-    assert.equal(code, 0, stdout + stderr);
-    assert.match(stdout, /pass 2\n/);
-  }));
-
 test('the rules of the exam are those of the program, and name sections of the manual', () => {
   const [, exam = ''] = topic(TOPIC).split('\n## The exam\n');
   const rules = Object.values(RULES);

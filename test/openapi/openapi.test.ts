@@ -87,7 +87,7 @@ test("the document has exactly the program's endpoints", () => {
   assert.equal(ENDPOINTS.length, files.length);
 });
 
-test('parameters have the limits of the contract', () => {
+test('parameters have the limits of the API', () => {
   const schema = (name: string) =>
     operation('listChanges').parameters.find((one) => one.name === name)?.schema;
   const list = (name: string) => {

@@ -14,15 +14,15 @@ import {
   readChangesPage,
   scanBoundSql,
 } from '../../src/query/changes-page.ts';
-import { type DetectionFilters, filterSql } from '../../src/query/common-parameters.ts';
 import { FIRST_DELIVERED_SINCE, UNSTAMPED } from '../../src/query/delivery.ts';
 import { ONE_DETECTION, readOneDetection } from '../../src/query/detection-text.ts';
+import { type DetectionFilters, filterSql } from '../../src/query/filters.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import { FIND_STREAM } from '../../src/query/stored-streams.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
 import { planOf } from '../support/query-plan.ts';
-import { createTestStore, type TestRow, testId, testMatch } from '../support/store.ts';
+import { createTestStore, type TestRow, testId, testMatch, textRow } from '../support/store.ts';
 
 const BASE_URL = 'https://api.example/ww';
 const STREAMS = [7001, 7002].flatMap((id) => [streamName(id, 'text'), streamName(id, 'image')]);
@@ -105,15 +105,11 @@ test('pages of any size together are exactly the matching rows, in order of arri
 
 test('a page ends after fifty chunks, with a cursor past the filtered rows', () => {
   const scanned = 50 * CHUNK_ROWS;
-  const text = (article_id: number): TestRow => ({
-    content_type: 'text',
-    version: 1,
-    row: { subscription_id: 7001, article_id },
-  });
-  const image: TestRow = { content_type: 'image', version: 1, row: { subscription_id: 7001 } };
+  const image: TestRow = { content_type: 'image', version: 1, row: {} };
+  const many = Array.from({ length: scanned + 1 }, () => textRow());
   using store = createTestStore();
   // Rows of unread streams do not count.
-  store.deliver([image, ...Array.from({ length: scanned + 1 }, () => text(1)), image, text(2)], 1000);
+  store.deliver([image, ...many, image, textRow({ article_id: 2 })], 1000);
   const [stream] = STREAMS;
   assert.ok(stream !== undefined);
   const first = query({ streams: [stream], filters: { ...NO_FILTERS, article_id: 2 }, limit: 1000 });
@@ -128,9 +124,7 @@ test('a page ends after fifty chunks, with a cursor past the filtered rows', () 
 
 test('min_score rounds half up, and a band begins at its threshold', () => {
   const scores = [49.49, 49.5, 50, 50.49, 94.99, 95];
-  const given = scores.map(
-    (strength_score): TestRow => ({ content_type: 'text', version: 1, row: { strength_score } }),
-  );
+  const given = scores.map((strength_score) => textRow({ strength_score }));
   const images = [29.99, 30, 59.99, 60].map(
     (strength_score): TestRow => ({ content_type: 'image', version: 1, row: { strength_score } }),
   );
@@ -153,7 +147,7 @@ test('min_score rounds half up, and a band begins at its threshold', () => {
 });
 
 test('has_more is false when the last row of the streams is on a full page', () => {
-  const one = (id: number): TestRow => ({ content_type: 'text', version: 1, row: { subscription_id: id } });
+  const one = (subscription_id: number) => textRow({ subscription_id });
   using store = createTestStore();
   store.deliver([one(7001), one(7001), one(7003)], 1000);
   const page = readChangesPage(store.reader, query({ limit: 2 }));
@@ -171,47 +165,29 @@ test('has_more is false when the last row of the streams is on a full page', () 
 });
 
 test('since starts with the first transaction delivered at or after it', () => {
-  const one: TestRow = { content_type: 'text', version: 1, row: {} };
   using store = createTestStore();
-  store.deliver([one, one], 1000);
-  store.deliver([one], 2000);
-  const [third] = store.deliver([one], null);
-  const [fourth] = store.deliver([one], null);
+  store.deliver([textRow(), textRow()], 1000);
+  store.deliver([textRow()], 2000);
+  const [third] = store.deliver([textRow()], null);
+  const [fourth] = store.deliver([textRow()], null);
   assert.ok(third !== undefined && fourth !== undefined);
-  const since = (since_ms: number, recent: [number, number][] = []) =>
-    readChangesPage(
-      store.reader,
-      query({ start: { kind: 'since', since_ms }, recentDeliveries: new Map(recent) }),
-    ).rows;
-  assert.equal(since(1000), 5);
-  assert.equal(since(1001), 3);
-  assert.equal(since(2000), 3);
+  const pageSince = (since_ms: number, recent: readonly number[]) => {
+    const recentDeliveries = new Map(recent.map((ms, at) => [[third, fourth][at] ?? 0, ms]));
+    return readChangesPage(store.reader, query({ start: { kind: 'since', since_ms }, recentDeliveries }));
+  };
+  const since = (ms: number, ...recent: number[]) => pageSince(ms, recent).rows;
+  assert.deepEqual(
+    [1000, 1001, 2000].map((ms) => since(ms)),
+    [5, 3, 3],
+  );
   assert.equal(since(2001), 2, 'a row without a delivery time counts as the latest');
   assert.equal(since(9_000_000), 2);
-  assert.equal(since(3000, [[third, 3000]]), 2);
-  assert.equal(since(3001, [[third, 3000]]), 1);
-  assert.equal(
-    since(4001, [
-      [third, 3000],
-      [fourth, 4000],
-    ]),
-    0,
-  );
-  const start = { kind: 'since', since_ms: 4001 } as const;
-  const none = readChangesPage(
-    store.reader,
-    query({
-      start,
-      recentDeliveries: new Map([
-        [third, 3000],
-        [fourth, 4000],
-      ]),
-    }),
-  );
+  assert.deepEqual([since(3000, 3000), since(3001, 3000), since(4001, 3000, 4000)], [2, 1, 0]);
+  const none = pageSince(4001, [3000, 4000]);
   assert.deepEqual([none.position, none.has_more], [5, false], 'the end of the newest stream');
 });
 
-test('since on an empty store, and a cursor from the very beginning', () => {
+test('since on an empty store', () => {
   using store = createTestStore();
   const page = readChangesPage(store.reader, query({ start: { kind: 'since', since_ms: 5 } }));
   assert.deepEqual([page.rows, page.position, page.has_more, page.as_of_ms], [0, 0, false, null]);
@@ -240,20 +216,13 @@ test('as_of is the earliest of the newest finished windows of the types read', (
 
 test('our photo URLs contain the base address, with and without fields, and in one detection', () => {
   using store = createTestStore();
+  const rows = [
+    { source_internal_id: 4 },
+    { source_internal_id: 5, source_image_url: 'https://cdn.example/5.jpg' },
+    { source_internal_id: 6, article_headline: '\\u0001 $& \u0001' },
+  ];
   store.deliver(
-    [
-      { content_type: 'image', version: 1, row: { source_internal_id: 4 } },
-      {
-        content_type: 'image',
-        version: 2,
-        row: { source_internal_id: 5, source_image_url: 'https://cdn.example/5.jpg' },
-      },
-      {
-        content_type: 'image',
-        version: 1,
-        row: { source_internal_id: 6, article_headline: '\\u0001 $& \u0001' },
-      },
-    ],
+    rows.map((row) => ({ content_type: 'image', version: 1, row })),
     1000,
   );
   const urls = [
@@ -262,9 +231,9 @@ test('our photo URLs contain the base address, with and without fields, and in o
     'https://api.example/ww/photos/6?signature=abc',
   ];
   for (const projection of [null, parseFields('source,article.headline')]) {
-    const rows = rowsOf(readChangesPage(store.reader, query({ projection })).data);
+    const shown = rowsOf(readChangesPage(store.reader, query({ projection })).data);
     assert.deepEqual(
-      rows.map(({ source }) => source.image_url),
+      shown.map(({ source }) => source.image_url),
       urls,
     );
   }
@@ -281,16 +250,8 @@ test('our photo URLs contain the base address, with and without fields, and in o
 });
 
 const EVERY_FILTER: DetectionFilters = {
-  publisher_id: [1],
-  exclude_publisher_id: [2],
-  domain: ['a.example'],
-  exclude_domain: ['b.example'],
-  min_band: 1,
-  band: [1, 2],
-  min_score: 5,
-  print: false,
-  source_id: 'x',
-  article_id: 1,
+  ...{ publisher_id: [1], exclude_publisher_id: [2], domain: ['a.example'], exclude_domain: ['b.example'] },
+  ...{ min_band: 1, band: [1, 2], min_score: 5, print: false, source_id: 'x', article_id: 1 },
 };
 
 test('no statement of a page sorts, and none reads more than its streams', () => {

@@ -10,13 +10,11 @@ import { readPeriodPage } from '../../src/query/period-page.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
 import { NO_FILTERS } from '../support/filters.ts';
-import { createTestStore, type TestRow, type TestStore, testId, testMatch } from '../support/store.ts';
+import { createTestStore, type TestStore, testId, testMatch, textRows } from '../support/store.ts';
 
 const STREAM = streamName(7001, 'text');
 const BASE_URL = Buffer.from('https://api.example');
-const ROWS = [1, 2, 3].map(
-  (article_id): TestRow => ({ content_type: 'text', version: 1, row: { article_id } }),
-);
+const ROWS = textRows(3);
 const IDS = ROWS.map((row) => testId(testMatch(row)));
 const [FIRST = '', SECOND = ''] = IDS;
 

@@ -1,8 +1,8 @@
-/** Which periods are valid, and how requests for them are parsed (contract: GET /v1/detections). */
+/** Which periods are valid, and how requests for them are parsed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ContentType } from '../../src/detection/content-type.ts';
-import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../src/query/period.ts';
+import { requireFewShards, resolvePeriod, wholeSeconds } from '../../src/query/period.ts';
 import {
   type PeriodReader,
   parsePeriodParameters,
@@ -43,7 +43,7 @@ test('dates are whole days of the time zone; from and to of one date are one day
 });
 
 test('a day that a zone skipped is empty, alone and within a range', () => {
-  refused(() => resolve('2011-12-30', '2011-12-30', 'Pacific/Apia'), /^to: .*skipped/);
+  refused(() => resolve('2011-12-30', '2011-12-30', 'Pacific/Apia'), /^to: must be later than from$/);
   assert.equal(
     shown('2011-12-29', '2011-12-30', 'Pacific/Apia'),
     '2011-12-29T10:00:00.000Z 2011-12-30T10:00:00.000Z',
@@ -70,15 +70,8 @@ test('instants have Z or an offset and up to nine fractional digits; a raw + in 
 });
 
 test('a bound is strictly a date or an instant', () => {
-  for (const text of [
-    '2026-02-30',
-    '2026-02-30T00:00:00Z',
-    '2026-11-20T08:00:00',
-    '2026-11-20T08 00:00+01:00',
-    '1763625600',
-    'yesterday',
-    '2026-1-1',
-  ]) {
+  const others = words('2026-02-30 2026-02-30T00:00:00Z 2026-11-20T08:00:00 1763625600 yesterday 2026-1-1');
+  for (const text of ['2026-11-20T08 00:00+01:00', ...others]) {
     refused(() => resolve(text, '2026-11-20'), /^from: must be a date/);
     refused(() => resolve('2026-11-19', text), /^to: must be a date/);
   }
@@ -167,22 +160,7 @@ test('a shard is a stream on a UTC day that the period touches; 64 are possible'
   );
 });
 
-test('from may not be earlier than the day on which records begin, in the zone', () => {
-  const dataStart = Date.parse('2026-11-10T23:30:00Z') / 1000;
-  const check = (from: string, zone: string) =>
-    requireRecords(resolve(from, '2026-11-20', zone), dataStart, zoneId(zone));
-  check('2026-11-10', 'UTC');
-  check('2026-11-10T00:00:00Z', 'UTC');
-  refused(() => check('2026-11-09T23:59:59.999Z', 'UTC'), /^from: must not be before 2026-11-10 \(UTC\)/);
-  refused(() => check('2026-11-09', 'UTC'), /^from: must not be before/);
-  // There it was already the 11th.
-  refused(() => check('2026-11-10', 'Europe/Berlin'), /must not be before 2026-11-11/);
-  check('2026-11-11', 'Europe/Berlin');
-  check('2026-11-10T23:00:00Z', 'Europe/Berlin');
-  requireRecords(resolve('2000-01-01', '2000-01-02'), null, 'UTC');
-});
-
-test('sort and time zone accept only the contract’s values', () => {
+test('sort and time zone accept only their values', () => {
   const period = 'from=2026-11-20&to=2026-11-20';
   const sort = (text: string) => parsePeriodParameters(`${period}&sort=${text}`).sort;
   assert.equal(parsePeriodParameters(period).sort, 'descending');
@@ -279,12 +257,12 @@ test('the hash of a request is stable across versions, so cursors stay valid', (
     'from=2026-11-01&to=2026-11-20T10:00:00Z&time_zone=europe/berlin&sort=first_detected_at&subscription_id=7002,7001&content_type=text&publisher_id=6,5&exclude_publisher_id=7&domain=b.example,A.example&exclude_domain=x.example&min_band=low&band=max,high&min_score=50&print=false&source_id=urn:x&article_id=456';
   const both = [subscription(7001), subscription(7002)];
   const { hash } = readPeriodRequest(parsePeriodParameters(query), reader(both), new Set(TYPES));
-  assert.equal(hash.toString('hex'), '14a8779c4a0f08c83b1e190f6175f92b');
+  assert.equal(hash, '14a8779c4a0f08c83b1e190f6175f92b');
 });
 
 test('the hash covers the request, not its spelling or what the key reads', () => {
   const both = [subscription(7001), subscription(7002)];
-  const hash = (query: string, subscriptions = both) => request(query, subscriptions).hash.toString('hex');
+  const hash = (query: string, subscriptions = both) => request(query, subscriptions).hash;
   const same: [string, string][] = [
     ['&subscription_id=7001,7002', '&subscription_id=7002&subscription_id=7001,7002'],
     ['', '&sort=-first_detected_at'],
@@ -297,32 +275,19 @@ test('the hash covers the request, not its spelling or what the key reads', () =
   for (const [one, other] of same) assert.equal(hash(one), hash(other), `${one} ${other}`);
   const different = [
     '',
-    '&subscription_id=7001',
-    '&subscription_id=7001,7002',
-    '&content_type=text',
-    '&time_zone=UTC',
-    '&time_zone=Europe/Berlin',
-    '&sort=first_detected_at',
-    '&publisher_id=1',
-    '&exclude_publisher_id=1',
-    '&publisher_id=1,2',
-    '&article_id=1',
-    '&domain=a.example',
-    '&exclude_domain=a.example',
-    '&min_band=low',
-    '&band=low',
-    '&min_score=1',
-    '&print=true',
-    '&print=false',
-    '&source_id=1',
+    ...words(`
+      &subscription_id=7001 &subscription_id=7001,7002 &content_type=text &time_zone=UTC &time_zone=Europe/Berlin
+      &sort=first_detected_at &publisher_id=1 &exclude_publisher_id=1 &publisher_id=1,2 &article_id=1
+      &domain=a.example &exclude_domain=a.example &min_band=low &band=low &min_score=1 &print=true &print=false
+      &source_id=1`),
   ].map((query) => hash(query));
   assert.equal(new Set(different).size, different.length);
   assert.equal(hash(''), hash('', [...both, subscription(7003)]), 'the key has gained a subscription');
   assert.equal(hash(''), hash('', [subscription(7001, ['text'])]), 'and lost some');
   const other = request('', both, TYPES, 'daily');
-  assert.notEqual(hash(''), other.hash.toString('hex'), 'another account');
+  assert.notEqual(hash(''), other.hash, 'another account');
   const of = (ends: string) =>
-    readPeriodRequest(parsePeriodParameters(ends), reader(both), new Set(TYPES)).hash.toString('hex');
+    readPeriodRequest(parsePeriodParameters(ends), reader(both), new Set(TYPES)).hash;
   const instants = 'from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00Z';
   assert.equal(of(instants), of('from=2026-11-20T01:00:00%2B01:00&to=2026-11-21T00:00:00.000Z'));
   assert.notEqual(of(instants), of('from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00.001Z'));

@@ -10,22 +10,12 @@ import { edgeSql, LAST_DELIVERED } from '../../src/query/stream-check.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { damageRandomly, type Kind } from '../support/damage.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { planOf } from '../support/query-plan.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
-const TIMES = 60;
 const TEXT = streamName(7001, 'text');
 const IMAGE = streamName(7001, 'image');
-
-for (const kind of ['bit', 'block'] as const satisfies Kind[]) {
-  test(`a ${kind} flipped anywhere: a walk of the stream has every row and byte, or is refused`, () => {
-    const outcomes = damageRandomly(kind, TIMES, 'stream-check');
-    assert.equal(outcomes.wrong, 0, JSON.stringify(outcomes));
-    assert.ok(outcomes.refused > 0 && outcomes.unchanged > 0, JSON.stringify(outcomes));
-  });
-}
 
 /** Six rows at positions 10 to 60, alternating between two streams. */
 function storeWithRows(): TestStore {

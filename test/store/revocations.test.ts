@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
@@ -39,6 +39,20 @@ test(
     emptyRevocations(folder);
     assert.deepEqual(readEnded(folder), []);
     assert.equal(statSync(path).size, size);
+  }),
+);
+
+test(
+  'a file that cannot be emptied is removed, until the next start',
+  { skip: !existsSync('/dev/full') && 'this system has no /dev/full' },
+  withFile((folder, path) => {
+    rmSync(path);
+    symlinkSync('/dev/full', path);
+    emptyRevocations(folder);
+    assert.deepEqual([existsSync(path), readEnded(folder)], [false, []]);
+    prepareRevocations(folder);
+    noteEnded(folder, ENDED[0] ?? assert.fail());
+    assert.deepEqual(readEnded(folder), ENDED.slice(0, 1));
   }),
 );
 

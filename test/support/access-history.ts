@@ -21,9 +21,8 @@ export let db: Database;
 beforeEach(() => {
   folder = dataFolder(testFolder());
   db = openAccess(folder.root, { create: true });
-  addAccount(db, { id: 'acme', name: 'Acme', daily_rows: null }, AT_MS);
-  const terms = { name: null, time_zone: 'UTC', content_types: ['text', 'image'] as const };
-  addSubscription(db, { id: 7001, account_id: 'acme', ...terms }, AT_MS);
+  addAccount(db, { id: 'acme', name: 'Acme' }, AT_MS);
+  addSubscription(db, { id: 7001, account_id: 'acme' }, AT_MS);
   for (const id of [KEY, OTHER_KEY]) addKey(db, keyOf(id), AT_MS);
 });
 afterEach(() => {

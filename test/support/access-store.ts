@@ -23,10 +23,10 @@ export let store: AccessReader;
 before(() => {
   db = openAccess(root, { create: true });
   addAccount(db, { id: 'acme', name: 'Acme News', daily_rows: 5000 }, NOW_MS);
-  addAccount(db, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
+  addAccount(db, { id: 'other', name: 'Other' }, NOW_MS);
   const zone = { account_id: 'acme', time_zone: 'Europe/Berlin' };
-  addSubscription(db, { id: 7002, name: null, content_types: ['text', 'image'], ...zone }, NOW_MS);
-  addSubscription(db, { id: 7001, name: 'Wire', content_types: ['text', 'image'], ...zone }, NOW_MS);
+  addSubscription(db, { id: 7002, ...zone }, NOW_MS);
+  addSubscription(db, { id: 7001, name: 'Wire', ...zone }, NOW_MS);
   store = createAccessReader(join(root, 'access.db'));
 });
 

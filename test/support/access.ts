@@ -1,7 +1,7 @@
 /** Opens access.db for tests, makes keys in it, and reads segments of a log. */
 import { readFileSync } from 'node:fs';
 import { createKey, hashKey } from '../../src/auth/key-form.ts';
-import { addKey, type KeyTerms, type NewKey } from '../../src/auth/keys.ts';
+import { addKey, type KeyTerms, type NewKey, type NewKeyTerms } from '../../src/auth/keys.ts';
 import { type OpenAccessOptions, openAccess as open } from '../../src/auth/open-access.ts';
 import { decodeLines, framesOf } from '../../src/log/frame.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -13,14 +13,14 @@ export function openAccess(root: string, options: Partial<OpenAccessOptions> = {
 export type TestTerms = Partial<KeyTerms & Pick<NewKey, 'account_id'>>;
 
 /** Without any restriction but its subscriptions. */
-export const USUAL_TERMS: KeyTerms = {
+export const USUAL_TERMS: NewKeyTerms = {
   name: 'Dashboard',
   scopes: ['detections:read'],
   subscriptions: [],
-  expires_at: null,
-  allow_addresses: [],
-  daily_rows: null,
 };
+
+/** For a key that reads both subscriptions that most tests have. */
+export const BOTH = [7001, 7002].map((id) => ({ id, content_types: null }));
 
 export function addTestKey(db: Database, nowMs: number, terms: TestTerms): { id: string; key: string } {
   const made = createKey('ww');

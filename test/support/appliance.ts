@@ -3,14 +3,17 @@
  *
  * The program is `dist/main.cjs`, or the executable that WIREWATCH_PROGRAM names (command.ts).
  */
-import { cpSync, existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach } from 'node:test';
+import { addAccount } from '../../src/auth/accounts.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
 import type { Match } from '../../src/detection/match.ts';
+import { writing } from '../../src/store/database.ts';
+import { addTestKey, BOTH, openAccess } from './access.ts';
 import { type EndedCommand, runToEnd } from './command.ts';
 import { type LogLine, type RunningProgram, runProgram } from './program.ts';
-import { testFolder } from './test-folder.ts';
 
 const LOG_LINES_SHOWN = 60;
 
@@ -25,17 +28,11 @@ export const TEST_SETTINGS = {
 };
 
 export type Installation = ReturnType<typeof createInstallation>;
-/** One run of `serve`. */
-export type Starting = ReturnType<typeof startingOf>;
 /** A run that listens. */
 export type Serving = Awaited<ReturnType<Installation['serve']>>;
 
-/**
- * An account with the subscriptions 7001 and 7002 (text only), and a key that reads both.
- *
- * @param isOwn whether the installation gets its own secret and key
- */
-export function createInstallation(settings: Readonly<Record<string, string>> = {}, isOwn = false) {
+/** An account with the subscriptions 7001 and 7002 (text only), and a key that reads both. */
+export function createInstallation(settings: Readonly<Record<string, string>> = {}) {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const data = join(root, 'data');
   const env = { ...TEST_SETTINGS, ...settings };
@@ -44,61 +41,41 @@ export function createInstallation(settings: Readonly<Record<string, string>> = 
   const begin = (more?: Readonly<Record<string, string>>) => {
     const run = runProgram(['serve', '--data', data, '--port', '0'], { ...env, ...more }, { isKept: true });
     runs.push(run);
-    return startingOf(run);
+    return run;
   };
-  const template = isOwn ? makeTemplate(join(root, 'own')) : installationTemplate();
-  cpSync(join(template, 'data'), data, { recursive: true, preserveTimestamps: true });
   return {
     data,
     drop: join(data, 'drop'),
-    key: readFileSync(join(template, 'key'), 'utf8'),
+    key: makeAccess(data),
     begin,
     /** Runs a command on the data folder; throws if it fails, unless `anyStatus`. */
     cli: (args: readonly string[], options?: { readonly anyStatus?: boolean }): EndedCommand =>
       runCommand([...args, '--data', data], env, options?.anyStatus === true),
     /** Starts `serve`; resolves when it listens. */
     async serve(more?: Readonly<Record<string, string>>) {
-      const starting = begin(more);
-      const url = await starting.listening();
-      return { ...starting, url, get: (path: string) => fetch(`${url}${path}`) };
+      const run = begin(more);
+      const url = await run.url();
+      return { ...run, url, log: run.log(), get: (path: string) => fetch(`${url}${path}`) };
     },
     remove() {
       // A failed test may have left one running, which would keep the test process alive.
-      for (const run of runs) run.kill('SIGKILL');
+      for (const run of runs) void run.kill();
       rmSync(root, { recursive: true, force: true, maxRetries: 5 });
     },
   };
 }
 
-/**
- * A prepared data folder. Every installation starts as a copy of it: running four commands for each would take longer
- * than most tests. Installations therefore share their secret and their key, and nothing else.
- *
- * All files of a run share one template if test/run.ts names the folder; otherwise each process creates its own.
- */
-function installationTemplate(): string {
-  template ??= process.env.WIREWATCH_TEST_TEMPLATE ?? join(testFolder(), 'template');
-  return existsSync(template) ? template : makeTemplate(template);
+/** Creates the data folder, without the commands for it: starting them takes longer. @returns the key */
+function makeAccess(data: string): string {
+  const nowMs = Date.now();
+  using access = openAccess(data, { create: true });
+  return writing(access, () => {
+    addAccount(access, { id: 'agency', name: 'Agency' }, nowMs);
+    addSubscription(access, { id: 7001, account_id: 'agency' }, nowMs);
+    addSubscription(access, { id: 7002, account_id: 'agency', content_types: ['text'] }, nowMs);
+    return addTestKey(access, nowMs, { name: 'test', subscriptions: BOTH }).key;
+  });
 }
-
-/** @returns the folder, completed by this process or by another test file */
-function makeTemplate(folder: string): string {
-  const draft = mkdtempSync(`${folder}-`);
-  const cli: Installation['cli'] = (args) =>
-    runCommand([...args, '--data', join(draft, 'data')], TEST_SETTINGS, false);
-  cli(['account', 'add', 'agency', '--name', 'Agency']);
-  cli(['subscription', 'add', '7001', '--account', 'agency']);
-  cli(['subscription', 'add', '7002', '--account', 'agency', '--content-types', 'text']);
-  writeFileSync(join(draft, 'key'), createKey(cli, 'agency', '7001,7002'));
-  try {
-    renameSync(draft, folder);
-  } catch {
-    rmSync(draft, { recursive: true });
-  }
-  return folder;
-}
-
-let template: string | undefined;
 
 export function createKey(cli: Installation['cli'], account: string, subscriptions: string): string {
   const options = ['--account', account, '--subscriptions', subscriptions];
@@ -125,8 +102,8 @@ export interface Detection extends Match {
 /** A running installation, shared by a test file. */
 export type Appliance = Awaited<ReturnType<typeof startAppliance>>;
 
-export async function startAppliance(settings: Readonly<Record<string, string>> = {}, isOwn = false) {
-  const installation = createInstallation(settings, isOwn);
+export async function startAppliance(settings: Readonly<Record<string, string>> = {}) {
+  const installation = createInstallation(settings);
   let serving = await installation.serve().catch((error) => {
     installation.remove();
     throw error;
@@ -148,6 +125,13 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
     ...{ get, put, processed },
     /** The current run. */
     serving: () => serving,
+    /** Waits for the first line of the current run with this message, and such members. */
+    logged: (message: RegExp, members: Readonly<Record<string, unknown>> = {}): Promise<LogLine> =>
+      serving.logged(
+        `${message} ${JSON.stringify(members)}`,
+        (line) =>
+          message.test(line.msg) && Object.entries(members).every(([name, value]) => line[name] === value),
+      ),
     /** The detection with this id; null if the key cannot read one. */
     async detection(id: string, key?: string): Promise<Detection | null> {
       const response = await get(`/v1/detections/${id}`, key);
@@ -174,11 +158,8 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
 }
 
 /** An appliance for all tests of the file that calls this at its top; ends with them, and after a failure shows its log. */
-export async function sharedAppliance(
-  settings: Readonly<Record<string, string>> = {},
-  isOwn = false,
-): Promise<Appliance> {
-  const appliance = await startAppliance(settings, isOwn);
+export async function sharedAppliance(settings?: Readonly<Record<string, string>>): Promise<Appliance> {
+  const appliance = await startAppliance(settings);
   after(() => appliance.stop());
   // A file whose set-up fails ends before its hooks.
   process.once('exit', appliance.remove);
@@ -199,26 +180,6 @@ export function showLogOfFailures(serving: () => Serving | undefined): void {
     const lines = serving()?.log.slice(-LOG_LINES_SHOWN) ?? [];
     console.error(lines.map((line) => JSON.stringify(line)).join('\n'));
   });
-}
-
-function startingOf(run: RunningProgram) {
-  return {
-    ended: run.ended,
-    stop: run.stop,
-    takeLog: run.takeLog,
-    log: run.log(),
-    /** @returns the address, once it listens */
-    listening: run.url,
-    /** Waits for the first matching log line of the run. */
-    logged: (what: string, condition: (line: LogLine) => boolean): Promise<LogLine> =>
-      run.until(what, () => run.log().find(condition)),
-    pause: (signal: 'SIGSTOP' | 'SIGCONT') => run.kill(signal),
-    /** SIGKILL; resolves when the process has ended. */
-    async kill(): Promise<void> {
-      run.kill('SIGKILL');
-      await run.ended;
-    },
-  };
 }
 
 function runCommand(

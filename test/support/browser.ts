@@ -70,7 +70,11 @@ export async function watchedPage(browser: Browser, options: BrowserContextOptio
   page.on('console', (message) => {
     if (message.type() === 'error') errors.push(message.text());
   });
-  return { page, origins, errors, close: () => context.close() };
+  const close = async () => {
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+    await context.close();
+  };
+  return { page, origins, errors, close };
 }
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -98,31 +102,13 @@ export async function assertAccessible(page: Page, what: string): Promise<void> 
   assert.deepEqual(shown, [], `${what}: ${violations.map(({ id }) => id).join(', ')}`);
 }
 
-/** Runs in the page. */
-const CONTRAST = `(selector) => {
-  const context = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d');
-  const paint = (color) => {
-    context.fillStyle = color;
-    context.fillRect(0, 0, 1, 1);
-  };
-  const luminance = () => {
-    const [red, green, blue] = [...context.getImageData(0, 0, 1, 1).data].map((byte) => {
-      const share = byte / 255;
-      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-    });
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-  };
-  const element = document.querySelector(selector);
-  const layers = [];
-  for (let at = element; at !== null; at = at.parentElement) layers.unshift(getComputedStyle(at).backgroundColor);
-  for (const layer of ['white', ...layers]) paint(layer);
-  const behind = luminance();
-  paint(getComputedStyle(element).color);
-  const text = luminance();
-  return (Math.max(text, behind) + 0.05) / (Math.min(text, behind) + 0.05);
-}`;
-
-/** The contrast of the text of an element with what is behind it (WCAG 2.2, 1.4.3). */
+/** The contrast of the text of an element with what is behind it (WCAG 2.2, 1.4.3), in whatever state it is. */
 export async function contrastOf(page: Page, selector: string): Promise<number> {
-  return Number(await page.evaluate(`(${CONTRAST})(${JSON.stringify(selector)})`));
+  await page.evaluate(AXE);
+  const contrast = `const { getContrast, getBackgroundColor, getForegroundColor } = axe.commons.color;
+    const element = document.querySelector(${JSON.stringify(selector)});
+    axe.setup(document);
+    const contrast = getContrast(getBackgroundColor(element), getForegroundColor(element));
+    axe.teardown();`;
+  return Number(await page.evaluate(`(() => { ${contrast} return contrast; })()`));
 }

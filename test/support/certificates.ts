@@ -16,23 +16,33 @@ export interface CertificateFiles {
   readonly key: string;
 }
 
-/** Creates NAME.pem and NAME.key: self-signed, for localhost, 127.0.0.1 and ::1, valid for 90 days. */
+const filesOf = (folder: string, name: string): CertificateFiles => ({
+  certificate: join(folder, `${name}.pem`),
+  key: join(folder, `${name}.key`),
+});
+
+/** Creates NAME.pem and NAME.key, valid for 90 days unless `more` says otherwise. */
+function create(folder: string, name: string, subject: string, ...more: string[]): CertificateFiles {
+  const files = filesOf(folder, name);
+  const kind = ['req', '-x509', '-nodes', '-subj', `/CN=${subject}`, '-days', '90', ...more];
+  const args = [...kind, '-keyout', files.key, '-out', files.certificate];
+  const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`openssl ${args.join(' ')}: ${stderr}`);
+  return files;
+}
+
+const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
+
+/** Creates NAME.pem and NAME.key: self-signed, for localhost, 127.0.0.1 and ::1. */
 export function makeCertificate(
   folder: string,
   name: string,
   key: 'ec' | 'rsa' = 'ec',
   days = 90,
 ): CertificateFiles {
-  const files = { certificate: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
-  const newKey = key === 'rsa' ? ['rsa:2048'] : ['ec', '-pkeyopt', 'ec_paramgen_curve:P-256'];
-  const kind = ['-newkey', ...newKey, '-nodes', '-days', `${days}`];
-  const subject = ['-subj', `/CN=${name}`];
   const names = ['-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1'];
-  const out = ['-keyout', files.key, '-out', files.certificate];
-  const args = ['req', '-x509', ...kind, ...subject, ...names, ...out];
-  const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`openssl ${args.join(' ')}: ${stderr}`);
-  return files;
+  const newKey = key === 'rsa' ? ['-newkey', 'rsa:2048'] : EC;
+  return create(folder, name, name, ...newKey, ...names, '-days', `${days}`);
 }
 
 /** Creates an authority, and NAME.pem and NAME.key that it signs, for localhost. */
@@ -40,20 +50,9 @@ export function makeAuthority(
   folder: string,
   name: string,
 ): CertificateFiles & { readonly authority: string } {
-  const { certificate: authority, key: authorityKey } = makeCertificate(folder, `${name}-authority`);
-  const files = { certificate: join(folder, `${name}.pem`), key: join(folder, `${name}.key`) };
-  const kind =
-    'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 90 -subj /CN=localhost'.split(' ');
-  const extensions = [
-    '-addext',
-    'subjectAltName=DNS:localhost',
-    '-addext',
-    'basicConstraints=critical,CA:FALSE',
-  ];
-  const signer = ['-CA', authority, '-CAkey', authorityKey];
-  const args = [...kind, ...extensions, ...signer, '-keyout', files.key, '-out', files.certificate];
-  const { status, stderr } = spawnSync('openssl', args, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`openssl ${args.join(' ')}: ${stderr}`);
+  const { certificate: authority, key } = makeCertificate(folder, `${name}-authority`);
+  const names = ['-addext', 'subjectAltName=DNS:localhost', '-addext', 'basicConstraints=critical,CA:FALSE'];
+  const files = create(folder, name, 'localhost', ...EC, ...names, '-CA', authority, '-CAkey', key);
   return { ...files, authority };
 }
 
@@ -65,18 +64,14 @@ export function useCertificates() {
     makeCertificate(folder, 'first');
     makeCertificate(folder, 'second');
   });
-  const named = (name: string) => ({
-    certificate: join(folder, `${name}.pem`),
-    key: join(folder, `${name}.key`),
-  });
   return {
     folder,
     /** Two certificates, created before the tests run. */
-    first: named('first'),
-    second: named('second'),
+    first: filesOf(folder, 'first'),
+    second: filesOf(folder, 'second'),
     /** A copy of a pair, to overwrite. */
     copyOf({ certificate, key }: CertificateFiles, name: string): CertificateFiles {
-      const copy = named(name);
+      const copy = filesOf(folder, name);
       copyFileSync(certificate, copy.certificate);
       copyFileSync(key, copy.key);
       return copy;

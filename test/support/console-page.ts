@@ -28,6 +28,15 @@ export async function openConsolePage(browser: Browser, appliance: Appliance, ..
   const field = (name: string) => page.locator(`dialog.question [name=${name}]`);
   return {
     ...{ page, watched, show, act, field },
+    /** Changes what the program answers to reads of a path, from the next one on. */
+    answers: <Answer>(path: string, change: (answer: Answer) => unknown) =>
+      page.route(
+        ({ pathname }) => pathname === `/console/${path}`,
+        async (route) => {
+          const response = await route.fetch();
+          await route.fulfill({ response, json: change(await response.json()) });
+        },
+      ),
     button: (text: string | RegExp) => page.locator('main button', { hasText: text }),
     /** Types the word that the open question asks for. */
     confirm: (word: string) =>

@@ -2,7 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type BackUpOptions, backUp } from '../../src/copy/back-up.ts';
+import { backUp } from '../../src/cli/backup.ts';
+import type { Config } from '../../src/config/load.ts';
+import type { OnProgress } from '../../src/copy/copy-contents.ts';
 import type { PlaceSettings } from '../../src/copy/place.ts';
 import { loadCopy, openCopy } from '../../src/copy/source.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
@@ -11,8 +13,9 @@ import { dataFolder } from '../../src/store/folder.ts';
 const SETTINGS: PlaceSettings = { endpoint: '', region: 'us-east-1', credentials: '' };
 
 /** Brings the copy of a data folder up to date. */
-export function copyTo(to: string, data: string, more: Partial<BackUpOptions> = {}) {
-  return backUp({ to, settings: SETTINGS, data, drop: join(data, 'drop'), onProgress: () => {}, ...more });
+export function copyTo(to: string, data: string, onProgress: OnProgress = () => {}) {
+  const config = { copy: SETTINGS, dataFolder: data, ingest: { drop: join(data, 'drop') } };
+  return backUp(to, config as Config, onProgress);
 }
 
 /** A copy, to restore from. */

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 
 export type Content = Readonly<Record<string, readonly unknown[]>>;
 
@@ -30,28 +32,31 @@ export function contentOfDatabase(db: Database): Content {
  * appliance must be stopped.
  */
 export function contentOfDetections(data: string): Content {
-  const db = openDatabase(join(data, 'detections.db'), 'read');
-  try {
-    const content = contentOfDatabase(db);
-    const { window_look: _, export_window = [], export_expectation = [], ...others } = content;
-    return {
-      ...others,
-      export_window: export_window.filter((row) => Object(row).status !== 'missing'),
-      export_expectation: export_expectation.map((row) => ({ ...Object(row), looked_through: null })),
-    };
-  } finally {
-    db.close();
-  }
+  const content = reading(join(data, 'detections.db'), contentOfDatabase);
+  const { window_look: _, export_window = [], export_expectation = [], ...others } = content;
+  return {
+    ...others,
+    export_window: export_window.filter((row) => Object(row).status !== 'missing'),
+    export_expectation: export_expectation.map((row) => ({ ...Object(row), looked_through: null })),
+  };
 }
 
-/** Row by row: a diff of two complete databases is too long to read and takes minutes. */
 export function assertSameContent(actual: Content, expected: Content, what = ''): void {
   assert.deepEqual(Object.keys(actual), Object.keys(expected));
-  for (const [table, rows] of Object.entries(expected)) {
-    for (const [at, row] of rows.entries())
-      assert.deepEqual(actual[table]?.[at], row, `${what} ${table}, row ${at}`);
-    assert.equal(actual[table]?.length, rows.length, `${what} ${table}`);
-  }
+  for (const [table, rows] of Object.entries(expected))
+    assertSameList(actual[table] ?? [], rows, `${what} ${table}`);
+}
+
+/** Item by item: a diff of two complete lists is too long to read and takes minutes. */
+export function assertSameList(actual: readonly unknown[], expected: readonly unknown[], what: string): void {
+  const at = expected.findIndex((item, index) => !isDeepStrictEqual(item, actual[index]));
+  if (at < 0 && actual.length === expected.length) return;
+  const [found, wanted] = [actual, expected].map((list) =>
+    JSON.stringify(list.at(at < 0 ? expected.length : at)),
+  );
+  assert.fail(
+    `${what}: item ${at} of ${expected.length} (${actual.length} found) is ${found}, expected ${wanted}`,
+  );
 }
 
 /** Omits the last delivery time: after a kill it is still null, and the next start sets it in its own entry. */
@@ -62,14 +67,17 @@ export function withoutOpenDelivery({ delivery = [], log_mark: _, ...others }: C
   return { ...others, delivery: closed };
 }
 
+/** Changes the detections.db of a stopped installation. @param change SQL, or work */
+export function changeDetections(data: string, change: string | ((db: Database) => void)): void {
+  using db = openDatabase(join(data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
+  if (typeof change === 'string') db.exec(change);
+  else change(db);
+}
+
 /** Opens a database for reading, and closes it after `use`. */
 export function reading<Result>(path: string, use: (db: Database) => Result): Result {
-  const db = openDatabase(path, 'read');
-  try {
-    return use(db);
-  } finally {
-    db.close();
-  }
+  using db = openDatabase(path, 'read');
+  return use(db);
 }
 
 export const countOf = (db: Database, table: string) =>

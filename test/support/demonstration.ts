@@ -1,5 +1,7 @@
 /** Runs `wirewatch demo` in its own folder until it is ready. */
+import assert from 'node:assert/strict';
 import { join } from 'node:path';
+import type { Detection } from './appliance.ts';
 import { runProgram } from './program.ts';
 import { testFolder } from './test-folder.ts';
 
@@ -8,27 +10,27 @@ interface Shown {
   /** The link to its console. */
   readonly console: string;
   readonly url: string;
-  readonly keys: readonly { readonly name: string; readonly key: string }[];
-  readonly detection: { readonly id: string } | null;
+  readonly keys: readonly { id: string; name: string; reads: string; key: string }[];
+  /** Commands with curl. */
+  readonly calls: Readonly<Record<'changes' | 'detection' | 'health', string>>;
+  readonly detection: Detection | null;
+  readonly photo: string | null;
 }
 
 export type Demonstration = Awaited<ReturnType<typeof startDemonstration>>;
 
-export async function startDemonstration() {
-  const data = testFolder();
+export async function startDemonstration(data = testFolder()) {
   const run = runProgram(['demo', '--data', data, '--port', '0', '--json']);
+  const isPrinted = () => (/^\}$/m.test(run.stdout()) ? run.stdout() : undefined);
+  const text = await run.until('the output of the demonstration', isPrinted).catch((error: unknown) => {
+    run.kill('SIGINT');
+    throw error;
+  });
+  const shown: Shown = JSON.parse(text);
   const stop = async () => {
     run.kill('SIGINT');
-    await run.ended;
+    assert.equal(await run.ended, 0);
+    assert.equal(run.stdout(), text, 'with --json it must print exactly one document');
   };
-  try {
-    const text = await run.until('the output of the demonstration', () =>
-      /^\}$/m.test(run.stdout()) ? run.stdout() : undefined,
-    );
-    const shown: Shown = JSON.parse(text);
-    return { drop: join(data, 'drop'), shown, stop };
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  return { data, drop: join(data, 'drop'), run, shown, stop };
 }

@@ -3,19 +3,18 @@
  * lose at any point: unsynced content, and names in folders that were not synced since. SQLite's own calls are not
  * recorded.
  */
-import fs, { existsSync, lstatSync, readFileSync } from 'node:fs';
+import fs, { lstatSync, readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { words } from './words.ts';
 
 /** Paths are absolute. */
 export type DiskCall =
   | { readonly call: 'create' | 'write' | 'sync' | 'remove'; readonly path: string }
   | { readonly call: 'rename' | 'link'; readonly path: string; readonly to: string };
 
-const WRITES = [
-  ...['writeSync', 'ftruncateSync', 'truncateSync', 'writeFileSync', 'appendFileSync', 'write', 'writev'],
-];
+const WRITES = words('writeSync ftruncateSync truncateSync writeFileSync appendFileSync write writev');
 
 type Call = (...args: unknown[]) => unknown;
 
@@ -35,70 +34,60 @@ export function recordDiskCalls(onCall: (call: DiskCall) => void): () => void {
     Reflect.set(fs, name, (...args: unknown[]) => patched(call, args));
     originals.set(name, own);
   };
+  const before = (names: readonly string[], note: (...args: unknown[]) => void) => {
+    for (const name of names)
+      patch(name, (call, args) => {
+        note(...args);
+        return call(...args);
+      });
+  };
+  const isThere = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  const created = (path: string) => {
+    if (!isThere(path)) onCall({ call: 'create', path });
+  };
   patch('openSync', (call, args) => {
     const path = at(args[0]);
     const flags = String(args[1] ?? 'r');
-    const isNew = /[wa]/.test(flags) && !existsSync(path);
-    if (isNew) onCall({ call: 'create', path });
-    else if (/w/.test(flags) && !flags.includes('x')) onCall({ call: 'write', path });
+    const isOld = isThere(path);
+    if (/[wa]/.test(flags)) created(path);
+    if (isOld && flags.includes('w') && !flags.includes('x')) onCall({ call: 'write', path });
     const file = call(...args);
     files.set(file, path);
     return file;
   });
-  for (const name of ['closeSync', 'close'])
-    patch(name, (call, args) => {
-      files.delete(args[0]);
-      return call(...args);
-    });
   // Streams open files with this call.
   patch('open', (call, args) => {
     const done = args.at(-1);
     if (typeof done !== 'function') throw new Error('fs.open: expected a callback');
     const path = at(args[0]);
-    if (!existsSync(path)) onCall({ call: 'create', path });
+    created(path);
     return call(...args.slice(0, -1), (error: unknown, file: unknown) => {
       if (error === null) files.set(file, path);
       done(error, file);
     });
   });
-  for (const name of WRITES)
-    patch(name, (call, args) => {
-      const path = at(args[0]);
-      if (typeof args[0] !== 'number' && !existsSync(path)) onCall({ call: 'create', path });
-      onCall({ call: 'write', path });
-      return call(...args);
-    });
-  for (const name of ['fsyncSync', 'fdatasyncSync', 'fsync', 'fdatasync'])
-    patch(name, (call, args) => {
-      onCall({ call: 'sync', path: at(args[0]) });
-      return call(...args);
-    });
-  patch('copyFileSync', (call, args) => {
-    const path = at(args[1]);
-    if (!existsSync(path)) onCall({ call: 'create', path });
-    onCall({ call: 'write', path });
-    return call(...args);
+  before(['closeSync', 'close'], (file) => files.delete(file));
+  before(WRITES, (file) => {
+    if (typeof file !== 'number') created(at(file));
+    onCall({ call: 'write', path: at(file) });
   });
-  for (const [name, kind] of [
-    ['renameSync', 'rename'],
-    ['linkSync', 'link'],
-  ] as const)
-    patch(name, (call, args) => {
+  before(['copyFileSync'], (_, to) => {
+    created(at(to));
+    onCall({ call: 'write', path: at(to) });
+  });
+  before(['fsyncSync', 'fdatasyncSync', 'fsync', 'fdatasync'], (file) =>
+    onCall({ call: 'sync', path: at(file) }),
+  );
+  before(['mkdirSync'], (path) => created(at(path)));
+  before(['rmSync', 'unlinkSync'], (path) => {
+    if (isThere(at(path))) onCall({ call: 'remove', path: at(path) });
+  });
+  for (const kind of ['rename', 'link'] as const)
+    patch(`${kind}Sync`, (call, args) => {
       const result = call(...args);
       onCall({ call: kind, path: at(args[0]), to: at(args[1]) });
       return result;
     });
-  for (const name of ['rmSync', 'unlinkSync'])
-    patch(name, (call, args) => {
-      const path = at(args[0]);
-      if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) onCall({ call: 'remove', path });
-      return call(...args);
-    });
-  patch('mkdirSync', (call, args) => {
-    const path = at(args[0]);
-    if (!existsSync(path)) onCall({ call: 'create', path });
-    return call(...args);
-  });
   syncBuiltinESMExports();
   return () => {
     for (const [name, own] of originals) Reflect.set(fs, name, own);

@@ -1,6 +1,7 @@
 /** Shared by tests of all endpoints: their paths, a server with two detections, and the members of every problem. */
 import assert from 'node:assert/strict';
 import { NOW_MS, sharedServer, startTestServer, type TestServer, type TestServerOptions } from './server.ts';
+import { textRows } from './store.ts';
 import { granted, inBody, postToken } from './token-client.ts';
 
 export const CHANGES = '/v1/detections/changes?since=2026-11-21T00:00:00Z';
@@ -20,10 +21,7 @@ export const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** A server with two detections of subscription 7001, for all tests of a file. */
 export async function sharedWithDetections(): Promise<TestServer> {
   const server = await sharedServer({ base_url: 'https://api.example/ww' });
-  server.store.deliver(
-    [1, 2].map((id) => ({ content_type: 'text', version: 1, row: { source_internal_id: id } })),
-    NOW_MS - 60_000,
-  );
+  server.store.deliver(textRows(2), NOW_MS - 60_000);
   return server;
 }
 

@@ -1,13 +1,10 @@
-/** Drops export files on a running appliance and checks their outcome. */
+/** What became of export files that were dropped on a running appliance. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExportName } from '../../src/detection/content-type.ts';
-import type { Form } from '../../src/exports/file-name.ts';
 import { formatMs } from '../../src/time.ts';
 import type { Appliance } from './appliance.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
-import type { LogLine } from './program.ts';
+import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
 
 /** @param appliance returns the current appliance */
 export function exportTrials(appliance: () => Appliance) {
@@ -15,84 +12,26 @@ export function exportTrials(appliance: () => Appliance) {
   const reasonBeside = (destination: unknown) =>
     JSON.parse(readFileSync(inDrop(`${destination}.reason.json`), 'utf8'));
 
-  /** Drops a file for its own window. */
-  function dropped(form: Form, content: string | Buffer): Promise<LogLine> {
-    return appliance().dropped(fileName('newswire', nextWindowMs(), form), content);
-  }
-
-  /** Drops a file that must be applied, and checks its row count. */
-  async function applied(form: Form, content: string | Buffer, rows: readonly Row[]): Promise<LogLine> {
-    const line = await dropped(form, content);
-    assert.equal(line.msg, 'file applied', JSON.stringify(line));
-    assert.equal(line.rows, rows.length);
-    for (const row of rows.slice(-20)) assert.ok(await appliance().detection(idOf(row)), idOf(row));
-    return line;
-  }
-
-  /** Drops a file that must fail; @returns its reason file */
-  async function failed(form: Form, content: string | Buffer) {
-    const line = await dropped(form, content);
-    assert.equal(line.msg, 'file failed', JSON.stringify(line));
-    const path = join(appliance().drop, String(line.destination));
-    assert.ok(readFileSync(path).equals(Buffer.from(content)), 'the failed file must be unchanged');
-    return JSON.parse(readFileSync(`${path}.reason.json`, 'utf8'));
-  }
-
-  /** Drops a file with these rows, which must be applied; @returns the last row's detection, as the API shows it */
-  async function detectionOf(
-    rows: readonly Row[],
-    exportName: ExportName = 'newswire',
-    key = appliance().key,
-  ) {
-    const line = await appliance().dropped(fileName(exportName, nextWindowMs()), ndjson(rows));
-    assert.equal(line.msg, 'file applied', JSON.stringify(line));
-    const detection = await appliance().detection(idOf(rows.at(-1) ?? {}, exportName), key);
-    assert.ok(detection !== null);
-    return detection;
-  }
-
-  /** Drops a file with a good row and then this one, which must fail; @returns the errors of its reason file */
-  async function reasonsFor(row: Row, exportName: ExportName = 'newswire') {
-    const good = newRow();
-    const content = ndjson([good, row]);
-    const line = await appliance().dropped(fileName(exportName, nextWindowMs()), content);
-    assert.equal(line.msg, 'file failed', JSON.stringify(line));
-    const path = join(appliance().drop, String(line.destination));
-    assert.equal(readFileSync(path, 'utf8'), content);
-    assert.equal(
-      await appliance().detection(idOf(good, exportName)),
-      null,
-      'no row of a failed file may be stored',
-    );
-    const reason = JSON.parse(readFileSync(`${path}.reason.json`, 'utf8'));
-    assert.equal(reason.errors_total, reason.errors.length);
-    for (const error of reason.errors) assert.equal(error.line, 2);
-    return reason.errors;
-  }
-
   /** Drops another file and waits for it: when it is applied, earlier files have been scanned. */
   async function ingestAnother(): Promise<void> {
     const line = await appliance().dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
     assert.equal(line.msg, 'file applied');
   }
 
+  /** Runs `wirewatch window`. @returns `document`: what it prints as JSON; null: nothing */
+  function window(...args: string[]) {
+    const { status, stdout, stderr } = appliance().cli(['window', ...args, '--json'], { anyStatus: true });
+    return { status, stderr, document: stdout === '' ? null : JSON.parse(stdout) };
+  }
+
   function windowStatus(exportName: string, windowMs: number): string | undefined {
-    const { stdout } = appliance().cli(['window', 'list', exportName, '--limit', '100000', '--json']);
-    const windows: { window_start: string; status: string }[] = JSON.parse(stdout);
+    const windows: { window_start: string; status: string }[] = window(
+      ...['list', exportName, '--limit', '100000'],
+    ).document;
     return windows.find(({ window_start }) => window_start === formatMs(windowMs))?.status;
   }
 
-  return {
-    dropped,
-    applied,
-    failed,
-    detectionOf,
-    reasonsFor,
-    inDrop,
-    reasonBeside,
-    ingestAnother,
-    windowStatus,
-  };
+  return { inDrop, reasonBeside, ingestAnother, window, windowStatus };
 }
 
 export function later(row: Row, members: Row = {}): Row {

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { bandStep } from '../../src/detection/band.ts';
 import type { ContentType } from '../../src/detection/content-type.ts';
-import type { DetectionFilters } from '../../src/query/common-parameters.ts';
+import type { DetectionFilters } from '../../src/query/filters.ts';
 import { type TestRow, testMatch } from './store.ts';
 
 export const NO_FILTERS: DetectionFilters = {

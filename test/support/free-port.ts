@@ -1,14 +1,19 @@
-/** A free port, for settings where 0 has another meaning. */
+/** Free ports of 127.0.0.1. */
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 
-/** A port of 127.0.0.1 that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
+/** Has a server of a test listen. @returns its port */
+export async function listen(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const address = server.address();
+  return (server.address() as AddressInfo).port;
+}
+
+/** A port that was free a moment ago, for settings where 0 has another meaning. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await listen(server);
   server.close();
   await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('expected a TCP port');
-  return address.port;
+  return port;
 }

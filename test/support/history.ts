@@ -1,8 +1,8 @@
 /** A data folder with detections.db and its log, written directly by ingest code: no export files, no threads. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { filterColumns, renderMatch } from '../../src/detection/match.ts';
 import { compactNow, removeRows } from '../../src/ingest/apply/remove-rows.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { addFrame, BatchBuilder, type RowBatch } from '../../src/ingest/reading/row-batch.ts';
@@ -13,9 +13,9 @@ import { type Recovered, type RecoverOptions, recoverDetections } from '../../sr
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import type { Database } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { parseSeconds } from '../../src/time.ts';
+import { openAccess } from './access.ts';
 import { type Content, contentOfDetections } from './database-content.ts';
-import { type TestRow, testId, testMatch } from './store.ts';
+import { type TestRow, testMatch, testState } from './store.ts';
 
 export type History = Awaited<ReturnType<typeof createHistory>>;
 
@@ -33,6 +33,7 @@ export const QUIETLY = { program: 'test', onProgress: () => {}, between: async (
 /** The segment size of these logs. */
 export const SEGMENT_BYTES = 4 * 1024;
 
+/** A `using` declaration deletes it. */
 export async function createHistory(segmentBytes = SEGMENT_BYTES) {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const folder = dataFolder(root);
@@ -70,6 +71,11 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
     open = null;
   }
 
+  function deleteAll(): void {
+    stop();
+    rmSync(root, { recursive: true, force: true });
+  }
+
   await restart();
   return {
     folder,
@@ -87,6 +93,18 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
       writer.commit(applier, { kind: 'test' }, () => inTransaction(recovered.db));
     },
     restart,
+    /** Works on it between a start and a stop; then detections.db is what it was before. @returns what it had */
+    async loseInDatabase(work: () => void): Promise<Content> {
+      await restart();
+      stop();
+      const older = readFileSync(folder.detections);
+      await restart();
+      work();
+      stop();
+      const content = contentOfDetections(root);
+      writeFileSync(folder.detections, older);
+      return content;
+    },
     async remove(subscription: number): Promise<void> {
       await removeRows(current().writer, [subscription], { between: async () => {}, tell: () => {} });
     },
@@ -98,25 +116,23 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
       return outcome.compacted;
     },
     stop,
-    delete(): void {
-      stop();
-      rmSync(root, { recursive: true, force: true });
-    },
+    delete: deleteAll,
+    [Symbol.dispose]: deleteAll,
   };
+}
+
+/** A history with what else is in a copy: `access.db` and the secret. */
+export async function createCopied(segmentBytes = SEGMENT_BYTES): Promise<History> {
+  const history = await createHistory(segmentBytes);
+  writeFileSync(history.folder.secret, randomBytes(32));
+  openAccess(history.folder.root, { create: true }).close();
+  return history;
 }
 
 export function batchOf(rows: readonly HistoryRow[]): RowBatch {
   const builder = new BatchBuilder();
   for (const { content_type, row, given, withheld } of rows) {
-    const match = testMatch({ content_type, version: 1, row });
-    builder.add({
-      id: testId(match),
-      rendered: renderMatch(match),
-      url_withheld: withheld ?? null,
-      exported_at_given: given ?? null,
-      first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
-      filters: filterColumns(match),
-    });
+    builder.add(testState(testMatch({ content_type, version: 1, row }), given, withheld));
   }
   const batch = builder.take(rows.length);
   addFrame(batch);
@@ -146,6 +162,12 @@ export function variedRows(
   }));
 }
 
+/** Members of rows that are scored again, at 09:`minute`. */
+export const rescored = (minute: number, score?: number) => ({
+  last_scored_at: `2026-11-20T09:${minute}:00Z`,
+  ...(score === undefined ? {} : { strength_score: score }),
+});
+
 export function rowsFrom(from: number, count: number): HistoryRow[] {
   return Array.from({ length: count }, (_, index) => ({
     content_type: 'text',
@@ -155,15 +177,11 @@ export function rowsFrom(from: number, count: number): HistoryRow[] {
 
 /** Creates a stopped history of several transactions, the last with many frames. */
 export async function withHistory(use: (history: History, content: Content) => Promise<void>): Promise<void> {
-  const history = await createHistory();
-  try {
-    for (let from = 0; from < 100; from += 20) history.apply(rowsFrom(from, 20));
-    history.apply(rowsFrom(1000, 400), { batchRows: 5 });
-    history.stop();
-    await use(history, contentOfDetections(history.folder.root));
-  } finally {
-    history.delete();
-  }
+  using history = await createHistory();
+  for (let from = 0; from < 100; from += 20) history.apply(rowsFrom(from, 20));
+  history.apply(rowsFrom(1000, 400), { batchRows: 5 });
+  history.stop();
+  await use(history, contentOfDetections(history.folder.root));
 }
 
 export interface TestWriterOptions {

@@ -49,7 +49,7 @@ export const ROOMS = listed({
   query: `
     bounded-map.ts counted.ts detection limits log printable.ts refused.ts release-memory.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'auth clock.ts counted.ts exports ingest log pace.ts refused.ts store time.ts version.ts wakeable-timer.ts',
+  copy: 'auth clock.ts counted.ts exports ingest log pace.ts refused.ts store time.ts version.ts',
   health:
     'auth copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config copy drop http log operations refused.ts store time.ts',
@@ -73,7 +73,8 @@ export const ROOMS = listed({
     auth clock.ts config detection drop health http ingest limits log logger.ts manual
     operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection exports operations setup time.ts',
-  'appliance-copy.ts': 'auth clock.ts config copy health log logger.ts refused.ts store time.ts',
+  'appliance-copy.ts':
+    'auth clock.ts config copy health log logger.ts pace.ts refused.ts store time.ts wakeable-timer.ts',
   'appliance.ts': `
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest
     limits log logger.ts openapi operations prepare-access.ts refused.ts store time.ts`,

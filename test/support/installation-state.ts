@@ -1,6 +1,6 @@
 /** The state of an installation on disk, running or killed: waiting files, alerts, log, detections. */
 import { existsSync, readdirSync } from 'node:fs';
-import { get, request } from 'node:http';
+import { request } from 'node:http';
 import { join } from 'node:path';
 import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import { applyingFiles } from '../../src/ingest/files/file-record.ts';
@@ -9,7 +9,7 @@ import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
-import type { Installation, Serving } from './appliance.ts';
+import type { Installation } from './appliance.ts';
 import type { LogLine } from './program.ts';
 import { checkStreams } from './streams.ts';
 import { until } from './until.ts';
@@ -42,35 +42,17 @@ export async function openAlertsOf(installation: Pick<Installation, 'data'>): Pr
 }
 
 /** Waits until every file is ingested and in its final folder. */
-export async function untilIdle(
-  installation: Pick<Installation, 'data' | 'drop'>,
-  serving: Serving,
-): Promise<void> {
-  const isBusy = () => isBehind(installation) || filesWaiting(installation.drop).length > 0;
-  await until('ingest to be idle', () => !isBusy());
-  // Once the log line of a new request has arrived, all earlier lines have arrived, too.
-  const id = await requestId(`${serving.url}/v1/health`);
-  await serving.logged('the line of the request', ({ request_id }) => request_id === id);
-}
-
-let requests = 0;
-
-/** Sends a request from another address each time: the lines of one are limited. */
-function requestId(url: string): Promise<unknown> {
-  requests += 1;
-  const localAddress = `127.0.${1 + (requests >> 8)}.${requests & 255}`;
-  return new Promise((resolve, reject) => {
-    get(url, { localAddress }, (response) => {
-      response.resume();
-      resolve(response.headers['x-request-id']);
-    }).on('error', reject);
-  });
+export function untilIdle(installation: Pick<Installation, 'data' | 'drop'>): Promise<void> {
+  return until(
+    'ingest to be idle',
+    () => !isBehind(installation) && filesWaiting(installation.drop).length === 0,
+  );
 }
 
 /** Whether the database lacks entries of its log, or a backfill is unfinished. */
 function isBehind({ data }: Pick<Installation, 'data'>): boolean {
   if (!existsSync(join(data, 'detections.db'))) return true;
-  const db = openDatabase(join(data, 'detections.db'), 'read');
+  using db = openDatabase(join(data, 'detections.db'), 'read');
   try {
     const { last } = findTail(join(data, 'log'));
     return applyingFiles(db).length > 0 || readLogMark(db)?.id !== last?.id;
@@ -78,8 +60,6 @@ function isBehind({ data }: Pick<Installation, 'data'>): boolean {
     // An entry that is completed between two reads looks like damage. What is damaged stays so, and is waited for in vain.
     if (error instanceof LogDamage) return true;
     throw error;
-  } finally {
-    db.close();
   }
 }
 
@@ -121,11 +101,7 @@ const SELECT_DETECTIONS = `
 
 /** Every detection, in order; also checks the streams. */
 export function detectionsOf({ data }: Pick<Installation, 'data'>): unknown[] {
-  const db = openDatabase(join(data, 'detections.db'), 'read');
-  try {
-    checkStreams(db);
-    return db.prepare(SELECT_DETECTIONS).all();
-  } finally {
-    db.close();
-  }
+  using db = openDatabase(join(data, 'detections.db'), 'read');
+  checkStreams(db);
+  return db.prepare(SELECT_DETECTIONS).all();
 }

@@ -2,16 +2,12 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { type RunningProgram, runProgram } from './program.ts';
 
 export const NO_LIMITS = {
   WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
   WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
 };
-
-export const source = (file: string) =>
-  JSON.stringify(pathToFileURL(path.join(import.meta.dirname, '..', '..', 'src', file)).href);
 
 /** Starts `serve` in a folder, optionally with `[log] file`. */
 export function serve(

@@ -1,5 +1,5 @@
 /** A place of a copy in memory, in which each call can be watched or made to fail. */
-import { type Place, requireName } from '../../src/copy/place.ts';
+import type { Place } from '../../src/copy/place.ts';
 
 export interface MemoryPlace extends Place {
   readonly objects: Map<string, Buffer>;
@@ -13,7 +13,6 @@ export function memoryPlace(objects = new Map<string, Buffer>()): MemoryPlace {
     objects,
     before() {},
     async create(name, content) {
-      requireName(name);
       await place.before('create', name);
       if (objects.has(name)) return false;
       objects.set(name, Buffer.from(content));

@@ -55,18 +55,18 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
     unfinished = whole.pop() ?? '';
     lines.push(...whole.map(parseLine));
   });
-  let hasEnded = false;
+  let exitCode: number | null | undefined;
   /** The exit code; null when a signal ended it. */
   const ended: Promise<number | null> = once(child, 'close').then(([code]) => {
-    hasEnded = true;
     running.delete(child);
-    return typeof code === 'number' ? code : null;
+    exitCode = typeof code === 'number' ? code : null;
+    return exitCode;
   });
   /** Resolves when the condition holds; rejects if the program ends first. */
   async function until<Value>(what: string, check: () => Value | undefined): Promise<Value> {
     const untilMs = performance.now() + TIMEOUT_MS;
     for (;;) {
-      const wasOver = hasEnded;
+      const wasOver = exitCode !== undefined;
       const found = check();
       if (found !== undefined) return found;
       if (wasOver || performance.now() > untilMs) {
@@ -77,8 +77,17 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
       await somethingNew(child);
     }
   }
+  /** Waits for the first matching log line. */
+  const logged = (what: string, condition: (line: LogLine) => boolean): Promise<LogLine> =>
+    until(what, () => lines.find(condition));
+  const kill = (signal: NodeJS.Signals = 'SIGKILL') => {
+    child.kill(signal);
+    return ended;
+  };
   return {
     ended,
+    /** Undefined while it runs. */
+    exitCode: () => exitCode,
     until,
     /** Its stdout so far. */
     stdout: () => stdout.join(''),
@@ -93,16 +102,14 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
     },
     /** Its URL, once it listens. */
     async url(): Promise<string> {
-      const line = await until('its address', () => lines.find(({ msg }) => msg === 'listening'));
+      const line = await logged('its address', ({ msg }) => msg === 'listening');
       checkResponsesOf(String(line.url));
       return String(line.url);
     },
-    kill: (signal: NodeJS.Signals) => void child.kill(signal),
-    /** SIGTERM; @returns the exit code */
-    stop(): Promise<number | null> {
-      child.kill('SIGTERM');
-      return ended;
-    },
+    logged,
+    kill,
+    /** @returns the exit code */
+    stop: () => kill('SIGTERM'),
   };
 }
 

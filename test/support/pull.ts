@@ -1,9 +1,11 @@
 /** Runs `wirewatch pull`, and a service without rows for it. */
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { Appliance } from './appliance.ts';
 import { runBeside } from './command.ts';
+import { listen } from './free-port.ts';
 import { inFolder } from './program.ts';
 
 export async function pulled(
@@ -11,6 +13,24 @@ export async function pulled(
 ): Promise<{ code: number | null; stderr: string; stdout: string }> {
   const { status, stdout, stderr } = await runBeside(args);
   return { code: status, stdout, stderr };
+}
+
+/** The arguments of a pull from an appliance, with its key in a file of the folder. */
+export function pullArgs(
+  { key, serving }: Pick<Appliance, 'key' | 'serving'>,
+  folder: string,
+  ...more: string[]
+): string[] {
+  writeFileSync(join(folder, 'key'), `${key}\n`);
+  return ['pull', '--base-url', serving().url, '--key-file', join(folder, 'key'), ...more];
+}
+
+/** Runs SQL on a copy. @returns the rows of a SELECT */
+export function sqlIn(path: string, sql: string): Record<string, unknown>[] {
+  using db = new DatabaseSync(path);
+  if (/^SELECT/.test(sql)) return db.prepare(sql).all();
+  db.exec(sql);
+  return [];
 }
 
 /** A subscription as in the response of /v1/me. */
@@ -42,8 +62,7 @@ export async function withService(
     const body = isMe ? JSON.stringify({ subscriptions }) : page;
     response.end(status === 200 ? body : JSON.stringify({ detail: `because of ${status}` }));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   try {
     await inFolder(async (folder) => {
       writeFileSync(join(folder, 'key'), 'ww_live_x');

@@ -19,19 +19,15 @@ export interface Recorded {
 
 /** @param data must not be in use by a writer */
 export function recordOf(data: string): Recorded {
-  const detections = openDatabase(join(data, 'detections.db'), 'read');
-  try {
-    const changes = changesOf(detections);
-    const ids = [...new Set(changes.map(({ text }) => String(JSON.parse(text).id)))].sort();
-    const one = { streams: STREAMS, projection: null, baseUrl: BASE_URL };
-    return {
-      changes,
-      detections: ids.map((id) => readOneDetection(detections, { id, ...one }) ?? ''),
-      tables: Object.fromEntries([...LOGGED_TABLES.map((table) => [table, rowsOf(detections, table)])]),
-    };
-  } finally {
-    detections.close();
-  }
+  using db = openDatabase(join(data, 'detections.db'), 'read');
+  const changes = changesOf(db);
+  const ids = [...new Set(changes.map(({ text }) => String(JSON.parse(text).id)))].sort();
+  const one = { streams: STREAMS, projection: null, baseUrl: BASE_URL };
+  return {
+    changes,
+    detections: ids.map((id) => readOneDetection(db, { id, ...one }) ?? ''),
+    tables: Object.fromEntries(LOGGED_TABLES.map((table) => [table, rowsOf(db, table)])),
+  };
 }
 
 function changesOf(db: Database): Recorded['changes'] {

@@ -4,10 +4,10 @@ import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openDatabase } from '../../src/store/database.ts';
 import { formatMs } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './appliance.ts';
 import { runToEnd } from './command.ts';
+import { reading } from './database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
 import { runProgram } from './program.ts';
 import { testFolder } from './test-folder.ts';
@@ -92,14 +92,8 @@ export function assertSame(found: Map<string, string>, expected: Map<string, str
   for (const [name, content] of expected) assert.ok(found.get(name) === content, `${name} ${when ?? ''}`);
 }
 
-export function inDetections<Row>(folder: string, sql: string): Row[] {
-  const db = openDatabase(join(folder, 'detections.db'), 'read');
-  try {
-    return db.prepare<[], Row>(sql).all();
-  } finally {
-    db.close();
-  }
-}
+export const inDetections = <Row>(folder: string, sql: string): Row[] =>
+  reading(join(folder, 'detections.db'), (db) => db.prepare<[], Row>(sql).all());
 
 export const detectionsIn = (folder: string) =>
   inDetections<{ count: number }>(folder, 'SELECT count(*) AS count FROM detection')[0]?.count;
@@ -115,10 +109,10 @@ export async function served(data: string): Promise<readonly Record<string, unkn
   const serving = runProgram(['serve', '--data', data, '--port', '0']);
   await serving.url();
   if (!isThere)
-    await serving.until('detections.db to be rebuilt', () =>
-      serving.log().find(({ msg }) => msg === 'detections.db was brought up to date from the log'),
+    await serving.logged(
+      'detections.db to be rebuilt',
+      ({ msg }) => msg === 'detections.db was brought up to date from the log',
     );
-  serving.kill('SIGTERM');
-  assert.equal(await serving.ended, 0);
+  assert.equal(await serving.stop(), 0);
   return serving.log();
 }

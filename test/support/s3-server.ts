@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import { createServer as createHttp, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttps, type ServerOptions } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { AwsV4Signer } from 'aws4fetch';
+import { listen } from './free-port.ts';
 
 export const BUCKET = 'bucket';
 export const CREDENTIALS = { access: 'AKIDEXAMPLE', secret: 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY' };
@@ -41,8 +41,7 @@ export async function startS3Server(tls?: ServerOptions): Promise<S3Server> {
   const handle = (request: IncomingMessage, response: ServerResponse) =>
     void respond(server, request, response);
   const listener = tls === undefined ? createHttp(handle) : createHttps(tls, handle);
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
-  const { port } = listener.address() as AddressInfo;
+  const port = await listen(listener);
   const server: S3Server = {
     endpoint: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
     objects: new Map(),

@@ -1,7 +1,7 @@
 /** A mail server on loopback that takes one message a connection, and keeps it. */
-import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
+import { listen } from './free-port.ts';
 
 export async function startSmtpSink() {
   /** The lines of each message, after the envelope; dots that the protocol doubles are single. */
@@ -23,9 +23,5 @@ export async function startSmtpSink() {
     });
     socket.on('error', () => {});
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('it does not listen on a port');
-  return { url: `smtp://127.0.0.1:${address.port}`, messages, close: () => server.close() };
+  return { url: `smtp://127.0.0.1:${await listen(server)}`, messages, close: () => server.close() };
 }

@@ -11,7 +11,7 @@ import { type FileRecord, saveFile } from '../../src/ingest/files/file-record.ts
 import { DetectionRows } from '../../src/log/detection-rows.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { parseInstant } from '../../src/time.ts';
+import { parseSeconds } from '../../src/time.ts';
 
 /** One version of a detection. */
 export interface TestRow {
@@ -19,6 +19,15 @@ export interface TestRow {
   readonly version: number;
   /** Members of an export row that matter to the test. */
   readonly row: Partial<ExportRow>;
+}
+
+export function textRow(row: TestRow['row'] = {}, version = 1): TestRow {
+  return { content_type: 'text', version, row };
+}
+
+/** Rows of articles 1, 2, … */
+export function textRows(count: number, row: TestRow['row'] = {}): TestRow[] {
+  return Array.from({ length: count }, (_, at) => textRow({ article_id: at + 1, ...row }));
 }
 
 /** A `using` declaration closes it. */
@@ -65,6 +74,18 @@ export function testId(match: Match): string {
   );
 }
 
+/** What ingest stores of a match. */
+export function testState(match: Match, given: string | null = null, withheld: string | null = null) {
+  return {
+    id: testId(match),
+    rendered: renderMatch(match),
+    exported_at_given: given,
+    url_withheld: withheld,
+    first_detected_at: parseSeconds(match.first_detected_at) ?? 0,
+    filters: filterColumns(match),
+  };
+}
+
 const INSERT_DELIVERY = `INSERT INTO delivery (first_position, last_position, delivered_at) VALUES (?, ?, ?)`;
 const INSERT_WINDOW = `INSERT INTO export_window (export, window_start, status, since) VALUES (?, ?, 'done', ?)`;
 
@@ -80,15 +101,7 @@ export function createTestStore(gap = 1) {
 
   function addRow(row: TestRow): number {
     last += gap;
-    const match = testMatch(row);
-    const state = {
-      id: testId(match),
-      rendered: renderMatch(match),
-      exported_at_given: null,
-      url_withheld: null,
-      first_detected_at: (parseInstant(match.first_detected_at) ?? 0) / 1000,
-      filters: filterColumns(match),
-    };
+    const state = testState(testMatch(row));
     if (!stored.create(state, row.version, 0, last)) stored.change(state, row.version, 0, last);
     return last;
   }

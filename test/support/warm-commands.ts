@@ -55,24 +55,25 @@ export function canBeWarm(args: readonly string[], settings: Readonly<Record<str
 /** Waits for the command's end, and for nothing else. @throws Error if the process ends without a result */
 export function runWarm(request: WarmRequest): WarmResult {
   const { results } = begin(request);
-  const chunks = new Chunks(request);
-  while (!chunks.isWhole) chunks.add(readSync(results, chunks.space));
-  return endOf(chunks.result);
+  const pieces: Buffer[] = [];
+  while (!isWhole(pieces)) pieces.push(taken(readSync(results, chunk), request));
+  return endOf(pieces);
 }
 
 /** As {@link runWarm}, but other things happen meanwhile; further commands wait. */
 export async function runWarmBeside(request: WarmRequest): Promise<WarmResult> {
   while (busy !== null) await busy;
   const { results } = begin(request);
-  const chunks = new Chunks(request);
+  const pieces: Buffer[] = [];
   const reading = async () => {
-    while (!chunks.isWhole) chunks.add((await readLater(results, { buffer: chunks.space })).bytesRead);
+    while (!isWhole(pieces))
+      pieces.push(taken((await readLater(results, { buffer: chunk })).bytesRead, request));
   };
   busy = reading().finally(() => {
     busy = null;
   });
   await busy;
-  return endOf(chunks.result);
+  return endOf(pieces);
 }
 
 const readLater = promisify(read);
@@ -113,7 +114,8 @@ function begin(request: WarmRequest): Running {
   return running;
 }
 
-function endOf(result: WarmResult): WarmResult {
+function endOf(pieces: readonly Buffer[]): WarmResult {
+  const result: WarmResult = JSON.parse(Buffer.concat(pieces).toString());
   if (result.isLast && running !== undefined) {
     closeSync(running.requests);
     closeSync(running.results);
@@ -122,28 +124,16 @@ function endOf(result: WarmResult): WarmResult {
   return result;
 }
 
-/** The pieces of a result. */
-class Chunks {
-  readonly #request: WarmRequest;
-  readonly #chunks: Buffer[] = [];
-  readonly space = Buffer.alloc(CHUNK_BYTES);
+/** The space for what is read next: one command runs at a time. */
+const chunk = Buffer.alloc(CHUNK_BYTES);
 
-  constructor(request: WarmRequest) {
-    this.#request = request;
-  }
+/** @returns the bytes that were read; @throws Error if there are none: the process has ended */
+function taken(bytes: number, { args }: WarmRequest): Buffer {
+  if (bytes === 0) throw new Error(`wirewatch ${args.join(' ')} ended without a result`);
+  return Buffer.from(chunk.subarray(0, bytes));
+}
 
-  /** @throws Error if there are none: the process has ended */
-  add(bytes: number): void {
-    if (bytes === 0) throw new Error(`wirewatch ${this.#request.args.join(' ')} ended without a result`);
-    this.#chunks.push(Buffer.from(this.space.subarray(0, bytes)));
-  }
-
-  /** A result ends with the only line break, since JSON has none within a text. */
-  get isWhole(): boolean {
-    return this.#chunks.at(-1)?.at(-1) === 0x0a;
-  }
-
-  get result(): WarmResult {
-    return JSON.parse(Buffer.concat(this.#chunks).toString());
-  }
+/** A result ends with the only line break, since JSON has none within a text. */
+function isWhole(pieces: readonly Buffer[]): boolean {
+  return pieces.at(-1)?.at(-1) === 0x0a;
 }

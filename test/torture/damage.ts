@@ -22,12 +22,12 @@ import { restore } from '../../src/copy/restore.ts';
 import { scrub } from '../../src/log/scrub.ts';
 import { describeFindings } from '../../src/log/scrub-findings.ts';
 import { Refused } from '../../src/refused.ts';
+import { isDamage } from '../../src/store/database-errors.ts';
 import { noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { USUAL_TERMS } from '../support/access.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
-import { readAll as readAllStreams } from '../support/damage.ts';
 import {
   assertSameContent,
   type Content,
@@ -38,6 +38,7 @@ import {
 import { createHistory, type History, type HistoryRow, QUIETLY, variedRows } from '../support/history.ts';
 import { recordFile } from '../support/scrub.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
+import { readStream, STREAMS } from '../support/streams.ts';
 import { DAMAGE_KINDS, type DamageKind, damaged, type Files, isSame } from './damage/damage-files.ts';
 import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 
@@ -45,7 +46,6 @@ export const damage: Part = {
   name: 'damage',
   about: 'damages logs, databases and copies 10,000 times',
   minutes: 20,
-  needs: [],
   run,
 };
 
@@ -222,7 +222,7 @@ function targetsOf(scene: Scene): Target[] {
       kinds: ['bit', 'block'],
       paths: () => [folder.detections],
       async check() {
-        const read = readAllStreams(folder.detections);
+        const read = streamsIn(folder.detections);
         if (read !== null && read !== scene.stream) throw new Error('a client reads another stream');
         return read === null ? 'refused' : 'as it was';
       },
@@ -247,6 +247,17 @@ function targetsOf(scene: Scene): Target[] {
       check: () => restored(scene),
     },
   ];
+}
+
+/** What clients read of all streams at once, and of each; null: it is refused. */
+function streamsIn(path: string): string | null {
+  const each = STREAMS.map((stream) => [stream]);
+  try {
+    return reading(path, (db) => [STREAMS, ...each].map((streams) => readStream(db, { streams })).join());
+  } catch (error) {
+    if (isDamage(error)) return null;
+    throw error;
+  }
 }
 
 /** Opens access.db as a start does. */
@@ -319,7 +330,7 @@ async function prepare(work: string): Promise<Scene> {
     history,
     content: contentOfDetections(folder.root),
     access: contentOfAccess(history),
-    stream: readAllStreams(folder.detections),
+    stream: streamsIn(folder.detections),
     copy,
     files: readAll([folder.root, copy]),
   };

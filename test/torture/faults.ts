@@ -10,13 +10,12 @@ import { runTrials } from './scenario/trials.ts';
 /** Reading cannot fill a disk. */
 const OF_READS: readonly ErrorName[] = ['EIO', 'EBUSY', 'ESTALE'];
 const READING =
-  /^(read|readv|pread|pread64|open|opendir|fdopendir|scandir64|access|realpath|statx|stat64|lstat64|fstat64)$/;
+  /^(read|readv|pread64|open|opendir|fdopendir|scandir64|access|realpath|statx|stat64|lstat64|fstat64)$/;
 
 export const faults: Part = {
   name: 'faults',
   about: 'every file call of the kill scenario fails once with EIO, ENOSPC, EBUSY or ESTALE',
   minutes: 400,
-  needs: ['gcc'],
   run: (options) =>
     runTrials(options, {
       counted: 'changes and reads',

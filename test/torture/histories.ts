@@ -29,7 +29,6 @@ export const histories: Part = {
   name: 'histories',
   about: 'runs 300 random histories of files, kills, clock changes, backups, restores and commands',
   minutes: 60,
-  needs: [],
   run: (options) =>
     runHistories(
       options,
@@ -38,11 +37,10 @@ export const histories: Part = {
     ),
 };
 
-/** The expected state of a detection. */
-interface Expected {
-  readonly scoredAt: string;
-  readonly score: number;
-  readonly first: string;
+interface DroppedRow extends Row {
+  readonly first_detected_at: string;
+  readonly last_scored_at: string;
+  readonly strength_score: number;
 }
 
 interface Copy {
@@ -56,8 +54,8 @@ class RandomHistory implements History {
   readonly #tally: Tally;
   readonly #installation: Installation;
   #serving: Serving | null = null;
-  /** By id. */
-  readonly #model = new Map<string, Expected>();
+  /** Every row that was dropped, by the id of its detection. */
+  readonly #model = new Map<string, DroppedRow[]>();
   readonly #dropped: { name: string; content: Buffer }[] = [];
   readonly #baseMs: number;
   #rows = 0;
@@ -173,7 +171,7 @@ class RandomHistory implements History {
   }
 
   async #rest(): Promise<void> {
-    if (this.#serving !== null) await untilIdle(this.#installation, this.#serving);
+    if (this.#serving !== null) await untilIdle(this.#installation);
   }
 
   /** A file with recurring detections and a new one, so that every file changes something. */
@@ -189,27 +187,20 @@ class RandomHistory implements History {
     if (isAwaited) await this.#rest();
   }
 
-  #row(article: number): Row {
+  #row(article: number): DroppedRow {
     this.#rows += 1;
     const subscription = this.#prng.pick(this.#subscriptions);
-    // Unordered and unique.
-    const scoredAt = formatMs(this.#baseMs + ((this.#rows * 7919) % 50_000) * 1000);
     const row = {
       subscription_id: subscription,
       source_internal_id: 1 + this.#prng.below(2),
       article_id: article,
       first_detected_at: formatMs(this.#baseMs - this.#prng.below(1000) * 1000),
-      last_scored_at: scoredAt,
+      // Unordered and unique.
+      last_scored_at: formatMs(this.#baseMs + ((this.#rows * 7919) % 50_000) * 1000),
       strength_score: this.#prng.below(99),
     };
     const id = `t.${subscription}.${row.source_internal_id}.${article}`;
-    const known = this.#model.get(id);
-    const isNewest = known === undefined || known.scoredAt < scoredAt;
-    this.#model.set(id, {
-      scoredAt: isNewest ? scoredAt : known.scoredAt,
-      score: isNewest ? row.strength_score : known.score,
-      first: known !== undefined && known.first < row.first_detected_at ? known.first : row.first_detected_at,
-    });
+    this.#model.set(id, [...(this.#model.get(id) ?? []), row]);
     return row;
   }
 
@@ -357,13 +348,11 @@ class RandomHistory implements History {
 
   #check({ copy }: Follower): void {
     assert.deepEqual([...copy.keys()].sort(), [...this.#model.keys()].sort());
-    for (const [id, { score, scoredAt, first }] of this.#model) {
+    for (const [id, rows] of this.#model) {
       const row = copy.get(id);
-      assert.deepEqual(
-        [row?.strength.score, row?.first_detected_at],
-        [score, first],
-        `${id}, scored at ${scoredAt}`,
-      );
+      const newest = rows.toSorted((a, b) => a.last_scored_at.localeCompare(b.last_scored_at)).at(-1);
+      const [first] = rows.map(({ first_detected_at }) => first_detected_at).sort();
+      assert.deepEqual([row?.strength.score, row?.first_detected_at], [newest?.strength_score, first], id);
     }
   }
 

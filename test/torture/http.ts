@@ -10,7 +10,8 @@ import { CLIENTS_MIN, runClients } from './http/clients.ts';
 import { dropHostile, EXPORTS_MIN } from './http/exports.ts';
 import { runCommands } from './http/operator.ts';
 import { Secrets } from './http/secrets.ts';
-import { memoryMib, startTarget } from './http/target.ts';
+import { startTarget } from './http/target.ts';
+import { readProcess } from './metrics.ts';
 import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 
 const REQUESTS = 2_000_000;
@@ -24,7 +25,6 @@ export const http: Part = {
   name: 'http',
   about: 'generated requests, bad clients, hostile exports; searches all output for secrets',
   minutes: 25,
-  needs: [],
   run: (options) => httpWith(options, { hasShortTimeouts: false }),
 };
 
@@ -53,7 +53,7 @@ export async function httpWith(
     const exports = {
       count: least(EXPORTS, EXPORTS_MIN),
       prng: seededPrng(options.seed, 'exports'),
-      memoryMib: () => memoryMib(target.admin),
+      memoryMib: async () => (await readProcess(target.admin)).memoryMib,
     };
     await dropHostile(appliance, exports, tally);
     onProgress('the hostile exports are dropped');

@@ -9,7 +9,6 @@ export const kill: Part = {
   name: 'kill',
   about: 'kills the program at every call that changes a file, in a scenario with all operations',
   minutes: 90,
-  needs: ['gcc'],
   run: (options) =>
     runTrials(options, {
       counted: 'changes',

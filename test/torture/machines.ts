@@ -31,7 +31,6 @@ export const machines: Part = {
   name: 'machines',
   about: 'runs 300 random histories of two machines and a copy: kills, pauses, promotions, compactions',
   minutes: 40,
-  needs: [],
   run: (options) =>
     runHistories(options, HISTORIES, (number, tally) => {
       const root = join(options.folder, `${number}`);

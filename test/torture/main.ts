@@ -1,15 +1,15 @@
 /** `npm run torture -- [--only PART,…] [--seed N] [--share X]`: runs every part in turn, for hours. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
-import { parseArgs } from 'node:util';
+import { join } from 'node:path';
+import { inspect, parseArgs } from 'node:util';
 import { damage } from './damage.ts';
 import { faults } from './faults.ts';
 import { histories } from './histories.ts';
 import { http } from './http.ts';
 import { kill } from './kill.ts';
 import { machines } from './machines.ts';
-import type { Part } from './part.ts';
+import type { Outcome, Part } from './part.ts';
 import { planted } from './planted.ts';
 import { power } from './power.ts';
 import { soak } from './soak.ts';
@@ -62,21 +62,14 @@ function partOf(name: string): Part {
   return part;
 }
 
-function isOnPath(tool: string): boolean {
-  return (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, tool)));
-}
-
-/** @returns whether everything held; false also if the part cannot run on this machine */
+/** @returns whether everything held */
 async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
-  const missing = part.needs.filter((tool) => !isOnPath(tool));
-  if (missing.length > 0) {
-    console.log(`${part.name}: not run; install ${missing.join(' and ')}`);
-    return false;
-  }
   const folder = mkdtempSync(join(tmpdir(), `wirewatch-${part.name}-`));
   const began = performance.now();
   const onProgress = (progress: string) => console.error(`${part.name}: ${progress}`);
-  const { figures, failures } = await part.run({ seed, share, folder, onProgress });
+  const { figures, failures } = await part
+    .run({ seed, share, folder, onProgress })
+    .catch((error: unknown): Outcome => ({ figures: {}, failures: [inspect(error)] }));
   const minutes = ((performance.now() - began) / 60_000).toFixed(1);
   const result = failures.length > 0 ? 'BROKEN' : 'held';
   console.log(`${part.name}: ${result}, seed ${seed}, ${minutes} minutes`);

@@ -1,17 +1,16 @@
-/** Reads metrics of a running appliance. */
+/** Memory and open files of a running appliance, by its metrics. */
+
+const NAMES = ['process_resident_memory_bytes', 'process_open_fds'] as const;
 
 /**
  * @param admin the address of the administration port
- * @returns the values, in the order of the names
  * @throws Error if a metric is missing: those of the process exist only on Linux
  */
-export async function readMetrics(admin: string, names: readonly string[]): Promise<number[]> {
+export async function readProcess(admin: string): Promise<{ memoryMib: number; files: number }> {
   // On a new connection: a synchronous command may block this process for longer than an idle connection stays open.
   const response = await fetch(`${admin}/metrics`, { headers: { connection: 'close' } });
   const text = await response.text();
-  return names.map((name) => {
-    const [, value] = new RegExp(`^${name} (\\S+)`, 'm').exec(text) ?? [];
-    if (value === undefined) throw new Error(`there is no metric ${name}: expected Linux`);
-    return Number(value);
-  });
+  const [memory, files] = NAMES.map((name) => new RegExp(`^${name} (\\S+)`, 'm').exec(text)?.[1]);
+  if (memory === undefined || files === undefined) throw new Error(`${NAMES} are missing: expected Linux`);
+  return { memoryMib: Number(memory) / 2 ** 20, files: Number(files) };
 }

@@ -25,8 +25,6 @@ export interface Part {
   readonly about: string;
   /** Measured on two cores. */
   readonly minutes: number;
-  /** Commands that must be on the PATH. */
-  readonly needs: readonly string[];
   run(options: PartOptions): Promise<Outcome>;
 }
 

@@ -30,7 +30,6 @@ export const power: Part = {
   name: 'power',
   about: 'cuts the power at any moment, keeping any part of the unsynced data',
   minutes: 40,
-  needs: ['gcc'],
   run: async (options) => cutPower(await recordStory(options.folder), options),
 };
 

@@ -12,7 +12,7 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { freePort } from '../support/free-port.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
-import { readMetrics } from './metrics.ts';
+import { readProcess } from './metrics.ts';
 import type { Outcome, Part, PartOptions } from './part.ts';
 import { curveOf, growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/series.ts';
 import { startWorkload } from './soak/workload.ts';
@@ -38,7 +38,6 @@ export const soak: Part = {
   name: 'soak',
   about: 'accelerated normal operation; memory, open files, disk and write-ahead logs must not grow',
   minutes: MINUTES,
-  needs: [],
   run: (options) => soakWith(options, {}),
 };
 
@@ -96,10 +95,6 @@ interface Sample {
 }
 
 async function sampleOf(data: string, admin: string): Promise<Sample> {
-  const [memory = 0, files = 0] = await readMetrics(admin, [
-    'process_resident_memory_bytes',
-    'process_open_fds',
-  ]);
   const sizes = readdirSync(data, { recursive: true, withFileTypes: true }).map((entry) => {
     const path = join(entry.parentPath, entry.name);
     return { path, bytes: statSync(path, { throwIfNoEntry: false })?.size ?? 0 };
@@ -107,8 +102,7 @@ async function sampleOf(data: string, admin: string): Promise<Sample> {
   const sum = (isIn: (path: string) => boolean) =>
     sizes.reduce((all, { path, bytes }) => all + (isIn(path) ? bytes : 0), 0) / MIB;
   return {
-    memoryMib: memory / MIB,
-    files,
+    ...(await readProcess(admin)),
     diskMib: sum((path) => !path.endsWith('-wal')),
     walMib: Object.fromEntries(DATABASES.map((name) => [name, sum((path) => path.endsWith(`${name}-wal`))])),
   };

@@ -1,8 +1,7 @@
 /** The search for missing windows, on a real database and a real drop folder, with the test's own clock. */
 
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
@@ -15,6 +14,7 @@ import { expectFrom, findWindow, listWindows, setWindow } from '../../src/window
 import { missingWindowsSearch } from '../../src/windows/overdue-search.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { streamWriterOn } from '../support/history.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const START = Date.parse('2026-01-01T00:00:00Z');
 /** The time from a window's start until it is missing. */
@@ -39,24 +39,30 @@ function open(exports: readonly ExportName[] = EXPORT_NAMES): void {
 }
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'wirewatch-look-'));
-  mkdirSync(join(folder, 'drop'));
+  folder = testFolder();
   nowMs = START;
   open();
 });
 
-afterEach(() => {
-  db.close();
-  rmSync(folder, { recursive: true });
-});
+afterEach(() => db.close());
 
-function finish(windowStart: number, exportName: ExportName = 'newswire'): void {
-  setWindow(db, { export: exportName, window_start: windowStart, status: 'done', since: nowMs, file: 1 });
+function reopen(exports?: readonly ExportName[]): void {
+  db.close();
+  open(exports);
 }
 
+/** A window counted from {@link START} was read, or failed. */
+function finish(count: number, exportName: ExportName = 'newswire', status: WindowStatus = 'done'): void {
+  const window_start = START + count * WINDOW_MS;
+  setWindow(db, { export: exportName, window_start, status, since: nowMs, file: 1 });
+}
+
+const find = (count: number) => findWindow(db, 'newswire', START + count * WINDOW_MS);
+
+/** Which windows have a status, counted from {@link START}. */
 function starts(status: WindowStatus, exportName: ExportName = 'newswire'): number[] {
   const windows = listWindows(db, { export: exportName, status, limit: 1_000_000 });
-  return windows.map(({ window_start }) => window_start).sort((a, b) => a - b);
+  return windows.map(({ window_start }) => (window_start - START) / WINDOW_MS).sort((a, b) => a - b);
 }
 
 /** Runs the search at a time when no file waits to be read. */
@@ -84,15 +90,12 @@ describe('which windows are expected', () => {
   });
 
   test('those from the first finished one on; an older one that finishes later changes nothing', () => {
-    finish(START);
-    finish(START - 5 * WINDOW_MS);
-    finish(START + 3 * WINDOW_MS);
+    finish(0);
+    finish(-5);
+    finish(3);
     search(START + MISSING_AFTER + 4 * WINDOW_MS);
-    assert.deepEqual(
-      starts('missing'),
-      [1, 2, 4].map((count) => START + count * WINDOW_MS),
-    );
-    const window = findWindow(db, 'newswire', START + WINDOW_MS);
+    assert.deepEqual(starts('missing'), [1, 2, 4]);
+    const window = find(1);
     assert.deepEqual(window, {
       export: 'newswire',
       window_start: START + WINDOW_MS,
@@ -103,8 +106,8 @@ describe('which windows are expected', () => {
   });
 
   test('none by a window that ended more than 90 days before it was read', () => {
-    const old = START - 90 * DAY_MS - WINDOW_MS;
-    finish(old - WINDOW_MS);
+    const old = -(90 * DAY_MS) / WINDOW_MS - 1;
+    finish(old - 1);
     search(START + MISSING_AFTER);
     assert.deepEqual(listWindows(db, { export: null, status: 'missing', limit: 10 }), []);
     nowMs = START;
@@ -114,60 +117,52 @@ describe('which windows are expected', () => {
   });
 
   test('those from the start set by hand: earlier ones are no longer missing, later ones are searched at once', () => {
-    finish(START);
-    finish(START + WINDOW_MS);
+    finish(0);
+    finish(1);
     search(START + MISSING_AFTER + 10 * WINDOW_MS);
     assert.equal(starts('missing').length, 9);
     assert.equal(expectFrom(db, 'newswire', START + 8 * WINDOW_MS), 6);
-    assert.deepEqual(
-      starts('missing'),
-      [8, 9, 10].map((count) => START + count * WINDOW_MS),
-    );
+    assert.deepEqual(starts('missing'), [8, 9, 10]);
     assert.equal(expectFrom(db, 'newswire', START - 2 * WINDOW_MS), 0);
     search(nowMs + WINDOW_MS);
-    assert.deepEqual(
-      starts('missing'),
-      [-2, -1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map((count) => START + count * WINDOW_MS),
-    );
-    assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
+    assert.deepEqual(starts('missing'), [-2, -1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    assert.deepEqual(starts('done'), [0, 1]);
   });
 
   test('not by a first window that failed', () => {
-    setWindow(db, { export: 'newswire', window_start: START, status: 'failed', since: nowMs, file: 1 });
+    finish(0, 'newswire', 'failed');
     search(START + 10 * DAY_MS);
     assert.deepEqual(starts('missing'), []);
   });
 
   test('per export, and none of one that is switched off', () => {
-    db.close();
-    open(['imagewire']);
-    finish(START, 'newswire');
-    finish(START + 2 * WINDOW_MS, 'imagewire');
+    reopen(['imagewire']);
+    finish(0, 'newswire');
+    finish(2, 'imagewire');
     search(START + MISSING_AFTER + 3 * WINDOW_MS);
     assert.deepEqual(starts('missing', 'newswire'), []);
-    assert.deepEqual(starts('missing', 'imagewire'), [START + 3 * WINDOW_MS]);
+    assert.deepEqual(starts('missing', 'imagewire'), [3]);
   });
 });
 
 describe('when the search runs', () => {
   test('once a day, and at every start', () => {
     search(START);
-    finish(START);
+    finish(0);
     search(START + MISSING_AFTER + WINDOW_MS);
-    assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
+    assert.deepEqual(starts('missing'), [1]);
     const lookedAt = nowMs;
     search(lookedAt + DAY_MS - 1);
     assert.equal(starts('missing').length, 1);
     search(lookedAt + DAY_MS);
     assert.equal(starts('missing').length, 1 + DAY_MS / WINDOW_MS);
-    db.close();
-    open();
+    reopen();
     search(lookedAt + DAY_MS + HOUR_MS);
     assert.equal(starts('missing').length, 1 + (DAY_MS + HOUR_MS) / WINDOW_MS);
   });
 
   test('again once the clock runs evenly after a jump, not right after it', () => {
-    finish(START);
+    finish(0);
     search(START + MISSING_AFTER + WINDOW_MS);
     search(nowMs + HOUR_MS, false);
     assert.equal(starts('missing').length, 1);
@@ -176,40 +171,39 @@ describe('when the search runs', () => {
   });
 
   test("a year's stop: its missing windows are not abandoned at once", () => {
-    finish(START);
+    finish(0);
     search(START + 365 * DAY_MS);
     assert.equal(starts('missing').length, (365 * DAY_MS - MISSING_AFTER) / WINDOW_MS);
     assert.deepEqual(starts('abandoned'), []);
   });
 
   test('missing windows by a clock that was ahead are withdrawn', () => {
-    finish(START);
+    finish(0);
     search(START + 100 * DAY_MS);
     const right = START + MISSING_AFTER + 2 * WINDOW_MS;
     search(right);
-    assert.deepEqual(starts('missing'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
+    assert.deepEqual(starts('missing'), [1, 2]);
     search(right + DAY_MS);
     assert.equal(starts('missing').length, 2 + DAY_MS / WINDOW_MS);
   });
 
   test('a clock that is behind a finished window withdraws no missing or abandoned one', () => {
-    finish(START);
+    finish(0);
     search(START + MISSING_AFTER + 2 * WINDOW_MS);
     const newest = START + 3 * WINDOW_MS;
-    finish(newest);
+    finish(3);
     search(nowMs + 30 * DAY_MS);
     const before = listWindows(db, { export: null, status: null, limit: 10_000 });
-    assert.deepEqual(starts('abandoned'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
+    assert.deepEqual(starts('abandoned'), [1, 2]);
     const right = nowMs;
     for (const behind of [Date.parse('2000-01-01T00:00:00Z'), newest + WINDOW_MS - 1]) {
-      db.close();
-      open();
+      reopen();
       search(behind);
       assert.deepEqual(listWindows(db, { export: null, status: null, limit: 10_000 }), before);
     }
     search(right + HOUR_MS);
     assert.equal(starts('missing').length - before.filter(({ status }) => status === 'missing').length, 6);
-    assert.deepEqual(starts('abandoned'), [START + WINDOW_MS, START + 2 * WINDOW_MS]);
+    assert.deepEqual(starts('abandoned'), [1, 2]);
   });
 });
 
@@ -219,62 +213,55 @@ describe('a file that waits', () => {
     ['in .taken', '.taken'],
   ] as const) {
     test(`${what}: its window is not missing, until the file is gone`, () => {
-      finish(START);
+      finish(0);
       const path = put(START + WINDOW_MS, into);
       search(START + MISSING_AFTER + 3 * WINDOW_MS);
-      assert.deepEqual(starts('missing'), [START + 2 * WINDOW_MS, START + 3 * WINDOW_MS]);
+      assert.deepEqual(starts('missing'), [2, 3]);
       rmSync(path);
       search(nowMs + DAY_MS);
-      assert.ok(starts('missing').includes(START + WINDOW_MS));
+      assert.ok(starts('missing').includes(1));
     });
   }
 
   test('one that is still being written has not arrived', () => {
-    finish(START);
+    finish(0);
     writeFileSync(`${put(START + WINDOW_MS)}.tmp`, '');
     rmSync(join(folder, 'drop', `newswire.${formatWindowStart(START + WINDOW_MS)}.ndjson`));
     search(START + MISSING_AFTER + WINDOW_MS);
-    assert.deepEqual(starts('missing'), [START + WINDOW_MS]);
+    assert.deepEqual(starts('missing'), [1]);
   });
 
   test('keeps a missing window from being abandoned', () => {
-    finish(START);
+    finish(0);
     search(START + MISSING_AFTER + 2 * WINDOW_MS);
     put(START + WINDOW_MS);
     search(nowMs + 30 * DAY_MS);
-    assert.deepEqual(starts('abandoned'), [START + 2 * WINDOW_MS]);
-    assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'missing');
+    assert.deepEqual(starts('abandoned'), [2]);
+    assert.equal(find(1)?.status, 'missing');
   });
 });
 
 test('a window is abandoned 30 days after it became missing, and stays so', () => {
-  finish(START);
+  finish(0);
   search(START + MISSING_AFTER + WINDOW_MS);
   const missingSince = nowMs;
   search(missingSince + 30 * DAY_MS - 1);
   assert.deepEqual(starts('abandoned'), []);
-  db.close();
-  open();
+  reopen();
   search(missingSince + 30 * DAY_MS);
-  assert.deepEqual(starts('abandoned'), [START + WINDOW_MS]);
-  assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.since, nowMs);
+  assert.deepEqual(starts('abandoned'), [1]);
+  assert.equal(find(1)?.since, nowMs);
   search(nowMs + 5 * DAY_MS);
-  assert.equal(findWindow(db, 'newswire', START + WINDOW_MS)?.status, 'abandoned');
+  assert.equal(find(1)?.status, 'abandoned');
 });
 
 test('failed and done windows are left as they are', () => {
-  finish(START);
-  finish(START + WINDOW_MS);
-  setWindow(db, {
-    export: 'newswire',
-    window_start: START + 2 * WINDOW_MS,
-    status: 'failed',
-    since: START,
-    file: 3,
-  });
+  finish(0);
+  finish(1);
+  finish(2, 'newswire', 'failed');
   search(START + MISSING_AFTER + 2 * WINDOW_MS);
   search(nowMs + 60 * DAY_MS);
-  assert.deepEqual(starts('failed'), [START + 2 * WINDOW_MS]);
-  assert.deepEqual(starts('done'), [START, START + WINDOW_MS]);
-  assert.equal(findWindow(db, 'newswire', START + 2 * WINDOW_MS)?.since, START);
+  assert.deepEqual(starts('failed'), [2]);
+  assert.deepEqual(starts('done'), [0, 1]);
+  assert.equal(find(2)?.since, START);
 });

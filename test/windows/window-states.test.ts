@@ -75,8 +75,8 @@ test('the progress of an export names the earlier windows that were not read', (
   set(6, 'missing');
   assert.equal(
     reach(),
-    'read up to 2026-11-01T11:40:00Z, except 7 windows: 2 failed, 1 missing, 4 not arrived',
+    'read up to 2026-11-01T11:40:00Z, except 2 failed windows, 1 missing window, 4 windows not arrived',
   );
   for (const count of [1, 2, 3, 4, 5, 6]) set(count, 'done');
-  assert.equal(reach(), 'read up to 2026-11-01T11:40:00Z; 1 window before it has not arrived');
+  assert.equal(reach(), 'read up to 2026-11-01T11:40:00Z, except 1 window not arrived');
 });

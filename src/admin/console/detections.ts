@@ -4,13 +4,13 @@ import { Value } from '@sinclair/typebox/value';
 import type { ContentType, StreamName } from '../../detection/content-type.ts';
 import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
+import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {
   type DetectionFilters,
   FILTER_PARAMETERS,
   filterSql,
   STREAM_PARAMETERS,
-} from '../../query/common-parameters.ts';
-import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
+} from '../../query/filters.ts';
 import {
   deliveredAtMs,
   knownStreams,

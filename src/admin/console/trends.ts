@@ -76,10 +76,9 @@ export function readTrends(sources: Sources, asked: Read, nowMs: number) {
     exports: perExport(ofExport),
     customers: customerRows(sources.detections(), sources.access(), [...starts, nowMs]),
     enabled: EXPORT_NAMES.filter((name) => sources.enabled.has(name)),
-    /** All requests, and rows read from exports. */
+    /** All requests. */
     machine: {
       ...requestsOf(steps, hours),
-      rows_ingested: sums(steps, hours, ({ rows_ingested }) => rows_ingested),
       /** How far the copy was behind, or on a standby this machine, at most; null: not known. */
       behind_seconds: inSteps(steps, hours).map((own) => {
         const known = own.flatMap(({ behind_seconds = null }) => behind_seconds ?? []);
@@ -144,7 +143,6 @@ function requestsOf(steps: Steps, hours: readonly HourCounts[]) {
   return {
     requests: sums(steps, hours, ({ requests }) => requests),
     refused: sums(steps, hours, ({ refused }) => refused),
-    rows_served: sums(steps, hours, ({ rows_served }) => rows_served),
   };
 }
 

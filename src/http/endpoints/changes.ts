@@ -1,6 +1,6 @@
 /** GET /v1/detections/changes: the change stream. */
 import { Type } from '@sinclair/typebox';
-import type { Credential } from '../../auth/authorize.ts';
+import type { Credential } from '../../auth/credential-check.ts';
 import { monotonicMs } from '../../clock.ts';
 import { STREAMS_MAX, WAIT_SECONDS_MAX } from '../../limits/api-limits.ts';
 import { formatAsOf } from '../../query/as-of.ts';
@@ -10,10 +10,10 @@ import {
   type ChangesParameters,
   parseChangesParameters,
 } from '../../query/changes-parameters.ts';
+import type { StreamCursors, StreamPosition } from '../../query/cursors.ts';
 import type { RecentDeliveries } from '../../query/delivery.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { invalid } from '../../query/parameters.ts';
-import type { StreamCursors, StreamPosition } from '../../query/sealed-cursor.ts';
 import { selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
 import { releaseMemory } from '../../release-memory.ts';
@@ -92,7 +92,6 @@ export const CHANGES: KeyedEndpoint = {
   },
 };
 
-/** With `event` after `version`, as on the stream. */
 function withEvent<Rest>({ id, version, ...rest }: Rest & { id: string; version: number }, event: string) {
   return { id, version, event, ...rest };
 }
@@ -101,7 +100,6 @@ export function changesRoute(sources: ChangesSources): KeyedRoute {
   return { ...CHANGES, answer: (call, credential) => answerChanges(sources, call, credential) };
 }
 
-/** A request that reads the stream, with its parameters. */
 interface Reading {
   readonly sources: ChangesSources;
   readonly call: KeyedCall;
@@ -149,10 +147,7 @@ function isCaughtUp({ rows, has_more }: ChangesPage): boolean {
   return rows === 0 && !has_more;
 }
 
-/**
- * Reads the page after another, as a request of its own would. The credential is verified again before anything is read:
- * it may have been revoked, or others may have used up the daily allowance.
- */
+/** Reads the page after another, as a request of its own would: the credential is verified again before. */
 async function readNext({ sources, call, asked }: Reading, last: ChangesPage): Promise<ChangesPage> {
   await call.turn();
   const start = { kind: 'after', position: last.position } as const;
@@ -160,10 +155,7 @@ async function readNext({ sources, call, asked }: Reading, last: ChangesPage): P
   return readPageFrom(sources.detections(), query, last.epoch, sources.onEndLost);
 }
 
-/**
- * Waits until the page has rows, or the time is over (RFC 7240, 4.3). A change that filters drop moves the cursor and
- * does not end the wait.
- */
+/** Waits until the page has rows, or the time is over. A change that filters drop only moves the cursor. */
 async function answerAfterWait(reading: Reading, first: ChangesPage, seconds: number): Promise<Answer> {
   const { sources, call, keyId } = reading;
   const { socket } = call.request;

@@ -2,8 +2,8 @@
 import { Type } from '@sinclair/typebox';
 import type { ContentType } from '../../detection/content-type.ts';
 import { DETECTION_ID_PATTERN, isDetectionId } from '../../detection/id.ts';
-import { VIEW_PARAMETERS } from '../../query/common-parameters.ts';
 import { jsonBaseUrl, readOneDetection } from '../../query/detection-text.ts';
+import { VIEW_PARAMETERS } from '../../query/filters.ts';
 import { invalid, readParameters } from '../../query/parameters.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';
 import { Refused } from '../../refused.ts';
@@ -17,7 +17,6 @@ export interface DetectionSources {
   readonly baseUrl: () => string;
 }
 
-/** What the endpoints of detections have in common. */
 export const OF_DETECTIONS = {
   method: 'GET',
   tag: 'Detections',
@@ -117,14 +116,11 @@ export function detectionRoute(sources: DetectionSources): KeyedRoute {
       call.requireAllowance();
       const baseUrl = jsonBaseUrl(sources.baseUrl());
       const body = readOneDetection(sources.detections(), { id, streams, projection, baseUrl });
-      if (body === null) throw noDetection();
+      if (body === null)
+        throw new Refused('not_found', 'No detection with this id is available to this key.');
       return { status: 200, rows: 1, body };
     },
   };
-}
-
-function noDetection(): Refused {
-  return new Refused('not_found', 'No detection with this id is available to this key.');
 }
 
 /** @throws Refused `invalid_request` */

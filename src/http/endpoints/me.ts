@@ -1,6 +1,6 @@
 /** GET /v1/me: account, key, subscriptions, data starts, export gaps and limits. */
 import { type TSchema, Type } from '@sinclair/typebox';
-import type { Credential } from '../../auth/authorize.ts';
+import type { Credential } from '../../auth/credential-check.ts';
 import { SCOPES } from '../../auth/scopes.ts';
 import type { Settings } from '../../config/schema.ts';
 import { type ContentType, streamName } from '../../detection/content-type.ts';
@@ -12,7 +12,7 @@ import {
 } from '../../limits/api-limits.ts';
 import { type DailyAllowance, ROW_HOLDERS } from '../../limits/daily-rows.ts';
 import { GAP_STATUSES, readDataGaps } from '../../query/as-of.ts';
-import { SCHEMA_VERSION } from '../../query/common-parameters.ts';
+import { SCHEMA_VERSION } from '../../query/filters.ts';
 import { readParameters } from '../../query/parameters.ts';
 import { readDataStarts } from '../../query/period-page.ts';
 import { EVERY_STREAM, selectStreams } from '../../query/streams.ts';

@@ -1,10 +1,11 @@
 /** GET /v1/detections: detections first detected in a period. */
 import { Type } from '@sinclair/typebox';
-import type { Credential } from '../../auth/authorize.ts';
+import type { Credential } from '../../auth/credential-check.ts';
 import { formatAsOf } from '../../query/as-of.ts';
+import type { PeriodWalk, QueryCursors } from '../../query/cursors.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
-import { readFirstDataStart, readPeriodPage, recordsBeginBy } from '../../query/period-page.ts';
+import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import {
   PERIOD_PARAMETERS,
   type PeriodParameters,
@@ -12,9 +13,8 @@ import {
   parsePeriodParameters,
   readPeriodRequest,
 } from '../../query/period-request.ts';
-import type { PeriodWalk, QueryCursors } from '../../query/query-cursor.ts';
 import { reading } from '../../store/database.ts';
-import { formatSeconds, SECOND_MS } from '../../time.ts';
+import { formatSeconds } from '../../time.ts';
 import {
   AS_OF,
   closed,
@@ -126,7 +126,6 @@ function startOf(
   }
   const resolved = resolvePeriod(asked, zone, nowMs);
   requireFewShards(resolved, streams.length);
-  if (!recordsBeginBy(detections(), streams, Math.floor(resolved.from_ms / SECOND_MS)))
-    requireRecords(resolved, readFirstDataStart(detections(), streams), zone);
+  requireRecords(resolved, readFirstDataStart(detections(), streams), zone);
   return { period: wholeSeconds(resolved, nowMs), time_zone, place: null };
 }

@@ -1,10 +1,9 @@
 /**
- * GET /photos/{internal_id}: the agency's photo, at the address that Wirewatch has signed. The signature never expires,
- * and no other credential is needed. A wrong signature and a missing photo have one answer, so that nobody learns which
- * photos exist.
+ * GET /photos/{internal_id}: the agency's photo, at the address that Wirewatch has signed. A wrong signature and a missing
+ * photo have one answer, so that nobody learns which photos exist.
  *
- * The folder has each photo under its number: `<id>.jpg` and so on. The name is made of digits, and only a regular file
- * counts: links are not followed and pipes not waited for, so nothing outside the folder is read.
+ * The folder has each photo under its number: `<id>.jpg` and so on. Only a regular file counts: links are not followed and
+ * pipes not waited for, so nothing outside the folder is read.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -16,7 +15,6 @@ import { text as anyText } from '../../query/value-kinds.ts';
 import { isErrorCode, Refused } from '../../refused.ts';
 import { header, NUMBERED_ID, type OpenEndpoint, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
-import { parseRange } from '../file-body.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
 
 export interface PhotoSources {
@@ -134,6 +132,17 @@ function photoAnswer({ handle, size, etag, contentType }: Photo, range: string |
     cacheControl: CACHE_CONTROL,
     headers,
   };
+}
+
+const ONE_RANGE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i;
+
+/** The part of a file that Range asks for (RFC 9110, 14.1.2, 14.2); null: all of it, as for what is malformed. */
+function parseRange(header: string | undefined, size: number): { start: number; bytes: number } | null {
+  const [, first = '', last = ''] = ONE_RANGE.exec(header ?? '') ?? [];
+  if (first === '' && last === '') return null;
+  const start = first === '' ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === '' || last === '' ? size : Math.min(size, Number(last) + 1);
+  return start < end ? { start, bytes: end - start } : null;
 }
 
 function notFound(): Refused {

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { Type } from '@sinclair/typebox';
 import { FIELD_TYPES, FIELDS, schemaFields } from '../../detection/fields.ts';
-import { SCHEMA_PARAMETERS, SCHEMA_VERSION } from '../../query/common-parameters.ts';
+import { SCHEMA_PARAMETERS, SCHEMA_VERSION } from '../../query/filters.ts';
 import { readParameters } from '../../query/parameters.ts';
 import { CONTENT_TYPE, closed, type KeyedEndpoint, ref, words } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';

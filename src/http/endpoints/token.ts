@@ -102,7 +102,11 @@ export function tokenRoute(sources: TokenSources): OpenRoute {
 async function answerToken(sources: TokenSources, { address, request, claim }: OpenCall): Promise<Answer> {
   const { rate, access: store, tokens } = sources;
   const body = await readBody(request, TOKEN_BODY_BYTES_MAX);
-  if (body.kind === 'too_large') throw tooLarge();
+  if (body.kind === 'too_large')
+    throw new Refused(
+      'content_too_large',
+      `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
+    );
   // After the body: a slow request must not count in a minute that is over.
   const nowMs = sources.now();
   const byAddress = rate.takeAddress(address, nowMs);
@@ -123,23 +127,12 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
   if (byClient !== null) throw tooManyTokens(byClient, 'for this client_id');
 
   const grant = grantToken({ store, tokens }, read, address, nowMs);
-  if (grant.kind !== 'invalid_client') rate.markProven(client.id, address, nowMs);
-  if (grant.kind !== 'granted') {
-    const { kind, description } = grant;
-    return kind === 'invalid_client'
-      ? invalidClient(description, authorization)
-      : oauthError(kind, description);
-  }
+  if (grant.kind === 'invalid_client') return invalidClient(grant.description, authorization);
+  rate.markProven(client.id, address, nowMs);
+  if (grant.kind === 'invalid_scope') return oauthError('invalid_scope', grant.description);
   const { key_id, access_token, scopes } = grant;
   const token = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope: scopes.join(' ') };
   return { status: 200, key_id, body: JSON.stringify(token) };
-}
-
-function tooLarge(): Refused {
-  return new Refused(
-    'content_too_large',
-    `The request body must not exceed ${grouped(TOKEN_BODY_BYTES_MAX)} bytes.`,
-  );
 }
 
 /** @param authorization of the request: the answer to HTTP Basic has its challenge (RFC 6749, 5.2) */

@@ -18,6 +18,7 @@ import { checkpoint } from '../../store/checkpoint.ts';
 import { writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { isLogError } from '../../store/log-errors.ts';
+import { readLogMark } from '../../store/log-mark.ts';
 import { placesOf } from '../../store/stream-place.ts';
 import { streamsOf } from '../../store/subscription-rows.ts';
 import { HOUR_MS } from '../../time.ts';
@@ -86,12 +87,12 @@ export async function serveRemovals(
 ): Promise<{ ok: true; left_in_log: string | null }> {
   const { access, writer, folder, log, setCondition, between } = ingest;
   const subscriptions = access.use(openRemovals);
-  const isDue = subscriptions.length > 0 || hasRemovedRows(folder.log);
+  const hasRows = (ifDamaged: boolean) =>
+    hasRemovedRows(folder.log, readLogMark(writer.db)?.entry ?? 0, ifDamaged);
+  const isDue = subscriptions.length > 0 || hasRows(false);
   if (isDue) await removeRows(writer, subscriptions, { between, tell });
   const compacted =
-    isDue && hasRemovedRows(folder.log)
-      ? await compactNow(writer, ingest, { between: inTurns(between), tell })
-      : null;
+    isDue && hasRows(true) ? await compactNow(writer, ingest, { between: inTurns(between), tell }) : null;
   const left_in_log = compacted?.ok === false ? compacted.reason : null;
   if (left_in_log !== null)
     log('error', 'cannot delete the rows of removed subscriptions from the log: trying again in an hour', {

@@ -8,12 +8,14 @@
  * A change is delivered when its commit is visible. That time is taken after the commit, sent to the readers of this process
  * at once, and written by the next transaction; until then it counts as later than any time that is asked for.
  */
+
+import { applyPending } from '../../log/apply-entries.ts';
 import { LOGGED_TABLES } from '../../log/apply-log.ts';
 import { DetectionRows } from '../../log/detection-rows.ts';
 import { type Effects, noteEffects } from '../../log/effects.ts';
 import type { Operation } from '../../log/format.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
-import { applyPending, type Decisions } from '../../log/recover.ts';
+import type { Decisions } from '../../log/recover.ts';
 import { epochTimes, positionBeyond } from '../../log/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { setLogMark } from '../../store/log-mark.ts';

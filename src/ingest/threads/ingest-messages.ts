@@ -5,7 +5,6 @@ import type { OwnNames } from '../../exports/file-name.ts';
 import type { Mappings } from '../../exports/mapping.ts';
 import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
-import type { CopyState } from '../../store/copy-state.ts';
 import type { HoldRules } from '../../windows/ledger.ts';
 import type { ProcessedFile } from '../files/file-record.ts';
 import type { ReadingOrder } from '../reading/read-export.ts';
@@ -78,8 +77,8 @@ export type IngestEvent =
       readonly fields: Record<string, unknown>;
     }
   | { readonly kind: 'told'; readonly number: number; readonly progress: string }
-  /** A standby read the copy, or could not. */
-  | { readonly kind: 'following'; readonly state: CopyState }
+  /** A standby read the copy; or why it could not. */
+  | { readonly kind: 'following'; readonly failure: string | null }
   | { readonly kind: 'healed' }
   | { readonly kind: 'promoted' }
   /** The copy must have this entry before the transaction becomes visible: the thread stands still until then. */

@@ -24,7 +24,7 @@ import type {
   IngestSettings,
   IngestStart,
 } from './ingest-messages.ts';
-import { waitForRoom } from './retry-pauses.ts';
+import { type FullDisk, waitForRoom } from './retry-pauses.ts';
 
 /** What a standby does in this thread, before it ingests (copy/standby-thread.ts). */
 export interface Standby {
@@ -35,17 +35,14 @@ export interface Standby {
   prepare(parts: StandbyParts): Promise<Recovered>;
   /** @throws Refused `failed` with the reason */
   promote(by: object): Promise<void>;
-  /** Makes damaged parts of the log anew from the copy. @returns the files. @throws the reason why it cannot */
-  heal(data: string, copy: CopySettings): Promise<readonly string[]>;
+  /** Makes a damaged log anew from the copy. @throws the reason why it cannot */
+  heal(data: string, copy: CopySettings): Promise<void>;
 }
 
-export interface StandbyParts {
+export interface StandbyParts extends FullDisk {
   readonly settings: IngestSettings;
   readonly recovered: Recovered;
   readonly send: (event: IngestEvent) => void;
-  readonly timer: WakeableTimer;
-  /** @throws Stopping once the thread is to end */
-  readonly check: () => void;
 }
 
 export function runIngester(port: MessagePort, standby: Standby): void {
@@ -83,7 +80,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       });
       if (mayFollow) send({ kind: 'ready' });
       try {
-        recovered = await standby.prepare({ settings, recovered, send, timer, check });
+        recovered = await standby.prepare({ ...options, recovered });
       } catch (error) {
         recovered.log.close();
         closeDetections(recovered.db);
@@ -120,7 +117,11 @@ export function runIngester(port: MessagePort, standby: Standby): void {
     // Before the ingester exists it has not read access.db.
     wake: () => ingester?.wake(),
     rested: async () => (await begun.promise).rested(),
-    promote: (by) => standby.promote(by),
+    // The thread may end before it ingests: then the caller gets to know it.
+    async promote(by) {
+      await standby.promote(by);
+      await begun.promise;
+    },
     stop: () => stopped.abort(),
   });
 }
@@ -135,10 +136,10 @@ function isLogDamaged({ data }: IngestSettings): boolean {
 async function heal({ settings, send, log }: IngesterOptions, standby: Standby): Promise<boolean> {
   if (settings.copy === null) return false;
   try {
-    const files = await standby.heal(settings.data, settings.copy);
+    await standby.heal(settings.data, settings.copy);
     // The next verify is due.
     rmSync(dataFolder(settings.data).verified, { force: true });
-    log('warn', 'damaged parts of the log were made anew from the copy', { files });
+    log('warn', 'the damaged log was made anew from the copy');
     send({ kind: 'healed' });
     return true;
   } catch (error) {

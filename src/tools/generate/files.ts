@@ -46,53 +46,39 @@ export async function writeExportFile(
   sample: SampleFile,
   content: Iterable<object>,
 ): Promise<WrittenFile> {
-  const { exportName, part, form } = sample;
+  const { exportName, part, form, trailer } = sample;
   const middle = typeof part === 'string' ? `backfill-${part}` : formatWindowStart(part);
   const file = path.join(folder, `${exportName}.${middle}.${form}`);
   // One name for all runs: the next run replaces what an interrupted one has left.
   const unfinished = `${file}.part`;
+  const isCsv = form.startsWith('csv');
   let rows = 0;
+  /** In chunks: one is in memory at a time, and the next is made when the disk is ready. */
+  function* text(): Generator<string, void, undefined> {
+    let chunk = isCsv ? csvRecord(COLUMNS[exportName]) : '';
+    for (const row of content) {
+      chunk += isCsv ? csvRecord(Object.values(row)) : `${JSON.stringify(row)}\n`;
+      rows += 1;
+      if (chunk.length < CHUNK_CHARACTERS) continue;
+      yield chunk;
+      chunk = '';
+    }
+    if (trailer === true && !isCsv) chunk += `${JSON.stringify({ end_of_export: true, rows })}\n`;
+    if (chunk !== '') yield chunk;
+  }
   try {
     await mkdir(folder, { recursive: true });
     if (existsSync(file))
       throw failed(
         `${file} already exists, and is not overwritten. Move it away, or choose another --out, --start or --backfill.`,
       );
-    const target = createWriteStream(unfinished);
-    await pipeline(
-      chunks(sample, content, (written) => {
-        rows = written;
-      }),
-      packer(form),
-      target,
-    );
+    await pipeline(text(), packer(form), createWriteStream(unfinished));
     await rename(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});
     throw refusal(error, file);
   }
   return { file, export: exportName, window_start: typeof part === 'number' ? formatMs(part) : null, rows };
-}
-
-/** The file's text in chunks: one is in memory at a time, and the next is made when the disk is ready. */
-function* chunks(
-  sample: SampleFile,
-  content: Iterable<object>,
-  onEnd: (rows: number) => void,
-): Generator<string, void, undefined> {
-  const isCsv = sample.form.startsWith('csv');
-  let chunk = isCsv ? csvRecord(COLUMNS[sample.exportName]) : '';
-  let rows = 0;
-  for (const row of content) {
-    chunk += isCsv ? csvRecord(Object.values(row)) : `${JSON.stringify(row)}\n`;
-    rows += 1;
-    if (chunk.length < CHUNK_CHARACTERS) continue;
-    yield chunk;
-    chunk = '';
-  }
-  if (sample.trailer === true && !isCsv) chunk += `${JSON.stringify({ end_of_export: true, rows })}\n`;
-  if (chunk !== '') yield chunk;
-  onEnd(rows);
 }
 
 /** RFC 4180. */

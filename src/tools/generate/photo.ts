@@ -1,39 +1,39 @@
-/** Sample photos: small PNG files, each of a sky above a horizon. https://www.w3.org/TR/png-3/ */
+/** Sample photos: small PNG files, each of a sky above the ground in two colours. https://www.w3.org/TR/png-3/ */
 import { crc32, deflateSync } from 'node:zlib';
 
 const WIDTH = 160;
 const HEIGHT = 120;
 const COLOURS = 24;
 const SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1');
-/** Eight bits per channel, RGB, no interlacing. */
-const HEADER = Buffer.concat([uint32(WIDTH, HEIGHT), Buffer.from([8, 2, 0, 0, 0])]);
-
-const made = new Map<number, Buffer>();
+/** One bit for each pixel, an index into the palette; no interlacing. */
+const HEADER = Buffer.concat([uint32(WIDTH, HEIGHT), Buffer.from([1, 3, 0, 0, 0])]);
+const LINE_BYTES = WIDTH / 8;
 
 /** @param id of the item; equal ids give equal photos */
 export function samplePhoto(id: number): Buffer {
-  const colour = id % COLOURS;
-  const parts = () => [
+  const turn = (2 * Math.PI * (id % COLOURS)) / COLOURS;
+  const colour = (light: number) =>
+    [0, 1, 2].map((part) =>
+      Math.round(255 * light * (0.65 + 0.35 * Math.cos(turn + (2 * Math.PI * part) / 3))),
+    );
+  const palette = Buffer.from([...colour(0.75), ...colour(0.35)]);
+  const end = chunk('IEND', Buffer.alloc(0));
+  return Buffer.concat([
     SIGNATURE,
     chunk('IHDR', HEADER),
-    chunk('IDAT', deflateSync(pixels(colour))),
-    chunk('IEND', Buffer.alloc(0)),
-  ];
-  const photo = made.get(colour) ?? Buffer.concat(parts());
-  made.set(colour, photo);
-  return photo;
+    chunk('PLTE', palette),
+    chunk('IDAT', pixels()),
+    end,
+  ]);
 }
 
-/** Lines of one colour each; each begins with its filter: none. */
-function pixels(colour: number): Buffer {
+/** Each line begins with its filter: none. */
+function pixels(): Buffer {
   const lines = Array.from({ length: HEIGHT }, (_, y) => {
-    const light = y < (HEIGHT * 2) / 3 ? 0.45 + y / (HEIGHT * 2) : 0.3;
-    const pixel = [0, 1, 2].map((part) =>
-      Math.round(255 * light * (0.65 + 0.35 * Math.cos((2 * Math.PI * (colour / COLOURS + part / 3)) % 7))),
-    );
-    return Buffer.concat([Buffer.of(0), Buffer.alloc(WIDTH * 3, Buffer.from(pixel))]);
+    const isSky = y < (HEIGHT * 2) / 3;
+    return Buffer.concat([Buffer.of(0), Buffer.alloc(LINE_BYTES, isSky ? 0x00 : 0xff)]);
   });
-  return Buffer.concat(lines);
+  return deflateSync(Buffer.concat(lines));
 }
 
 function chunk(type: string, data: Buffer): Buffer {

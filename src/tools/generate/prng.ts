@@ -9,18 +9,12 @@ import { createHash } from 'node:crypto';
 export type Prng = ReturnType<typeof createPrng>;
 export type Draws = ReturnType<typeof createDraws>;
 
-/**
- * @returns gives the generator of a purpose, at the start of the sequence of two coordinates. What it gave for that
- *   purpose before is then there, too
- */
+/** @returns gives the generator of a purpose, moved to the start of the sequence of two coordinates */
 export function createDraws(seed: string) {
   const prngs = new Map<string, Prng>();
   return (purpose: string, first: number, second: number): Prng => {
-    let prng = prngs.get(purpose);
-    if (prng === undefined) {
-      prng = createPrng(seed, purpose);
-      prngs.set(purpose, prng);
-    }
+    const prng = prngs.get(purpose) ?? createPrng(seed, purpose);
+    prngs.set(purpose, prng);
     prng.begin(first, second);
     return prng;
   };

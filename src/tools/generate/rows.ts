@@ -175,11 +175,14 @@ function sourceOf(draw: Draws, contentType: ContentType, window: number, number:
   const published = window - 1 - skewed(draw('item age', window, number), ITEM_AGE_WINDOWS_MAX);
   const prng = draw('item', published, number);
   const publishedAt = formatSeconds(published * WINDOW_SECONDS + prng.below(WINDOW_SECONDS));
+  const day = publishedAt.slice(0, 10).replaceAll('-', '');
   const id = numberedId(draw, 'item', published, number);
   const sentences = 3 + prng.below(prng.chance(0.1) ? 120 : 40);
   const isCounted = prng.chance(0.9);
   const columns = {
-    source_id: sourceId(prng, isText ? 'story' : 'photo', id, publishedAt),
+    source_id: prng.chance(0.04)
+      ? null
+      : `urn:newsml:${SAMPLE_HOST}:${day}:${isText ? 'story' : 'photo'}-${id}`,
     source_published_at: prng.chance(0.04) ? null : publishedAt,
     ...(isText
       ? {
@@ -198,11 +201,6 @@ function sourceOf(draw: Draws, contentType: ContentType, window: number, number:
   };
   // `home` selects the subscription of most of its detections.
   return { id, home: prng.uint32(), sentences, isCounted, columns };
-}
-
-function sourceId(prng: Prng, kind: string, id: number, publishedAt: string): string | null {
-  const day = publishedAt.slice(0, 10).replaceAll('-', '');
-  return prng.chance(0.04) ? null : `urn:newsml:${SAMPLE_HOST}:${day}:${kind}-${id}`;
 }
 
 /** A publisher's article in which items are found; it was published before it was found. */

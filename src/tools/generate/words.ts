@@ -55,7 +55,7 @@ export function anyPublisher(prng: Prng): Publisher {
   return prng.pick(made);
 }
 
-export function publishers() {
+function publishers() {
   const names = TOWNS.flatMap((town) => TITLES.map((title) => `${town} ${title}`));
   const all = names.flatMap((name) => DOMAIN_SUFFIXES.map((suffix) => ({ name, suffix })));
   return all.map(({ name, suffix }, index) => {

@@ -9,27 +9,23 @@ export interface Moment {
   readonly code: number | null;
 }
 
-export type Versions = ReadonlyMap<string, number>;
-
 /** What the command prints that prints the copy. */
 export interface Copied {
   /** Version by id, the highest if there are several. */
-  readonly versions: Versions;
+  readonly versions: ReadonlyMap<string, number>;
   /** Ids of several lines. */
   readonly repeated: ReadonlySet<string>;
 }
 
 /** The copy at one moment, and what the service has. */
 export interface Compared extends Copied {
-  readonly expected: Versions;
+  readonly expected: Copied['versions'];
 }
 
 export class Evidence {
   /** The client's own requests to the API, in the order of arrival. */
   requests: readonly RequestRecord[] = [];
-  moments: readonly Moment[] = [];
-  /** Ids of the faults that make an answer incomplete, even if the report says that it was sent. */
-  damaging: ReadonlySet<string> = new Set();
+  readonly moments: Moment[] = [];
   /** Number of the last request before the exam answered with 400 or 401; null: not reached. */
   invalidAfter: number | null = null;
   unauthorizedAfter: number | null = null;
@@ -45,17 +41,14 @@ export class Evidence {
   /** After the restore; null: not read. */
   restored: Compared | null = null;
   /** Detections that were delivered right before a kill. */
-  atKills: ReadonlySet<string> = new Set();
-  /** The copy's version of a detection after a lower one was delivered; null: not tried. */
-  lower: Lower | null = null;
-}
-
-interface Lower {
-  readonly id: string;
-  readonly delivered: number;
-  readonly stored: number;
-  /** Null: the copy does not have it. */
-  readonly copied: number | null;
+  readonly atKills = new Set<string>();
+  /** A detection of which a lower version was delivered, and the copy's then (null: none); null: not tried. */
+  lower: {
+    readonly id: string;
+    readonly delivered: number;
+    readonly stored: number;
+    readonly copied: number | null;
+  } | null = null;
 }
 
 /** Two requests in a row. */
@@ -103,13 +96,12 @@ export function filtersOf({ parameters }: RequestRecord): string {
 }
 
 /** A page whose body a fault has cut. */
-export function isDamaged({ fault }: RequestRecord, { damaging }: Pick<Evidence, 'damaging'>): boolean {
-  return fault !== null && damaging.has(fault);
+export function isDamaged({ fault, status, complete }: RequestRecord): boolean {
+  return fault !== null && status === 200 && complete === false;
 }
 
-export function isGoodPage(request: RequestRecord, evidence: Pick<Evidence, 'damaging'>): boolean {
-  const { status, complete, has_more } = request;
-  return status === 200 && complete === true && has_more !== null && !isDamaged(request, evidence);
+export function isGoodPage({ status, complete, has_more }: RequestRecord): boolean {
+  return status === 200 && complete === true && has_more !== null;
 }
 
 export function wasInterrupted(

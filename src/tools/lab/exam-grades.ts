@@ -23,8 +23,8 @@ import {
 /** A rule for clients: what it asks, the sections of the manual that say so, and how it is checked. */
 type Rule = readonly [means: string, documentation: string, check: (evidence: Evidence) => Result];
 
-const STORE = 'change-stream: Reading it; client-guide: What to store';
-const FOLLOW = 'change-stream: Reading it; client-guide: Follow the stream';
+const STORE = 'client-guide: What to store';
+const FOLLOW = 'client-guide: Follow the stream';
 const ERRORS = 'client-guide: Handle errors';
 
 export const RULES = {

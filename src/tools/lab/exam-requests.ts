@@ -55,10 +55,9 @@ const ALLOWANCE = 'daily_allowance';
 
 export function failedExits(evidence: Evidence): Result {
   const { requests } = evidence;
-  const isMet = requests.some((request) => isDamaged(request, evidence));
   return tested(
     endsInError(evidence, (code) => code !== ALLOWANCE),
-    isMet && requests.some(({ status }) => (status ?? 0) >= 500),
+    requests.some(isDamaged) && requests.some(({ status }) => (status ?? 0) >= 500),
     'the exam ended before errors and bodies that end early reached the client',
   );
 }
@@ -75,15 +74,12 @@ export function allowanceExits(evidence: Evidence): Result {
 function endsInError(evidence: Evidence, isAfter: (code: string | null) => boolean): Violation[] {
   const last = evidence.invalidAfter ?? evidence.unauthorizedAfter ?? Number.POSITIVE_INFINITY;
   return evidence.moments.flatMap(({ kind, code, after }) => {
-    if (kind !== 'ended' || code === 0 || after > last || !isAfter(codeBefore(evidence, after))) return [];
+    const before = evidence.requests.findLast(
+      ({ number, endpoint }) => number <= after && endpoint === 'listChanges',
+    );
+    if (kind !== 'ended' || code === 0 || after > last || !isAfter(before?.code ?? null)) return [];
     return violation(`it ended with exit code ${code} after request ${after}`, after);
   });
-}
-
-/** The error code of the last request for changes. */
-function codeBefore({ requests }: Evidence, after: number): string | null {
-  const last = requests.findLast(({ number, endpoint }) => number <= after && endpoint === 'listChanges');
-  return last?.code ?? null;
 }
 
 export function shortWaits(evidence: Evidence): Result {
@@ -126,7 +122,7 @@ export function wrongCursors(evidence: Evidence): Result {
   const all = chains(evidence);
   const found = all.flatMap(({ request, next, isKilled, isRestarted }) => {
     const start = startOf(next);
-    const isGood = isGoodPage(request, evidence);
+    const isGood = isGoodPage(request);
     const mayRepeat = !isGood || isKilled || (request.rows === 0 && request.has_more === false);
     const goesOn = request.cursor_given !== null && start === request.cursor_given;
     if ((goesOn && (isGood || isKilled)) || (mayRepeat && start === startOf(request))) return [];
@@ -140,7 +136,7 @@ export function wrongCursors(evidence: Evidence): Result {
   });
   if (found.length > 0) return found;
   // A cursor can be taken from the header Link, which only a page with has_more true has.
-  const isMet = all.some(({ request }) => isDamaged(request, evidence) && request.has_more === true);
+  const isMet = all.some(({ request }) => isDamaged(request) && request.has_more === true);
   if (!isMet) return notTested('no page with has_more true ended early');
   if (evidence.isRestarted) return found;
   return { outcome: 'passed', detail: 'without a restart: name the command of the client with --client' };
@@ -148,7 +144,7 @@ export function wrongCursors(evidence: Evidence): Result {
 
 export function unfollowed(evidence: Evidence): Result {
   const { moments, requests } = evidence;
-  const isMore = (page: RequestRecord) => page.has_more === true && isGoodPage(page, evidence);
+  const isMore = (page: RequestRecord) => page.has_more === true && isGoodPage(page);
   const all = chains(evidence).filter(({ request, isKilled }) => isMore(request) && !isKilled);
   const found = all.flatMap(({ request, pauseMs, isRestarted }) => {
     if (isRestarted) return endedEarly(request);
@@ -172,10 +168,7 @@ export function unfinishedPeriods(evidence: Evidence): Result {
   if (pages.length === 0) return notTested('the client reads no periods');
   const found = [...Map.groupBy(pages, filtersOf).values()].flatMap((walk) => {
     const last = walk.findLast(({ parameters }) => parameters.cursor !== undefined);
-    if (
-      last === undefined ||
-      walk.some((request) => request.has_more === false && isGoodPage(request, evidence))
-    )
+    if (last === undefined || walk.some((request) => request.has_more === false && isGoodPage(request)))
       return [];
     const detail = `it did not read the period from ${last.parameters.from} on after request ${last.number}`;
     return violation(detail, last.number);
@@ -203,26 +196,20 @@ export function repeated400({ requests, moments, invalidAfter, unauthorizedAfter
 /** A client may repeat the call once, with a new token. */
 export function repeated401({ requests, moments, unauthorizedAfter }: Evidence): Result {
   if (unauthorizedAfter === null) return NOT_REACHED;
-  const found: Violation[] = [];
-  let refused: RequestRecord | null = null;
-  let mayRepeat = false;
-  let refusals = 0;
-  for (const request of requests) {
-    const { number, endpoint, status } = request;
-    if (refused !== null && wasInterrupted(moments, refused, request)) refused = null;
-    if (refused !== null && endpoint === 'createToken') {
-      mayRepeat = refusals === 1 && status === 200;
-      continue;
-    }
-    if (refused !== null && !mayRepeat) {
-      const what = `repeats what request ${refused.number} was refused with 401`;
-      found.push(violation(`request ${number} ${what}`, refused.number, number));
-    }
-    const earlier = refused === null ? 0 : refusals;
-    refusals = status === 401 ? earlier + 1 : 0;
-    refused = status === 401 && endpoint !== 'createToken' ? request : null;
-    mayRepeat = false;
-  }
+  const tokens = requests.filter(({ endpoint }) => endpoint === 'createToken');
+  const calls = requests.filter(({ endpoint }) => endpoint !== 'createToken');
+  const isRefused = (request: RequestRecord | undefined, next: RequestRecord) =>
+    request?.status === 401 && !wasInterrupted(moments, request, next);
+  const found = calls.flatMap((next, index) => {
+    const [earlier, request] = [calls[index - 2], calls[index - 1]];
+    if (request === undefined || !isRefused(request, next)) return [];
+    const isNew = tokens.some(
+      ({ number, status }) => status === 200 && number > request.number && number < next.number,
+    );
+    if (isNew && !isRefused(earlier, request)) return [];
+    const what = `repeats what request ${request.number} was refused with 401`;
+    return violation(`request ${next.number} ${what}`, request.number, next.number);
+  });
   return tested(
     found,
     requests.some(({ status }) => status === 401),

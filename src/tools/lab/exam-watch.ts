@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultSpec, LabName } from '../../operations/lab-members.ts';
-import { type Copied, Evidence, filtersOf, isGoodPage, type Moment } from './evidence.ts';
+import { type Copied, Evidence, filtersOf, isGoodPage } from './evidence.ts';
 import type { RequestRecord } from './report.ts';
 
 export interface ClientProcess {
@@ -69,17 +69,13 @@ export class Watch {
   }
 
   async begin(): Promise<void> {
-    this.#first = await this.last();
-    this.#pacedAt = this.#first;
+    this.#first = this.#pacedAt = await this.last();
   }
 
   /** Adds a fault of requests for changes, unless it names another endpoint. @returns its id */
   async fault(spec: FaultSpec): Promise<string> {
-    const body = { endpoint: 'listChanges', ...spec };
-    const { id } = await this.options.ask<{ id: string }>('fault add', body);
-    if (spec.cut_after !== undefined || spec.truncate !== undefined)
-      this.seen.damaging = new Set([...this.seen.damaging, id]);
-    return id;
+    const added = { endpoint: 'listChanges', ...spec };
+    return (await this.options.ask<{ id: string }>('fault add', added)).id;
   }
 
   /**
@@ -91,21 +87,17 @@ export class Watch {
     // A client that waits has asked before. Only the newest requests are read again and again.
     const after = this.#filters === null ? 0 : await this.lastAnswered();
     await this.until('it did not read on to a page with has_more false', after, async (requests) => {
-      if (!(await this.#allFired())) return false;
+      const faults = await this.options.ask<{ endpoint: string; left: number }[]>('fault list', {});
+      if (faults.some(({ endpoint, left }) => endpoint === 'listChanges' && left > 0)) return false;
       const page = this.followed(requests).at(-1);
       if (page === undefined) return false;
-      const isRead =
-        page.number > last && page.has_more === false && page.fault === null && this.isGood(page);
-      if (!isRead && !page.waits) return false;
-      this.#lastPage = page.waits ? page.number - 1 : page.number;
-      this.cursor = page.waits ? (page.parameters.cursor ?? null) : page.cursor_given;
+      const { number, has_more, fault, waits, parameters, cursor_given } = page;
+      const isRead = number > last && has_more === false && fault === null && isGoodPage(page);
+      if (!isRead && !waits) return false;
+      this.#lastPage = waits ? number - 1 : number;
+      this.cursor = waits ? (parameters.cursor ?? null) : cursor_given;
       return true;
     });
-  }
-
-  async #allFired(): Promise<boolean> {
-    const faults = await this.options.ask<{ endpoint: string; left: number }[]>('fault list', {});
-    return faults.every(({ endpoint, left }) => endpoint !== 'listChanges' || left === 0);
   }
 
   /** Until it asks again a client may still be storing its last page. One that ended by itself is started again. */
@@ -122,13 +114,9 @@ export class Watch {
   /** Requests for changes with the filters of the client's first page: other filters are other streams. */
   followed(requests: readonly RequestRecord[]): RequestRecord[] {
     const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');
-    const first = changes.find((change) => this.isGood(change));
+    const first = changes.find(isGoodPage);
     if (first !== undefined) this.#filters ??= filtersOf(first);
     return changes.filter((change) => filtersOf(change) === this.#filters);
-  }
-
-  isGood(request: RequestRecord): boolean {
-    return isGoodPage(request, this.seen);
   }
 
   /** Waits for a certain request for changes. @param after only requests with greater numbers */
@@ -148,18 +136,15 @@ export class Watch {
     const { client } = this.options;
     if (client === null || (await this.noteEnd())) return;
     await client.kill();
-    await this.#note('killed', null);
+    this.seen.moments.push({ kind: 'killed', after: await this.last(), code: null });
   }
 
   /** Records an end of the client. @returns whether it ended by itself */
   async noteEnd(): Promise<boolean> {
     const code = this.options.client?.takeEnd();
-    if (code !== undefined) await this.#note('ended', code);
-    return code !== undefined;
-  }
-
-  async #note(kind: Moment['kind'], code: number | null): Promise<void> {
-    this.seen.moments = [...this.seen.moments, { kind, after: await this.last(), code }];
+    if (code === undefined) return false;
+    this.seen.moments.push({ kind: 'ended', after: await this.last(), code });
+    return true;
   }
 
   /**
@@ -183,16 +168,14 @@ export class Watch {
         client.start();
         startMs = performance.now() + START_AGAIN_MS;
       }
-      await this.#pace(requests.at(-1)?.number ?? 0);
+      const last = requests.at(-1)?.number ?? 0;
+      if (last >= this.#pacedAt + REQUESTS_A_MINUTE) {
+        this.#pacedAt = last;
+        await this.options.ask('clock', { advance: '1m' });
+      }
       await sleep(POLL_MS);
     }
     throw new Unfinished(`${what} within ${Math.round(patienceMs / 1000)} seconds`);
-  }
-
-  async #pace(last: number): Promise<void> {
-    if (last < this.#pacedAt + REQUESTS_A_MINUTE) return;
-    this.#pacedAt = last;
-    await this.options.ask('clock', { advance: '1m' });
   }
 
   /** The client's requests since the beginning of the exam. */

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultSpec } from '../../operations/lab-members.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../../time.ts';
-import type { Compared, Evidence } from './evidence.ts';
+import { type Compared, type Evidence, isGoodPage } from './evidence.ts';
 import { type ExamOptions, POLL_MS, Unfinished, Watch } from './exam-watch.ts';
 
 /** How long a client that was refused is watched. */
@@ -124,12 +124,12 @@ class Exam extends Watch {
 
   /** The same for faults of pages with rows. */
   async #meetsInPages(faults: readonly FaultSpec[]): Promise<void> {
-    await this.#addForPages(faults);
+    await this.#addForPages(faults, () => this.#drop());
     await this.caughtUp();
   }
 
-  /** @returns the id of the last fault, and the ids of the detections that it meets first */
-  async #addForPages(faults: readonly FaultSpec[]) {
+  /** @param drop the detections that the last fault meets first @returns the id of the last fault */
+  async #addForPages(faults: readonly FaultSpec[], drop: () => Promise<unknown>): Promise<string> {
     const before = await this.lastAnswered();
     // A client that waits already would get its next page without a fault.
     const wall = await this.fault({ status: 503 });
@@ -140,15 +140,16 @@ class Exam extends Watch {
       const refused = requests.findIndex(({ fault }) => fault === wall);
       return refused >= 0 && requests.slice(refused + 1).some(({ endpoint }) => endpoint === 'listChanges');
     });
-    return { id: last, dropped: await this.#drop() };
+    await drop();
+    return last;
   }
 
   async #restarts(): Promise<void> {
     const { client } = this.options;
     for (const afterMs of client === null ? [] : KILLS_MS) {
       const last = await this.lastAnswered();
-      this.#noteKilled(await this.#drop());
-      await this.asks(last, (request) => (request.rows ?? 0) > 0 && this.isGood(request));
+      await this.#dropAtKill();
+      await this.asks(last, (request) => (request.rows ?? 0) > 0 && isGoodPage(request));
       await sleep(afterMs);
       await this.restart();
       await this.caughtUp();
@@ -156,8 +157,7 @@ class Exam extends Watch {
     if (client !== null) await this.#killAtSecondRequest();
     // A client that the exam cannot kill only reads a slow page.
     const last = await this.last();
-    const { id, dropped } = await this.#addForPages([{ slow: SLOW_BYTES_A_SECOND }]);
-    this.#noteKilled(dropped);
+    const id = await this.#addForPages([{ slow: SLOW_BYTES_A_SECOND }], () => this.#dropAtKill());
     await this.asks(last, ({ fault }) => fault === id);
     await this.restart();
     await this.options.ask('fault clear', { id });
@@ -170,7 +170,7 @@ class Exam extends Watch {
    */
   async #killAtSecondRequest(): Promise<void> {
     await this.kill();
-    this.#noteKilled(await this.#drop());
+    await this.#dropAtKill();
     const last = await this.last();
     const id = await this.fault({ delay: HELD, after: 1 });
     await this.until('it did not ask for changes', last, (requests) => {
@@ -181,8 +181,8 @@ class Exam extends Watch {
     await this.caughtUp();
   }
 
-  #noteKilled(ids: readonly string[]): void {
-    this.seen.atKills = new Set([...this.seen.atKills, ...ids]);
+  async #dropAtKill(): Promise<void> {
+    for (const id of await this.#drop()) this.seen.atKills.add(id);
   }
 
   /** @returns the ids of new detections, of both content types */

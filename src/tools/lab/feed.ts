@@ -9,8 +9,14 @@ import { basename, join } from 'node:path';
 import type { LabParts } from '../../appliance.ts';
 import { now } from '../../clock.ts';
 import type { Config } from '../../config/load.ts';
-import { EXPORT_NAMES, type ExportName, streamParts, TYPE_RULES } from '../../detection/content-type.ts';
-import { streamOfId } from '../../detection/id.ts';
+import {
+  CONTENT_TYPE_OF_EXPORT,
+  EXPORT_NAMES,
+  type ExportName,
+  streamParts,
+  TYPE_RULES,
+} from '../../detection/content-type.ts';
+import { formatDetectionId, streamOfId } from '../../detection/id.ts';
 import type { LabValues } from '../../operations/lab-members.ts';
 import { failed, Refused } from '../../refused.ts';
 import { DAY_MS, formatMs, parseDuration, parseInstant, SECOND_MS, WINDOW_MS } from '../../time.ts';
@@ -30,7 +36,7 @@ const FIRST_WINDOW_MS = Date.UTC(2026, 0, 1);
 const HISTORY_WINDOWS = 30 * 144;
 /** A story every two hours, and a photo every four. More would delay the start. */
 const HISTORY_ROWS: Readonly<Record<ExportName, number>> = { newswire: 360, imagewire: 180 };
-/** The order in which Wirewatch reads files that wait together. In another order, the stream would depend on timing. */
+/** In another order than Wirewatch reads files that wait together, the stream would depend on timing. */
 const READING_ORDER = EXPORT_NAMES.toSorted();
 const ROWS_DEFAULT = 10;
 /** Drawn for each new row: about one row in ten repeats an older detection. */
@@ -174,7 +180,8 @@ export class Feed {
       const fresh = [...drawn].filter((row) => (parseInstant(row.first_detected_at) ?? 0) >= drawnMs);
       const own = moved(fresh.slice(0, count), windowMs - drawnMs);
       const file = await this.#writeRows(exportName, windowMs, own);
-      dropped.unshift({ file, export: exportName, window_start: formatMs(windowMs), ids: own.map(idOf) });
+      const ids = own.map((row) => idOf(exportName, row));
+      dropped.unshift({ file, export: exportName, window_start: formatMs(windowMs), ids });
     }
     return dropped;
   }
@@ -190,12 +197,8 @@ export class Feed {
     return { files };
   }
 
-  async #writeRows(
-    exportName: ExportName,
-    part: number | string,
-    rows: readonly SampleRow[],
-  ): Promise<string> {
-    for (const row of rows) this.#rows.set(idOf(row), row);
+  #writeRows(exportName: ExportName, part: number | string, rows: readonly SampleRow[]): Promise<string> {
+    for (const row of rows) this.#rows.set(idOf(exportName, row), row);
     if (exportName === 'imagewire') this.#unpictured.push(...rows);
     return this.#write(exportName, part, rows);
   }
@@ -228,7 +231,10 @@ function moved(rows: readonly SampleRow[], byMs: number): SampleRow[] {
   });
 }
 
-function idOf(row: SampleRow): string {
-  const type = 'source_image_url' in row ? 'i' : 't';
-  return `${type}.${row.subscription_id}.${row.source_internal_id}.${row.article_id}`;
+function idOf(
+  exportName: ExportName,
+  { subscription_id, source_internal_id, article_id }: SampleRow,
+): string {
+  const type = CONTENT_TYPE_OF_EXPORT[exportName];
+  return formatDetectionId(type, subscription_id, source_internal_id, article_id);
 }

@@ -1,76 +1,35 @@
 /**
  * The part of a lab in one request of a client: records it, and applies its fault. A fault that is an error is thrown at
- * the same step of the pipeline as the real one.
+ * the same step of the pipeline as the real one. Others change how the answer is sent: late, slowly, in part, or not at
+ * all. Every answer has the date of the lab's clock, and one that a fault has changed the fault's id in a header.
  */
-import type { IncomingMessage } from 'node:http';
-import type { Credential } from '../../auth/authorize.ts';
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { CLIENT_NOT_VALID } from '../../auth/client-credentials.ts';
+import type { Credential } from '../../auth/credential-check.ts';
 import { now } from '../../clock.ts';
 import { invalidClient, oauthError, tooManyTokens } from '../../http/endpoints/token.ts';
 import type { Exchange, Intervention } from '../../http/exchange.ts';
 import { nextLink } from '../../http/next-link.ts';
-import { byteLength, isEvents } from '../../http/reply.ts';
+import { byteLength, isEvents, sendAnswer, writeHead } from '../../http/reply.ts';
 import { type Answer, type Route, splitTarget } from '../../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
+import type { FaultSpec } from '../../operations/lab-members.ts';
 import { PROBLEMS, type ProblemCode } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
-import { delayOf, retryAfter, sendAsProxy, sendTampered } from './fault-answers.ts';
+import { parseDuration, SECOND_MS } from '../../time.ts';
 import { codeOf, type Fault, type Faults } from './faults.ts';
 import type { Report, RequestRecord } from './report.ts';
 
-export interface Begun {
+interface Begun {
   readonly request: IncomingMessage;
   readonly exchange: Exchange;
   /** Null for a path or method that does not exist: such a request has no fault. */
   readonly route: Route | null;
-  /** Null if `route` is. */
-  readonly endpoint: string | null;
   readonly fault: Fault | null;
   readonly record: RequestRecord;
   readonly baseUrl: string;
-}
-
-/** Errors of the step that checks the credential. */
-const AT_CREDENTIAL = ['unauthorized', 'forbidden', 'unavailable', 'method_not_allowed'];
-const TOKEN_RETRY_SECONDS = 60;
-const CAUSE = 'a fault of the lab';
-
-/** Errors that also have the numbers of their cause. @param allowance rows a day of the account */
-const ERRORS: Readonly<Record<string, (begun: Begun, allowance: number) => Error>> = {
-  rate_limited: ({ exchange, fault }) => {
-    const wait = fault?.spec.retry_after;
-    if (exchange.rate === null) return tooManyTokens(wait ?? TOKEN_RETRY_SECONDS, 'from this address');
-    const reset_seconds = wait ?? exchange.rate.reset_seconds;
-    exchange.rate = { ...exchange.rate, allowed: false, remaining: 0, reset_seconds };
-    return rateLimited(exchange.rate);
-  },
-  daily_allowance: (_, allowance) => {
-    const nowMs = now();
-    return allowanceUsed({ by: 'account', allowance, used: allowance, until_ms: nextDayMs(nowMs) }, nowMs);
-  },
-  internal: () => new Error(CAUSE),
-};
-
-/** As the pipeline has it from the real cause, so body, headers and log line come from the same code. */
-function errorOf(code: string, begun: Begun, allowance: number): Error {
-  const error = ERRORS[code]?.(begun, allowance);
-  if (error !== undefined) return error;
-  if (!isRefusal(code)) return new Error(CAUSE);
-  return new Refused(code, PROBLEMS[code].example, { cause: new Error(CAUSE) });
-}
-
-function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
-  return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
-}
-
-const refusedClient = ({ headers }: IncomingMessage) =>
-  invalidClient(CLIENT_NOT_VALID, headers.authorization);
-
-/** The answer in OAuth's own form; null: the endpoint has a problem document for this error. */
-function tokenError(code: string, request: IncomingMessage): Answer | null {
-  if (code === 'unauthorized' || code === 'invalid_client') return refusedClient(request);
-  return code === 'invalid_scope' || code === 'unsupported_grant_type' ? oauthError(code, CAUSE) : null;
 }
 
 /** What a request needs of its lab. */
@@ -80,10 +39,21 @@ interface Lab {
   readonly dailyRows: number;
 }
 
+/** Errors of the step that checks the credential. */
+const AT_CREDENTIAL = ['unauthorized', 'forbidden', 'unavailable', 'method_not_allowed'];
+const TOKEN_RETRY_SECONDS = 60;
+const CAUSE = 'a fault of the lab';
+const TAMPERED = 'X-Wirewatch-Lab';
+const EXPOSE = 'Access-Control-Expose-Headers';
+/** How often a second a slow body is continued. */
+const PIECES_A_SECOND = 10;
+
 export class LabRequest implements Intervention {
   readonly isTaken: boolean;
   readonly #begun: Begun;
   readonly #lab: Lab;
+  /** Empty without a fault. */
+  readonly #spec: FaultSpec;
   /** The error code of the fault; null if it has none. */
   readonly #code: string | null;
   /** The page that the endpoint answered with. */
@@ -91,21 +61,21 @@ export class LabRequest implements Intervention {
   #isApplied = false;
 
   constructor(begun: Begun, lab: Lab) {
-    const { request, exchange, fault, record } = begun;
-    const { response } = exchange;
-    const { status, reset, cut_after } = fault?.spec ?? {};
+    const { exchange, fault, record } = begun;
     this.#begun = begun;
     this.#lab = lab;
-    this.#code = fault === null ? null : codeOf(fault.spec);
-    response.once('close', () => lab.requests.finish(record, response.writableFinished));
-    const isProxy = status === 502 || status === 504;
-    this.isTaken = isProxy || (reset === true && cut_after === undefined);
-    if (fault === null || !this.isTaken) return;
-    record.fault = fault.id;
-    const act = () => (isProxy ? sendAsProxy(response, fault, record) : request.socket.resetAndDestroy());
-    const delayMs = delayOf(fault);
-    if (delayMs === 0) act();
-    else setTimeout(act, delayMs).unref();
+    this.#spec = fault?.spec ?? {};
+    this.#code = codeOf(this.#spec);
+    const { reset, cut_after, truncate } = this.#spec;
+    const isWhole = () => record.fault === null || truncate === undefined;
+    const { response } = exchange;
+    response.once('close', () => lab.requests.finish(record, response.writableFinished && isWhole()));
+    this.isTaken = this.#isOfProxy || (reset === true && cut_after === undefined);
+    if (this.isTaken) void this.#take();
+  }
+
+  get #isOfProxy(): boolean {
+    return this.#spec.status === 502 || this.#spec.status === 504;
   }
 
   atCredential(): void {
@@ -113,62 +83,168 @@ export class LabRequest implements Intervention {
   }
 
   atEndpoint(credential: Credential | null): void {
-    const isOfAnswer = this.#isOfHealth() || this.#tokenError() !== null;
+    const isOfAnswer = this.#isOfHealth || this.#tokenError() !== null;
     if (this.#code !== null && !isOfAnswer) this.#raise(credential);
   }
 
   answered(answer: Answer): Answer {
-    const { fault, endpoint } = this.#begun;
+    const { endpoint } = this.#begun.record;
     if (endpoint === 'listChanges' || endpoint === 'listDetections') this.#notePage(answer);
     let replaced = this.#tokenError();
-    if (this.#isOfHealth()) replaced = degradedHealth(answer);
-    else if (this.#code === null && fault?.spec.empty_page === true) replaced = this.#emptyPage(answer);
+    if (this.#isOfHealth) replaced = degradedHealth(answer);
+    else if (this.#code === null && this.#spec.empty_page === true) replaced = this.#emptyPage(answer);
     this.#isApplied ||= replaced !== null;
     return replaced ?? answer;
   }
 
-  send(answer: Answer, closing: boolean): Promise<void> {
-    const { exchange, record, fault: met } = this.#begun;
-    const fault = met !== null && this.#wasApplied(met, answer) ? met : null;
-    if (met !== null && fault === null) this.#lab.faults.giveBack(met);
-    record.key_id = exchange.key_id ?? answer.key_id ?? exchange.claimed_key_id;
-    record.status = answer.status;
-    record.code = answer.code ?? null;
-    record.fault = fault?.id ?? null;
-    const headers = [...(answer.headers ?? [])];
-    const wait = fault?.spec.retry_after;
-    if (wait !== undefined && exchange.rate?.allowed !== false && !headers.includes('Retry-After'))
-      headers.push('Retry-After', `${wait}`);
-    if (fault !== null && record.code === 'method_not_allowed') headers.push('Allow', allowOf(this.#begun));
+  async send(plain: Answer, closing: boolean): Promise<void> {
+    const { exchange, record, fault } = this.#begun;
+    const isApplied = fault !== null && this.#wasApplied(plain);
+    if (fault !== null && !isApplied) this.#lab.faults.giveBack(fault);
+    const headers = [...(plain.headers ?? []), 'Date', new Date(now()).toUTCString()];
+    if (isApplied) this.#addHeaders(headers, plain);
     const at = headers.indexOf('Retry-After');
+    record.key_id = exchange.key_id ?? plain.key_id ?? exchange.claimed_key_id;
+    record.status = plain.status;
+    record.code = plain.code ?? null;
+    record.fault = isApplied ? fault.id : null;
     record.retry_after = at < 0 ? null : Number(headers[at + 1]);
-    if (fault !== null && record.retry_after !== null)
-      headers[at + 1] = retryAfter(fault.spec, record.retry_after);
-    return sendTampered(exchange, { ...answer, headers }, closing, fault);
+    if (isApplied && record.retry_after !== null) headers[at + 1] = this.#retryAfter(record.retry_after);
+    const answer = { ...plain, headers };
+    if (isApplied) await this.#delay();
+    try {
+      const { body } = answer;
+      const isText = typeof body === 'string' || Array.isArray(body);
+      if (!isText || !isApplied || !this.#changesBody || exchange.response.destroyed)
+        await sendAnswer(exchange, answer, closing);
+      else {
+        const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.concat(body);
+        await this.#sendBody(answer, bytes, closing);
+      }
+    } catch {
+      // Only the client could be told; its connection is cut.
+      exchange.response.destroy();
+    }
+  }
+
+  /** Answers like an nginx whose upstream fails (502) or is too slow (504), or resets the connection. */
+  async #take(): Promise<void> {
+    const { request, exchange, fault, record } = this.#begun;
+    const { response } = exchange;
+    const { status = 0, retry_after } = this.#spec;
+    record.fault = fault?.id ?? null;
+    await this.#delay();
+    if (!this.#isOfProxy) return void request.socket.resetAndDestroy();
+    record.status = status;
+    record.retry_after = retry_after ?? null;
+    const title = `${status} ${STATUS_CODES[status]}`;
+    const body = `<html>\r\n<head><title>${title}</title></head>\r\n<body>\r\n<center><h1>${title}</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n`;
+    if (response.destroyed) return;
+    response.writeHead(status, [
+      ...['Server', 'nginx', 'Date', new Date(now()).toUTCString()],
+      ...['Content-Type', 'text/html', 'Content-Length', `${body.length}`],
+      ...(retry_after === undefined ? [] : ['Retry-After', this.#retryAfter(retry_after)]),
+      ...[TAMPERED, fault?.id ?? ''],
+    ]);
+    response.end(body);
+  }
+
+  /** Without a reference: a delay must not keep the lab from ending. */
+  async #delay(): Promise<void> {
+    const delayMs = parseDuration(this.#spec.delay ?? '0ms') ?? 0;
+    if (delayMs > 0) await sleep(delayMs, undefined, { ref: false });
+  }
+
+  /** Those of the fault. */
+  #addHeaders(headers: string[], { code }: Answer): void {
+    const { exchange, fault, route } = this.#begun;
+    const { retry_after } = this.#spec;
+    if (retry_after !== undefined && exchange.rate?.allowed !== false && !headers.includes('Retry-After'))
+      headers.push('Retry-After', `${retry_after}`);
+    if (code === 'method_not_allowed')
+      headers.push('Allow', `${route?.method}${route?.head === undefined ? '' : ', HEAD'}`);
+    headers.push(TAMPERED, fault?.id ?? '');
+    // A page of another origin reads only what is exposed.
+    if (exchange.cors.includes(EXPOSE)) headers.push(EXPOSE, TAMPERED);
+  }
+
+  /** The value of Retry-After: seconds, or the date by the lab's clock (RFC 9110, section 10.2.3). */
+  #retryAfter(seconds: number): string {
+    const isDate = this.#spec.retry_after_date === true;
+    return isDate ? new Date(now() + seconds * SECOND_MS).toUTCString() : `${seconds}`;
+  }
+
+  get #changesBody(): boolean {
+    const { slow, cut_after, truncate } = this.#spec;
+    return [slow, cut_after, truncate].some((given) => given !== undefined);
+  }
+
+  async #sendBody(answer: Answer, whole: Buffer, closing: boolean): Promise<void> {
+    const { exchange, request } = this.#begun;
+    const { response } = exchange;
+    const { slow, cut_after, truncate, reset } = this.#spec;
+    const body = whole.subarray(0, truncate ?? whole.length);
+    writeHead(exchange, { ...answer, body: [body] }, closing);
+    const end = Math.min(cut_after ?? body.length, body.length);
+    const piece = slow === undefined ? end : Math.ceil(slow / PIECES_A_SECOND);
+    response.flushHeaders();
+    for (let at = 0; at < end && !response.destroyed; at += piece) {
+      // Until the system has the bytes.
+      await new Promise((resolve) => response.write(body.subarray(at, Math.min(at + piece, end)), resolve));
+      if (slow !== undefined) await sleep(1000 / PIECES_A_SECOND);
+    }
+    if (cut_after === undefined) response.end();
+    // In a later turn: what was written must reach the client first.
+    else setImmediate(() => (reset === true ? request.socket.resetAndDestroy() : response.destroy()));
   }
 
   #raise(credential: Credential | null): never {
     this.#isApplied = true;
-    const allowance = credential?.account.daily_rows ?? this.#lab.dailyRows;
-    throw errorOf(this.#code ?? '', this.#begun, allowance);
+    throw this.#error(this.#code ?? '', credential?.account.daily_rows ?? this.#lab.dailyRows);
   }
 
+  /** As the pipeline has it from the real cause, so body, headers and log line come from the same code. */
+  #error(code: string, allowance: number): Error {
+    const { exchange } = this.#begun;
+    if (code === 'rate_limited') {
+      const { retry_after } = this.#spec;
+      if (exchange.rate === null)
+        return tooManyTokens(retry_after ?? TOKEN_RETRY_SECONDS, 'from this address');
+      const reset_seconds = retry_after ?? exchange.rate.reset_seconds;
+      exchange.rate = { ...exchange.rate, allowed: false, remaining: 0, reset_seconds };
+      return rateLimited(exchange.rate);
+    }
+    if (code === 'daily_allowance') {
+      const nowMs = now();
+      const used = { by: 'account', allowance, used: allowance, until_ms: nextDayMs(nowMs) } as const;
+      return allowanceUsed(used, nowMs);
+    }
+    const cause = new Error(CAUSE);
+    return isRefusal(code) ? new Refused(code, PROBLEMS[code].example, { cause }) : cause;
+  }
+
+  /** The answer in OAuth's own form; null: the endpoint has a problem document for this error, or there is none. */
   #tokenError(): Answer | null {
-    const { endpoint, request } = this.#begun;
-    return endpoint === 'createToken' && this.#code !== null ? tokenError(this.#code, request) : null;
+    const { request, record } = this.#begun;
+    const code = this.#code;
+    if (record.endpoint !== 'createToken') return null;
+    if (code === 'unauthorized' || code === 'invalid_client')
+      return invalidClient(CLIENT_NOT_VALID, request.headers.authorization);
+    return code === 'invalid_scope' || code === 'unsupported_grant_type' ? oauthError(code, CAUSE) : null;
   }
 
   /** Health reports this error in its body (GET /v1/health). */
-  #isOfHealth(): boolean {
-    return this.#begun.endpoint === 'getHealth' && this.#code === 'unavailable';
+  get #isOfHealth(): boolean {
+    return this.#begun.record.endpoint === 'getHealth' && this.#code === 'unavailable';
   }
 
   /** An error counts if its step was reached, any other fault if there is an answer that it can change. */
-  #wasApplied({ spec }: Fault, answer: Answer): boolean {
+  #wasApplied(answer: Answer): boolean {
+    const { cut_after = -1, truncate = -1, ...spec } = this.#spec;
     if (this.#isApplied) return true;
     if (this.#code !== null || spec.empty_page === true) return false;
     if (spec.page_rows !== undefined && this.#begun.record.has_more !== true) return false;
-    const isLonger = sizeOf(answer.body) > Math.max(spec.cut_after ?? -1, spec.truncate ?? -1);
+    const isLonger = sizeOf(answer.body) > Math.max(cut_after, truncate);
     return isLonger && (spec.duplicate !== true || answer.status === 200);
   }
 
@@ -193,6 +269,10 @@ export class LabRequest implements Intervention {
   }
 }
 
+function isRefusal(code: string): code is Exclude<ProblemCode, 'internal'> {
+  return code !== 'internal' && Object.hasOwn(PROBLEMS, code);
+}
+
 /** No fault changes events or a photo. */
 function sizeOf(body: Answer['body']): number {
   return isEvents(body) || (typeof body === 'object' && 'handle' in body) ? -1 : byteLength(body);
@@ -203,9 +283,4 @@ function degradedHealth(answer: Answer): Answer | null {
   const { alerts, ...health } = JSON.parse(answer.body);
   const more = { ...alerts, open: alerts.open + 1, page_worthy: alerts.page_worthy + 1 };
   return { ...answer, status: 503, body: JSON.stringify({ ...health, status: 'degraded', alerts: more }) };
-}
-
-/** The value of `Allow`. */
-function allowOf({ route }: Begun): string {
-  return `${route?.method}${route?.head !== undefined ? ', HEAD' : ''}`;
 }

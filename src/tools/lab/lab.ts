@@ -91,7 +91,7 @@ export class Lab implements LabJoined {
     const record = this.requests.begin(request, endpoint, waits);
     const found = endpoint === null ? null : this.faults.next(endpoint);
     const fault = found === null ? null : this.#redirected(found, request);
-    return new LabRequest({ request, exchange, route, endpoint, fault, record, baseUrl }, this);
+    return new LabRequest({ request, exchange, route, fault, record, baseUrl }, this);
   }
 
   /** Drops the first files before any operation. In a later turn, so that the ingest thread starts meanwhile. */
@@ -129,20 +129,10 @@ export class Lab implements LabJoined {
     return this.#config.limits.daily_rows;
   }
 
-  #report(after: number) {
-    const head = {
-      seed: this.#seed,
-      started_at: this.#startedAt,
-      ...this.clock(),
-      real_now: new Date().toISOString(),
-    };
-    return { ...head, faults: this.faults.list(), ...this.requests.read(after) };
-  }
-
   readonly shown = (): LabState => {
-    const faults = this.faults
-      .list()
-      .map(({ id, fired, seen: _, left, ...members }) => ({ id, members, fired, left }));
+    const faults = this.faults.list().map(({ id, fired, left, seen: _, ...members }) => {
+      return { id, members, fired, left };
+    });
     return { now: formatMs(now()), seed: this.#seed, faults };
   };
 
@@ -198,7 +188,9 @@ export class Lab implements LabJoined {
     'fault list': () => this.faults.list(),
     'fault clear': ({ id }) => this.faults.remove(id ?? null),
     report: ({ after = 0, clear = false }) => {
-      const report = this.#report(after);
+      const head = { seed: this.#seed, started_at: this.#startedAt, ...this.clock() };
+      const read = { faults: this.faults.list(), ...this.requests.read(after) };
+      const report = { ...head, real_now: new Date().toISOString(), ...read };
       if (clear) this.requests.clear();
       return report;
     },

@@ -32,13 +32,19 @@ export interface RequestRecord {
   cursor_given: string | null;
   has_more: boolean | null;
   as_of: string | null;
-  /** Whether the whole answer was written before the connection ended; null: not yet known. */
+  /** Whether the whole answer was sent before the connection ended; null: not yet known. */
   complete: boolean | null;
   finished_at: string | null;
   real_finished_at: string | null;
 }
 
 const REQUESTS_MAX = 20_000;
+
+const UNANSWERED = {
+  ...{ key_id: null, fault: null, status: null, code: null, retry_after: null },
+  ...{ rows: null, cursor_given: null, has_more: null, as_of: null },
+  ...{ complete: null, finished_at: null, real_finished_at: null },
+};
 
 export class Report {
   #requests: RequestRecord[] = [];
@@ -61,18 +67,7 @@ export class Report {
       get waits() {
         return this.status === null && waits();
       },
-      key_id: null,
-      fault: null,
-      status: null,
-      code: null,
-      retry_after: null,
-      rows: null,
-      cursor_given: null,
-      has_more: null,
-      as_of: null,
-      complete: null,
-      finished_at: null,
-      real_finished_at: null,
+      ...UNANSWERED,
     };
     this.#requests.push(record);
     if (this.#requests.length > REQUESTS_MAX) this.#requests.shift();

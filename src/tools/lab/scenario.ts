@@ -20,9 +20,12 @@ export interface Step {
 
 const EXPECTED = '{"steps": [{"at": "10m", "drop": {"rows": 5}}, …]}, as JSON or TOML';
 const TIMER_MAX_MS = 2 ** 31 - 1;
-/** What a lab's own operations are called in a step: `fault add` is `faults`. */
-const LAB_STEPS = LAB.filter(({ kind }) => kind === 'act').map((operation) =>
-  pathOf(operation).slice('lab-'.length).replace('fault-add', 'faults'),
+/** A lab's own operations, by what they are called in a step: `fault add` is `faults`. */
+const LAB_STEPS = new Map(
+  LAB.filter(({ kind }) => kind === 'act').map((operation) => {
+    const name = pathOf(operation).slice('lab-'.length).replace('fault-add', 'faults');
+    return [name, operation];
+  }),
 );
 
 /** @throws Refused `usage` with the step that is wrong */
@@ -50,13 +53,11 @@ function readStep(step: unknown, place: string): Step {
   const [name = '', ...more] = Object.keys(operations);
   if (atMs === null || atMs < 0)
     throw new Refused('usage', `${place}: at: expected a duration from the start, such as 90s or 10m`);
-  const operation = operationAt(
-    LAB_STEPS.includes(name) ? `lab-${name.replace('faults', 'fault-add')}` : name,
-  );
+  const operation = LAB_STEPS.get(name) ?? operationAt(name);
   if (operation === null || more.length > 0)
     throw new Refused(
       'usage',
-      `${place}: expected at and one of ${LAB_STEPS.join(', ')}, or another operation such as window-reset`,
+      `${place}: expected at and one of ${[...LAB_STEPS.keys()].join(', ')}, or another operation such as window-reset`,
     );
   try {
     readMembers(operation.members, operations[name]);

@@ -24,7 +24,6 @@ import { type Database, openDatabase, writing } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
 import { writeWhole } from '../../store/folder.ts';
 import { takeLock } from '../../store/locks.ts';
-import { UnknownSchema } from '../../store/schema.ts';
 import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
 
 /** A period of one stream; both days are included. */
@@ -144,7 +143,7 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
 }
 
 function openOwn(path: string): Database {
-  if (existsSync(`${path}.place`))
+  if (existsSync(placeOf(path)))
     throw new Refused('usage', `${path} is a copy of lines. Name its format with --format, or another file.`);
   return openDatabase(path, 'write', SCHEMA);
 }
@@ -153,16 +152,15 @@ function openOwn(path: string): Database {
 function refusedIn(path: string, isRead: boolean, error: unknown): unknown {
   const refused = (detail: string) => new Refused('failed', `${path} ${detail}`, { cause: error });
   const another = 'Name another file with --into';
-  if (error instanceof UnknownSchema)
-    return refused(`was created by another version of Wirewatch. ${another} to start a new copy.`);
-  const isUnusable = error instanceof Refused && error.code === 'configuration';
-  if (isUnusable || isErrorCode(error, 'SQLITE_NOTADB', 'SQLITE_ERROR')) {
+  const isForeign = error instanceof Refused && error.code === 'configuration';
+  if (isForeign || isErrorCode(error, 'SQLITE_NOTADB', 'SQLITE_ERROR')) {
     const lines =
       'To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson';
-    return refused(`was not made by pull. ${isRead ? lines : `${another}.`}`);
+    return refused(`was not made by this version of pull. ${isRead ? lines : `${another}.`}`);
   }
-  if (!isDamage(error)) return error;
-  return refused(`is damaged. ${another}, or delete it with its -wal and -shm to start again.`);
+  return isDamage(error)
+    ? refused(`is damaged. ${another}, or delete it with its -wal and -shm to start again.`)
+    : error;
 }
 
 function positionIn(db: Database, path: string): Position {
@@ -191,6 +189,8 @@ async function* readLines(input: Readable): AsyncIterable<string> {
 /** The content of the file beside the copy. */
 const Noted = Type.Object({ ...Position.properties, bytes: Type.Integer({ minimum: 0 }) });
 type Noted = Static<typeof Noted>;
+
+export const placeOf = (path: string) => `${path}.place`;
 
 /**
  * @param isRead opens it for reading only, maybe while a pull appends to it; it may be the copy of another client
@@ -249,10 +249,6 @@ function wrongIn(path: string, size: number, { bytes }: Noted): string | null {
   if (size > 0 && !existsSync(place))
     return `${path} already exists, but is not a copy of lines. Check --format`;
   return null;
-}
-
-export function placeOf(path: string): string {
-  return `${path}.place`;
 }
 
 function readPlace(path: string): Noted {

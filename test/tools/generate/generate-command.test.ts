@@ -32,15 +32,11 @@ test('the command writes what it reports, valid, and refuses to overwrite it', (
   const out = path.join(folderOf(t), 'new', 'drop');
   const window = ['--out', out, '--start', '20261121T1010Z', '--windows', '2', '--rows', '20'];
   const args = [...window, '--form', 'csv', '--subscriptions', '7001:text,7001:image'];
-  const windows = [
-    ['20261121T1010Z', '2026-11-21T10:10:00Z'],
-    ['20261121T1020Z', '2026-11-21T10:20:00Z'],
-  ];
-  const expected = windows.flatMap(([name, window_start]) =>
-    EXPORT_NAMES.map((exportName) => ({
-      file: path.join(out, `${exportName}.${name}.csv`),
-      export: exportName,
-      window_start,
+  const expected = ['10', '20'].flatMap((minute) =>
+    EXPORT_NAMES.map((name) => ({
+      file: path.join(out, `${name}.20261121T10${minute}Z.csv`),
+      export: name,
+      window_start: `2026-11-21T10:${minute}:00Z`,
       rows: 20,
     })),
   );

@@ -1,7 +1,7 @@
 /** How the lab's exam grades a client: rule by rule, with handwritten reports (contract: Client procedures, Retry). */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Evidence } from '../../../src/tools/lab/evidence.ts';
+import { Evidence, type Moment } from '../../../src/tools/lab/evidence.ts';
 import { gradeClient, RULES, type RuleName } from '../../../src/tools/lab/exam-grades.ts';
 import type { RequestRecord } from '../../../src/tools/lab/report.ts';
 
@@ -37,6 +37,10 @@ const failure = (status: number, retry_after: number | null = null): Short => ({
   has_more: null,
 });
 
+const moment = (kind: Moment['kind'], after: number, code: number | null = null) => ({
+  moments: [{ kind, after, code }],
+});
+
 function gradesOf(requests: RequestRecord[], more: Partial<Evidence> = {}) {
   const copy = { versions: new Map(), expected: new Map(), repeated: new Set<string>() };
   const evidence: Evidence = Object.assign(new Evidence(), {
@@ -66,7 +70,7 @@ test('Retry-After is a lower bound', () => {
   assertGrade(null, waiting(3));
   assertGrade(null, waiting(60));
   assertGrade('waits_as_told', waiting(2.9));
-  assertGrade(null, waiting(0), { moments: [{ kind: 'killed', after: 1, code: null }] });
+  assertGrade(null, waiting(0), moment('killed', 1));
 });
 
 test('waits grow with consecutive errors', () => {
@@ -87,17 +91,16 @@ test('the next cursor is that of the last complete page', () => {
   assertGrade('keeps_cursor', requestsOf({}, {}));
   assertGrade('keeps_cursor', requestsOf({}, { cursor: 'c1' }, { cursor: 'c1' }));
   assertGrade(null, requestsOf({}, { cursor: 'c1', rows: 0 }, { cursor: 'c1' }));
-  const damaging = { damaging: new Set(['f1']) };
-  assertGrade(null, requestsOf({}, { cursor: 'c1', fault: 'f1' }, { cursor: 'c1' }), damaging);
-  assertGrade('keeps_cursor', requestsOf({}, { cursor: 'c1', fault: 'f1' }, { cursor: 'c2' }), damaging);
-  assertGrade('keeps_cursor', requestsOf({}, { cursor: 'c1', complete: false }, { cursor: 'c2' }));
+  const cut = { cursor: 'c1', complete: false };
+  assertGrade(null, requestsOf({}, cut, { cursor: 'c1' }));
+  assertGrade('keeps_cursor', requestsOf({}, cut, { cursor: 'c2' }));
 });
 
 test('a kill may lose the page in progress, and no more; a normal end loses nothing', () => {
   const requests = (cursor?: string) =>
     requestsOf({}, { cursor: 'c1' }, cursor === undefined ? {} : { cursor });
-  const killed = { moments: [{ kind: 'killed', after: 2, code: null }] as const };
-  const ended = { moments: [{ kind: 'ended', after: 2, code: 0 }] as const };
+  const killed = moment('killed', 2);
+  const ended = moment('ended', 2, 0);
   assertGrade(null, requests('c1'), killed);
   assertGrade(null, requests('c2'), killed);
   assertGrade('keeps_cursor', requests(), killed);
@@ -118,7 +121,7 @@ test('has_more is followed at once', () => {
   assertGrade(null, requestsOf(empty, { cursor: 'c1', wait: 1 }));
   const slow = { real_finished_at: new Date(Date.UTC(2026, 0, 1, 0, 1)).toISOString() };
   assertGrade(null, requestsOf({ has_more: true, ...slow }, { cursor: 'c1', wait: 62 }));
-  const ended = { moments: [{ kind: 'ended', after: 1, code: 0 }] as const };
+  const ended = moment('ended', 1, 0);
   assertGrade('follows_has_more', requestsOf({ has_more: true }, { cursor: 'c1' }), ended);
   assertGrade('follows_has_more', requestsOf({ has_more: true }), ended);
 });
@@ -134,7 +137,7 @@ test('401 is repeated at most once, with a new token', () => {
 });
 
 test('a client must survive every error but 401', () => {
-  const ended = { moments: [{ kind: 'ended', after: 1, code: 1 }] as const };
+  const ended = moment('ended', 1, 1);
   assertGrade('retries', requestsOf(failure(503)), ended);
   assertGrade(null, requestsOf(failure(401)), { ...ended, unauthorizedAfter: 0 });
 });
@@ -145,12 +148,12 @@ test('a request that was refused with 400 is not repeated unchanged', () => {
     requestsOf({}, ...subscriptions.map((one) => ({ ...failure(400), ...asked(one) })));
   assertGrade('handles_400', refused('1', '1'), { invalidAfter: 1 });
   assertGrade(null, refused('1,2', '1'), { invalidAfter: 1 });
-  const ended = { moments: [{ kind: 'ended', after: 2, code: 1 }] as const };
+  const ended = moment('ended', 2, 1);
   assertGrade(null, refused('1', '1'), { invalidAfter: 1, ...ended });
 });
 
 test('a client waits for the allowance of the next day', () => {
-  const ended = { moments: [{ kind: 'ended', after: 1, code: 1 }] as const };
+  const ended = moment('ended', 1, 1);
   assertGrade('outlasts_allowance', requestsOf({ ...failure(429), code: 'daily_allowance' }, {}), ended);
 });
 
@@ -197,9 +200,8 @@ test('a rule without an occasion to break it is not tested', () => {
     ['finishes', 'rows_with_cursor', 'takes_versions', 'right_copy'],
   );
   assert.equal(nothing.get('notices_gaps')?.outcome, 'advice');
-  const damaging = { damaging: new Set(['f1']) };
   const cut = (has_more: boolean) =>
-    gradesOf(requestsOf({ fault: 'f1', has_more }, {}), damaging).get('keeps_cursor')?.outcome;
+    gradesOf(requestsOf({ fault: 'f1', complete: false, has_more }, {})).get('keeps_cursor')?.outcome;
   assert.deepEqual([cut(false), cut(true)], ['not_tested', 'passed'], 'only a page with Link can tell');
   const asked = gradesOf(requestsOf({ endpoint: 'getMe' }, {}));
   assert.equal(asked.get('notices_gaps')?.outcome, 'passed');

@@ -1,6 +1,6 @@
 /** How a lab starts: the seed determines its detections and key, and no other lab may use its folder. */
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { runBeside } from '../../support/command.ts';
@@ -92,18 +92,22 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     }
     const demo = await runBeside(['demo', '--data', before.data, '--port', '0']);
     assert.equal(demo.status, 78);
-    assert.match(demo.stderr, /not a folder of "wirewatch demo", which would delete what is in it/);
     const other = join(folder, 'installation');
     assert.equal(await runProgram(['account', 'add', 'acme', '--name', 'Acme', '--data', other]).ended, 0);
     const filled = join(folder, 'filled');
     mkdirSync(filled);
     writeFileSync(join(filled, 'thesis.txt'), 'the only copy');
     writeFileSync(join(filled, 'wirewatch-lab.json'), '{}');
-    for (const data of [other, filled]) {
-      const run = await runBeside(['lab', '--data', data, '--port', '0']);
-      assert.equal(run.status, 78);
-      assert.match(run.stderr, /is not empty and not a folder of "wirewatch lab"/);
-    }
+    const names = (data: string) => readdirSync(data).filter((name) => !name.startsWith('lock'));
+    for (const data of [other, filled])
+      for (const command of ['lab', 'demo']) {
+        const there = names(data);
+        const run = await runBeside([command, '--data', data, '--port', '0']);
+        assert.equal(run.status, 78);
+        const refused = `is not empty and not a folder of "wirewatch ${command}", which would delete what is in it`;
+        assert.ok(run.stderr.includes(refused), run.stderr);
+        assert.deepEqual(names(data), there);
+      }
     assert.equal(readFileSync(join(filled, 'thesis.txt'), 'utf8'), 'the only copy');
     const lab = await startLab(folder, ['--clock', SPRING]);
     const { rows } = await follow(lab, SINCE_SPRING);

@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
-import { describe, test } from 'node:test';
+import { test } from 'node:test';
 import { openApiDocument } from '../../../src/openapi/document.ts';
 import { DAY_MS, formatMs } from '../../../src/time.ts';
 import type { Comparison } from '../../../src/tools/pull/compare.ts';
 import { sharedAppliance } from '../../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
 import { words } from '../../support/manual.ts';
-import { inFolder, runProgram } from '../../support/program.ts';
+import { inFolder } from '../../support/program.ts';
+import { pullArgs, pulled, sqlIn } from '../../support/pull.ts';
 
 // Separators of lines and paragraphs, which end no line of NDJSON.
 const headlines = ['Mills\u2028 A', 'Mills\u2029 A', ...Array.from({ length: 28 }, () => 'Mills')];
@@ -23,26 +23,19 @@ await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([image]));
 
 type Compared = Comparison & { readonly equal: boolean };
 
-function argsIn(folder: string, ...more: string[]): string[] {
-  const keyFile = join(folder, 'key');
-  writeFileSync(keyFile, appliance.key);
-  return ['pull', '--base-url', appliance.serving().url, '--key-file', keyFile, ...more];
-}
-
-async function run(args: string[]) {
-  const program = runProgram(args);
-  return { code: await program.ended, stderr: program.stderr(), stdout: program.stdout() };
-}
+const argsIn = (folder: string, ...more: string[]) => pullArgs(appliance, folder, ...more);
 
 async function fullCopy(folder: string): Promise<string> {
   const into = join(folder, 'copy.db');
-  const { code, stderr } = await run(argsIn(folder, '--into', into, '--full'));
+  const { code, stderr } = await pulled(argsIn(folder, '--into', into, '--full'));
   assert.equal(code, 0, stderr);
   return into;
 }
 
 async function compared(folder: string, into: string, ...more: string[]): Promise<Compared> {
-  const { code, stderr, stdout } = await run(argsIn(folder, '--into', into, '--compare', '--json', ...more));
+  const { code, stderr, stdout } = await pulled(
+    argsIn(folder, '--into', into, '--compare', '--json', ...more),
+  );
   assert.equal(stderr, '');
   const found: Compared = JSON.parse(stdout);
   assert.equal(code, found.equal ? 0 : 1);
@@ -59,16 +52,8 @@ async function scoredAgain(row: Row, changes: Row = {}): Promise<void> {
 const at = (index: number): Row => texts[index] ?? {};
 
 function bodyIn(into: string, id: string): Record<string, unknown> {
-  const db = new DatabaseSync(into);
-  const row = db.prepare('SELECT body FROM detections WHERE id = ?').get(id);
-  db.close();
+  const [row] = sqlIn(into, `SELECT body FROM detections WHERE id = '${id}'`);
   return JSON.parse(String(row?.body));
-}
-
-function edit(path: string, sql: string): void {
-  const db = new DatabaseSync(path);
-  db.exec(sql);
-  db.close();
 }
 
 test('the guide and the OpenAPI document say which members change in place', () => {
@@ -79,176 +64,170 @@ test('the guide and the OpenAPI document say which members change in place', () 
     );
 });
 
-describe('pull --compare', () => {
-  test('finds a copy equal after a rescore in place', () =>
-    inFolder(async (folder) => {
-      const into = await fullCopy(folder);
-      const id = idOf(at(0));
-      await scoredAgain(at(0));
-      assert.equal((await run(argsIn(folder, '--into', into))).code, 0);
+test('finds a copy equal after a rescore in place', () =>
+  inFolder(async (folder) => {
+    const into = await fullCopy(folder);
+    const id = idOf(at(0));
+    await scoredAgain(at(0));
+    assert.equal((await pulled(argsIn(folder, '--into', into))).code, 0);
+    const [copied, served] = [bodyIn(into, id), await appliance.detection(id)];
+    assert.equal(copied.version, served?.version);
+    assert.notEqual(
+      copied.last_scored_at,
+      served?.last_scored_at,
+      'a naive comparison must find differences',
+    );
+    assert.notEqual(copied.exported_at, served?.exported_at);
+    const all = texts.length + 1;
+    assert.deepEqual(await compared(folder, into), {
+      into,
+      equal: true,
+      detections: all,
+      changed_since: 0,
+      not_read: { detections: 0, streams: [] },
+      differences: [],
+    });
+    const { stdout } = await pulled(argsIn(folder, '--into', into, '--compare'));
+    assert.equal(stdout, `The copy ${into} matches the service: ${all} detections compared.\n`);
+  }));
+
+test('accepts separators of lines within a text, in either format, and half a line at the end', () =>
+  inFolder(async (folder) => {
+    for (const format of ['sqlite', 'ndjson']) {
+      const into = join(folder, `copy.${format}`);
+      assert.equal((await pulled(argsIn(folder, '--into', into, '--format', format, '--full'))).code, 0);
+      for (const headline of ['Mills\u2028 A', 'Mills\u2029 A'])
+        assert.ok(readFileSync(into, 'utf8').includes(headline), `${format} must have the line separators`);
+      // As after a crash.
+      if (format === 'ndjson') writeFileSync(into, '{"id":"t.70', { flag: 'a' });
+      assert.equal((await compared(folder, into, '--format', format)).equal, true, format);
+    }
+  }));
+
+test('finds a copy equal after the appliance was moved to another address', () =>
+  inFolder(async (folder) => {
+    const into = await fullCopy(folder);
+    const id = idOf(image, 'imagewire');
+    await appliance.restart({ WIREWATCH_SERVER_BASE_URL: 'https://moved.example/ww' });
+    try {
       const [copied, served] = [bodyIn(into, id), await appliance.detection(id)];
-      assert.equal(copied.version, served?.version);
-      assert.notEqual(
-        copied.last_scored_at,
-        served?.last_scored_at,
-        'a naive comparison must find differences',
-      );
-      assert.notEqual(copied.exported_at, served?.exported_at);
-      const all = texts.length + 1;
-      assert.deepEqual(await compared(folder, into), {
+      assert.notDeepEqual(copied.source, served?.source);
+      assert.equal((await compared(folder, into)).equal, true);
+    } finally {
+      await appliance.restart();
+    }
+  }));
+
+test('finds missing and extra detections, other versions and other content', () =>
+  inFolder(async (folder) => {
+    const into = await fullCopy(folder);
+    const [missing, older, other, foreign] = [idOf(at(1)), idOf(at(2)), idOf(at(3)), 't.7001.9.9'];
+    const changed = { ...bodyIn(into, other), article: { id: 5 } };
+    sqlIn(
+      into,
+      `DELETE FROM detections WHERE id = '${missing}';
+       UPDATE detections SET version = 7, body = json_set(body, '$.version', 7) WHERE id = '${older}';
+       UPDATE detections SET body = '${JSON.stringify(changed)}' WHERE id = '${other}';
+       INSERT INTO detections SELECT '${foreign}', 1, json_set(body, '$.id', '${foreign}')
+         FROM detections WHERE id = '${other}'`,
+    );
+    const { equal, detections, differences } = await compared(folder, into);
+    assert.deepEqual([equal, detections], [false, texts.length + 1]);
+    assert.deepEqual(
+      new Map(differences.map((one) => [one.kind, [one.id, one.copy_version, one.service_version]])),
+      new Map([
+        ['not in the copy', [missing, null, 1]],
+        ['other version', [older, 7, 1]],
+        ['other content', [other, 1, 1]],
+        ['not in the service', [foreign, 1, null]],
+      ]),
+    );
+    assert.equal(differences.length, 4);
+    const { code, stdout } = await pulled(argsIn(folder, '--into', into, '--compare'));
+    assert.equal(code, 1);
+    assert.match(stdout, /other content +1 +1$/m);
+    assert.match(stdout, /^The copy .*copy\.db differs from the service: 4 differences in 31 detections\.$/m);
+  }));
+
+test('ignores changes since the copy was last updated', () =>
+  inFolder(async (folder) => {
+    const into = await fullCopy(folder);
+    await scoredAgain(at(4), { strength_score: 99 });
+    const early = await compared(folder, into);
+    assert.deepEqual([early.equal, early.changed_since, early.differences], [true, 1, []]);
+    assert.equal((await pulled(argsIn(folder, '--into', into))).code, 0);
+    const late = await compared(folder, into);
+    assert.deepEqual([late.equal, late.changed_since], [true, 0]);
+  }));
+
+test('says which detections the key no longer reads, and what an empty copy lacks; one of the future is no difference', () =>
+  inFolder(async (folder) => {
+    const into = await fullCopy(folder);
+    const add = (id: string, changes: string) =>
+      sqlIn(
         into,
-        equal: true,
-        detections: all,
-        changed_since: 0,
-        not_read: { detections: 0, streams: [] },
-        differences: [],
-      });
-      const { stdout } = await run(argsIn(folder, '--into', into, '--compare'));
-      assert.equal(stdout, `The copy ${into} matches the service: ${all} detections compared.\n`);
-    }));
-
-  test('accepts separators of lines within a text, in either format, and half a line at the end', () =>
-    inFolder(async (folder) => {
-      for (const format of ['sqlite', 'ndjson']) {
-        const into = join(folder, `copy.${format}`);
-        assert.equal((await run(argsIn(folder, '--into', into, '--format', format, '--full'))).code, 0);
-        for (const headline of ['Mills\u2028 A', 'Mills\u2029 A'])
-          assert.ok(readFileSync(into, 'utf8').includes(headline), `${format} must have the line separators`);
-        // As after a crash.
-        if (format === 'ndjson') writeFileSync(into, '{"id":"t.70', { flag: 'a' });
-        assert.equal((await compared(folder, into, '--format', format)).equal, true, format);
-      }
-    }));
-
-  test('finds a copy equal after the appliance was moved to another address', () =>
-    inFolder(async (folder) => {
-      const into = await fullCopy(folder);
-      const id = idOf(image, 'imagewire');
-      await appliance.restart({ WIREWATCH_SERVER_BASE_URL: 'https://moved.example/ww' });
-      try {
-        const [copied, served] = [bodyIn(into, id), await appliance.detection(id)];
-        assert.notDeepEqual(copied.source, served?.source);
-        assert.equal((await compared(folder, into)).equal, true);
-      } finally {
-        await appliance.restart();
-      }
-    }));
-
-  test('finds missing and extra detections, other versions and other content', () =>
-    inFolder(async (folder) => {
-      const into = await fullCopy(folder);
-      const [missing, older, other, foreign] = [idOf(at(1)), idOf(at(2)), idOf(at(3)), 't.7001.9.9'];
-      const changed = { ...bodyIn(into, other), article: { id: 5 } };
-      edit(
-        into,
-        `DELETE FROM detections WHERE id = '${missing}';
-         UPDATE detections SET version = 7, body = json_set(body, '$.version', 7) WHERE id = '${older}';
-         UPDATE detections SET body = '${JSON.stringify(changed)}' WHERE id = '${other}';
-         INSERT INTO detections SELECT '${foreign}', 1, json_set(body, '$.id', '${foreign}')
-           FROM detections WHERE id = '${other}'`,
+        `INSERT INTO detections SELECT '${id}', 1, json_set(body, '$.id', '${id}', ${changes})
+         FROM detections WHERE id = '${idOf(at(5))}'`,
       );
-      const { equal, detections, differences } = await compared(folder, into);
-      assert.deepEqual([equal, detections], [false, texts.length + 1]);
-      assert.deepEqual(
-        new Map(differences.map((one) => [one.kind, [one.id, one.copy_version, one.service_version]])),
-        new Map([
-          ['not in the copy', [missing, null, 1]],
-          ['other version', [older, 7, 1]],
-          ['other content', [other, 1, 1]],
-          ['not in the service', [foreign, 1, null]],
-        ]),
-      );
-      assert.equal(differences.length, 4);
-      const { code, stdout } = await run(argsIn(folder, '--into', into, '--compare'));
-      assert.equal(code, 1);
-      assert.match(stdout, /other content +1 +1$/m);
-      assert.match(
-        stdout,
-        /^The copy .*copy\.db differs from the service: 4 differences in 31 detections\.$/m,
-      );
-    }));
+    add('t.7001.1.77', `'$.first_detected_at', '${formatMs(Date.now() + DAY_MS)}'`);
+    assert.equal((await compared(folder, into)).equal, true, 'no period has one of the future');
+    sqlIn(into, "DELETE FROM detections WHERE id = 't.7001.1.77'");
+    add('t.7009.1.1', "'$.subscription_id', 7009");
+    const { equal, not_read } = await compared(folder, into);
+    assert.deepEqual([equal, not_read], [true, { detections: 1, streams: ['7009 text'] }]);
+    const compare = async () => (await pulled(argsIn(folder, '--into', into, '--compare'))).stdout;
+    const all = texts.length + 1;
+    assert.equal(
+      await compare(),
+      `The copy ${into} matches the service: ${all} detections compared.\n` +
+        'Not compared: 1 detection of 7009 text, which this key no longer reads.\n',
+    );
+    sqlIn(into, 'DELETE FROM detections');
+    assert.ok((await compare()).endsWith(`\nThe copy ${into} is empty: ${all} detections missing.\n`));
+  }));
 
-  test('ignores changes since the copy was last updated', () =>
-    inFolder(async (folder) => {
-      const into = await fullCopy(folder);
-      await scoredAgain(at(4), { strength_score: 99 });
-      const early = await compared(folder, into);
-      assert.deepEqual([early.equal, early.changed_since, early.differences], [true, 1, []]);
-      assert.equal((await run(argsIn(folder, '--into', into))).code, 0);
-      const late = await compared(folder, into);
-      assert.deepEqual([late.equal, late.changed_since], [true, 0]);
-    }));
+test('accepts lines of another client: the highest version of each, members in any order, with --since', () =>
+  inFolder(async (folder) => {
+    const since = new Date().toISOString();
+    await scoredAgain(at(6), { strength_score: 12 });
+    const into = await fullCopy(folder);
+    const upToDate = new Date().toISOString();
+    const current = sqlIn(into, 'SELECT body FROM detections').map(({ body }) =>
+      Object.entries(JSON.parse(String(body))).reverse(),
+    );
+    const first = [['version', 1], ...(current[0] ?? []).filter(([name]) => name !== 'version')];
+    const lines = [...current, first].map((members) => `${JSON.stringify(Object.fromEntries(members))}\n`);
+    const mine = join(folder, 'mine.ndjson');
+    writeFileSync(mine, lines.join(''));
+    assert.equal((await compared(folder, mine, '--format', 'ndjson')).equal, true);
+    assert.ok(!existsSync(`${mine}.place`) && !existsSync(`${mine}.lock`), 'no file may be created');
+    writeFileSync(mine, lines.filter((line) => !line.includes(idOf(at(6)))).join(''));
+    const later = await compared(folder, mine, '--format', 'ndjson', '--since', upToDate);
+    assert.equal(later.equal, false);
+    const left = await compared(folder, mine, '--format', 'ndjson', '--since', since);
+    assert.deepEqual([left.equal, left.changed_since], [true, 1]);
+    writeFileSync(mine, `${lines[0]}{"id":"t.7001.1.1"}\n`);
+    const { code, stderr } = await pulled(argsIn(folder, '--into', mine, '--compare', '--format', 'ndjson'));
+    assert.deepEqual([code, /mine\.ndjson, line 2: expected a detection/.test(stderr)], [1, true], stderr);
+  }));
 
-  test('says which detections the key no longer reads, and what an empty copy lacks; one of the future is no difference', () =>
-    inFolder(async (folder) => {
-      const into = await fullCopy(folder);
-      const add = (id: string, changes: string) =>
-        edit(
-          into,
-          `INSERT INTO detections SELECT '${id}', 1, json_set(body, '$.id', '${id}', ${changes})
-           FROM detections WHERE id = '${idOf(at(5))}'`,
-        );
-      add('t.7001.1.77', `'$.first_detected_at', '${formatMs(Date.now() + DAY_MS)}'`);
-      assert.equal((await compared(folder, into)).equal, true, 'no period has one of the future');
-      edit(into, "DELETE FROM detections WHERE id = 't.7001.1.77'");
-      add('t.7009.1.1', "'$.subscription_id', 7009");
-      const { equal, not_read } = await compared(folder, into);
-      assert.deepEqual([equal, not_read], [true, { detections: 1, streams: ['7009 text'] }]);
-      const compare = async () => (await run(argsIn(folder, '--into', into, '--compare'))).stdout;
-      const all = texts.length + 1;
-      assert.equal(
-        await compare(),
-        `The copy ${into} matches the service: ${all} detections compared.\n` +
-          'Not compared: 1 detection of 7009 text, which this key no longer reads.\n',
-      );
-      edit(into, 'DELETE FROM detections');
-      assert.ok((await compare()).endsWith(`\nThe copy ${into} is empty: ${all} detections missing.\n`));
-    }));
-
-  test('accepts lines of another client: the highest version of each, members in any order, with --since', () =>
-    inFolder(async (folder) => {
-      const since = new Date().toISOString();
-      await scoredAgain(at(6), { strength_score: 12 });
-      const into = await fullCopy(folder);
-      const upToDate = new Date().toISOString();
-      const db = new DatabaseSync(into);
-      const bodies = db.prepare('SELECT body FROM detections').all();
-      db.close();
-      const current = bodies.map(({ body }) => Object.entries(JSON.parse(String(body))).reverse());
-      const first = [['version', 1], ...(current[0] ?? []).filter(([name]) => name !== 'version')];
-      const lines = [...current, first].map((members) => `${JSON.stringify(Object.fromEntries(members))}\n`);
-      const mine = join(folder, 'mine.ndjson');
-      writeFileSync(mine, lines.join(''));
-      assert.equal((await compared(folder, mine, '--format', 'ndjson')).equal, true);
-      assert.ok(!existsSync(`${mine}.place`) && !existsSync(`${mine}.lock`), 'no file may be created');
-      writeFileSync(mine, lines.filter((line) => !line.includes(idOf(at(6)))).join(''));
-      const later = await compared(folder, mine, '--format', 'ndjson', '--since', upToDate);
-      assert.equal(later.equal, false);
-      const left = await compared(folder, mine, '--format', 'ndjson', '--since', since);
-      assert.deepEqual([left.equal, left.changed_since], [true, 1]);
-      writeFileSync(mine, `${lines[0]}{"id":"t.7001.1.1"}\n`);
-      const { code, stderr } = await run(argsIn(folder, '--into', mine, '--compare', '--format', 'ndjson'));
-      assert.deepEqual([code, /mine\.ndjson, line 2: expected a detection/.test(stderr)], [1, true], stderr);
-    }));
-
-  test('refuses an incomplete copy, and conflicting options', () =>
-    inFolder(async (folder) => {
-      const into = await fullCopy(folder);
-      const notes = join(folder, 'notes.txt');
-      writeFileSync(notes, 'my notes');
-      const half = await fullCopy(folder);
-      edit(half, 'UPDATE state SET cursor = NULL');
-      for (const [code, message, ...args] of [
-        [1, /there is no copy .*--full/, '--into', join(folder, 'none.db')],
-        [1, /was not made by pull.*--format ndjson/, '--into', notes],
-        [1, /is not complete yet.*without --compare/, '--into', half],
-        [2, /--compare' cannot be used with option '--full'/, '--into', into, '--full'],
-        [2, /--compare' cannot be used with option '--follow'/, '--into', into, '--follow'],
-      ] as const) {
-        const refused = await run(argsIn(folder, '--compare', ...args));
-        assert.equal(refused.code, code, refused.stderr);
-        assert.match(refused.stderr, message);
-        assert.ok(!existsSync(join(folder, 'none.db')));
-      }
-    }));
-});
+test('refuses an incomplete copy, and conflicting options', () =>
+  inFolder(async (folder) => {
+    const into = await fullCopy(folder);
+    const notes = join(folder, 'notes.txt');
+    writeFileSync(notes, 'my notes');
+    const half = await fullCopy(folder);
+    sqlIn(half, 'UPDATE state SET cursor = NULL');
+    for (const [code, message, ...args] of [
+      [1, /there is no copy .*--full/, '--into', join(folder, 'none.db')],
+      [1, /was not made by this version of pull.*--format ndjson/, '--into', notes],
+      [1, /is not complete yet.*without --compare/, '--into', half],
+      [2, /--compare' cannot be used with option '--full'/, '--into', into, '--full'],
+      [2, /--compare' cannot be used with option '--follow'/, '--into', into, '--follow'],
+    ] as const) {
+      const refused = await pulled(argsIn(folder, '--compare', ...args));
+      assert.equal(refused.code, code, refused.stderr);
+      assert.match(refused.stderr, message);
+      assert.ok(!existsSync(join(folder, 'none.db')));
+    }
+  }));

@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { pulled, subscription, withService } from '../../support/pull.ts';
+import { pulled, sqlIn, subscription, withService } from '../../support/pull.ts';
 
 type Use = Parameters<typeof withService>[2];
 const withStream = (use: Use) => withService([subscription(7001, 'text')], [], use);
@@ -17,20 +16,12 @@ async function isRefused(args: string[], next: RegExp, status = 1): Promise<void
   assert.doesNotMatch(stderr, /restore|--data|data folder|WIREWATCH_DEBUG/);
 }
 
-/** Runs SQL on a database, and the rows of its last statement. */
-function edit(path: string, sql: string): Record<string, unknown>[] {
-  using db = new DatabaseSync(path);
-  if (/^SELECT/.test(sql)) return db.prepare(sql).all();
-  db.exec(sql);
-  return [];
-}
-
 test('a damaged copy is to be deleted or left, wherever the damage is found', () =>
   withStream(async (to, folder) => {
     const into = join(folder, 'copy.db');
     const args = [...to, '--into', into];
     assert.equal((await pulled(args)).code, 0);
-    edit(
+    sqlIn(
       into,
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
        INSERT INTO detections SELECT 't.7001.1.' || i, 1, hex(randomblob(200)) FROM n`,
@@ -42,7 +33,7 @@ test('a damaged copy is to be deleted or left, wherever the damage is found', ()
       ['sqlite_autoindex_detections_1'],
       ['detections', '--compare'],
     ]) {
-      const [found] = edit(into, `SELECT rootpage FROM sqlite_schema WHERE name = '${damaged}'`);
+      const [found] = sqlIn(into, `SELECT rootpage FROM sqlite_schema WHERE name = '${damaged}'`);
       const page = Number(found?.rootpage) - 1;
       writeFileSync(into, Buffer.from(sound).fill(0xff, page * 16_384, (page + 1) * 16_384));
       await isRefused(
@@ -51,10 +42,10 @@ test('a damaged copy is to be deleted or left, wherever the damage is found', ()
       );
       writeFileSync(into, sound);
     }
-    edit(into, "UPDATE state SET notes = '{}'");
+    sqlIn(into, "UPDATE state SET notes = '{}'");
     await isRefused(args, /does not contain the position of a copy.*--into/);
-    edit(into, 'PRAGMA user_version = 1');
-    await isRefused(args, /was created by another version.*--into/);
+    sqlIn(into, 'PRAGMA user_version = 1');
+    await isRefused(args, /was not made by this version of pull.*--into/);
   }));
 
 test('a file that pull did not make is named and not changed', () =>
@@ -64,7 +55,7 @@ test('a file that pull did not make is named and not changed', () =>
       return join(folder, name);
     };
     const [text, other] = [write('key.json', '{"key":"ww_live_x"}'.repeat(100)), join(folder, 'other.db')];
-    edit(other, 'PRAGMA application_id = 7; CREATE TABLE detections (id TEXT)');
+    sqlIn(other, 'PRAGMA application_id = 7; CREATE TABLE detections (id TEXT)');
     const notes = write('notes.txt', 'my notes');
     const short = write('short.ndjson', 'a line');
     write('short.ndjson.place', JSON.stringify({ bytes: 100, cursor: 'x', walk: null, streams: null }));
@@ -74,8 +65,8 @@ test('a file that pull did not make is named and not changed', () =>
     const contents = () => files.map((name) => readFileSync(join(folder, name), 'latin1'));
     const before = contents();
     for (const [file, message, format = 'sqlite'] of [
-      [text, /was not made by pull\. Name another file with --into\.\n/],
-      [other, /was not made by pull\. Name another file with --into\.\n/],
+      [text, /was not made by this version of pull\. Name another file with --into\.\n/],
+      [other, /was not made by this version of pull\. Name another file with --into\.\n/],
       [notes, /already exists, but is not a copy/, 'ndjson'],
       [short, /lines are missing.*--into/, 'ndjson'],
       [join(folder, 'inner'), /inner is a folder\. Name a file with --into/],

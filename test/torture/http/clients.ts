@@ -7,9 +7,10 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { parseResponses } from '../../support/raw-http.ts';
+import { readProcess } from '../metrics.ts';
 import type { Tally } from '../part.ts';
 import type { Secrets } from './secrets.ts';
-import { openFiles, type Target } from './target.ts';
+import type { Target } from './target.ts';
 
 interface Client {
   readonly socket: Socket;
@@ -101,7 +102,7 @@ export async function runClients(
 ): Promise<void> {
   const { appliance, admin } = target;
   const { failures } = tally;
-  const filesBefore = await openFiles(admin);
+  const { files: filesBefore } = await readProcess(admin);
   let heldMax = 0;
   const open: { readonly kind: Kind; readonly client: Client }[] = [];
   const trickling = setInterval(() => {
@@ -115,14 +116,14 @@ export async function runClients(
     // Connecting all at once would delay requests, and the program would disconnect these clients as too slow.
     if (at % OPENED_TOGETHER === 0)
       await Promise.race([once(client.socket, 'connect'), once(client.socket, 'close')]);
-    if (at % COUNTED_EVERY === 0) heldMax = Math.max(heldMax, (await openFiles(admin)) - filesBefore);
+    if (at % COUNTED_EVERY === 0) heldMax = Math.max(heldMax, (await readProcess(admin)).files - filesBefore);
   }
   const endMs = performance.now() + ALL_CLOSED_TIMEOUT_MS;
   while (open.some(({ client }) => !client.isOver) && performance.now() < endMs) {
     const { status } = await appliance.get('/v1/me');
     if (status === 200) tally.count('good answers meanwhile');
     else failures.push(`a good client got ${status} beside ${count} bad ones`);
-    heldMax = Math.max(heldMax, (await openFiles(admin)) - filesBefore);
+    heldMax = Math.max(heldMax, (await readProcess(admin)).files - filesBefore);
     await wait(100);
   }
   clearInterval(trickling);
@@ -197,7 +198,7 @@ const FILES_CLOSED_TIMEOUT_MS = 300_000;
 async function unclosedFiles(admin: string, filesBefore: number): Promise<string[]> {
   const endMs = performance.now() + FILES_CLOSED_TIMEOUT_MS;
   for (;;) {
-    const files = await openFiles(admin);
+    const { files } = await readProcess(admin);
     if (files <= filesBefore + OPEN_FILES_SLACK) return [];
     if (performance.now() > endMs)
       return [`${files} files are open after the clients disconnected, ${filesBefore} were open before`];

@@ -7,7 +7,7 @@ import { type Appliance, startAppliance } from '../../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../../support/export-files.ts';
 import { freePort } from '../../support/free-port.ts';
 import { preloaded } from '../../support/preload.ts';
-import { readMetrics } from '../metrics.ts';
+import { granted, inBody, postToken } from '../../support/token-client.ts';
 import type { FuzzFacts } from './requests.ts';
 import type { Secrets } from './secrets.ts';
 
@@ -91,7 +91,8 @@ export async function startTarget(secrets: Secrets, hasShortTimeouts: boolean): 
   const period = await read(`/v1/detections?from=${from}&to=${formatMs(Date.now())}&limit=7`);
   const image = await read(`/v1/detections/${idOf(images[0] ?? {}, 'imagewire')}`);
   const largeImage = await read(`/v1/detections/${idOf(large, 'imagewire')}`);
-  const token = await tokenOf(url, every);
+  const client = inBody({ id: every.id, secret: every.key });
+  const { access_token: token } = await granted(await postToken({ url }, client));
   const foreign = `sk${randomBytes(32).toString('hex')}`;
   for (const { key } of [every, reports, revoked, appliance])
     secrets.plant('the secret of a key', endOf(key));
@@ -147,21 +148,4 @@ async function fill(appliance: Appliance) {
 /** The secret part of a key or token: the last one; the other parts are public. */
 function endOf(keyOrToken: string): string {
   return keyOrToken.slice(keyOrToken.split('_', 3).join('_').length + 1);
-}
-
-async function tokenOf(url: string, { id, key }: { id: string; key: string }): Promise<string> {
-  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: id, client_secret: key });
-  const response = await fetch(`${url}/oauth/token`, { method: 'POST', body });
-  const { access_token } = JSON.parse(await response.text());
-  return access_token;
-}
-
-export async function openFiles(admin: string): Promise<number> {
-  const [count = 0] = await readMetrics(admin, ['process_open_fds']);
-  return count;
-}
-
-export async function memoryMib(admin: string): Promise<number> {
-  const [bytes = 0] = await readMetrics(admin, ['process_resident_memory_bytes']);
-  return bytes / 2 ** 20;
 }

@@ -1,15 +1,13 @@
 /** Counts a program's calls on files, and kills the program at one of them or makes it fail (preload.h). */
 import { execFileSync } from 'node:child_process';
-import { closeSync, openSync, readFileSync, readSync, rmSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 
 const SOURCE = join(import.meta.dirname, 'preload.c');
 
 /** The offsets of `struct control`'s members. */
-const AT = { count: 0, at: 8, how: 16, error: 20, classes: 24, pid: 28, midway: 32 };
-const NAME_AT = 36;
-const WHAT_AT = 68;
+const AT = { at: 8, how: 16, error: 20, classes: 24, pid: 28, midway: 32, name: 36, what: 68 };
 const CONTROL_BYTES = 512;
 const HOW = { kill: 1, 'kill midway': 2, fail: 3 } as const;
 
@@ -61,34 +59,12 @@ export function compileLibrary(folder: string): string {
 export function createInjector(library: string, root: string, control: string) {
   writeFileSync(control, Buffer.alloc(CONTROL_BYTES));
   const trace = `${control}.trace`;
-
-  function set(values: Partial<Record<keyof typeof AT, number>>, callName?: string): void {
+  // In place: a process that runs has it mapped.
+  const write = (bytes: Buffer, at = 0) => {
     const file = openSync(control, 'r+');
-    try {
-      if (callName !== undefined) writeSync(file, `${callName}\0`, NAME_AT);
-      for (const [name, at] of Object.entries(AT)) {
-        const value = Object(values)[name];
-        if (typeof value !== 'number') continue;
-        const bytes = Buffer.alloc(name === 'count' || name === 'at' ? 8 : 4);
-        bytes.writeUInt32LE(value);
-        writeSync(file, bytes, 0, bytes.length, at);
-      }
-    } finally {
-      closeSync(file);
-    }
-  }
-
-  function read(): Buffer {
-    const bytes = Buffer.alloc(CONTROL_BYTES);
-    const file = openSync(control, 'r');
-    try {
-      readSync(file, bytes, 0, CONTROL_BYTES, 0);
-    } finally {
-      closeSync(file);
-    }
-    return bytes;
-  }
-
+    writeSync(file, bytes, 0, bytes.length, at);
+    closeSync(file);
+  };
   return {
     /** Environment variables for the program. */
     settings: { LD_PRELOAD: library, IO_ROOT: root, IO_CONTROL: control },
@@ -96,24 +72,26 @@ export function createInjector(library: string, root: string, control: string) {
     begin(counted: Counted, injection: Injection | null, isTraced = false): void {
       if (isTraced) writeFileSync(trace, '');
       else rmSync(trace, { force: true });
-      set({ classes: 0, count: 0, pid: 0, midway: 0 });
-      set(
-        {
-          at: injection?.at ?? 0,
-          how: injection === null ? 0 : HOW[injection.how],
-          error: injection?.how === 'fail' ? constants.errno[injection.error] : 0,
-        },
-        injection?.name ?? '',
-      );
-      set({ classes: counted === 'changes' ? 1 : 3 });
+      const bytes = Buffer.alloc(CONTROL_BYTES);
+      bytes.writeUInt32LE(counted === 'changes' ? 1 : 3, AT.classes);
+      if (injection !== null) {
+        bytes.writeUInt32LE(injection.at, AT.at);
+        bytes.writeUInt32LE(HOW[injection.how], AT.how);
+        if (injection.how === 'fail') bytes.writeUInt32LE(constants.errno[injection.error], AT.error);
+        bytes.write(injection.name ?? '', AT.name);
+      }
+      write(bytes);
     },
     /** Stops counting and injecting. */
-    end: () => set({ classes: 0, at: 0 }),
+    end(): void {
+      write(Buffer.alloc(8), AT.at);
+      write(Buffer.alloc(4), AT.classes);
+    },
     hit(): Hit | null {
-      const bytes = read();
+      const bytes = readFileSync(control);
       const pid = bytes.readUInt32LE(AT.pid);
       if (pid === 0) return null;
-      const what = bytes.subarray(WHAT_AT, bytes.indexOf(0, WHAT_AT)).toString();
+      const what = bytes.toString('utf8', AT.what, bytes.indexOf(0, AT.what));
       return { pid, what, isMidway: bytes.readUInt32LE(AT.midway) === 1 };
     },
     /** All calls since the last begin() with `isTraced`. */

@@ -9,6 +9,9 @@
  *
  * A call and its line in the record are atomic: a lock on the record is held across both. Nothing is really synced: the
  * record shows what would have been, and a kill loses nothing from the system's cache.
+ *
+ * Of the functions that Node and SQLite import, these are the ones that the program has a use for. A change by any other
+ * is found by a comparison of the folder with the record (power/disk.ts).
  */
 #include "preload.h"
 
@@ -46,8 +49,6 @@ static int open_file(int folder, const char *path, int flags, mode_t mode) {
 OPEN(open, (const char *path, int flags, ...), AT_FDCWD)
 OPEN(open64, (const char *path, int flags, ...), AT_FDCWD)
 OPEN(openat, (int folder, const char *path, int flags, ...), folder)
-OPEN(openat64, (int folder, const char *path, int flags, ...), folder)
-int creat(const char *path, mode_t mode) { return open_file(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 
 /* at: the offset; -1: the file's current one. */
 static ssize_t write_recorded(int file, const struct iovec *parts, int count, off_t at) {
@@ -91,59 +92,12 @@ static ssize_t write_parts(const char *call, int file, const struct iovec *parts
   ssize_t name types { return write_parts(#name, file, parts, count, at); }
 #define ONE_PART (&(struct iovec){(void *)data, bytes})
 WRITE(write, (int file, const void *data, size_t bytes), ONE_PART, 1, -1)
-WRITE(pwrite, (int file, const void *data, size_t bytes, off_t at), ONE_PART, 1, at)
 WRITE(pwrite64, (int file, const void *data, size_t bytes, off64_t at), ONE_PART, 1, at)
 WRITE(writev, (int file, const struct iovec *parts, int count), parts, count, -1)
-WRITE(pwritev, (int file, const struct iovec *parts, int count, off_t at), parts, count, at)
 WRITE(pwritev64, (int file, const struct iovec *parts, int count, off64_t at), parts, count, at)
 
-struct copying {
-  long call;
-  int from, to;
-  off_t *from_place, *to_place;
-  size_t bytes;
-  unsigned flags;
-};
-
-static ssize_t copy_recorded(struct copying it) {
-  char name[PATH_MAX];
-  int is_ours = is_recorded(it.to, NULL, name);
-  if (is_ours) enter();
-  off_t at = it.to_place != NULL ? *it.to_place : is_ours ? lseek(it.to, 0, SEEK_CUR) : 0;
-  ssize_t bytes = it.call == SYS_sendfile
-                      ? raw(it.call, it.to, it.from, it.from_place, it.bytes)
-                      : raw(it.call, it.from, it.from_place, it.to, it.to_place, it.bytes, it.flags);
-  int error = errno;
-  if (is_ours && bytes > 0) wrote_unseen(it.to, name, bytes, at);
-  if (is_ours) leave();
-  errno = error;
-  return bytes;
-}
-
-static ssize_t copy_bytes(const char *call, struct copying it) {
-  int error = hit(CHANGES, call, it.to, NULL);
-  if (error == 0) return copy_recorded(it);
-  if (error < 0) {
-    control->midway = 1;
-    it.bytes /= 2;
-    copy_recorded(it);
-    end();
-  }
-  errno = error;
-  return -1;
-}
-ssize_t sendfile(int to, int from, off_t *place, size_t bytes) {
-  return copy_bytes("sendfile", (struct copying){SYS_sendfile, from, to, place, NULL, bytes, 0});
-}
-ssize_t sendfile64(int to, int from, off64_t *place, size_t bytes) {
-  return copy_bytes("sendfile64", (struct copying){SYS_sendfile, from, to, place, NULL, bytes, 0});
-}
-ssize_t copy_file_range(int from, off64_t *from_place, int to, off64_t *to_place, size_t bytes, unsigned flags) {
-  struct copying it = {SYS_copy_file_range, from, to, from_place, to_place, bytes, flags};
-  return copy_bytes("copy_file_range", it);
-}
-
-static int truncate_recorded(int file, off_t size) {
+int ftruncate64(int file, off64_t size) {
+  if (fails(CHANGES, "ftruncate64", file, NULL)) return -1;
   char name[PATH_MAX];
   int is_ours = is_recorded(file, NULL, name);
   if (is_ours) enter();
@@ -155,45 +109,6 @@ static int truncate_recorded(int file, off_t size) {
   errno = error;
   return result;
 }
-
-static int truncate_path(const char *call, const char *path, off_t size) {
-  if (fails(CHANGES, call, AT_FDCWD, path)) return -1;
-  int file = (int)raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC);
-  if (file < 0) return -1;
-  int result = truncate_recorded(file, size);
-  int error = errno;
-  raw(SYS_close, file);
-  errno = error;
-  return result;
-}
-
-#define TRUNCATE(name, size_type) \
-  int f##name(int file, size_type size) { return fails(CHANGES, "f" #name, file, NULL) ? -1 : truncate_recorded(file, size); } \
-  int name(const char *path, size_type size) { return truncate_path(#name, path, size); }
-TRUNCATE(truncate, off_t)
-TRUNCATE(truncate64, off64_t)
-
-/* Allocated space only makes a file longer: recorded as a truncation. */
-static int allocate(const char *call, int file, off_t from, off_t bytes) {
-  if (fails(CHANGES, call, file, NULL)) return -1;
-  struct stat stats;
-  if (fstat(file, &stats) != 0) return -1;
-  return stats.st_size < from + bytes ? truncate_recorded(file, from + bytes) : 0;
-}
-
-static int allocate_as(const char *call, int file, int mode, off_t from, off_t bytes) {
-  char name[PATH_MAX];
-  if (!find(file, NULL, name)) return (int)raw(SYS_fallocate, file, mode, from, bytes);
-  if (mode == 0) return allocate(call, file, from, bytes);
-  errno = EOPNOTSUPP;
-  return -1;
-}
-
-#define ALLOCATE(name, size) \
-  int name(int file, int mode, size from, size bytes) { return allocate_as(#name, file, mode, from, bytes); } \
-  int posix_##name(int file, size from, size bytes) { return allocate("posix_" #name, file, from, bytes) == 0 ? 0 : errno; }
-ALLOCATE(fallocate, off_t)
-ALLOCATE(fallocate64, off64_t)
 
 static int sync_file(const char *call, int file, long number) {
   if (fails(CHANGES, call, file, NULL)) return -1;
@@ -210,45 +125,25 @@ static int sync_file(const char *call, int file, long number) {
 int fsync(int file) { return sync_file("fsync", file, SYS_fsync); }
 int fdatasync(int file) { return sync_file("fdatasync", file, SYS_fdatasync); }
 
-struct place { int folder; const char *path; };
-
-static int two_names(char kind, const char *call, struct place from, struct place to, unsigned flags) {
-  if (fails(CHANGES, call, to.folder, to.path)) return -1;
+static int two_names(char kind, const char *call, const char *path, const char *other) {
+  if (fails(CHANGES, call, AT_FDCWD, other)) return -1;
   char full[PATH_MAX], target[PATH_MAX];
-  int is_ours = is_recorded(from.folder, from.path, full);
-  is_ours = is_recorded(to.folder, to.path, target) || is_ours;
+  int is_ours = is_recorded(AT_FDCWD, path, full);
+  is_ours = is_recorded(AT_FDCWD, other, target) || is_ours;
   if (is_ours) enter();
   struct stat stats, replaced;
-  int is_known = fstatat(from.folder, from.path, &stats, AT_SYMLINK_NOFOLLOW);
+  int is_known = lstat(path, &stats);
   /* Two names of one file: rename(2) does nothing. */
-  int is_same = fstatat(to.folder, to.path, &replaced, AT_SYMLINK_NOFOLLOW) == 0 && is_known == 0 &&
-                replaced.st_ino == stats.st_ino;
-  int result = (int)raw(kind == 'R' ? SYS_renameat2 : SYS_linkat, from.folder, from.path, to.folder, to.path, flags);
+  int is_same = lstat(other, &replaced) == 0 && is_known == 0 && replaced.st_ino == stats.st_ino;
+  int result = (int)raw(kind == 'R' ? SYS_renameat2 : SYS_linkat, AT_FDCWD, path, AT_FDCWD, other, 0);
   int error = errno;
-  if (is_ours && result == 0 && kind == 'R' && (flags & ~RENAME_NOREPLACE) != 0) unknown("renameat2");
-  else if (is_ours && result == 0 && !is_same) put(kind, &stats, 0, full, target, NULL, 0);
+  if (is_ours && result == 0 && !is_same) put(kind, &stats, 0, full, target, NULL, 0);
   if (is_ours) leave();
   errno = error;
   return result;
 }
-
-#define TWO_NAMES(kind, name, types, from, from_path, to, to_path, flags) \
-  int name types { return two_names(kind, #name, (struct place){from, from_path}, (struct place){to, to_path}, flags); }
-TWO_NAMES('R', rename, (const char *path, const char *other), AT_FDCWD, path, AT_FDCWD, other, 0)
-TWO_NAMES('R', renameat, (int from, const char *path, int to, const char *other), from, path, to, other, 0)
-TWO_NAMES('R', renameat2, (int from, const char *path, int to, const char *other, unsigned flags), from, path, to, other, flags)
-TWO_NAMES('L', link, (const char *path, const char *other), AT_FDCWD, path, AT_FDCWD, other, 0)
-TWO_NAMES('L', linkat, (int from, const char *path, int to, const char *other, int flags), from, path, to, other, (unsigned)flags)
-
-int symlink(const char *target, const char *path) {
-  if (fails(CHANGES, "symlink", AT_FDCWD, path)) return -1;
-  char full[PATH_MAX];
-  int is_ours = is_recorded(AT_FDCWD, path, full);
-  if (is_ours) enter();
-  if (is_ours) unknown("symlink");
-  if (is_ours) leave();
-  return (int)raw(SYS_symlinkat, target, AT_FDCWD, path);
-}
+int rename(const char *path, const char *other) { return two_names('R', "rename", path, other); }
+int link(const char *path, const char *other) { return two_names('L', "link", path, other); }
 
 /* Kind 'D' creates a folder, 'X' removes one, 'U' removes a file. */
 static int one_name(char kind, const char *call, int folder, const char *path, mode_t mode) {
@@ -268,7 +163,6 @@ static int one_name(char kind, const char *call, int folder, const char *path, m
   return result;
 }
 int mkdir(const char *path, mode_t mode) { return one_name('D', "mkdir", AT_FDCWD, path, mode); }
-int mkdirat(int folder, const char *path, mode_t mode) { return one_name('D', "mkdirat", folder, path, mode); }
 int rmdir(const char *path) { return one_name('X', "rmdir", AT_FDCWD, path, 0); }
 int unlink(const char *path) { return one_name('U', "unlink", AT_FDCWD, path, 0); }
 int unlinkat(int folder, const char *path, int flags) {
@@ -280,31 +174,6 @@ int remove(const char *path) {
   return one_name(S_ISDIR(stats.st_mode) ? 'X' : 'U', "remove", AT_FDCWD, path, 0);
 }
 
-char *mkdtemp(char *template) {
-  static char *(*real)(char *);
-  if (real == NULL) real = (char *(*)(char *))dlsym(RTLD_NEXT, "mkdtemp");
-  if (fails(CHANGES, "mkdtemp", AT_FDCWD, template)) return NULL;
-  char full[PATH_MAX];
-  int is_ours = is_recorded(AT_FDCWD, template, full);
-  if (is_ours) enter();
-  char *made = real(template);
-  struct stat stats;
-  if (is_ours && made != NULL && lstat(made, &stats) == 0) put_file('D', &stats, 0, made);
-  if (is_ours) leave();
-  return made;
-}
-
-/* Cloning is refused: it passes no bytes through the program, so the record could not contain them. */
-int ioctl(int file, unsigned long request, ...) {
-  va_list rest;
-  va_start(rest, request);
-  void *argument = va_arg(rest, void *);
-  va_end(rest);
-  if (request != FICLONE_REQUEST) return (int)raw(SYS_ioctl, file, request, argument);
-  errno = EOPNOTSUPP;
-  return -1;
-}
-
 /* ---- Calls that change nothing ---- */
 
 #define READ(result, failed, name, file, path, types, arguments) \
@@ -314,7 +183,6 @@ int ioctl(int file, unsigned long request, ...) {
     return fails(READS, #name, file, path) ? failed : real arguments; \
   }
 READ(ssize_t, -1, read, file, NULL, (int file, void *to, size_t bytes), (file, to, bytes))
-READ(ssize_t, -1, pread, file, NULL, (int file, void *to, size_t bytes, off_t at), (file, to, bytes, at))
 READ(ssize_t, -1, pread64, file, NULL, (int file, void *to, size_t bytes, off64_t at), (file, to, bytes, at))
 READ(ssize_t, -1, readv, file, NULL, (int file, const struct iovec *to, int count), (file, to, count))
 READ(DIR *, NULL, opendir, AT_FDCWD, path, (const char *path), (path))
@@ -345,25 +213,10 @@ long syscall(long number, ...) {
   va_start(rest, number);
   for (int index = 0; index < 6; index += 1) a[index] = va_arg(rest, long);
   va_end(rest);
-  char name[PATH_MAX];
-  switch (number) {
-    case SYS_statx:
-      if (fails(READS, "statx", (int)a[0], (const char *)a[1])) return -1;
-      break;
-    case SYS_copy_file_range:
-      return copy_file_range((int)a[0], (off64_t *)a[1], (int)a[2], (off64_t *)a[3], (size_t)a[4], (unsigned)a[5]);
-    case SYS_renameat2:
-      return renameat2((int)a[0], (const char *)a[1], (int)a[2], (const char *)a[3], (unsigned)a[4]);
-    case SYS_io_uring_setup:
-      errno = ENOSYS;
-      return -1;
-    case SYS_write:
-    case SYS_pwrite64:
-    case SYS_pwritev2:
-      if (!is_recorded((int)a[0], NULL, name)) break;
-      enter();
-      unknown("a write by number");
-      leave();
+  if (number == SYS_statx && fails(READS, "statx", (int)a[0], (const char *)a[1])) return -1;
+  if (number == SYS_io_uring_setup) {
+    errno = ENOSYS;
+    return -1;
   }
   return raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -17,9 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -27,7 +25,6 @@
 
 /* The recorded start of an HTTP response: its headers name the request. */
 #define RESPONSE_BYTES 1024
-#define FICLONE_REQUEST 0x40049409
 
 enum { NOTHING, KILL, KILL_MIDWAY, FAIL };
 enum { CHANGES = 1, READS = 2 };
@@ -205,27 +202,12 @@ static void put_file(char kind, const struct stat *stats, int64_t at, const char
   put(kind, stats, at, path, "", NULL, 0);
 }
 
-/* An unsupported call: record.ts refuses a record with one. */
-static void unknown(const char *call) { put_file('E', NULL, 0, call); }
-
 static int is_recorded(int file, const char *path, char *full) { return record >= 0 && find(file, path, full); }
 
 static void wrote(int file, const char *name, const void *data, ssize_t bytes, off_t at) {
   struct stat stats;
   fstat(file, &stats);
   put('W', &stats, at, name, "", data, (size_t)bytes);
-}
-
-/* Reads back the written bytes, for calls whose arguments do not contain them. */
-static void wrote_unseen(int file, const char *name, ssize_t bytes, off_t at) {
-  char link[64];
-  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-  int again = (int)raw(SYS_openat, AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
-  char *data = malloc((size_t)bytes);
-  if (again < 0 || data == NULL || raw(SYS_pread64, again, data, (size_t)bytes, at) != bytes) abort();
-  raw(SYS_close, again);
-  wrote(file, name, data, bytes, at);
-  free(data);
 }
 
 static void told(int file, const char *name, const void *data, size_t bytes) {

@@ -42,7 +42,7 @@ const KINDS: Readonly<Record<string, IoEvent['kind']>> = {
   N: 'note',
 };
 
-/** @throws Error if the record contains an unsupported call */
+/** @throws Error if the record is damaged */
 export function readRecord(path: string): IoEvent[] {
   const record = readFileSync(path);
   const events: IoEvent[] = [];
@@ -88,7 +88,7 @@ function parseLine(line: Buffer): IoEvent {
     case 'note':
       return { pid, kind, text: data.toString() };
     default:
-      throw new Error(`the recorder does not understand ${path}`);
+      throw new Error(`the record has a line of an unknown kind: ${mark} ${path}`);
   }
 }
 

@@ -111,9 +111,10 @@ export class Machine {
     });
     recovered.log.close();
     const log = { folder: this.folder.log, program: PROGRAM, segmentBytes: SEGMENT_BYTES };
-    this.#recovered = beginEpoch(
+    this.#recovered = await beginEpoch(
       { ...recovered, log: new LogWriter(log, findTail(this.folder.log)) },
       this.folder,
+      (error) => Promise.reject(error),
     );
     if (this.isWriter) await this.#transact((writer) => decisions.begin(writer));
   }

@@ -3,7 +3,7 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('auth/open-access.ts', 'audit-trail', {
-    '[-writeEntry(db, operation, now());-]': 'every change is in the audit trail',
+    '[-writeEntry(db, before, operation, now());-]': 'every change is in the audit trail',
   }),
   ...faultsIn('admin/thread.ts', 'urgent', {
     '[-folder, writer, denied-]{+folder, writer+}': 'what only the memory denies comes into access.db',
@@ -14,19 +14,19 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/restore.ts', 'restore-damaged', {
     '[-applyEnded(db, ended);-]': 'a restore revives no revoked key',
   }),
-  ...faultsIn('auth/access-reader.ts', 'authorize', {
+  ...faultsIn('auth/access-reader.ts', 'credential-check', {
     'if ([-version !== store.keysVersion-]{+false+}) store': 'a revoked key does not stay in the cache',
     '[-AND s.account_id = k.account_id-]': 'a key reads subscriptions of its own account',
   }),
-  ...faultsIn('auth/keys.ts', 'authorize', {
+  ...faultsIn('auth/keys.ts', 'credential-check', {
     "[-if (revoked_at !== null) return 'revoked';-]": 'a revoked key is refused',
   }),
-  ...faultsIn('auth/authorize.ts', 'authorize', {
+  ...faultsIn('auth/credential-check.ts', 'credential-check', {
     'if ([-stored.account.suspended_at !== null-]{+false+}) return': 'a suspended account is refused',
     '[-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}':
       'a key works only from its addresses',
   }),
-  ...faultsIn('auth/authorize.ts', 'every-credential', {
+  ...faultsIn('auth/credential-check.ts', 'every-credential', {
     '[-if (credential.scopes.includes(scope)) -]return;': 'a missing scope is refused',
   }),
   ...faultsIn('auth/client-credentials.ts', 'token-refusal', {
@@ -40,12 +40,9 @@ export const ACCESS_FAULTS: readonly PlantedFault[] = [
     '[-if (!streams.includes(streamOfId(id))) return null;-]':
       'a detection of another account does not exist',
   }),
-  ...faultsIn('query/sealed-cursor.ts', 'cursors', {
+  ...faultsIn('query/cursors.ts', 'cursors', {
     '[-block.readUIntBE(0, EPOCH_START) !== 0 ||-]': 'only issued cursors are accepted',
-  }),
-  ...faultsIn('query/query-cursor.ts', 'cursors', {
-    'if ([-!content.subarray(HASH_START, NUMBERS_START).equals(request)-]{+false+})':
-      'a cursor is valid only for its own request',
+    'if ([-given !== request-]{+false+})': 'a cursor is valid only for its own request',
   }),
   ...faultsIn('query/period-request.ts', 'other-accounts', {
     '[-account,\n    -]from,': 'a period cursor belongs to an account',

@@ -3,32 +3,31 @@ import { faultsIn, type PlantedFault } from './fault.ts';
 
 export const COPY_FAULTS: readonly PlantedFault[] = [
   ...faultsIn('copy/ship.ts', 'ship', {
-    'return [-beyond.every((other) => other === name)-]{+true+};':
+    'return [-beyond.every((other) => other.name === name)-]{+true+};':
       'a number that was merged and deleted does not make a second writer',
     "if ([-found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))-]{+false+})":
       'a copy that ends with an entry of another history is left alone',
-    '{+await deleteBefore(this.place, generation, []);\n    +}if (await this.#claim(old.generation':
+    '{+await deleteBefore(this.place, { generation, begunBy: null, changes: [], objects: [] });\n    +}if (await this.#claim(old.generation':
       'an old generation goes only once another takes its place',
   }),
   ...faultsIn('copy/source.ts', 'heal', {
-    '[-!(await hasEntry(place, objects, mark))-]{+false+}':
+    'if (mark !== null && [-!(await hasEntry(place, objects, mark))-]{+false+})':
       'a damaged log is made anew only from a copy with its newest entry',
   }),
   ...faultsIn('copy/follow.ts', 'promotion', {
     'took over.\n    if ([-this.isPromoted-]{+false+}) return;':
       'a machine that was promoted writes nothing behind another that took over',
     'await readCopiedAccess(place[-, change-])': 'a standby knows no access.db that is newer than its log',
-    'isBehind || ([-isOther && begin !== undefined && begin.firstEntry < first-]{+known !== null && isOther+});':
+    'isBehind || ([-isOther && begin !== undefined && begin.firstEntry < first-]{+known !== null && isOther+}))':
       'rows that were removed while a standby was stopped are gone from its log',
     'if ({+false && +}isOther && end': 'a machine whose entries the copy lacks is no standby of it',
   }),
   ...faultsIn('copy/ship.ts', 'own-copy', {
-    '{+if (access !== null) this.#count(await writeAccess(this.place, access.state, access.content));\n      +}await this.#shipLog(end)':
+    '{+await writeAccess(this.place, state, content);\n    +}while (!(await this.#shipLog(end)))':
       'access.db of a copy is not newer than its log',
   }),
   ...faultsIn('copy/own-copy.ts', 'own-copy', {
-    'if ([-!(await place.read(SECRET))?.equals(secret)-]{+false+})':
-      'a copy with another secret is left alone',
+    'if ([-owner.secret_sha256 !== secret_sha256-]{+false+})': 'a copy with another secret is left alone',
   }),
   ...faultsIn('store/database-errors.ts', 'damage-between-threads', {
     "[-code === 'DATABASE_DAMAGE'-]{+error instanceof DatabaseDamage+}":

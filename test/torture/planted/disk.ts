@@ -20,7 +20,7 @@ export const DISK_FAULTS: readonly PlantedFault[] = [
     '{+if (false) +}db.pragma(`synchronous =': 'a confirmed change of access.db is durable',
   }),
   ...faultsIn('copy/restore.ts', 'durability', {
-    '[-syncFolder(folder.root);-]': 'the rename that commits a restore is synced',
+    '[-syncFolder(root);-]': 'the rename that commits a restore is synced',
   }),
   ...faultsIn('drop/drop-folder.ts', 'ready-files', {
     '[-fsyncSync(file.fd);-]': 'a taken file is synced before its entry',

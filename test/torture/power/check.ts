@@ -3,13 +3,14 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { listKeyStates } from '../../../src/auth/keys.ts';
 import { openAccess } from '../../../src/auth/open-access.ts';
 import { verifyCopy } from '../../../src/copy/source.ts';
 import { streamName } from '../../../src/detection/content-type.ts';
 import { recoverDetections } from '../../../src/log/recover.ts';
 import { scrub } from '../../../src/log/scrub.ts';
+import { createStreamCursors } from '../../../src/query/cursors.ts';
 import { jsonBaseUrl } from '../../../src/query/detection-text.ts';
-import { createStreamCursors } from '../../../src/query/sealed-cursor.ts';
 import { completeRestore } from '../../../src/store/complete-restore.ts';
 import type { Database } from '../../../src/store/database.ts';
 import { type DataFolder, dataFolder, ensureFolder } from '../../../src/store/folder.ts';
@@ -89,23 +90,12 @@ function digest(content: Buffer): string {
 }
 
 function checkKeys(folder: DataFolder, { keys }: Known): void {
-  const db = openAccess(folder.root, {
-    create: true,
-    kind: 'appliance',
-    operation: { kind: 'start' },
-    onRecovered: () => {},
-  });
-  try {
-    const rows = db
-      .prepare<[], { id: string; revoked_at: number | null }>('SELECT id, revoked_at FROM api_key')
-      .all();
-    const found = new Map(rows.map(({ id, revoked_at }) => [id, revoked_at !== null]));
-    for (const [id, isRevoked] of keys) {
-      assert.ok(found.has(id), `key ${id} was shown, but is lost`);
-      assert.ok(!isRevoked || found.get(id) === true, `key ${id} was revoked, but works again`);
-    }
-  } finally {
-    db.close();
+  const start = { create: true, kind: 'appliance', operation: { kind: 'start' } } as const;
+  using db = openAccess(folder.root, { ...start, onRecovered: () => {} });
+  const found = new Map(listKeyStates(db).map(({ id, revoked_at }) => [id, revoked_at !== null]));
+  for (const [id, isRevoked] of keys) {
+    assert.ok(found.has(id), `key ${id} was shown, but is lost`);
+    assert.ok(!isRevoked || found.get(id) === true, `key ${id} was revoked, but works again`);
   }
 }
 

@@ -14,20 +14,13 @@ export type Node = DiskFile | DiskFolder;
 export class DiskFile {
   /** The inode in the recorded file system. */
   readonly inode: number;
+  durable: Buffer;
   /** Changes since the last fsync. */
   pending: Change[] = [];
-  /** A buffer longer than the file, since files mostly grow. Zeros follow the file's end. */
-  #room: Buffer;
-  #size: number;
 
   constructor(inode: number, durable: Buffer) {
     this.inode = inode;
-    this.#room = Buffer.from(durable);
-    this.#size = durable.length;
-  }
-
-  get durable(): Buffer {
-    return this.#room.subarray(0, this.#size);
+    this.durable = durable;
   }
 
   /** The content that programs read. */
@@ -38,43 +31,25 @@ export class DiskFile {
   /** The durable content with some changes applied. */
   with(changes: readonly Change[]): Buffer {
     if (changes.length === 0) return this.durable;
-    const content = Buffer.alloc(roomFor(this.#size, changes));
-    this.durable.copy(content);
-    return content.subarray(0, apply(content, this.#size, changes));
+    const room = changes.reduce((most, change) => Math.max(most, endOf(change)), this.durable.length);
+    const content = Buffer.alloc(room);
+    let size = this.durable.copy(content);
+    for (const change of changes) {
+      if ('data' in change) change.data.copy(content, change.at);
+      else content.fill(0, Math.min(change.size, size), size);
+      size = 'data' in change ? Math.max(size, endOf(change)) : change.size;
+    }
+    return content.subarray(0, size);
   }
 
   sync(): void {
-    const room = roomFor(this.#size, this.pending);
-    if (room > this.#room.length) {
-      const longer = Buffer.alloc(2 * room);
-      this.durable.copy(longer);
-      this.#room = longer;
-    }
-    this.#size = apply(this.#room, this.#size, this.pending);
+    this.durable = this.current;
     this.pending = [];
   }
 }
 
-function roomFor(size: number, changes: readonly Change[]): number {
-  return changes.reduce(
-    (most, change) => Math.max(most, 'size' in change ? change.size : change.at + change.data.length),
-    size,
-  );
-}
-
-/** @param size the current size of the content in `room`; @returns the new size */
-function apply(room: Buffer, size: number, changes: readonly Change[]): number {
-  let end = size;
-  for (const change of changes) {
-    if ('size' in change) {
-      if (change.size < end) room.fill(0, change.size, end);
-      end = change.size;
-    } else {
-      change.data.copy(room, change.at);
-      end = Math.max(end, change.at + change.data.length);
-    }
-  }
-  return end;
+function endOf(change: Change): number {
+  return 'data' in change ? change.at + change.data.length : change.size;
 }
 
 export class DiskFolder {

@@ -34,12 +34,10 @@ export async function startOn(
     await program.until('the files to be read', () => filesWaiting(drop).every(isHeld) || undefined);
     if (known.cursor !== null)
       await followOn(url, key, { ...known, cursor: known.cursor }, { files, held: held(), added });
-    program.kill('SIGTERM');
-    assert.equal(await program.ended, 0, 'the program failed to stop');
+    assert.equal(await program.stop(), 0, 'the program failed to stop');
     assert.deepEqual(program.log().filter(isErrorLine), [], 'a power cut must not cause errors in the log');
   } finally {
-    program.kill('SIGKILL');
-    await program.ended;
+    await program.kill();
   }
 }
 

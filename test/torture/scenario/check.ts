@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import type { Detection } from '../../support/appliance.ts';
-import { reading } from '../../support/database-content.ts';
+import { assertSameList, reading } from '../../support/database-content.ts';
 import { isErrorLine, loggedDestinations, loggedFiles } from '../../support/installation-state.ts';
 import type { LogLine } from '../../support/program.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
@@ -36,13 +35,13 @@ export async function checkWorld(
   const { rows } = await world.fresh();
   const inOrder = <Row extends { readonly id: string }>(list: readonly Row[]) =>
     mayReorder ? byStream(list) : list;
-  sameList(
+  assertSameList(
     inOrder(rows.map(versionOf)),
     inOrder(model.stream),
     'a fresh client must have the rows of the model',
   );
   if (reference !== null)
-    sameList(inOrder(rows), inOrder(reference), 'every row must be as in the run without faults');
+    assertSameList(inOrder(rows), inOrder(reference), 'every row must be as in the run without faults');
   checkFollower(world.copy.rows, rows);
   await checkKeys(world, model);
   const log = world.logs.at(-1)?.() ?? [];
@@ -67,7 +66,7 @@ function byStream<Row extends { readonly id: string }>(rows: readonly Row[]): Ro
 function checkFollower(copied: readonly Detection[], rows: readonly Detection[]): void {
   const streams = new Set(rows.map(({ subscription_id }) => subscription_id));
   const own = copied.filter(({ subscription_id }) => streams.has(subscription_id));
-  sameList(own, rows, 'the follower must have the rows of a fresh client, each version once');
+  assertSameList(own, rows, 'the follower must have the rows of a fresh client, each version once');
 }
 
 function versionOf({ id, version, strength, event }: Detection): Version {
@@ -132,18 +131,6 @@ function checkRecords(data: string, drop: string, found: readonly string[]): voi
 async function mustEnd(world: World, args: readonly string[]): Promise<void> {
   const { code, stderr, stdout } = await world.command(args);
   assert.equal(code, 0, `${args.join(' ')}: ${stderr}${stdout}`);
-}
-
-/** A diff of two complete lists is too long to read and takes seconds. */
-function sameList(actual: readonly unknown[], expected: readonly unknown[], what: string): void {
-  const at = expected.findIndex((item, index) => !isDeepStrictEqual(item, actual[index]));
-  if (at < 0 && actual.length === expected.length) return;
-  const [found, wanted] = [actual, expected].map((list) =>
-    JSON.stringify(list.at(at < 0 ? expected.length : at)),
-  );
-  assert.fail(
-    `${what}: item ${at} of ${expected.length} (${actual.length} found) is ${found}, expected ${wanted}`,
-  );
 }
 
 function shown(line: LogLine): string {

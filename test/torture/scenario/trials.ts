@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
-import { seededPrng } from '../../support/seeded-prng.ts';
+import { seededPrng, shuffled } from '../../support/seeded-prng.ts';
 import { type Call, type Counted, ERROR_NAMES, type Injection } from '../io/inject.ts';
 import { inEach, type Outcome, type PartOptions, Tally } from '../part.ts';
 import { type RecordedStage, type Recording, record, type Trial } from './recording.ts';
@@ -35,6 +35,7 @@ interface Chosen {
 
 /** A possible case, with the properties by which cases are chosen. */
 interface Case extends Chosen {
+  readonly call: string;
   /** The fault and the call: `fail EIO fsync`. */
   readonly kind: string;
   /** The kind, with the stage and the file. */
@@ -42,7 +43,7 @@ interface Case extends Chosen {
 }
 
 /**
- * Chooses the share's number of cases: first one of every call, then one of every kind, then one of every kind in every
+ * Chooses the share's number of cases: first one of every call, then of every kind of each, then of every kind in every
  * place, then others.
  *
  * TORTURE_CASE, as printed by a failure, runs only that case, and leaves its files; "; " separates several.
@@ -94,7 +95,8 @@ function casesOf(stage: RecordedStage, injections: TrialPlan['injections'], seed
     const prng = seededPrng(seed, stage.stage.name, call.number);
     return injections(call, prng).map((injection) => {
       const kind = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
-      return { stage, injection, kind, place: `${kind} ${stage.stage.name} ${plain(call.path)}` };
+      const place = `${kind} ${stage.stage.name} ${plain(call.path)}`;
+      return { stage, injection, call: call.name, kind, place };
     });
   });
 }
@@ -105,26 +107,20 @@ function plain(path: string): string {
 }
 
 function choose(all: readonly Case[], { share, seed }: PartOptions): Case[] {
-  const prng = seededPrng(seed, 'choice');
-  const shuffled = all.map((item) => ({ item, at: prng.unit() })).sort((one, other) => one.at - other.at);
-  const places = ranks(shuffled, ({ item }) => item.place).sort((one, other) => one.rank - other.rank);
-  const kinds = ranks(places, ({ of }) => of.item.kind);
-  const first = ranks(
-    kinds.filter(({ rank }) => rank === 0).map(({ of }) => of),
-    ({ of }) => of.item.injection.name ?? '',
-  ).sort((one, other) => one.rank - other.rank);
-  const rest = kinds.filter(({ rank }) => rank > 0);
-  return [...first, ...rest].slice(0, Math.ceil(all.length * share)).map(({ of }) => of.of.item);
+  const places = inTurn(shuffled(seededPrng(seed, 'choice'), all), ({ place }) => place);
+  const kinds = inTurn(places, ({ kind }) => kind);
+  return inTurn(kinds, ({ call }) => call).slice(0, Math.ceil(all.length * share));
 }
 
-/** For each item, the number of earlier items of its kind. */
-function ranks<Item>(items: readonly Item[], kindOf: (item: Item) => string): { of: Item; rank: number }[] {
-  const seen = new Map<string, number>();
-  return items.map((of) => {
-    const rank = seen.get(kindOf(of)) ?? 0;
-    seen.set(kindOf(of), rank + 1);
-    return { of, rank };
+/** One item of each kind, then another of each, and so on; within a turn in their order. */
+function inTurn<Item>(items: readonly Item[], kindOf: (item: Item) => string): Item[] {
+  const counts = new Map<string, number>();
+  const turns = items.map((item) => {
+    const turn = counts.get(kindOf(item)) ?? 0;
+    counts.set(kindOf(item), turn + 1);
+    return { item, turn };
   });
+  return turns.sort((one, other) => one.turn - other.turn).map(({ item }) => item);
 }
 
 /** The value of TORTURE_CASE that repeats a case. */

@@ -84,8 +84,7 @@ export class World {
   /** The log lines of every run of the appliance. */
   readonly logs: (() => readonly LogLine[])[] = [];
   #stageSettings: Readonly<Record<string, string>> = {};
-  #server: { readonly run: RunningProgram; readonly url: string; exit: number | null | undefined } | null =
-    null;
+  #server: { readonly run: RunningProgram; readonly url: string } | null = null;
 
   /** @param main the program's entry; @param folder of the injector */
   constructor(main: string, folder: string, injector: Injector, recorder: Recorder | null = null) {
@@ -170,11 +169,7 @@ export class World {
       this.logs.push(run.log);
       const url = await run.url().catch(() => null);
       if (url !== null) {
-        const server = { run, url, exit: undefined as number | null | undefined };
-        void run.ended.then((code) => {
-          server.exit = code;
-        });
-        this.#server = server;
+        this.#server = { run, url };
         this.#recorder?.onServer(url);
         return;
       }
@@ -191,15 +186,13 @@ export class World {
     this.#server = null;
     this.#recorder?.onServer(null);
     if (server === null) return;
-    server.run.kill('SIGTERM');
-    const code = await within('the appliance to stop', server.run.ended);
+    const code = await within('the appliance to stop', server.run.stop());
     if (code !== 0) this.#ended('stop', code, server.run);
   }
 
   /** Kills the appliance if it runs. */
   async end(): Promise<void> {
-    this.#server?.run.kill('SIGKILL');
-    await this.#server?.run.ended;
+    await this.#server?.run.kill();
     this.#server = null;
   }
 
@@ -272,16 +265,12 @@ export class World {
   /** Runs a command once. */
   async command(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
     const run = this.#run(args.map((arg) => ({ BACKUP: this.backup, PLACE: this.place })[arg] ?? arg));
-    let code: number | null | undefined;
-    void run.ended.then((ended) => {
-      code = ended;
-    });
     try {
-      await this.until(args.join(' '), () => code !== undefined);
+      await this.until(args.join(' '), () => run.exitCode() !== undefined);
     } finally {
-      run.kill('SIGKILL');
+      void run.kill();
     }
-    return { code: code ?? null, stdout: run.stdout(), stderr: run.stderr() };
+    return { code: run.exitCode() ?? null, stdout: run.stdout(), stderr: run.stderr() };
   }
 
   async #put({ name, content, waits }: Drop): Promise<void> {
@@ -341,9 +330,10 @@ export class World {
   async #revive(): Promise<void> {
     const server = this.#server;
     if (server === null) return;
-    if (server.exit !== undefined) {
+    const code = server.run.exitCode();
+    if (code !== undefined) {
       this.#recorder?.onServer(null);
-      this.#ended('run', server.exit, server.run);
+      this.#ended('run', code, server.run);
       return this.start();
     }
     const stopped = server.run.log().find(needsRestart);

@@ -1,4 +1,4 @@
-/** The parameters that the list endpoints share, and the filters among them as SQL. */
+/** The filters and the other parameters that the lists share, and the filters as SQL. */
 import { Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
 import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';
@@ -11,15 +11,7 @@ import {
   SUBSCRIPTIONS_MAX,
 } from '../limits/api-limits.ts';
 import { hashOfSource } from '../store/source-hash.ts';
-import {
-  type DocumentedParameter,
-  defaulted,
-  list,
-  type Parameters,
-  readValues,
-  single,
-  type ValuesOf,
-} from './parameters.ts';
+import { type DocumentedParameter, defaulted, list, single, type ValuesOf } from './parameters.ts';
 import { type Projection, parseFields } from './projection.ts';
 import { BOOLEAN, choice, DOMAIN, integer, shortText, type ValueKind } from './value-kinds.ts';
 
@@ -181,20 +173,17 @@ function isNotIn(column: string, parameter: string): string {
 /** Those that both lists of detections take. */
 export const LIST_PARAMETERS = { ...STREAM_PARAMETERS, ...FILTER_PARAMETERS, ...VIEW_PARAMETERS };
 
-export interface ListValues {
-  readonly selection: StreamSelection;
-  readonly filters: DetectionFilters;
-  /** Null: every field. */
-  readonly projection: Projection | null;
-}
+export type ListValues = ReturnType<typeof listValues>;
 
-/** @param parameters parsed by a table with {@link LIST_PARAMETERS}; @throws Refused `invalid_request` */
-export function readListValues(parameters: Parameters): ListValues {
-  return {
-    selection: readValues(parameters, STREAM_PARAMETERS),
-    filters: readValues(parameters, FILTER_PARAMETERS),
-    projection: readValues(parameters, VIEW_PARAMETERS).fields,
-  };
+/** The values of {@link LIST_PARAMETERS} by what they are for; `projection` null: every field. */
+export function listValues({
+  subscription_id,
+  content_type,
+  fields: projection,
+  schema_version: _,
+  ...filters
+}: ValuesOf<typeof LIST_PARAMETERS>) {
+  return { selection: { subscription_id, content_type }, filters, projection };
 }
 
 export const LIMIT = {

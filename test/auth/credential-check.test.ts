@@ -1,14 +1,19 @@
-/** Whether a request may be answered (contract: Authentication, 5 and 6). */
+/** Whether a request may be answered: reading its credential, and checking it. */
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createAccessReader, SELECT_KEY_FOR_REQUEST, SELECT_PROOF } from '../../src/auth/access-reader.ts';
+import { createAccessReader, SELECT_KEY_FOR_REQUEST } from '../../src/auth/access-reader.ts';
 import { addAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
-import { authenticate, type Credential, readCredential } from '../../src/auth/authorize.ts';
 import { grantToken } from '../../src/auth/client-credentials.ts';
+import {
+  authenticate,
+  type Credential,
+  claimedKeyId,
+  readCredential,
+} from '../../src/auth/credential-check.ts';
 import { createKey, hashKey } from '../../src/auth/key-form.ts';
 import { addKey, revokeKey, setKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
@@ -16,9 +21,11 @@ import { createAccessTokens } from '../../src/auth/token.ts';
 import { Refused } from '../../src/refused.ts';
 import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
-import { db, HERE, makeKey, NOW_MS, refusal, store } from '../support/access-store.ts';
+import { db, HERE, makeKey, NOW_MS, refusal, root, store } from '../support/access-store.ts';
 import { planOf } from '../support/query-plan.ts';
 import { testFolder } from '../support/test-folder.ts';
+
+const TERMS = { account_id: 'acme', prefix: 'ww', name: 'x', scopes: [], subscriptions: [] };
 
 function ask(key: string, address = HERE, nowMs = NOW_MS): Credential {
   return authenticate(store, readCredential(`Bearer ${key}`), address, nowMs);
@@ -49,6 +56,58 @@ test('a valid key gives a credential with everything it may read', () => {
   });
 });
 
+test('Bearer is read in any case; a malformed header or credential is 401', () => {
+  const { key } = makeKey();
+  for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer  '])
+    authenticate(store, readCredential(`${scheme} ${key}`), HERE, NOW_MS);
+  const typo = key.slice(0, -1) + (key.endsWith('a') ? 'b' : 'a');
+  const headers = [
+    key,
+    `Basic ${key}`,
+    `Bearer ${key} ${key}`,
+    `Bearer${key}`,
+    `Bearer ${key},`,
+    'Bearer',
+    'Bearer x',
+  ];
+  for (const header of [...headers, `Bearer ${typo}`, `Bearer ${key.toUpperCase()}`, `Bearer\t${key}`]) {
+    const detail = refusal('unauthorized', () => authenticate(store, readCredential(header), HERE, NOW_MS));
+    assert.ok(
+      !detail.includes(key.slice(-52)) && !detail.includes(typo),
+      'the detail repeats the credential',
+    );
+  }
+});
+
+test('a malformed key is 401 without a lookup', () => {
+  const absent = createAccessReader(join(root, 'absent.db'));
+  const { key } = createKey('ww');
+  // One in a thousand keys ends like this.
+  const typo = key.slice(0, -2) + (key.endsWith('aa') ? 'bb' : 'aa');
+  const lookUp = (text: string) => authenticate(absent, readCredential(`Bearer ${text}`), HERE, NOW_MS);
+  for (const text of ['nonsense', typo]) refusal('unauthorized', () => lookUp(text));
+  refusal('unavailable', () => lookUp(key));
+});
+
+test('a mistyped key is reported by its checksum, a truncated one by its form', () => {
+  const { key } = createKey('ww');
+  const other = key.at(-9) === 'a' ? 'b' : 'a';
+  const typo = `${key.slice(0, -9)}${other}${key.slice(-8)}`;
+  const detail = (text: string) => refusal('unauthorized', () => ask(text));
+  assert.match(detail(typo), /typing error: its checksum does not match. Copy the key again/);
+  assert.match(detail(key.slice(0, -1)), /Check that the complete key was copied/);
+  assert.doesNotMatch(detail(key), /typing error|copied/, 'unknown');
+  assert.match(detail('ww_token_abcdefghijkl_cut'), /^The access token is damaged .*Request a new one/);
+});
+
+test('the claimed key id is parsed without a lookup', () => {
+  const { id, key } = createKey('abc');
+  assert.equal(claimedKeyId(`bearer ${key}`), id);
+  assert.equal(claimedKeyId(`Bearer ${key.slice(0, -1)}`), id);
+  assert.equal(claimedKeyId(`Bearer abc_token_${id}_AaHuVl4A`), id);
+  for (const header of [undefined, '', key, 'Bearer x']) assert.equal(claimedKeyId(header), null);
+});
+
 test('a wrong secret is refused, even right after the right one', () => {
   const { id, key } = makeKey();
   for (let times = 0; times < 2; times += 1) {
@@ -70,16 +129,7 @@ test('401: unknown, wrong, expired and revoked keys get the same response', () =
   const expired = makeKey({ expires_at: NOW_MS });
   // A well-formed key with the id of an existing key and another secret.
   const stranger = createKey('ww');
-  const proof = { account_id: 'acme', prefix: 'ww', hash: hashKey(createKey('ww').key) };
-  const terms = {
-    name: 'x',
-    scopes: [],
-    subscriptions: [],
-    expires_at: null,
-    allow_addresses: [],
-    daily_rows: null,
-  };
-  addKey(db, { id: stranger.id, ...terms, ...proof }, NOW_MS);
+  addKey(db, { ...TERMS, id: stranger.id, hash: hashKey(createKey('ww').key) }, NOW_MS);
   const details = [createKey('ww').key, stranger.key, expired.key, revoked.key].map((key) =>
     refusal('unauthorized', () => ask(key)),
   );
@@ -138,16 +188,8 @@ test('503: a missing store, a damaged one and a broken row, each until it is rep
     refusal('unavailable', request);
     const writer = openAccess(folder, { create: true });
     refusal('unauthorized', request);
-    addAccount(writer, { id: 'a', name: 'A', daily_rows: null }, NOW_MS);
-    const terms = {
-      name: 'k',
-      scopes: [],
-      subscriptions: [],
-      expires_at: null,
-      allow_addresses: [],
-      daily_rows: null,
-    };
-    addKey(writer, { id, account_id: 'a', prefix: 'ww', hash: hashKey(key), ...terms }, NOW_MS);
+    addAccount(writer, { id: 'acme', name: 'A', daily_rows: null }, NOW_MS);
+    addKey(writer, { ...TERMS, id, hash: hashKey(key) }, NOW_MS);
     request();
     writer.prepare("UPDATE api_key SET scopes = '['").run();
     refusal('unavailable', request);
@@ -188,11 +230,9 @@ test('503: a store that another process has locked', () => {
 });
 
 test('a request is one index lookup in each table', () => {
-  for (const sql of [SELECT_KEY_FOR_REQUEST, SELECT_PROOF]) {
-    const plan = planOf(db, sql);
-    assert.match(plan, /SEARCH/);
-    assert.doesNotMatch(plan, /^SCAN/m);
-  }
+  const plan = planOf(db, SELECT_KEY_FOR_REQUEST);
+  assert.match(plan, /SEARCH/);
+  assert.doesNotMatch(plan, /^SCAN/m);
 });
 
 /** A key with a valid checksum, the id of a stored key and another secret. */

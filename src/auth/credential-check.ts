@@ -1,8 +1,6 @@
 /**
- * Whether a request may be answered: decided for every request from the current state of the store.
- *
- * The order is 401, or 503 if the store cannot be read; then 403 for the account, then for the address. The rate limit
- * comes between that and {@link requireScope}: a request without the scope still counts.
+ * Whether a request may be answered: decided for every request from the current state of the store. 401, or 503 if that
+ * cannot be read; then 403 for the account, then for the address. The rate limit comes before {@link requireScope}.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { isAddressListed } from '../addresses.ts';
