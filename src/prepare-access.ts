@@ -5,7 +5,7 @@ import { openAccess } from './auth/open-access.ts';
 import { preseed } from './auth/preseed.ts';
 import { now } from './clock.ts';
 import type { Config } from './config/load.ts';
-import { type ReadSeeds, readSecretFiles } from './config/preseed.ts';
+import { readSecretFiles } from './config/preseed.ts';
 import type { Logger } from './logger.ts';
 import type { Database } from './store/database.ts';
 import { isDiskFull } from './store/database-errors.ts';
@@ -59,7 +59,11 @@ export function reportStaleSpare(log: Logger, reason: string): void {
   log.warn({ reason }, 'the spare copy of access.db could not be brought up to date: it was deleted');
 }
 
-function createConfigured(access: Database, { seeds, readable_by_all }: ReadSeeds, log: Logger): void {
+function createConfigured(
+  access: Database,
+  { seeds, readable_by_all }: ReturnType<typeof readSecretFiles>,
+  log: Logger,
+): void {
   if (readable_by_all.length > 0)
     log.warn({ files: readable_by_all }, 'these secret files can be read by every user of this machine');
   const preseeded = unlessFull(log, () => preseed(access, seeds, now()));

@@ -14,13 +14,13 @@ export function print(
 }
 
 /** A `using` declaration ends it. */
-export interface Progress extends Disposable {
-  /** @param label another one begins a new line, which replaces the previous one @param total of `done`, if known */
-  update(label: string, done?: number, total?: number): void;
-  end(): void;
-}
+export type Progress = ReturnType<typeof createProgress>;
 
-export type ProgressStream = { isTTY?: boolean; columns?: number; write(text: string): unknown };
+interface ProgressStream {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+}
 
 const REDRAW_MS = 100;
 const CLEAR_LINE = '\r\x1b[2K';
@@ -35,8 +35,7 @@ export function createProgress({
 }: {
   stream?: ProgressStream;
   now?: () => number;
-} = {}): Progress {
-  if (stream.isTTY !== true) return { update() {}, end() {}, [Symbol.dispose]() {} };
+} = {}) {
   let shown: string | null = null;
   let drawnMs = Number.NEGATIVE_INFINITY;
   const end = () => {
@@ -47,7 +46,9 @@ export function createProgress({
   return {
     end,
     [Symbol.dispose]: end,
-    update(label, done, total) {
+    /** @param label another one begins a new line, which replaces the previous one @param total of `done`, if known */
+    update(label: string, done?: number, total?: number): void {
+      if (stream.isTTY !== true) return;
       const atMs = now();
       if (shown !== label) end();
       shown = label;

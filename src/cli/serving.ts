@@ -14,23 +14,14 @@ import { SECOND_MS } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { actorOfProcess } from './operate.ts';
 
-export interface Serving {
-  readonly appliance: Appliance;
-  readonly config: Config;
-  readonly log: Logger;
-  readonly serviceManager: ReturnType<typeof createServiceManager>;
-  /** Resolves with the signal that stops it. */
-  readonly signal: Promise<NodeJS.Signals>;
-  /** The log of `demo` and `lab` has only warnings until this is called: lines about the first files mean nothing. */
-  showLog(): void;
-}
+export type Serving = Awaited<ReturnType<typeof serveAppliance>>;
 
 /** Starts the appliance as configured, and logs the address it listens on. */
 export async function serveAppliance(
   config: Config,
   kind: InstallationKind,
   options: Pick<ApplianceOptions, 'graceMs' | 'intervene'> & { readonly ingestThread: Worker },
-): Promise<Serving> {
+) {
   // Before the log is opened: its file can lie in that folder, too.
   requireOwner(dataFolder(config.dataFolder));
   const opened = await openLog(config.log);
@@ -47,11 +38,12 @@ export async function serveAppliance(
     if (opened.kind === 'file') log.fatal({ reason: reasonOf(error) }, 'the appliance cannot start');
     throw error;
   });
-  // Before anybody can learn that it runs, and stop it.
+  // It stops the appliance. Awaited before anybody can learn that it runs.
   const signal = new Promise<NodeJS.Signals>((resolve) => {
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
+  // The log of `demo` and `lab` has only warnings until then: lines about the first files mean nothing.
   const showLog = () => {
     log.level = config.log.level;
   };

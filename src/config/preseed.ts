@@ -154,14 +154,11 @@ function entriesOf<Own extends Members>(
 const FILE_BYTES_MAX = 4096;
 const READABLE_BY_ALL = 0o004;
 
-export interface ReadSeeds {
-  readonly seeds: Seeds;
-  /** Secret files that every user of the machine may read. */
-  readonly readable_by_all: readonly string[];
-}
-
-/** @throws Refused `configuration` with every file that cannot be read, or contains no key or the wrong one */
-export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): ReadSeeds {
+/**
+ * @returns also the secret files that every user of the machine may read
+ * @throws Refused `configuration` with every file that cannot be read, or contains no key or the wrong one
+ */
+export function readSecretFiles({ accounts, subscriptions, keys }: Preseed) {
   const problems: string[] = [];
   const readable_by_all: string[] = [];
   const read = keys.flatMap((key): SeedKey[] => {
@@ -181,7 +178,8 @@ export function readSecretFiles({ accounts, subscriptions, keys }: Preseed): Rea
   });
   findDuplicates(read, problems);
   if (problems.length > 0) throw misconfigured(listed(problems, 'keys of the configuration cannot be read'));
-  return { seeds: { accounts, subscriptions, keys: read }, readable_by_all };
+  const seeds: Seeds = { accounts, subscriptions, keys: read };
+  return { seeds, readable_by_all };
 }
 
 /** @throws Error that says what is wrong, but never repeats the content */

@@ -89,17 +89,11 @@ export interface Alert {
 }
 
 /** An open alert as commands and the console show it. */
-export interface AlertDocument {
-  readonly name: AlertName;
-  readonly page_worthy: boolean;
-  readonly since: string;
-  readonly detail: string;
-  readonly what_to_do: string;
-}
+export type AlertDocument = Readonly<ReturnType<typeof alertDocument>>;
 
 const DETAIL_CHARACTERS_MAX = 500;
 
-export function alertDocument({ name, of, since, detail, command }: Alert): AlertDocument {
+export function alertDocument({ name, of, since, detail, command }: Alert) {
   // It may name a file that is not ours; the operator's command may mail it, or write it to a terminal.
   const shown = printableLine(detail);
   return {

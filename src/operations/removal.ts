@@ -4,7 +4,7 @@
  */
 import { findAccount, getAccount } from '../auth/accounts.ts';
 import { noteOperation } from '../auth/audit.ts';
-import { openRemovals, type Removed, removeAccount, removeSubscription } from '../auth/removal.ts';
+import { openRemovals, removeAccount, removeSubscription } from '../auth/removal.ts';
 import { findSubscription, getSubscription, listSubscriptions } from '../auth/subscriptions.ts';
 import { counted } from '../counted.ts';
 import { type Database, writing } from '../store/database.ts';
@@ -14,40 +14,31 @@ import { ACCOUNT_MEMBERS, SUBSCRIPTION_MEMBERS } from './members.ts';
 import { act, type Context } from './operation.ts';
 import type { Outcome } from './problem.ts';
 
-interface Removable {
-  readonly noun: 'account' | 'subscription';
-  readonly id: string | number;
-  /** Its subscriptions that are removed already, whose rows are still being deleted; empty while it exists. */
-  readonly open: readonly number[];
-  /** The subscriptions that lose their rows. @throws Refused if it does not exist */
-  readonly subscriptions: () => readonly number[];
-  readonly remove: (access: Database) => Removed;
-  /** Whether the configuration has an entry for it. */
-  readonly configured: boolean;
-}
-
-function accountOf({ access, config, kind }: Context, id: string): Removable {
+/** `open`: its subscriptions that are removed already, whose rows are still being deleted; empty while it exists. */
+function accountOf({ access, config, kind }: Context, id: string) {
   return {
-    noun: 'account',
+    noun: 'account' as const,
     id,
     open: findAccount(access(), id) === null ? openRemovals(access(), id) : [],
-    subscriptions() {
+    /** Those that lose their rows. @throws Refused if it does not exist */
+    subscriptions(): readonly number[] {
       getAccount(access(), id);
       return listSubscriptions(access()).flatMap((own) => (own.account_id === id ? own.id : []));
     },
-    remove: (db) => removeAccount(db, id),
+    remove: (db: Database) => removeAccount(db, id),
+    /** Whether the configuration has an entry for it. */
     configured: kind === 'appliance' && config.preseed.accounts.some((account) => account.id === id),
   };
 }
 
-function subscriptionOf({ access, config, kind }: Context, id: number): Removable {
+function subscriptionOf({ access, config, kind }: Context, id: number) {
   const isThere = findSubscription(access(), id) !== null;
   return {
-    noun: 'subscription',
+    noun: 'subscription' as const,
     id,
     open: isThere ? [] : openRemovals(access()).filter((open) => open === id),
-    subscriptions: () => [getSubscription(access(), id).id],
-    remove: (db) => removeSubscription(db, id),
+    subscriptions: (): readonly number[] => [getSubscription(access(), id).id],
+    remove: (db: Database) => removeSubscription(db, id),
     configured: kind === 'appliance' && config.preseed.subscriptions.some((own) => own.id === id),
   };
 }
@@ -89,7 +80,10 @@ export const REMOVALS = [
   }),
 ];
 
-async function remove(context: Context, removable: Removable): Promise<Outcome> {
+async function remove(
+  context: Context,
+  removable: ReturnType<typeof accountOf | typeof subscriptionOf>,
+): Promise<Outcome> {
   const { noun, id, open, configured } = removable;
   // Null: it was removed before, and interrupted.
   const rows = open.length > 0 ? null : rowsOf(context, removable.subscriptions());

@@ -1,12 +1,10 @@
 /** Every operation, in the order of the help, and the forms that the console makes of them. */
-import type { TSchema } from '@sinclair/typebox';
 import { ACCOUNTS } from './accounts.ts';
 import { AUDIT } from './audit.ts';
 import { CONSOLE_OPERATIONS } from './console.ts';
 import { COMPACT, INGEST } from './ingest.ts';
 import { KEYS } from './keys.ts';
 import { LAB } from './lab.ts';
-import type { Member } from './member.ts';
 import { type Form, type Operation, pathOf } from './operation.ts';
 import { PROCESS_OPERATIONS } from './processes.ts';
 import { REMOVALS } from './removal.ts';
@@ -43,15 +41,10 @@ export function operationsOf(command: string): readonly Operation[] {
   return OPERATIONS.filter(({ name }) => name.split(' ', 1)[0] === command);
 }
 
-/** A member of an operation, as a field of its form. */
-export interface FormMember extends Pick<Member, 'hint' | 'placeholder' | 'several'> {
-  readonly name: string;
-  readonly required: boolean;
-  readonly schema: TSchema;
-}
-
 /** What the console needs to show an act as a form; it imports the types alone. `isJob`: it may take longer than a request. */
 export type OperationForm = Form & ReturnType<typeof formOf>;
+/** A member of an operation, as a field of its form. */
+export type FormMember = OperationForm['members'][number];
 
 export function operationForms(): readonly OperationForm[] {
   return OPERATIONS.flatMap((operation) =>
@@ -61,8 +54,8 @@ export function operationForms(): readonly OperationForm[] {
 
 export function formOf({ name, operands = [], members, job, confirmedBy }: Operation) {
   const fields = Object.entries(members).map(
-    ([member, { isRequired, hint, placeholder, several, schema }]): FormMember => {
-      return { name: member, required: isRequired, hint, placeholder, several, schema };
+    ([member, { isRequired: required, hint, placeholder, several, schema }]) => {
+      return { name: member, required, hint, placeholder, several, schema };
     },
   );
   return { name, operands, members: fields, isJob: job !== undefined, confirmedBy: confirmedBy ?? null };

@@ -19,34 +19,26 @@ export interface SetupChoices {
   readonly service: (Pick<UnitTerms, 'program' | 'user'> & { readonly unit: string }) | null;
 }
 
-interface SetupFile {
-  readonly what: 'configuration' | 'unit';
-  readonly path: string;
-  /** `kept`: it exists, and stays as it is. */
-  readonly outcome: 'written' | 'kept';
-}
-
 /**
  * @returns what `--json` prints; `next`: lines for a shell, comments begin with #
  * @throws Refused for choices that cannot work, with nothing written, and if a file cannot be read or written
  */
-export function setUp(choices: SetupChoices): { files: SetupFile[]; next: string[] } {
+export function setUp(choices: SetupChoices) {
   const { data, config, flags, service } = choices;
   const wanted = load(flags, devNull, data);
   const effective = existsSync(config) ? load({}, config, data) : wanted;
   const terms = termsOf(choices, effective);
   if (terms === null) attempt('create', data, () => mkdirSync(data, { recursive: true, mode: 0o700 }));
-  const outcome = place(config, annotatedConfig(chosenOf(flags, wanted)));
-  const configuration = { what: 'configuration', path: config, outcome } as const;
+  const configuration = place('configuration', config, annotatedConfig(chosenOf(flags, wanted)));
   if (service === null || terms === null) {
     const start = `wirewatch serve --data ${pasted(data)} --config ${pasted(config)}`;
     return { files: [configuration], next: ['# Start Wirewatch, or restart it where it is running:', start] };
   }
-  const unit = { what: 'unit', path: service.unit, outcome: place(service.unit, unitText(terms)) } as const;
+  const unit = place('unit', service.unit, unitText(terms));
   const { drop } = effective.ingest;
   const next = [
     ...(unit.outcome === 'written' ? startSteps(terms, drop) : RESTART),
-    ...firstCommands(terms, drop, outcome === 'written'),
+    ...firstCommands(terms, drop, configuration.outcome === 'written'),
   ];
   return { files: [configuration, unit], next };
 }
@@ -91,14 +83,14 @@ function chosenOf(flags: SettingFlags, { server, ingest }: Config): Map<string, 
   return new Map(given.map(({ setting }) => [setting, values[setting]]));
 }
 
-/** Writes a file, unless something has its name. */
-function place(file: string, text: string): SetupFile['outcome'] {
-  if (existsSync(file)) return 'kept';
+/** Writes a file, unless something has its name: then it is kept as it is. */
+function place(what: 'configuration' | 'unit', file: string, text: string) {
+  if (existsSync(file)) return { what, path: file, outcome: 'kept' } as const;
   attempt('write', file, () => {
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, text, { flag: 'wx', flush: true });
   });
-  return 'written';
+  return { what, path: file, outcome: 'written' } as const;
 }
 
 function attempt<Result>(operation: 'create' | 'write', file: string, work: () => Result): Result {

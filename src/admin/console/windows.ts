@@ -100,21 +100,7 @@ export function readWindow(sources: Sources, { query }: Read, nowMs: number) {
   };
 }
 
-interface WindowState {
-  readonly export: ExportName;
-  /** Epoch milliseconds. */
-  readonly window_start: number;
-  readonly letter: WindowLetter;
-  readonly since: number | null;
-  readonly rows: number;
-  readonly reason: string | null;
-  /** The first error of that file, with their number; null: it has none. */
-  readonly report: Pick<FileReport, 'errors' | 'errors_total'> | null;
-  /** A file waits in the drop folder until the window is reset or accepted. */
-  readonly held: boolean;
-  /** A file of it is held, or in failed/, from where it can be read. */
-  readonly hasFile: boolean;
-}
+type WindowState = ReturnType<typeof windowStates>[number];
 
 export const WINDOWS_WITH_ROWS = `
   SELECT known.window_start, status, since, iif(status = 'failed', report ->> '$.reason', NULL) AS reason,
@@ -136,8 +122,12 @@ const LETTERS = { done: 'd', failed: 'f', missing: 'm', abandoned: 'a' } as cons
   WindowLetter
 >;
 
-interface Known extends Pick<WindowState, 'window_start' | 'since' | 'rows' | 'reason'> {
+interface Known {
+  readonly window_start: number;
   readonly status: WindowStatus;
+  readonly since: number | null;
+  readonly rows: number;
+  readonly reason: string | null;
   readonly error: string | null;
   readonly errors: number | null;
 }
@@ -154,30 +144,33 @@ export function windowStates(
   span: { readonly export: ExportName; readonly from: number; readonly to: number },
   { isEnabled, held }: { readonly isEnabled: boolean; readonly held: readonly HeldFile[] },
   nowMs: number,
-): WindowState[] {
+) {
   const knownRows = db.prepare<unknown[], Known>(WINDOWS_WITH_ROWS).all(span);
   const known = new Map(knownRows.map((window) => [window.window_start, window]));
   const failed = new Set(db.prepare<unknown[], number>(WINDOWS_WITH_FAILED_FILES).pluck().all(span));
   const own = held.filter(({ file }) => file.export === span.export);
   const heldStarts = new Set(own.map(({ file }) => file.window_start));
   const letterOfUnknown = unknownLetters(db, span.export, isEnabled, nowMs);
-  const states: WindowState[] = [];
-  for (let start = span.from; start < span.to; start += WINDOW_MS) {
+  return Array.from({ length: (span.to - span.from) / WINDOW_MS }, (_, at) => {
+    const start = span.from + at * WINDOW_MS;
     const found = known.get(start);
-    states.push({
+    /** The first error of a file that failed, with their number; null: it has none. */
+    const report: Pick<FileReport, 'errors' | 'errors_total'> | null =
+      found?.error == null ? null : { errors: [JSON.parse(found.error)], errors_total: found.errors ?? 1 };
+    return {
       export: span.export,
       window_start: start,
       letter: found === undefined ? letterOfUnknown(start) : letterOf(found),
       since: found?.since ?? null,
       rows: found?.rows ?? 0,
       reason: found?.reason ?? null,
-      report:
-        found?.error == null ? null : { errors: [JSON.parse(found.error)], errors_total: found.errors ?? 1 },
+      report,
+      /** A file waits in the drop folder until the window is reset or accepted. */
       held: heldStarts.has(start),
+      /** A file of it is held, or in failed/, from where it can be read. */
       hasFile: heldStarts.has(start) || failed.has(start),
-    });
-  }
-  return states;
+    };
+  });
 }
 
 function unknownLetters(
