@@ -83,7 +83,7 @@ log/compact.ts | compact | a log is rewritten only from a database that equals i
 ingest/requests/replay.ts | removal | a replay brings no removed rows back
   mapping, [-streams, -]rows_to_skip
 copy/discarded.ts | restore-damaged | a log that ends before its database has a lost end
-  [-given.last?.id === readLogMarkOf(live.detections)?.id-]{+true+}
+  [-lost.last?.id === readLogMarkOf(live.detections)?.id-]{+true+}
 log/version-epoch.ts | version-epoch | positions stay exact numbers
   if (position [-<= POSITION_MAX && (ofClock > 0 || nowMs > CLOCK_MAX_MS)-]{+> 0+}) return
 log/scrub.ts | scrub-damage | damage of the log is reported
