@@ -6,7 +6,7 @@ import { addressNetwork } from '../addresses.ts';
 import type { Logger } from '../logger.ts';
 import { MINUTE_MS } from '../time.ts';
 
-/** Written lines of one address in a minute. */
+/** Written lines of one address in a minute. fail2ban counts them, so a ban must need no more (security.md). */
 const ADDRESS_LINES_MAX = 10;
 const LINES_MAX = 500;
 /** Causes of faults that are told apart in a minute. */
