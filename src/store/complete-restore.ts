@@ -88,9 +88,7 @@ export function placingSteps(folder: DataFolder, incoming: string, aside: string
   // What was compared, and what this machine was to another copy.
   for (const file of [folder.verified, folder.role])
     if (existsSync(file)) steps.push(moveAside(basename(file)));
-  steps.push(() => {
-    rmSync(from, { recursive: true, force: true });
-    syncFolder(root);
-  });
+  // The last call: after it, the same command would be refused. If a power cut brings the folder back, it is empty.
+  steps.push(() => rmSync(from, { recursive: true, force: true }));
   return steps;
 }

@@ -251,7 +251,8 @@ export class World {
     const [one, other] = [DATA, STANDBY_DATA].map((name) =>
       readLogMarkOf(join(this.root, name, 'detections.db')),
     );
-    return one?.entry !== undefined && one.entry === other?.entry;
+    // A writer that stopped while its last entry waited for the copy applies it at its next start.
+    return one?.entry !== undefined && other?.entry !== undefined && other.entry >= one.entry;
   }
 
   /** Waits until the condition holds; restarts the appliance if the fault ended it. */
