@@ -5,7 +5,7 @@ import { formatAsOf } from '../../query/as-of.ts';
 import type { PeriodWalk, QueryCursors } from '../../query/cursors.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
-import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
+import { readFirstDataStart, readPeriodPage, recordsBeginBy } from '../../query/period-page.ts';
 import {
   PERIOD_PARAMETERS,
   type PeriodParameters,
@@ -14,7 +14,7 @@ import {
   readPeriodRequest,
 } from '../../query/period-request.ts';
 import { reading } from '../../store/database.ts';
-import { formatSeconds } from '../../time.ts';
+import { formatSeconds, SECOND_MS } from '../../time.ts';
 import {
   AS_OF,
   closed,
@@ -126,6 +126,7 @@ function startOf(
   }
   const resolved = resolvePeriod(asked, zone, nowMs);
   requireFewShards(resolved, streams.length);
-  requireRecords(resolved, readFirstDataStart(detections(), streams), zone);
+  if (!recordsBeginBy(detections(), streams, Math.floor(resolved.from_ms / SECOND_MS)))
+    requireRecords(resolved, readFirstDataStart(detections(), streams), zone);
   return { period: wholeSeconds(resolved, nowMs), time_zone, place: null };
 }
