@@ -97,8 +97,10 @@ export async function takeLog(place: Place, objects: readonly LogObject[], log: 
   const options = { folder: draftOf(log), program: VERSION };
   await writeEntries(options, objects[0]?.first ?? 1, entriesIn(place, objects, null));
   const replaced = new Set(listSegments(log).map(({ path }) => path));
-  for (const { path } of listSegments(options.folder)) {
-    const target = join(log, basename(path));
+  for (const { path, firstEntry } of listSegments(options.folder)) {
+    // A log that begins with a snapshot makes all before it obsolete, by its name: a crash mixes it with nothing.
+    const isSnapshot = firstEntry > 1 && firstEntry === objects[0]?.first;
+    const target = join(log, isSnapshot ? basename(path).replace('.zst', '-snapshot.zst') : basename(path));
     renameSync(path, target);
     replaced.delete(target);
   }
