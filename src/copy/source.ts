@@ -3,13 +3,13 @@
  * has the entries byte for byte.
  */
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { grouped } from '../counted.ts';
 import type { Mark } from '../log/format.ts';
 import type { EntryPart } from '../log/frame.ts';
 import { commitsBackwards } from '../log/log-reader.ts';
 import { type LogOptions, LogWriter } from '../log/log-writer.ts';
-import { draftOf, listSegments, tidyLog } from '../log/segment.ts';
+import { draftOf, listSegments, segmentPath, snapshotPath, tidyLog } from '../log/segment.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError } from '../store/log-errors.ts';
@@ -88,8 +88,8 @@ async function writeEntries(options: LogOptions, first: number, parts: AsyncIter
 }
 
 /**
- * Puts the log of a copy in place of the local one. Whoever reads that meanwhile finds each entry, or damage; a crash may
- * leave segments that were replaced, which is damage, too.
+ * Puts the log of a copy in place of the local one. Whoever reads that meanwhile finds each entry, or damage. A log that
+ * begins with a snapshot is in place by one name, whatever a crash leaves; of another one, a crash may leave damage.
  * @throws Unreachable, LogDamage, LogFailure
  */
 export async function takeLog(place: Place, objects: readonly LogObject[], log: string): Promise<void> {
@@ -98,12 +98,13 @@ export async function takeLog(place: Place, objects: readonly LogObject[], log: 
   await writeEntries(options, objects[0]?.first ?? 1, entriesIn(place, objects, null));
   const replaced = new Set(listSegments(log).map(({ path }) => path));
   for (const { path, firstEntry } of listSegments(options.folder)) {
-    // A log that begins with a snapshot makes all before it obsolete, by its name: a crash mixes it with nothing.
     const isSnapshot = firstEntry > 1 && firstEntry === objects[0]?.first;
-    const target = join(log, isSnapshot ? basename(path).replace('.zst', '-snapshot.zst') : basename(path));
+    const target = isSnapshot ? snapshotPath(log, firstEntry) : segmentPath(log, firstEntry);
     renameSync(path, target);
     replaced.delete(target);
   }
+  // Before a segment goes that was replaced.
+  syncFolder(log);
   for (const path of replaced) rmSync(path);
   syncFolder(log);
 }

@@ -33,6 +33,11 @@ export function segmentPath(folder: string, firstEntry: number): string {
   return join(folder, `${String(firstEntry).padStart(12, '0')}.zst`);
 }
 
+/** Of a segment that begins with a snapshot: by this name, all segments before it are obsolete. */
+export function snapshotPath(folder: string, firstEntry: number): string {
+  return segmentPath(folder, firstEntry).replace('.zst', '-snapshot.zst');
+}
+
 /** Oldest first; none if there is no folder. @throws LogFailure */
 export function listSegments(folder: string): Segment[] {
   const all = allSegments(folder);
@@ -50,7 +55,7 @@ export function draftOf(log: string): string {
  * behind it leaves obsolete segments to the next start. @param entry the number of the snapshot
  */
 export function replaceLog(log: string, entry: number): void {
-  renameSync(segmentPath(draftOf(log), entry), segmentPath(log, entry).replace('.zst', '-snapshot.zst'));
+  renameSync(segmentPath(draftOf(log), entry), snapshotPath(log, entry));
   // Before a segment goes that it replaces.
   syncFolder(log);
   tidyLog(log);
