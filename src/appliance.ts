@@ -261,7 +261,7 @@ function keepUsage(
 ) {
   const counts = (): Usage => {
     requests.behind(copy.state());
-    const [rows, uses, seen] = [dailyRows.all(now()), keyUses.all(), seenKeys.all(now())];
+    const [rows, uses, seen] = [dailyRows.all(), keyUses.all(), seenKeys.all(now())];
     return { format: 'wirewatch usage 1', rows, uses, seen, ...requests.history() };
   };
   return createUsageKeeper({

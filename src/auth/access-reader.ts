@@ -1,6 +1,10 @@
 /**
  * Reads keys, with their accounts and subscriptions, from `access.db` for every request: revoking a key or suspending
- * an account takes effect with the next one. A proven key is cached until anything is committed to the store.
+ * an account takes effect with the next request.
+ *
+ * A proven key is cached until anything is committed to the store, for which SQLite is asked at every request. A wrong
+ * secret takes exactly the same steps for a cached key, a stored one and an unknown id, so the response time does not
+ * reveal which ids exist.
  *
  * The file is opened on first use, after every failure, and when its path holds another file or its content was
  * checkpointed: otherwise a removed or overwritten database would be served from an open handle and from memory.
@@ -44,23 +48,25 @@ export type KeyProof = Pick<StoredKey, 'hash' | 'prefix'>;
 export type AccessReader = ReturnType<typeof createAccessReader>;
 
 type JsonColumn = 'scopes' | 'allow_addresses' | 'account' | 'subscriptions';
-type Row = Omit<StoredKey, 'id' | JsonColumn> &
-  Readonly<Record<JsonColumn, string>> & { readonly is_asked: 0 | 1 };
+type Row = Omit<StoredKey, 'id' | JsonColumn> & Readonly<Record<JsonColumn, string>>;
 
+const HASH_BYTES = 32;
 const KEYS_MAX = 1000;
 
-/** Where there is no key at all. */
-const NO_KEY: KeyProof = { prefix: 'ww', hash: Buffer.alloc(32) };
+/** Returns a row for an unknown id too, that of another key, which is not used: otherwise it would take half the time. */
+export const SELECT_PROOF = `
+  SELECT k.id = :id AS is_asked, k.hash, k.prefix FROM api_key k
+  WHERE k.rowid = max(coalesce((SELECT rowid FROM api_key WHERE id = :id), 0), (SELECT min(rowid) FROM api_key))`;
+
+/** In place of an unknown key. */
+const NO_KEY: KeyProof = { prefix: 'ww', hash: Buffer.alloc(HASH_BYTES) };
 
 /** Id, name, time zone, the subscription's types, the key's own types. */
 type SubscriptionParts = [number, string | null, string, ContentType[], ContentType[] | null];
 
-/**
- * One statement, for one snapshot. Joins at the top level would take five times as long as these subqueries. It returns a
- * row for an unknown id too, that of another key, which is not used: otherwise it would take half the time.
- */
+/** One statement, for one snapshot. Joins at the top level would take five times as long as these subqueries. */
 export const SELECT_KEY_FOR_REQUEST = `
-  SELECT k.id = :id AS is_asked, k.name, k.hash, k.prefix, k.scopes, k.expires_at, k.revoked_at, k.allow_addresses, k.daily_rows,
+  SELECT k.name, k.hash, k.prefix, k.scopes, k.expires_at, k.revoked_at, k.allow_addresses, k.daily_rows,
     (SELECT json_object('id', a.id, 'name', a.name, 'daily_rows', a.daily_rows, 'suspended_at', a.suspended_at,
         'created_at', a.created_at)
       FROM account a WHERE a.id = k.account_id) AS account,
@@ -70,7 +76,7 @@ export const SELECT_KEY_FOR_REQUEST = `
       JOIN subscription s ON s.id = ks.subscription_id AND s.account_id = k.account_id
       WHERE ks.key_id = k.id) AS subscriptions
   FROM api_key k
-  WHERE k.rowid = max(coalesce((SELECT rowid FROM api_key WHERE id = :id), 0), (SELECT min(rowid) FROM api_key))`;
+  WHERE k.id = :id`;
 
 type OpenStore = ReturnType<typeof openStore>;
 
@@ -105,19 +111,15 @@ export function createAccessReader(path: string) {
     findKey(keyId: string, proves: (key: KeyProof) => boolean): StoredKey | null {
       return reading((from) => {
         const cached = cachedKeys(from).get(keyId);
-        // A wrong secret takes the same steps whether its key is cached, stored or unknown: so does the response time.
+        // Also called for NO_KEY: a wrong secret takes the same steps whether its key is cached, stored or unknown.
         if (proves(cached ?? NO_KEY) && cached !== undefined) return cached;
-        const row = from.select.get({ id: keyId });
-        if (!proves(row ?? NO_KEY) || row?.is_asked !== 1) return null;
-        const key = storedKey(keyId, row);
-        // A commit since the cache was checked changes the version for the next request.
-        from.keys.set(keyId, key);
-        return key;
+        const proof = readProof(from, keyId);
+        return proves(proof ?? NO_KEY) && proof !== null ? readKey(from, keyId, proof) : null;
       });
     },
-    hasKey: (keyId: string) => reading((from) => from.select.get({ id: keyId })?.is_asked === 1),
+    hasKey: (keyId: string) => reading((from) => readProof(from, keyId) !== null),
     /** @throws Refused `unavailable` if keys cannot be read now */
-    check: () => void reading((from) => from.select.get({ id: '' })),
+    check: () => void reading((from) => readProof(from, '')),
     /** Reads something else from the store. */
     read: <T>(use: (db: Database) => T) => reading(({ db }) => use(db)),
     /** The number of the last change of accounts, subscriptions and keys. */
@@ -130,6 +132,13 @@ export function unavailable(cause: unknown): Refused {
   return new Refused('unavailable', 'Credentials cannot be verified right now. Try again later.', { cause });
 }
 
+function readProof({ selectProof }: OpenStore, id: string): KeyProof | null {
+  const row = selectProof.get({ id });
+  if (row === undefined || row.is_asked === 0) return null;
+  if (row.hash.byteLength !== HASH_BYTES) throw new Error(`the stored hash of key ${id} is damaged`);
+  return row;
+}
+
 /** The keys proven since the last commit to the store. */
 function cachedKeys(store: OpenStore): Map<string, StoredKey> {
   const version = store.selectVersion.get();
@@ -137,6 +146,16 @@ function cachedKeys(store: OpenStore): Map<string, StoredKey> {
   if (version !== store.keysVersion) store.keys.clear();
   store.keysVersion = version;
   return store.keys;
+}
+
+/** @param proof as proven: if the key was replaced since, under the same id, it was not proven */
+function readKey(store: OpenStore, keyId: string, proof: KeyProof): StoredKey | null {
+  const row = store.select.get({ id: keyId });
+  if (row === undefined || Buffer.compare(row.hash, proof.hash) !== 0) return null;
+  const key = storedKey(keyId, row);
+  // A commit between the two reads is part of this key, and changes the version for the next request.
+  store.keys.set(keyId, key);
+  return key;
 }
 
 /** Changes when the path holds another file, or pages were written to this one. */
@@ -154,6 +173,7 @@ function openStore(path: string, fileState: string) {
     return {
       db,
       select: db.prepare<{ id: string }, Row>(SELECT_KEY_FOR_REQUEST),
+      selectProof: db.prepare<{ id: string }, KeyProof & { is_asked: number }>(SELECT_PROOF),
       /** Changes when another connection commits. */
       selectVersion: db.prepare<[], number>('PRAGMA data_version').pluck(),
       /** The cache, valid at `keysVersion`. */
@@ -167,7 +187,7 @@ function openStore(path: string, fileState: string) {
   }
 }
 
-function storedKey(id: string, { is_asked: _, ...row }: Row): StoredKey {
+function storedKey(id: string, row: Row): StoredKey {
   const subscriptions: SubscriptionParts[] = JSON.parse(row.subscriptions);
   return {
     ...row,

@@ -1,6 +1,7 @@
 /**
- * The daily row allowance of accounts and keys, and the rows that each has read on this UTC day. Counted in memory;
- * usage.ts has them written.
+ * The daily row allowance of accounts and keys, and the rows that each has read, by UTC day. Counted in memory; usage.ts
+ * has them written. The counts of a few days are kept: if the clock is set back, or was ahead for a while, the rows that
+ * were already used on that day still count.
  */
 import { type Static, Type } from '@sinclair/typebox';
 import { counted } from '../counted.ts';
@@ -25,25 +26,42 @@ export function accountUsageId(account: { readonly id: string; readonly created_
   return `${account.id}@${account.created_at}`;
 }
 
+/** Today and its neighbours: more would only help if the clock was wrong by days. */
+const DAYS_MAX = 3;
+
 export type DailyRows = ReturnType<typeof createDailyRows>;
 
 export function createDailyRows(stored: readonly UsedRows[] = []) {
   // Bounded by the number of accounts and keys: only verified keys read rows.
-  const counts = new Map(stored.map((count) => [nameOf(count.holder, count.id), { ...count }]));
+  const days = new Map<number, Map<string, UsedRows>>();
+  for (const count of stored) countsOf(count.day).set(nameOf(count.holder, count.id), { ...count });
 
-  function used(holder: RowHolder, id: string, nowMs: number): number {
-    const count = counts.get(nameOf(holder, id));
-    return count?.day === dayOf(nowMs) ? count.rows : 0;
+  function countsOf(day: number): Map<string, UsedRows> {
+    const counts = days.get(day) ?? new Map<string, UsedRows>();
+    days.set(day, counts);
+    return counts;
+  }
+
+  function forgetDays(today: number): void {
+    const farthestFirst = [...days.keys()].sort((a, b) => Math.abs(b - today) - Math.abs(a - today));
+    for (const day of farthestFirst.slice(0, -DAYS_MAX)) days.delete(day);
   }
 
   return {
-    used,
+    used: (holder: RowHolder, id: string, nowMs: number) =>
+      days.get(dayOf(nowMs))?.get(nameOf(holder, id))?.rows ?? 0,
     add(holder: RowHolder, id: string, rows: number, nowMs: number): void {
-      const count = { day: dayOf(nowMs), holder, id, rows: used(holder, id, nowMs) + rows };
-      if (rows !== 0) counts.set(nameOf(holder, id), count);
+      if (rows === 0) return;
+      const day = dayOf(nowMs);
+      const isNewDay = !days.has(day);
+      const counts = countsOf(day);
+      if (isNewDay) forgetDays(day);
+      const name = nameOf(holder, id);
+      const count = counts.get(name) ?? { day, holder, id, rows: 0 };
+      count.rows += rows;
+      counts.set(name, count);
     },
-    /** The counts of the day. */
-    all: (nowMs: number) => [...counts.values()].filter(({ day }) => day === dayOf(nowMs)),
+    all: () => [...days.values()].flatMap((counts) => [...counts.values()]),
   };
 }
 

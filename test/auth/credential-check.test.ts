@@ -5,7 +5,7 @@ import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createAccessReader, SELECT_KEY_FOR_REQUEST } from '../../src/auth/access-reader.ts';
+import { createAccessReader, SELECT_KEY_FOR_REQUEST, SELECT_PROOF } from '../../src/auth/access-reader.ts';
 import { addAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
 import { grantToken } from '../../src/auth/client-credentials.ts';
 import {
@@ -230,9 +230,11 @@ test('503: a store that another process has locked', () => {
 });
 
 test('a request is one index lookup in each table', () => {
-  const plan = planOf(db, SELECT_KEY_FOR_REQUEST);
-  assert.match(plan, /SEARCH/);
-  assert.doesNotMatch(plan, /^SCAN/m);
+  for (const sql of [SELECT_KEY_FOR_REQUEST, SELECT_PROOF]) {
+    const plan = planOf(db, sql);
+    assert.match(plan, /SEARCH/);
+    assert.doesNotMatch(plan, /^SCAN/m);
+  }
 });
 
 /** A key with a valid checksum, the id of a stored key and another secret. */

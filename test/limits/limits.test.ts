@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import fc from 'fast-check';
 import {
   accountUsageId,
   createDailyAllowance,
@@ -69,13 +70,43 @@ describe('the daily row allowance', () => {
     assert.equal(allowance.throttle(reader({ key: 'key3' }), NOON_MS)?.by, 'account');
   });
 
+  test('a clock set back grants no day twice, and a clock that was ahead takes nothing away', () => {
+    const allowance = createDailyAllowance(createDailyRows(), 5);
+    const isThrottled = (nowMs: number) => allowance.throttle(reader(), nowMs) !== null;
+    const yesterdayMs = NOON_MS - DAY_MS;
+    allowance.count(reader(), 5, yesterdayMs);
+    allowance.count(reader(), 5, NOON_MS);
+    assert.ok(isThrottled(yesterdayMs), 'set back to a used-up day');
+    assert.ok(isThrottled(NOON_MS), 'and forward again');
+    const farMs = NOON_MS + 1000 * DAY_MS;
+    assert.ok(!isThrottled(farMs));
+    allowance.count(reader(), 5, farMs);
+    assert.ok(isThrottled(NOON_MS), 'today must stay used up');
+    assert.ok(!isThrottled(NOON_MS + DAY_MS), 'tomorrow has the full allowance');
+  });
+
+  test('the current day is always kept', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: -1000, max: 1000 }), { minLength: 1 }), (days) => {
+        const rows = createDailyRows();
+        for (const away of days) {
+          const nowMs = NOON_MS + away * DAY_MS;
+          const before = rows.used('key', 'key1', nowMs);
+          rows.add('key', 'key1', 1, nowMs);
+          assert.equal(rows.used('key', 'key1', nowMs), before + 1);
+          assert.ok(rows.all().length <= 3);
+        }
+      }),
+    );
+  });
+
   test('counts go on from what was stored', () => {
     const rows = createDailyRows([{ day: DAY, holder: 'account', id: ACCOUNT, rows: 4 }]);
     const allowance = createDailyAllowance(rows, 5);
     assert.equal(allowance.throttle(reader(), NOON_MS), null);
     allowance.count(reader(), 1, NOON_MS);
     assert.equal(allowance.throttle(reader(), NOON_MS)?.by, 'account');
-    assert.deepEqual(rows.all(NOON_MS), [
+    assert.deepEqual(rows.all(), [
       { day: DAY, holder: 'account', id: ACCOUNT, rows: 5 },
       { day: DAY, holder: 'key', id: 'key1', rows: 1 },
     ]);
