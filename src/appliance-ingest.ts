@@ -92,7 +92,7 @@ export function startApplianceIngest(
   const ingest = startIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
-  const opened = ingest.ready.then(reader.open);
+  const opened = ingest.ready.then(reader.release);
   const begun = Promise.race([opened, recovering.promise]).then(() => {
     // Where it rejects, `ended` has the reason.
     opened.catch(() => {});
@@ -194,7 +194,7 @@ function madeAnewByStart({ conditions, reader }: IngestSurroundings, behind: str
       reader.await(behind);
     },
     worksMs: 0,
-    onResumed: reader.open,
+    onResumed: reader.release,
   };
 }
 
@@ -211,7 +211,7 @@ function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {
     worksMs: 0,
     onResumed() {
       notBeforeMs = performance.now() + HEALED_AGAIN_AFTER_MS;
-      reader.open();
+      reader.release();
       conditions.set('database damaged', null);
       log.info('detections.db was rebuilt from the log: detections are served again');
     },

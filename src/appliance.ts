@@ -148,7 +148,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     now,
     log: (level, msg, fields) => log[level](fields, msg),
     ...config.verify,
-    isReady: () => stores.reader.isOpen() && !conditions.has('database damaged'),
+    isReady: () => stores.reader.isReadable() && !conditions.has('database damaged'),
     async onDamage(what, detail) {
       conditions.set(`${what} damaged`, detail);
       if (what !== 'log' || detail === null) return;

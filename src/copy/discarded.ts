@@ -46,9 +46,7 @@ export class Given {
 
   join(other: Given): void {
     this.entries += other.entries;
-    this.position = Math.max(this.position, other.position);
-    this.epoch = Math.max(this.epoch, other.epoch);
-    this.announced_after = Math.min(this.announced_after, other.announced_after);
+    this.#widen(other);
     for (const id of other.undone) this.undone.add(id);
   }
 
@@ -59,13 +57,19 @@ export class Given {
     if (!line.startsWith('{"put":"delivery"') && !line.startsWith('{"put":"version_epoch"')) return;
     const value = parse(line);
     const row = isObject(value) && isObject(value.row) ? value.row : {};
-    this.first = Math.min(this.first, Number(row.first_position ?? this.first));
-    this.position = Math.max(this.position, Number(row.last_position ?? row.position ?? 0));
-    this.epoch = Math.max(this.epoch, Number(row.number ?? 0));
-    this.announced_after = Math.min(
-      this.announced_after,
-      Number(row.announced_after ?? this.announced_after),
-    );
+    this.#widen({
+      first: Number(row.first_position ?? this.first),
+      position: Number(row.last_position ?? row.position ?? 0),
+      epoch: Number(row.number ?? 0),
+      announced_after: Number(row.announced_after ?? this.announced_after),
+    });
+  }
+
+  #widen(other: Pick<Given, 'first' | 'position' | 'epoch' | 'announced_after'>): void {
+    this.first = Math.min(this.first, other.first);
+    this.position = Math.max(this.position, other.position);
+    this.epoch = Math.max(this.epoch, other.epoch);
+    this.announced_after = Math.min(this.announced_after, other.announced_after);
   }
 }
 

@@ -1,5 +1,5 @@
 /** Writes the configuration and the systemd unit where they are missing, and names the commands that remain. */
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
@@ -7,6 +7,7 @@ import { type Config, loadConfig } from '../config/load.ts';
 import { FLAGS, type SettingFlags } from '../config/schema.ts';
 import { placeFolder } from '../copy/place.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
+import { appearAs } from '../store/folder.ts';
 import { pasted } from './shell.ts';
 import { isInHome, stateDirectory, type UnitTerms, unitText } from './unit.ts';
 
@@ -62,6 +63,11 @@ function termsOf({ data, config, service }: SetupChoices, effective: Config): Un
     (named) => named !== '',
   );
   const { program, user } = service;
+  for (const named of [data, ...needed, ...optional, ...readable, ...program])
+    if (/^\/(var\/)?tmp(\/|$)/.test(named))
+      throw failed(
+        `${named}: the service could not access it, because it has its own /tmp. Choose another path.`,
+      );
   const hidden = program.find(isInHome);
   if (hidden !== undefined)
     throw failed(
@@ -83,14 +89,21 @@ function chosenOf(flags: SettingFlags, { server, ingest }: Config): Map<string, 
   return new Map(given.map(({ setting }) => [setting, values[setting]]));
 }
 
-/** Writes a file, unless something has its name: then it is kept as it is. */
+/** Writes a file, complete or not at all, unless something has its name: then it is kept as it is. */
 function place(what: 'configuration' | 'unit', file: string, text: string) {
-  if (existsSync(file)) return { what, path: file, outcome: 'kept' } as const;
-  attempt('write', file, () => {
-    mkdirSync(path.dirname(file), { recursive: true });
-    writeFileSync(file, text, { flag: 'wx', flush: true });
-  });
-  return { what, path: file, outcome: 'written' } as const;
+  const isNew =
+    !existsSync(file) &&
+    attempt('write', file, () => {
+      const draft = `${file}.${process.pid}.tmp`;
+      mkdirSync(path.dirname(file), { recursive: true });
+      try {
+        writeFileSync(draft, text, { flush: true });
+        return appearAs(file, draft);
+      } finally {
+        rmSync(draft, { force: true });
+      }
+    });
+  return { what, path: file, outcome: isNew ? 'written' : 'kept' } as const;
 }
 
 function attempt<Result>(operation: 'create' | 'write', file: string, work: () => Result): Result {

@@ -27,7 +27,7 @@ export function createDetectionsReader(path: string) {
       // What has ended does not come back by waiting.
       throw new Refused(code, reason, code === 'failed' ? { retryAfterSeconds: DAMAGE_RETRY_SECONDS } : {});
     },
-    open(): void {
+    release(): void {
       isReleased = true;
     },
     await(why: string): void {
@@ -39,7 +39,7 @@ export function createDetectionsReader(path: string) {
       code = 'unavailable';
       this.close();
     },
-    isOpen(): boolean {
+    isReadable(): boolean {
       try {
         return opened() !== null;
       } catch {

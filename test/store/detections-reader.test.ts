@@ -13,12 +13,12 @@ test('a database that cannot be opened once is opened for the next request', () 
   openDatabase(path, 'write', DETECTIONS_SCHEMA).close();
   const reader = createDetectionsReader(path);
   assert.throws(reader.db, { code: 'failed' });
-  reader.open();
+  reader.release();
   renameSync(path, `${path}-away`);
   assert.throws(reader.db, { code: 'SQLITE_CANTOPEN' });
-  assert.equal(reader.isOpen(), false);
+  assert.equal(reader.isReadable(), false);
   renameSync(`${path}-away`, path);
-  assert.ok(reader.isOpen() && reader.db().open);
+  assert.ok(reader.isReadable() && reader.db().open);
   reader.close();
   assert.throws(reader.db, { code: 'failed' });
 });

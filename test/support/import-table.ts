@@ -61,7 +61,7 @@ export const ROOMS = listed({
   manual: 'packed.ts',
   'tools/pull': 'counted.ts detection refused.ts store time.ts',
   samples: 'config',
-  setup: 'config copy refused.ts',
+  setup: 'config copy refused.ts store',
   'tools/lab': `
     addresses.ts admin appliance.ts auth clock.ts config detection problem-titles.ts http ingest limits log
     operations query refused.ts store time.ts tools/generate windows`,

@@ -49,22 +49,27 @@ export async function record(folder: string, counted: Counted, onProgress: (prog
   const done: Stage[] = [];
   let before: Snapshot | null = null;
   const nowMs = Date.now();
-  for (const stage of [...stagesFrom(nowMs), ...machineStagesFrom(nowMs)]) {
-    world.load(before);
-    injector.begin(counted, null, true);
-    await world.runStage(stage);
-    injector.end();
-    const calls = injector.trace();
-    done.push(stage);
-    const model = modelOf(done);
-    await world.start();
-    const { rows } = await world.fresh();
-    await world.stop();
-    const after = world.save(join(folder, `after-${done.length}`));
-    await checkWorld(world, model, null);
-    stages.push({ stage, before, calls, model, rows });
-    before = { ...after, copy: world.copy };
-    onProgress(`${stage.name}: ${calls.length} calls`);
+  try {
+    for (const stage of [...stagesFrom(nowMs), ...machineStagesFrom(nowMs)]) {
+      world.load(before);
+      injector.begin(counted, null, true);
+      await world.runStage(stage);
+      injector.end();
+      const calls = injector.trace();
+      done.push(stage);
+      const model = modelOf(done);
+      await world.start();
+      const { rows } = await world.fresh();
+      await world.stop();
+      const after = world.save(join(folder, `after-${done.length}`));
+      await checkWorld(world, model, null);
+      stages.push({ stage, before, calls, model, rows });
+      before = { ...after, copy: world.copy };
+      onProgress(`${stage.name}: ${calls.length} calls`);
+    }
+  } finally {
+    // A stage that fails leaves its program.
+    await world.end();
   }
   return {
     stages,
