@@ -1,10 +1,12 @@
 /** A crash during a restore leaves the old state or the new one, and the next command or start completes it. */
 import assert from 'node:assert/strict';
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { completeRestore, placingSteps } from '../../src/store/complete-restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
+import { runProgram } from '../support/program.ts';
 import {
   assertSame,
   backup,
@@ -25,8 +27,8 @@ describe('a crash', () => {
     writeFileSync(join(data, 'detections.db-wal'), 'log');
     writeFileSync(join(data, 'detections.db-damage'), 'noted');
     const incoming = join(data, 'incoming-20261121T101000Z');
-    mkdirSync(join(incoming, 'log'), { recursive: true });
-    for (const name of ['detections.db', 'access.db', 'secret', 'log/1'])
+    for (const name of ['log', 'copied']) mkdirSync(join(incoming, name), { recursive: true });
+    for (const name of ['detections.db', 'access.db', 'secret', 'log/1', 'copied/1.json'])
       writeFileSync(join(incoming, name), `new ${name}`);
     const stepsOf = (folder: string) =>
       placingSteps(dataFolder(folder), 'incoming-20261121T101000Z', 'replaced-20261121T101000Z');
@@ -36,7 +38,7 @@ describe('a crash', () => {
     assert.equal(completeRestore(dataFolder(whole)), 'replaced-20261121T101000Z');
     const expected = contentOf(whole);
     assert.ok(expected.has('/replaced-20261121T101000Z/detections.db-wal'));
-    assert.equal(expected.get('/log/1'), 'new log/1');
+    for (const name of ['log/1', 'copied/1.json']) assert.equal(expected.get(`/${name}`), `new ${name}`);
     for (let done = 0; done <= steps; done += 1) {
       const copy = copyOf(data, `steps-${done}`);
       for (const step of stepsOf(copy).slice(0, done)) step();
@@ -47,13 +49,39 @@ describe('a crash', () => {
     }
   });
 
+  test('at any moment leaves the old or the new state, and the repeated command completes it', async () => {
+    const outcomes = new Set<string>();
+    const data = join(work, 'killed');
+    // Kill later and later, until the restore completes; the time depends on the machine.
+    for (let delayMs = 0; !outcomes.has('done'); delayMs += Math.max(100, delayMs / 4)) {
+      rmSync(data, { recursive: true, force: true });
+      copyOf(stopped, 'killed');
+      const restoring = runProgram(['restore', backup, '--replace', '--data', data]);
+      await sleep(delayMs);
+      restoring.kill('SIGKILL');
+      const code = await restoring.ended;
+      const isPending = readdirSync(data).some((name) => name.startsWith('incoming-'));
+      outcomes.add(code === 0 ? 'done' : isPending ? 'pending' : 'old or new');
+      // The backup lacks the last one.
+      if (!isPending) assert.ok([50, 51].includes(detectionsIn(data) ?? 0));
+      const again = run('restore', backup, '--replace', '--data', data, '--json');
+      assert.equal(again.status, 0, again.stderr);
+      assert.equal(detectionsIn(data), 50);
+      assert.deepEqual(
+        readdirSync(data).filter((name) => /^(\.incoming|incoming-)/.test(name)),
+        [],
+      );
+    }
+    assert.ok(outcomes.has('old or new'));
+  });
+
   test('during a restore is completed by the next start; commands wait for it', async () => {
     const data = copyOf(stopped, 'half');
     const incoming = join(data, 'incoming-20261121T101000Z');
     const made = join(work, 'made');
     restored(backup, '--data', made);
     mkdirSync(incoming);
-    for (const name of ['detections.db', 'access.db', 'secret', 'log'])
+    for (const name of ['detections.db', 'access.db', 'secret', 'log', 'copied'])
       cpSync(join(made, name), join(incoming, name), { recursive: true });
     for (const args of [
       ['key', 'list'],
