@@ -42,7 +42,7 @@ import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { requireOwner } from '../store/owner.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
 import { noteKept } from '../store/role.ts';
-import { formatCompact, formatMs, type Now, parseInstant } from '../time.ts';
+import { formatCompact, formatMs, type Now, parseInstant, SECOND_MS } from '../time.ts';
 import { VERSION } from '../version.ts';
 import type { OnProgress } from './copy-contents.ts';
 import { cutLog, Given, replacedHistory } from './discarded.ts';
@@ -294,7 +294,8 @@ async function makeDetections(
 function removedSince(db: Database, stage: DataFolder, end: string | null): number[] {
   using access = openDatabase(stage.access, 'inspect');
   const added = new Map(listSubscriptions(access).map(({ id, created_at }) => [id, created_at]));
-  const endMs = parseInstant(end ?? '') ?? 0;
+  // Of an entry, the log tells the second alone: what was added within it may have rows in it.
+  const endMs = (parseInstant(end ?? '') ?? 0) + SECOND_MS - 1;
   const there = db
     .prepare<[], number>('SELECT DISTINCT subscription_id FROM stream WHERE removed = 0')
     .pluck();

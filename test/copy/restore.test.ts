@@ -7,10 +7,12 @@ import { LostEnd } from '../../src/ingest/apply/lost-end.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { epochAt } from '../../src/log/version-epoch.ts';
+import { writing } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked } from '../../src/store/locks.ts';
 import { formatMs } from '../../src/time.ts';
 import { VERSION } from '../../src/version.ts';
+import { openAccess } from '../support/access.ts';
 import { createKey } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
@@ -148,6 +150,20 @@ describe('if the end of the log is, or may be, lost', () => {
     );
     assert.ok(Number(created?.version) > 1000, 'a client may know the lost entry');
     assert.equal(epochsIn(data)[0]?.orphans, 'read');
+  });
+
+  test('rows of a subscription that was added later go; one added in the second of the last entry keeps them', () => {
+    const endMs = Date.parse(restored(backup, '--data', join(work, 'end')).state_of);
+    const endedOf = (addedMs: number) => {
+      const data = copyOf(stopped, `added-${addedMs}`);
+      rmSync(join(data, 'log'), { recursive: true });
+      const access = openAccess(data);
+      writing(access, () => access.prepare('UPDATE subscription SET created_at = ?').run(addedMs));
+      access.close();
+      restored(backup, '--replace', '--data', data);
+      return inDetections<{ removed: number }>(data, 'SELECT removed FROM stream')[0]?.removed;
+    };
+    assert.deepEqual([endedOf(endMs + 999), endedOf(endMs + 1000)], [0, 1]);
   });
 
   test('a copy that is restored again announces again what clients may have missed, in a new epoch', () => {
