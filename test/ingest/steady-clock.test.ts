@@ -8,10 +8,9 @@ import { gzipSync } from 'node:zlib';
 import type { ExportFileName } from '../../src/exports/file-name.ts';
 import { ExportReader } from '../../src/ingest/reading/export-reader.ts';
 import { steadyClock } from '../../src/ingest/steady-clock.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { changeDetections, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { isOpen } from '../support/open-files.ts';
@@ -34,25 +33,16 @@ async function setBack(byMs: number): Promise<number> {
   await apply();
   await appliance.serving().stop();
   const start = Math.floor((Date.now() + byMs) / WINDOW_MS) * WINDOW_MS;
-  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   // Earlier windows may already be missing.
-  db.prepare("UPDATE export_window SET window_start = ? WHERE status = 'done'").run(start);
-  db.close();
+  changeDetections(appliance.data, `UPDATE export_window SET window_start = ${start} WHERE status = 'done'`);
   await appliance.restart();
   return start + WINDOW_MS;
 }
 
 /** Delivery times in the order of the stream, epoch milliseconds. The appliance must be stopped. */
 function readDeliveries(): number[] {
-  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  try {
-    return db
-      .prepare<[], { delivered_at: number }>('SELECT delivered_at FROM delivery ORDER BY first_position')
-      .all()
-      .map(({ delivered_at }) => delivered_at);
-  } finally {
-    db.close();
-  }
+  const select = 'SELECT delivered_at FROM delivery ORDER BY first_position';
+  return reading(join(appliance.data, 'detections.db'), (db) => db.prepare<[], number>(select).pluck().all());
 }
 
 test('with a clock behind, a change is not delivered before the end of a finished window, and a file too far ahead waits', async () => {
@@ -71,9 +61,7 @@ async function simulateJump(): Promise<number> {
   await apply();
   await appliance.serving().stop();
   const ahead = Date.now() + DAY_MS;
-  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  db.prepare('UPDATE delivery SET delivered_at = ?').run(ahead);
-  db.close();
+  changeDetections(appliance.data, `UPDATE delivery SET delivered_at = ${ahead}`);
   await appliance.restart();
   return ahead;
 }
