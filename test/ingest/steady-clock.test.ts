@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, test } from 'node:test';
+import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { ExportFileName } from '../../src/exports/file-name.ts';
 import { ExportReader } from '../../src/ingest/reading/export-reader.ts';
@@ -18,10 +18,11 @@ import { until } from '../support/until.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
-beforeEach(async () => {
+/** For `await using`. */
+async function started(): Promise<Appliance> {
   appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-});
-afterEach(() => appliance?.stop());
+  return appliance;
+}
 
 const apply = async () => {
   const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
@@ -46,6 +47,7 @@ function readDeliveries(): number[] {
 }
 
 test('with a clock behind, a change is not delivered before the end of a finished window, and a file too far ahead waits', async () => {
+  await using _ = await started();
   const end = await setBack(2 * DAY_MS);
   const name = fileName('newswire', end + WINDOW_MS);
   appliance.put(name, ndjson([newRow()]));
@@ -67,6 +69,7 @@ async function simulateJump(): Promise<number> {
 }
 
 test('after a clock ahead is corrected, windows are judged by the right time, without an alert; deliveries continue from the latest', async () => {
+  await using _ = await started();
   const ahead = await simulateJump();
   const thisWindow = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   // The window after this one, which may end during the test.
@@ -87,6 +90,7 @@ test('after a clock ahead is corrected, windows are judged by the right time, wi
 test('a stop does not wait for a file without valid rows', {
   skip: process.platform !== 'linux',
 }, async () => {
+  await using _ = await started();
   const path = join(appliance.drop, `${fileName('newswire', nextWindowMs())}.gz`);
   const blank = gzipSync(Buffer.alloc(50_000_000, '\n'), { level: 1 });
   writeFileSync(path, Buffer.concat(Array.from({ length: 40 }, () => blank)));

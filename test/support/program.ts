@@ -89,7 +89,6 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
     /** Undefined while it runs. */
     exitCode: () => exitCode,
     until,
-    /** Its stdout so far. */
     stdout: () => stdout.join(''),
     /** Its stderr so far: log lines, or an error message. */
     stderr: () => stderr.join(''),

@@ -144,7 +144,6 @@ function caseOf({ stage: { stage }, injection }: Chosen): string {
   return `${stage.name}, ${how} ${injection.at} ${injection.name}`;
 }
 
-/** Finds the case of a TORTURE_CASE value. */
 function caseNamed(text: string, stages: readonly RecordedStage[]): Chosen {
   const [, name, how, at, call = ''] = /^(.+), (kill|kill midway|fail \w+) (\d+) (\w+)$/.exec(text) ?? [];
   const stage = stages.find((each) => each.stage.name === name);
@@ -177,7 +176,6 @@ interface RecordedStage {
   readonly rows: readonly Detection[];
 }
 
-/** The result of one injection. */
 export interface Trial {
   readonly hit: Hit | null;
   readonly events: readonly Event[];
