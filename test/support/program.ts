@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { checkResponsesOf } from './checked-fetch.ts';
 import { programCommand } from './command.ts';
 import { pauseMs } from './until.ts';
@@ -48,20 +47,40 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
   const stderr: string[] = [];
   const lines: LogLine[] = [];
   let unfinished = '';
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => stdout.push(text));
+  const waiting = new Set<() => void>();
+  const wake = () => {
+    for (const go of waiting) go();
+  };
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    stdout.push(text);
+    wake();
+  });
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr.push(text);
     const whole = (unfinished + text).split('\n');
     unfinished = whole.pop() ?? '';
     lines.push(...whole.map(parseLine));
+    wake();
   });
   let exitCode: number | null | undefined;
   /** The exit code; null when a signal ended it. */
   const ended: Promise<number | null> = once(child, 'close').then(([code]) => {
     running.delete(child);
     exitCode = typeof code === 'number' ? code : null;
+    wake();
     return exitCode;
   });
+  /** Resolves on new output, or after a time: the condition may also depend on a file. */
+  const somethingNew = (ms: number) =>
+    new Promise<void>((resolve) => {
+      const timer = setTimeout(go, ms);
+      function go(): void {
+        clearTimeout(timer);
+        waiting.delete(go);
+        resolve();
+      }
+      waiting.add(go);
+    });
   /** Resolves when the condition holds; rejects if the program ends first. */
   async function until<Value>(what: string, check: () => Value | undefined): Promise<Value> {
     const startMs = performance.now();
@@ -74,7 +93,7 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
         const output = `stdout:\n${stdout.join('')}\nstderr:\n${stderr.join('')}`;
         throw new Error(`wirewatch ${args.join(' ')}: waited for ${what}: ${why}. ${output}`);
       }
-      await somethingNew(child, pauseMs(startMs));
+      await somethingNew(pauseMs(startMs));
     }
   }
   /** Waits for the first matching log line. */
@@ -110,15 +129,6 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
     /** @returns the exit code */
     stop: () => kill('SIGTERM'),
   };
-}
-
-/** Resolves on new output, or after a time: the condition may also depend on a file. */
-async function somethingNew({ stdout, stderr }: ChildProcess, ms: number): Promise<void> {
-  const over = new AbortController();
-  const output = [stdout, stderr].flatMap((stream) =>
-    stream === null ? [] : [once(stream, 'data', { signal: over.signal })],
-  );
-  await Promise.race([wait(ms, null, { signal: over.signal }), ...output]).finally(() => over.abort());
 }
 
 /** A failed test may leave a program running, which would keep the test process alive. */
