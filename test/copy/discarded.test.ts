@@ -6,8 +6,8 @@ import { Given, replacedHistory } from '../../src/copy/discarded.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { LogFailure } from '../../src/store/log-errors.ts';
-import { withFailingReads } from '../support/failing-reads.ts';
 import { withHistory } from '../support/history.ts';
+import { withFailingReads } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 test('a read of the replaced log, or of its database, may fail once; the restored log must be readable', () =>

@@ -4,7 +4,7 @@
  */
 import { type Call, ERROR_NAMES, type ErrorName, type Injection } from './io/inject.ts';
 import type { Part } from './part.ts';
-import type { Trial } from './scenario/recording.ts';
+import type { Trial } from './scenario/trials.ts';
 import { runTrials } from './scenario/trials.ts';
 
 /** Reading cannot fill a disk. */

@@ -49,7 +49,6 @@ export interface Snapshot {
 
 /** Keeps a record of an installation's changes, and of what clients and operators are told. */
 export interface Recorder {
-  /** The path of the record. */
   readonly record: string;
   /** A folder beside the installation, in which files are written before they are dropped. */
   readonly drafts: string;
@@ -270,7 +269,6 @@ export class World {
     }
   }
 
-  /** Runs a command once. */
   async command(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
     const run = this.#run(args.map((arg) => ({ BACKUP: this.backup, PLACE: this.place })[arg] ?? arg));
     try {
