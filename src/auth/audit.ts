@@ -8,6 +8,7 @@ import { counted } from '../counted.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import type { Doing } from './actor.ts';
+import { rightsOf } from './keys.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation';
@@ -106,16 +107,12 @@ function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
   return crc32(JSON.stringify([entry, at, operation, changes]));
 }
 
-interface Span {
-  readonly from?: number | undefined;
-  readonly to?: number | undefined;
-}
-
 /**
  * @param span of time: `[from, to)`, epoch milliseconds
  * @returns the changes, the oldest first, and in a sentence which part is damaged; null: none is
  */
-export function readTrail(db: Database, { from = 0, to = Number.POSITIVE_INFINITY }: Span = {}) {
+export function readTrail(db: Database, span: { readonly [end in 'from' | 'to']?: number | undefined } = {}) {
+  const { from = 0, to = Number.POSITIVE_INFINITY } = span;
   const changes: AuditedChange[] = [];
   const damaged: number[] = [];
   let last = 0;
@@ -172,15 +169,9 @@ const LISTS: readonly string[] = ['scopes', 'content_types', 'allow_addresses'];
 function shown(name: string, value: unknown): unknown {
   if (name.endsWith('_at')) return typeof value === 'number' ? formatMs(value) : null;
   if (name === 'print_metadata') return value === 1;
-  if (Array.isArray(value)) return value.flatMap(([id, types]) => rightsTo(id, types));
+  if (Array.isArray(value))
+    return rightsOf(value.map(([id, types]) => ({ id, content_types: JSON.parse(types ?? 'null') })));
   return typeof value === 'string' && LISTS.includes(name) ? JSON.parse(value) : value;
-}
-
-/** Of a key to one subscription, as `key create --subscriptions` takes them. */
-function rightsTo(id: number, types: string | null): string[] {
-  if (types === null) return [`${id}`];
-  const own: string[] = JSON.parse(types);
-  return own.map((type) => `${id}:${type}`);
 }
 
 const TIMES: readonly string[] = ['window_start', 'from', 'to'];

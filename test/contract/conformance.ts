@@ -127,7 +127,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'Cache-Control: what it says | every-answer | Cache-Control: a minute for me, no-cache for the schema, no-store for the rest and every error',
     'X-Request-Id and Cache-Control always | every-answer | every response has its own X-Request-Id and Cache-Control, and neither Deprecation nor Sunset',
     'RateLimit-Limit and RateLimit-Policy after verification | every-answer | authenticated responses have RateLimit-Limit and RateLimit-Policy',
-    'HEAD on health and schema alone | every-answer | HEAD works only on health and schema, like GET without a body',
+    'HEAD on health and schema alone | every-answer | a wrong method on an existing path is 405 with Allow',
     "what is answered is in the OpenAPI document, and nothing else | openapi | the document has exactly the program's endpoints",
   ]),
   ...rules('Common detection filters', [
@@ -207,7 +207,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ...rules('GET /v1/me', [
     'any valid credential, any scope, no parameters | me | takes no parameters, and accepts any valid credential, with or without scopes',
     'works while the allowance is used up | me | works while the allowance is used up, and shows who is throttled and until when',
-    'cached for a minute | me | is cached by clients only, for a minute, and separately for each key',
+    'cached for a minute | every-answer | Cache-Control: a minute for me, no-cache for the schema, no-store for the rest and every error',
     'its 429 is rate_limited only | every-error | 429 daily_allowance: only on the detection endpoints, until 00:00 UTC; cursors stay valid',
   ]),
   ...rules('GET /v1/schema/detection', [
@@ -248,7 +248,7 @@ export const CONFORMANCE: readonly Rule[] = [
     '5. revoking the key stops its tokens within a minute | every-credential | revoking a key stops its tokens at once',
     '6. what was seen recently is not counted | limits | a key id proven at the address within a day is accepted and not counted',
   ]),
-  ...rules('Events', ['absent on the other endpoints | stream-rules | event is only on the stream']),
+  ...rules('Events', ['absent on the other endpoints | fields | event']),
   ...rules('Errors', [
     'type is {base_url}/errors/<code> | stream-over-restarts | the base address is in photo URLs and error types, and changing it changes no version',
     'codes, statuses and titles | openapi | its table of error codes has every code, its status, title and what to do',

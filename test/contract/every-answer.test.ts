@@ -103,14 +103,3 @@ test('a wrong method on an existing path is 405 with Allow', async () => {
     }
   }
 });
-
-test('HEAD works only on health and schema, like GET without a body', async () => {
-  const compared = ['content-type', 'content-length', 'cache-control', 'etag'];
-  for (const target of [HEALTH, SCHEMA]) {
-    const get = await server.get(target, key);
-    const head = await server.get(target, key, { method: 'HEAD' });
-    assert.equal(head.status, get.status, target);
-    for (const name of compared) assert.equal(head.headers.get(name), get.headers.get(name), name);
-    assert.deepEqual([(await head.text()).length, (await get.text()).length > 0], [0, true]);
-  }
-});

@@ -143,13 +143,3 @@ test('changes during a walk by period reach the stream after the as_of of its fi
   const stream = await read(`${CHANGES}?since=${first.as_of}`);
   assert.deepEqual(rowsOf(stream), ['t.7001.2.1 2 updated']);
 });
-
-test('event is only on the stream', async () => {
-  server.store.deliver([text(1)], NOW_MS - MINUTE_MS);
-  const [change] = (await read(`${CHANGES}?since=${at(NOW_MS - DAY_MS)}`)).data;
-  const [current] = (await read('/v1/detections?from=2026-11-20&to=2026-11-20')).data;
-  const alone = await read('/v1/detections/t.7001.1.1');
-  const { event, ...rest } = change;
-  assert.equal(event, 'created');
-  assert.deepEqual([rest, rest], [current, alone]);
-});

@@ -62,12 +62,6 @@ test('has every member, in order', async () => {
   assert.equal(JSON.stringify(await me(), null, 1), JSON.stringify(expected, null, 1));
 });
 
-test('is cached by clients only, for a minute, and separately for each key', async () => {
-  const { headers } = await server.get('/v1/me', key);
-  assert.equal(headers.get('cache-control'), 'private, max-age=60');
-  assert.equal(headers.get('vary'), 'Authorization');
-});
-
 test('takes no parameters, and accepts any valid credential, with or without scopes', async () => {
   for (const query of ['x=1', 'schema_version=v1', 'fields=id', 'limit=']) {
     const { detail } = await server.json(`/v1/me?${query}`, key, 400);

@@ -1,14 +1,14 @@
 /** Sending a photo: in pieces, unchanged, and the file is closed afterwards. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
-import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
+import { sharedServer, TEST_SECRET } from '../support/server.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const MIB = 1024 * 1024;
@@ -17,21 +17,12 @@ const LARGE_BYTES = 48 * MIB;
 const CUT_OFF = 'a photo could not be read to its end while it was being sent: the response was cut off';
 
 const KEY = deriveKey(TEST_SECRET, 'photo');
-const folder = mkdtempSync(join(tmpdir(), 'wirewatch-photos-'));
-let server: TestServer;
-
-before(async () => {
-  server = await startTestServer({ photos: folder });
-});
+const folder = testFolder();
+const server = await sharedServer({ photos: folder });
 
 afterEach(async () => {
   await until('the photos are closed', () => openPhotos().length === 0);
   server.lines.length = 0;
-});
-
-after(async () => {
-  await server.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** Creates a photo whose parts all differ. */
