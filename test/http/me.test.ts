@@ -126,21 +126,6 @@ test('a subscription without types that the key reads stays, with an empty list'
   }
 });
 
-test('data starts at the earliest first_detected_at of the current detections', async () => {
-  const row = (source: number, first_detected_at: string, version = 1) => ({
-    content_type: 'image' as const,
-    version,
-    row: { source_internal_id: source, first_detected_at },
-  });
-  server.store.deliver([row(1, '2026-11-02T00:00:00Z'), row(2, '2026-11-03T00:00:00Z')], NOW_MS);
-  assert.equal((await me()).subscriptions[0].data_starts.image, '2026-11-02T00:00:00Z');
-  server.store.deliver([row(2, '2026-10-01T10:00:00Z', 2)], NOW_MS);
-  assert.deepEqual((await me()).subscriptions[0].data_starts, {
-    text: null,
-    image: '2026-10-01T10:00:00Z',
-  });
-});
-
 test('gaps are per export, newest first, of the last 90 days, without finished windows', async () => {
   const at = (windows: number) => NOW_MS - windows * WINDOW_MS;
   const oldest = (90 * DAY_MS) / WINDOW_MS;
