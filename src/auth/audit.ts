@@ -114,17 +114,22 @@ function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
 export function readTrail(db: Database, span: { readonly [end in 'from' | 'to']?: number | undefined } = {}) {
   const { from = 0, to = Number.POSITIVE_INFINITY } = span;
   const changes: AuditedChange[] = [];
-  const damaged: number[] = [];
+  const damaged = new Set<number>();
   let last = 0;
   for (const row of db.prepare<[], StoredEntry & { checksum: number }>(SELECT_ENTRIES).iterate()) {
+    // Its number may be damaged, too: a gap before it could have any length.
+    if (checksumOf(row) !== row.checksum) {
+      damaged.add(row.entry);
+      continue;
+    }
     // Entries are numbered without gaps.
-    for (last += 1; last < row.entry; last += 1) damaged.push(last);
-    if (checksumOf(row) !== row.checksum) damaged.push(row.entry);
-    else if (row.at >= from && row.at < to) changes.push(...entryOf(row));
+    for (last += 1; last < row.entry; last += 1) damaged.add(last);
+    if (row.at >= from && row.at < to) changes.push(...entryOf(row));
   }
-  if (damaged.length === 0) return { changes, damage: null };
-  const numbers = damaged.slice(0, 10).join(', ') + (damaged.length > 10 ? ', …' : '');
-  const damage = `the audit trail is damaged: ${counted(damaged.length, 'entry', 'entries')} (number ${numbers}) cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
+  if (damaged.size === 0) return { changes, damage: null };
+  const first = [...damaged].sort((a, b) => a - b).slice(0, 10);
+  const numbers = first.join(', ') + (damaged.size > 10 ? ', …' : '');
+  const damage = `the audit trail is damaged: ${counted(damaged.size, 'entry', 'entries')} (number ${numbers}) cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
   return { changes, damage };
 }
 
