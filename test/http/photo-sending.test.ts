@@ -1,12 +1,14 @@
 /** Sending a photo: in pieces, unchanged, and the file is closed afterwards. */
 import assert from 'node:assert/strict';
-import { readdirSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { truncateSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
+import { openFilesBelow } from '../support/open-files.ts';
 import { sharedServer, TEST_SECRET } from '../support/server.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
@@ -35,42 +37,20 @@ function putLarge(name: string): { file: string; content: Buffer } {
 }
 
 /** Photos that this process, and therefore the server, has open; empty if the system does not report open files. */
-function openPhotos(): string[] {
-  if (process.platform !== 'linux') return [];
-  return readdirSync('/proc/self/fd')
-    .map((fd) => {
-      try {
-        return readlinkSync(`/proc/self/fd/${fd}`);
-      } catch {
-        return '';
-      }
-    })
-    .filter((target) => target.startsWith(folder));
-}
+const openPhotos = () => openFilesBelow(folder);
 
 function requestText(path: string, headers = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 }
 
 /** Requests a photo, and stops reading after the first bytes. */
-async function beginReading(
-  path: string,
-): Promise<{ socket: Socket; chunks: Buffer[]; closed: Promise<void> }> {
+async function beginReading(path: string) {
   const chunks: Buffer[] = [];
-  const socket = connect(server.port, '127.0.0.1');
+  const socket = connect(server.port, '127.0.0.1').on('error', () => {});
   const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
-  socket.on('error', () => {});
-  const first = new Promise<void>((resolve) => {
-    socket.on('data', (chunk) => {
-      chunks.push(chunk);
-      if (chunks.length === 1) {
-        socket.pause();
-        resolve();
-      }
-    });
-  });
+  socket.on('data', (chunk) => chunks.push(chunk)).once('data', () => socket.pause());
   socket.write(requestText(path, 'Connection: close\r\n'));
-  await first;
+  await once(socket, 'data');
   return { socket, chunks, closed };
 }
 
