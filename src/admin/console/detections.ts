@@ -4,6 +4,7 @@ import { Value } from '@sinclair/typebox/value';
 import type { ContentType, StreamName } from '../../detection/content-type.ts';
 import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
+import { deliveredAtMs } from '../../query/delivery.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {
   type DetectionFilters,
@@ -11,13 +12,7 @@ import {
   filterSql,
   STREAM_PARAMETERS,
 } from '../../query/filters.ts';
-import {
-  deliveredAtMs,
-  knownStreams,
-  newestRows,
-  type StreamRow,
-  versionRows,
-} from '../../query/latest-rows.ts';
+import { knownStreams, newestRows, type StreamRow, versionRows } from '../../query/latest-rows.ts';
 import {
   ANY_TEXT,
   defaulted,
