@@ -10,7 +10,7 @@ import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import { parseLabTime, time } from '../operations/lab-members.ts';
+import { parseLabTime, time } from '../operations/lab.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { misconfigured } from '../refused.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
