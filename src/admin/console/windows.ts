@@ -33,17 +33,18 @@ const FILES_MAX = 20;
 /** States that may need an action. */
 const OPEN: readonly WindowLetter[] = ['f', 'm', 'a', 'l'];
 
-export function readWindowMap(sources: Sources, { query }: Read, nowMs: number) {
+export function readWindowMap(sources: Sources, { query }: Read) {
   readParameters(query, {});
+  const { config, nowMs } = sources;
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
   const db = sources.detections();
   const held = heldIn(sources, db);
   const statesOf = (name: ExportName) =>
-    windowStates(db, { export: name, from, to }, { isEnabled: sources.enabled.has(name), held }, nowMs);
+    windowStates(db, { export: name, from, to }, { isEnabled: config.exports[name].enabled, held }, nowMs);
   const states = perExport(statesOf);
   const mapOf = (name: ExportName) => ({
-    enabled: sources.enabled.has(name),
+    enabled: config.exports[name].enabled,
     windows: states[name].map(({ letter }) => letter).join(''),
     rows: states[name].map(({ rows }) => rows),
   });
@@ -77,16 +78,17 @@ function openWindow(state: WindowState) {
 }
 
 /** `?export=newswire&window_start=2026-11-21T10:10:00Z` */
-export function readWindow(sources: Sources, { query }: Read, nowMs: number) {
+export function readWindow(sources: Sources, { query }: Read) {
   const asked = readParameters(query, { export: ANY_TEXT, window_start: ANY_TEXT });
   const name = asked.export ?? '';
   if (!isExportName(name)) throw invalid('export: expected newswire or imagewire');
   const start = parseInstant(asked.window_start ?? '');
   if (start === null || start % WINDOW_MS !== 0)
     throw invalid('window_start: expected a multiple of ten minutes such as 2026-11-21T10:10:00Z');
+  const { config, nowMs } = sources;
   const db = sources.detections();
   const span = { export: name, from: start, to: start + WINDOW_MS };
-  const known = { isEnabled: sources.enabled.has(name), held: heldIn(sources, db) };
+  const known = { isEnabled: config.exports[name].enabled, held: heldIn(sources, db) };
   const [state] = windowStates(db, span, known, nowMs);
   if (state === undefined) throw new Error('a span of one window has one window');
   const files = filesOfWindow(db, { export: name, window_start: start }, FILES_MAX);
@@ -132,7 +134,7 @@ interface Known {
   readonly errors: number | null;
 }
 
-function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
+function heldIn({ config }: Sources, db: Database): HeldFile[] {
   return heldFiles(dropNames(config), db, holdRules(config));
 }
 
