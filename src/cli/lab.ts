@@ -59,9 +59,7 @@ const registerStart = defineCommand({
     'lab drop --rows 3 --age 3d',
     'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
   ],
-  async run(values, self) {
-    return await start(self, { ...values, seed: values.seed ?? SEED_DEFAULT });
-  },
+  run: ({ seed = SEED_DEFAULT, ...values }, self) => start(self, { ...values, seed }),
 });
 
 export function register(command: Command): void {

@@ -86,9 +86,9 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     const [effective] = present;
     if (effective !== undefined) raw.set(setting.path, effective);
     const value = effective === undefined ? setting.schema.default : effective.value;
-    ValuePointer.Set(settings, `/${setting.path.replaceAll('.', '/')}`, structuredClone(value));
+    ValuePointer.Set(settings, pointerTo(setting.path), structuredClone(value));
   }
-  const prefix = String(ValuePointer.Get(settings, '/keys/prefix'));
+  const prefix = String(settingIn(settings, 'keys.prefix'));
   const preseed = readPreseed({ file: configFile.file ?? '', tables, prefix }, problems);
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
@@ -247,6 +247,15 @@ function problemsOf(setting: Setting, { place, value }: RawValue): string[] {
 
 function fits(schema: TSchema, value: unknown): boolean {
   return Value.Check(schema, value);
+}
+
+/** The value of a setting. @param setting its path: `server.port` */
+export function settingIn(settings: object, setting: string) {
+  return ValuePointer.Get(settings, pointerTo(setting));
+}
+
+function pointerTo(setting: string): string {
+  return `/${setting.replaceAll('.', '/')}`;
 }
 
 /** Which exports are in use, and whatever else the settings say of them. */

@@ -57,7 +57,8 @@ type Steps = ReturnType<typeof stepsOf>;
 export function readTrends(sources: Sources, asked: Read) {
   const steps = stepsOf(sources, asked);
   const { stepMs, first, starts } = steps;
-  const applied = appliedSince(sources.detections(), first * stepMs, stepMs);
+  const span = { from: first * stepMs, step: stepMs };
+  const applied = sources.detections().prepare<unknown[], Step>(APPLIED_FILES).all(span);
   const ofExport = (name: ExportName) => {
     const own = new Map(applied.filter((step) => step.export === name).map((step) => [step.step, step]));
     const values = <Value>(value: (step: Step | undefined) => Value) =>
@@ -86,10 +87,6 @@ export function readTrends(sources: Sources, asked: Read) {
       }),
     },
   };
-}
-
-function appliedSince(db: Database, from: number, step: number): Step[] {
-  return db.prepare<unknown[], Step>(APPLIED_FILES).all({ from, step });
 }
 
 /** Those that are furthest behind, and of the others those with most requests. */

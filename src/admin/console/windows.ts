@@ -2,11 +2,10 @@
  * The map of windows with the list of those without data, and one window (api.ts). One query reads the states of all
  * windows of a span; map, list and actions are made from it, so they never disagree.
  */
-import { dropNames, holdRules } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import type { HeldFile } from '../../drop/waiting-names.ts';
 import { type FileReport, fileDocument, filesOfWindow } from '../../ingest/files/file-record.ts';
-import { heldFiles } from '../../ingest/files/folder-scan.ts';
+import { heldIn } from '../../operations/windows.ts';
 import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
@@ -39,7 +38,7 @@ export function readWindowMap(sources: Sources, { query }: Read) {
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
   const db = sources.detections();
-  const held = heldIn(sources, db);
+  const held = heldIn(sources);
   const statesOf = (name: ExportName) =>
     windowStates(db, { export: name, from, to }, { isEnabled: config.exports[name].enabled, held }, nowMs);
   const states = perExport(statesOf);
@@ -88,7 +87,7 @@ export function readWindow(sources: Sources, { query }: Read) {
   const { config, nowMs } = sources;
   const db = sources.detections();
   const span = { export: name, from: start, to: start + WINDOW_MS };
-  const known = { isEnabled: config.exports[name].enabled, held: heldIn(sources, db) };
+  const known = { isEnabled: config.exports[name].enabled, held: heldIn(sources) };
   const [state] = windowStates(db, span, known, nowMs);
   if (state === undefined) throw new Error('a span of one window has one window');
   const files = filesOfWindow(db, { export: name, window_start: start }, FILES_MAX);
@@ -132,10 +131,6 @@ interface Known {
   readonly reason: string | null;
   readonly error: string | null;
   readonly errors: number | null;
-}
-
-function heldIn({ config }: Sources, db: Database): HeldFile[] {
-  return heldFiles(dropNames(config), db, holdRules(config));
 }
 
 const letterOf = ({ status, rows }: Known) => (status === 'done' && rows === 0 ? 'e' : LETTERS[status]);
