@@ -120,6 +120,10 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
     returned.add(line);
     return line;
   }
+  async function stop(): Promise<void> {
+    await serving.stop();
+    installation.remove();
+  }
   return {
     ...installation,
     ...{ get, put, processed },
@@ -150,10 +154,8 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
       await serving.stop();
       serving = await installation.serve(more);
     },
-    async stop(): Promise<void> {
-      await serving.stop();
-      installation.remove();
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
 }
 
