@@ -29,13 +29,10 @@ const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
 export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['demo', 'demo --port 9090'],
-  async run(_values, self) {
-    await demonstrate(self, commonOptions(self).json);
-    return null;
-  },
+  run: (_values, self) => demonstrate(self, commonOptions(self).json),
 });
 
-async function demonstrate(command: Command, json: boolean): Promise<void> {
+async function demonstrate(command: Command, json: boolean): Promise<null> {
   const stopping = new AbortController();
   const beganMs = Date.now();
   const started = await startLab(command, 'demo', {
@@ -53,7 +50,7 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
     onStop: () => stopping.abort(),
   });
-  if (started === null) return;
+  if (started === null) return null;
   const { serving, lab, keys, ended } = started;
   const { signal } = stopping;
   const introduced = async () => {
@@ -71,6 +68,7 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
   });
   await Promise.race([ended, going]);
   await ended;
+  return null;
 }
 
 async function keepDropping(
