@@ -4,9 +4,11 @@ import {
   copyFileSync,
   cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   truncateSync,
@@ -124,6 +126,18 @@ test('an interrupted start leaves the database as reliable as it was', () =>
     };
     await assert.rejects(history.restart({ between: kill }), Killed);
     assert.equal((await history.restart()).madeAnew, null);
+    assertContent(history, content);
+  }));
+
+test('a database whose -shm can only be read is not opened: each write would fail', () =>
+  withHistory(async (history, content) => {
+    history.stop();
+    const shm = `${history.folder.detections}-shm`;
+    rmSync(shm, { force: true });
+    mkdirSync(shm);
+    await assert.rejects(history.restart(), { code: /^SQLITE_READONLY/ });
+    rmdirSync(shm);
+    await history.restart();
     assertContent(history, content);
   }));
 

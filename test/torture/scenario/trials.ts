@@ -35,6 +35,8 @@ const MISSED_MAX = 0.05;
 
 export interface TrialPlan {
   readonly counted: Counted;
+  /** Whether equal calls are one case: those of one name on one file within a stage. */
+  readonly isOnceEach: boolean;
   /** The faults to inject at a call, each in its own trial. */
   readonly injections: (call: Call, prng: Prng) => readonly Injection[];
   /** A further check of the result. @returns the failure, or null */
@@ -53,8 +55,8 @@ interface Case extends Chosen {
   readonly call: string;
   /** The fault and the call: `fail EIO fsync`. */
   readonly kind: string;
-  /** The kind, with the stage and the file. */
-  readonly place: string;
+  /** The call, the stage and the file. */
+  readonly where: string;
 }
 
 /**
@@ -65,10 +67,14 @@ interface Case extends Chosen {
  */
 export async function runTrials(
   options: PartOptions,
-  { counted, injections, check, kindsOf }: TrialPlan,
+  { counted, isOnceEach, injections, check, kindsOf }: TrialPlan,
 ): Promise<Outcome> {
   const recording = await record(options.folder, counted, options.onProgress);
-  const all = recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed));
+  const every = shuffled(
+    seededPrng(options.seed, 'choice'),
+    recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed)),
+  );
+  const all = isOnceEach ? [...new Map(every.map((each) => [each.where, each])).values()] : every;
   const repeated = process.env.TORTURE_CASE?.split('; ').map((text) => caseNamed(text, recording.stages));
   const chosen = repeated ?? choose(all, options);
   const tally = new Tally();
@@ -110,8 +116,8 @@ function casesOf(stage: RecordedStage, injections: TrialPlan['injections'], seed
     const prng = seededPrng(seed, stage.stage.name, call.number);
     return injections(call, prng).map((injection) => {
       const kind = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
-      const place = `${kind} ${stage.stage.name} ${plain(call.path)}`;
-      return { stage, injection, call: call.name, kind, place };
+      const where = `${call.name} ${stage.stage.name} ${plain(call.path)}`;
+      return { stage, injection, call: call.name, kind, where };
     });
   });
 }
@@ -121,8 +127,8 @@ function plain(path: string): string {
   return path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16}/g, '*').replace(/\d+/g, '*');
 }
 
-function choose(all: readonly Case[], { share, seed }: PartOptions): Case[] {
-  const places = inTurn(shuffled(seededPrng(seed, 'choice'), all), ({ place }) => place);
+function choose(all: readonly Case[], { share }: PartOptions): Case[] {
+  const places = inTurn(all, ({ kind, where }) => `${kind} ${where}`);
   const kinds = inTurn(places, ({ kind }) => kind);
   return inTurn(kinds, ({ call }) => call).slice(0, Math.ceil(all.length * share));
 }
