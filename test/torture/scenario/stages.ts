@@ -74,7 +74,7 @@ const OTHER = { subscription_id: REMOVED };
 export function stagesFrom(nowMs: number): readonly Stage[] {
   const exports = exportsBefore(nowMs);
   return [
-    { name: 'install', serves: true, steps: INSTALL },
+    serving('install', INSTALL),
     ...windowStages(exports),
     ...backfillStages(exports),
     ...keyAndBackupStages(exports),
@@ -87,11 +87,11 @@ export function machineStagesFrom(nowMs: number): readonly Stage[] {
   const exports = exportsBefore(nowMs);
   const window = (number: number) => exports.drop('imagewire', number, 'csv', exports.rows(40, 9, number));
   return [
-    { name: 'shipping', serves: true, role: 'writer', steps: [window(8), makeKey('shipped', '7001')] },
-    { name: 'second machine', serves: false, role: 'standby', steps: [command('restore', 'PLACE')] },
-    { name: 'shipping again', serves: true, role: 'writer', steps: [window(9), command('compact')] },
-    { name: 'following', serves: true, role: 'standby', steps: [{ kind: 'follow' }] },
-    { name: 'taking over', serves: true, role: 'successor', steps: [command('promote'), window(10)] },
+    serving('shipping', [window(8), makeKey('shipped', '7001')], { role: 'writer' }),
+    stopped('second machine', [command('restore', 'PLACE')], { role: 'standby' }),
+    serving('shipping again', [window(9), command('compact')], { role: 'writer' }),
+    serving('following', [{ kind: 'follow' }], { role: 'standby' }),
+    serving('taking over', [command('promote'), window(10)], { role: 'successor' }),
   ];
 }
 
@@ -155,180 +155,126 @@ function windowStages(exports: Exports): Stage[] {
   const held = exports.rows(300, 5, 3);
   const heldContent = contentOf('csv', held);
   return [
-    {
-      name: 'windows',
-      serves: true,
-      steps: [
-        exports.drop('newswire', 0, 'ndjson', [
-          ...exports.rows(1, 20, 0),
-          ...exports.rows(50, 6, 0, OTHER),
-          exports.row(80, 0, 40, PRINT),
-        ]),
-        exports.drop('imagewire', 0, 'csv.gz', exports.rows(1, 8, 0)),
-        exports.drop('newswire', 1, 'csv.zst', exports.rows(30, 3, 1)),
-      ],
-    },
-    {
-      name: 'correction',
-      serves: true,
-      steps: [
-        exports.drop('newswire', 2, 'ndjson.gz', [
-          ...[1, 2, 3].map((article) => exports.row(article, 2, 77)),
-          ...exports.rows(31, 3, 2),
-        ]),
-        // The same window once more, corrected.
-        exports.drop('newswire', 2, 'ndjson', [exports.row(1, 3, 78), exports.row(90, 2, 5)]),
-      ],
-    },
-    {
-      name: 'failed, held and reset',
-      serves: true,
-      steps: [
-        put(exports.name('newswire', 3), broken, 'failed'),
-        put('newswire.nonsense', Buffer.from('nonsense'), 'refused'),
-        exports.drop('newswire', 4, 'ndjson', [exports.row(2, 4, 11)]),
-        {
-          ...dropped(
-            exports.name('newswire', 3, 'csv'),
-            heldContent,
-            (model) => model.file(heldContent, 'archive'),
-            held.map((row) => idOf(row)),
-          ),
-          waits: true,
+    serving('windows', [
+      exports.drop('newswire', 0, 'ndjson', [
+        ...exports.rows(1, 20, 0),
+        ...exports.rows(50, 6, 0, OTHER),
+        exports.row(80, 0, 40, PRINT),
+      ]),
+      exports.drop('imagewire', 0, 'csv.gz', exports.rows(1, 8, 0)),
+      exports.drop('newswire', 1, 'csv.zst', exports.rows(30, 3, 1)),
+    ]),
+    serving('correction', [
+      exports.drop('newswire', 2, 'ndjson.gz', [
+        ...[1, 2, 3].map((article) => exports.row(article, 2, 77)),
+        ...exports.rows(31, 3, 2),
+      ]),
+      // The same window once more, corrected.
+      exports.drop('newswire', 2, 'ndjson', [exports.row(1, 3, 78), exports.row(90, 2, 5)]),
+    ]),
+    serving('failed, held and reset', [
+      put(exports.name('newswire', 3), broken, 'failed'),
+      put('newswire.nonsense', Buffer.from('nonsense'), 'refused'),
+      exports.drop('newswire', 4, 'ndjson', [exports.row(2, 4, 11)]),
+      {
+        ...dropped(
+          exports.name('newswire', 3, 'csv'),
+          heldContent,
+          (model) => model.file(heldContent, 'archive'),
+          held.map((row) => idOf(row)),
+        ),
+        waits: true,
+      },
+      {
+        ...command('window', 'reset', 'newswire', formatWindowStart(exports.startMs(3))),
+        ifRepeated: /done/,
+        expect(model) {
+          // Its window is done, so the failed file may be in either folder.
+          model.move(broken, 'archive', 'failed');
+          model.apply('newswire', held);
         },
-        {
-          kind: 'command',
-          args: () => ['window', 'reset', 'newswire', formatWindowStart(exports.startMs(3))],
-          ifRepeated: /done/,
-          expect(model) {
-            // Its window is done, so the failed file may be in either folder.
-            model.move(broken, 'archive', 'failed');
-            model.apply('newswire', held);
-          },
-        },
-      ],
-    },
+      },
+    ]),
   ];
 }
 
 function backfillStages(exports: Exports): Stage[] {
   const rows = exports.rows(10_000, ROWS_OF_BACKFILL, 0, OTHER);
   const content = contentOf('ndjson.zst', rows);
+  const backfill = dropped(
+    'newswire.backfill-history.ndjson.zst',
+    content,
+    (model) => {
+      model.file(content, 'archive');
+      model.apply('newswire', rows);
+    },
+    rows.map((row) => idOf(row)),
+  );
   return [
-    {
-      name: 'backfill',
-      serves: true,
-      steps: [
-        dropped(
-          'newswire.backfill-history.ndjson.zst',
-          content,
-          (model) => {
-            model.file(content, 'archive');
-            model.apply('newswire', rows);
-          },
-          rows.map((row) => idOf(row)),
-        ),
-      ],
-    },
-    {
-      name: 'pause',
-      serves: true,
-      steps: [
-        command('ingest', 'pause'),
-        { ...exports.drop('newswire', 5, 'ndjson', exports.rows(100, 4, 5)), waits: true },
-        command('ingest', 'resume'),
-        exports.drop('imagewire', 6, 'csv', exports.rows(20, 2, 6)),
-      ],
-    },
+    serving('backfill', [backfill]),
+    serving('pause', [
+      command('ingest', 'pause'),
+      { ...exports.drop('newswire', 5, 'ndjson', exports.rows(100, 4, 5)), waits: true },
+      command('ingest', 'resume'),
+      exports.drop('imagewire', 6, 'csv', exports.rows(20, 2, 6)),
+    ]),
   ];
 }
 
 function keyAndBackupStages(exports: Exports): Stage[] {
   return [
-    {
-      name: 'keys',
-      serves: true,
-      steps: [
-        makeKey('late'),
-        {
-          kind: 'command',
-          args: ({ late }) => ['key', 'rotate', idOfKey(late), '--overlap', '0', '--json'],
-          printsKey: 'rotated',
-          ifRepeated: /expired|rotated|cannot/,
-          expect: (model) => void model.keys.set('late', false).set('rotated', true),
-        },
-        makeKey('lost'),
-        {
-          kind: 'command',
-          args: ({ lost }) => ['key', 'revoke', idOfKey(lost), '--yes'],
-          expect: (model) => void model.keys.set('lost', false),
-        },
-      ],
-    },
-    { name: 'backup', serves: true, steps: [command('backup', 'BACKUP')] },
-    {
-      name: 'backup again',
-      serves: true,
-      steps: [
-        exports.drop('imagewire', 7, 'ndjson', exports.rows(2, 4, 7)),
-        // The content of an earlier file again.
-        put(exports.name('newswire', 5), contentOf('ndjson', exports.rows(100, 4, 5)), 'archive'),
-        command('backup', 'BACKUP'),
-      ],
-    },
+    serving('keys', [
+      makeKey('late'),
+      {
+        kind: 'command',
+        args: ({ late }) => ['key', 'rotate', idOfKey(late), '--overlap', '0', '--json'],
+        printsKey: 'rotated',
+        ifRepeated: /expired|rotated|cannot/,
+        expect: (model) => void model.keys.set('late', false).set('rotated', true),
+      },
+      makeKey('lost'),
+      {
+        kind: 'command',
+        args: ({ lost }) => ['key', 'revoke', idOfKey(lost), '--yes'],
+        expect: (model) => void model.keys.set('lost', false),
+      },
+    ]),
+    serving('backup', [command('backup', 'BACKUP')]),
+    serving('backup again', [
+      exports.drop('imagewire', 7, 'ndjson', exports.rows(2, 4, 7)),
+      // The content of an earlier file again.
+      put(exports.name('newswire', 5), contentOf('ndjson', exports.rows(100, 4, 5)), 'archive'),
+      command('backup', 'BACKUP'),
+    ]),
   ];
 }
 
 /** A replay, a scrub, a rebuilt database, a restore, a removal, and deleted archive files. */
 function repairStages(exports: Exports): Stage[] {
   return [
-    {
-      name: 'replay',
-      serves: false,
-      steps: [
-        command('account', 'set', 'agency', '--print-metadata', 'on'),
-        { ...command('ingest', 'replay'), expect: (model) => model.showPrint() },
-      ],
-    },
-    {
-      name: 'scrub',
-      serves: true,
-      settings: { WIREWATCH_VERIFY_EVERY_HOURS: '1' },
-      steps: [command('verify')],
-    },
-    {
-      name: 'made anew',
-      serves: true,
+    stopped('replay', [
+      command('account', 'set', 'agency', '--print-metadata', 'on'),
+      { ...command('ingest', 'replay'), expect: (model) => model.showPrint() },
+    ]),
+    serving('scrub', [command('verify')], { settings: { WIREWATCH_VERIFY_EVERY_HOURS: '1' } }),
+    serving('made anew', [exports.drop('newswire', 6, 'csv', exports.rows(3, 2, 6))], {
       without: ['detections.db'],
-      steps: [exports.drop('newswire', 6, 'csv', exports.rows(3, 2, 6))],
-    },
+    }),
     // A backup that has all of the log: nothing is lost.
-    {
-      name: 'restore',
-      serves: false,
-      steps: [command('backup', 'BACKUP'), command('restore', 'BACKUP', '--replace')],
-    },
-    { name: 'compaction', serves: false, steps: [command('compact')] },
-    {
-      name: 'removal',
-      serves: true,
-      steps: [
-        {
-          kind: 'command',
-          args: () => ['subscription', 'remove', `${REMOVED}`, '--yes'],
-          ifRepeated: /subscription 7002 does not exist/,
-          expect: (model) => model.remove(REMOVED),
-        },
-        exports.drop('newswire', 7, 'ndjson', [exports.row(1, 7, 3)]),
-        command('backup', 'BACKUP'),
-      ],
-    },
-    {
-      name: 'retention',
-      serves: true,
+    stopped('restore', [command('backup', 'BACKUP'), command('restore', 'BACKUP', '--replace')]),
+    stopped('compaction', [command('compact')]),
+    serving('removal', [
+      {
+        ...command('subscription', 'remove', `${REMOVED}`, '--yes'),
+        ifRepeated: /subscription 7002 does not exist/,
+        expect: (model) => model.remove(REMOVED),
+      },
+      exports.drop('newswire', 7, 'ndjson', [exports.row(1, 7, 3)]),
+      command('backup', 'BACKUP'),
+    ]),
+    serving('retention', [{ kind: 'expire', expect: (model) => model.expire() }], {
       settings: { WIREWATCH_INGEST_ARCHIVE_DAYS: '1' },
-      steps: [{ kind: 'expire', expect: (model) => model.expire() }],
-    },
+    }),
   ];
 }
 
@@ -338,6 +284,16 @@ const INSTALL: readonly Step[] = [
   makeKey('reader'),
   makeKey('follower', '7001'),
 ].map((step) => ({ ...step, ifRepeated: /already exists/ }));
+
+type More = Partial<Omit<Stage, 'name' | 'serves' | 'steps'>>;
+
+function serving(name: string, steps: readonly Step[], more: More = {}): Stage {
+  return { name, serves: true, steps, ...more };
+}
+
+function stopped(name: string, steps: readonly Step[], more: More = {}): Stage {
+  return { name, serves: false, steps, ...more };
+}
 
 function command(...args: string[]): Command {
   return { kind: 'command', args: () => args };
