@@ -94,33 +94,24 @@ class Histories implements History {
     const machine = prng.pick([this.#one, this.#other]);
     const paused = this.#paused.get(machine);
     if (paused !== undefined) return this.#goOn(machine, paused);
+    const within = (work: () => Promise<void>) => () => this.#within(machine, work);
+    const apply = within(() => this.#apply(machine));
+    const ship = within(() => machine.ship());
+    const turn = within(() => machine.follow((follower) => follower.turn()));
+    const promote = within(() => machine.follow((follower) => follower.promote({ by: 'torture' })));
+    const read = async () => this.#read(machine);
+    const kill = () => this.#kill(machine);
     const kinds = machine.isTakenOver
       ? { return: () => this.#becomeStandby(machine) }
       : machine.isWriter
         ? {
-            apply: () => this.#within(machine, () => this.#apply(machine)),
-            ship: () => this.#within(machine, () => machine.ship()),
-            'ship all': () => this.#within(machine, () => machine.ship()),
+            ...{ apply, ship, 'ship all': ship },
             account: async () => machine.changeAccess(`account-${++this.#names}`),
-            compact:
-              prng.unit() < 0.3
-                ? () => this.#within(machine, () => machine.compact())
-                : () => this.#within(machine, () => this.#apply(machine)),
-            read: async () => this.#read(machine),
-            kill: () => this.#kill(machine),
+            compact: prng.unit() < 0.3 ? within(() => machine.compact()) : apply,
+            ...{ read, kill },
             ...(this.#waiting === 'changes' && { 'change of mode': () => this.#changeMode(machine) }),
           }
-        : {
-            follow: () => this.#within(machine, () => machine.follow((follower) => follower.turn())),
-            read: async () => this.#read(machine),
-            promote: () =>
-              prng.unit() < 0.3
-                ? this.#within(machine, () =>
-                    machine.follow((follower) => follower.promote({ by: 'torture' })),
-                  )
-                : this.#within(machine, () => machine.follow((follower) => follower.turn())),
-            kill: () => this.#kill(machine),
-          };
+        : { follow: turn, read, promote: () => (prng.unit() < 0.3 ? promote() : turn()), kill };
     const [kind, work] = prng.pick(Object.entries<() => Promise<void>>(kinds));
     this.#note(`${machine === this.#one ? 'one' : 'other'} ${kind}`, kind);
     await work();
@@ -272,15 +263,11 @@ class Histories implements History {
     await writer.ship();
     const standby = writer === this.#one ? this.#other : this.#one;
     if (standby.isTakenOver) await this.#becomeStandby(standby);
-    await this.#settled(
-      standby,
-      standby.follow((follower) => follower.turn()),
-    );
-    // Once more where the database was made anew.
-    await this.#settled(
-      standby,
-      standby.follow((follower) => follower.turn()),
-    );
+    // Twice: once more where the database was made anew.
+    for (let turns = 0; turns < 2; turns += 1) {
+      const turn = standby.follow((follower) => follower.turn());
+      await this.#settled(standby, turn);
+    }
     this.#check(writer, standby);
     for (const machine of [writer, standby]) machine.kill();
   }
