@@ -140,7 +140,9 @@ async function runInGroups(files: readonly string[], folder: string): Promise<vo
       groups.set(script, group);
     }
   const grouped = new Set([...groups.values()].flat());
-  await runFiles([...groups.keys(), ...files.filter((file) => !grouped.has(file))], undefined, groups);
+  const first = files.filter((file) => FIRST.includes(path.basename(file, '.test.ts')));
+  const others = files.filter((file) => !grouped.has(file) && !first.includes(file));
+  await runFiles([...first, ...groups.keys(), ...others], undefined, groups);
 }
 
 /** A script that loads test files. Its first test holds back theirs, which what another does at its top could disturb. */
