@@ -29,13 +29,10 @@ const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
 export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['demo', 'demo --port 9090'],
-  async run(_values, self) {
-    await demonstrate(self, commonOptions(self).json);
-    return null;
-  },
+  run: (_values, self) => demonstrate(self),
 });
 
-async function demonstrate(command: Command, json: boolean): Promise<void> {
+async function demonstrate(command: Command): Promise<null> {
   const stopping = new AbortController();
   const beganMs = Date.now();
   const started = await startLab(command, 'demo', {
@@ -53,9 +50,10 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
     onStop: () => stopping.abort(),
   });
-  if (started === null) return;
+  if (started === null) return null;
   const { serving, lab, keys, ended } = started;
   const { signal } = stopping;
+  const { json } = commonOptions(command);
   const introduced = async () => {
     await lab.feed.writePhotos();
     const drop = createDrops(serving);
@@ -63,7 +61,12 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
     const shown = await introduction(serving, keys, beganMs, dropped);
     print(shown, { json, text: () => introductionText(shown, serving) });
     serving.showLog();
-    await keepDropping(serving, drop, signal);
+    for (;;) {
+      await sleep(DROP_EVERY_MS, undefined, { signal });
+      await drop().catch((err: unknown) => {
+        if (!signal.aborted) serving.log.error({ err }, 'a step of the scenario failed');
+      });
+    }
   };
   // A drop waits until it is read, which may be never: ingest can be paused. What a stop leaves undone is no failure.
   const going = introduced().catch((error: unknown) => {
@@ -71,21 +74,7 @@ async function demonstrate(command: Command, json: boolean): Promise<void> {
   });
   await Promise.race([ended, going]);
   await ended;
-}
-
-async function keepDropping(
-  { log }: Serving,
-  drop: () => Promise<unknown>,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    // Ends early at the signal.
-    await sleep(DROP_EVERY_MS, undefined, { signal }).catch(() => {});
-    if (signal.aborted) return;
-    await drop().catch((err: unknown) => {
-      if (!signal.aborted) log.error({ err }, 'a step of the scenario failed');
-    });
-  }
+  return null;
 }
 
 /**

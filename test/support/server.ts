@@ -133,7 +133,6 @@ export async function startTestServer(options: TestServerOptions = {}) {
     /** The log lines, oldest first. */
     lines,
     ...{ recentDeliveries, dailyRows, keyUses, waiting },
-    /** Sets the clock. */
     setNow(ms: number): void {
       nowMs = ms;
     },
@@ -141,7 +140,6 @@ export async function startTestServer(options: TestServerOptions = {}) {
     makeKey: (terms?: TestTerms) =>
       addTestKey(access, NOW_MS, { name: 'test', subscriptions: BOTH, ...terms }),
     get,
-    /** The status of a response. */
     async statusOf(...asked: Parameters<typeof get>): Promise<number> {
       const response = await get(...asked);
       await response.arrayBuffer();

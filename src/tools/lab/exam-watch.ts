@@ -3,7 +3,7 @@
  * the client has done something; a client that polls and one that waits at the service are told apart by the report.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FaultSpec, LabName } from '../../operations/lab-members.ts';
+import type { FaultSpec, LabName } from '../../operations/lab.ts';
 import { type Copied, Evidence, filtersOf, isGoodPage } from './evidence.ts';
 import type { RequestRecord } from './report.ts';
 
@@ -104,11 +104,6 @@ export class Watch {
   askedAgain(): Promise<void> {
     const isAgain = (requests: RequestRecord[]) => this.followed(requests).length > 0;
     return this.until('it did not ask again after its last page', this.#lastPage, isAgain);
-  }
-
-  /** Whether it waits at the service for the next change. */
-  async isWaiting(): Promise<boolean> {
-    return this.followed(await this.all()).at(-1)?.waits === true;
   }
 
   /** Requests for changes with the filters of the client's first page: other filters are other streams. */

@@ -3,7 +3,7 @@
  * report records what the client does; exam-grades.ts grades it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FaultSpec } from '../../operations/lab-members.ts';
+import type { FaultSpec } from '../../operations/lab.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../../time.ts';
 import { type Compared, type Evidence, isGoodPage } from './evidence.ts';
 import { type ExamOptions, POLL_MS, Unfinished, Watch } from './exam-watch.ts';
@@ -209,7 +209,7 @@ class Exam extends Watch {
       await this.askedAgain();
       const last = await this.last();
       // A client that waits asks again after the page of one more detection.
-      const more = (await this.isWaiting()) ? 1 : 0;
+      const more = this.followed(await this.all()).at(-1)?.waits === true ? 1 : 0;
       const wall = await this.fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
       const lower = await this.fault({ duplicate: true, pages: 2 + tries + more });
       await ask('drop', { rows: 1, export: 'newswire' });
