@@ -223,7 +223,10 @@ describe('damage is found', () => {
       if (String(path).endsWith('1.zst')) throw systemError('EMFILE', 'open');
       return open(path, ...rest);
     });
-    await assert.rejects(scrubbed(history), /cannot read .*000000000001\.zst: EMFILE: it fails, open\. Nothing was found/);
+    await assert.rejects(
+      scrubbed(history),
+      /cannot read .*000000000001\.zst: EMFILE: it fails, open\. Nothing was found/,
+    );
   });
 
   test('leaves no file behind, even if a kill interrupts it', async () => {

@@ -19,7 +19,7 @@ import { seededPrng } from '../support/seeded-prng.ts';
 import { until } from '../support/until.ts';
 import { readProcess } from './metrics.ts';
 import type { Outcome, Part, PartOptions } from './part.ts';
-import { growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/series.ts';
+import { curveOf, growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/series.ts';
 
 const MINUTES = 120;
 const MIB = 1024 * 1024;
@@ -138,7 +138,7 @@ function figuresOf(series: readonly Series[]): Record<string, string> {
     series.map(({ name, samples, growthMax }) => {
       if (samples.length < SAMPLES_MIN) return [name, 'too few samples'];
       const growth = `growth ${growthOf(samples).toFixed(1)} of at most ${growthMax.toFixed(1)}`;
-      return [name, `at most ${Math.max(...samples).toFixed(1)}, ${growth}`];
+      return [name, `${curveOf(samples)} at most ${Math.max(...samples).toFixed(1)}, ${growth}`];
     }),
   );
 }

@@ -1,4 +1,4 @@
-/** A series of samples: whether it grows. */
+/** A series of samples: whether it grows, and its curve. */
 
 export interface Series {
   /** The measured quantity, with its unit. */
@@ -47,4 +47,20 @@ function medianOf(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;
   return ((sorted[Math.ceil(middle) - 1] ?? 0) + (sorted[Math.floor(middle)] ?? 0)) / 2;
+}
+
+const BLOCKS = '▁▂▃▄▅▆▇█';
+const COLUMNS = 48;
+
+/** A curve for a terminal: each column shows the highest of its samples, starting at zero. */
+export function curveOf(samples: readonly number[]): string {
+  const columns = Math.min(COLUMNS, samples.length);
+  const most = Math.max(1, ...samples);
+  return Array.from({ length: columns }, (_, column) => {
+    const part = samples.slice(
+      Math.floor((samples.length * column) / columns),
+      Math.floor((samples.length * (column + 1)) / columns),
+    );
+    return BLOCKS[Math.min(BLOCKS.length - 1, Math.floor((Math.max(...part) / most) * BLOCKS.length))];
+  }).join('');
 }
