@@ -9,8 +9,15 @@ const LITTLE_SHARE = 0.05;
 const LITTLE_BYTES = 10 * GIB;
 const LEAST_BYTES = GIB / 2;
 
-const KINDS = ['data', 'drop', 'copy'] as const;
-export type DiskFolders = Readonly<Partial<Record<(typeof KINDS)[number], string>>>;
+export interface Disk {
+  readonly of: 'data' | 'drop' | 'copy';
+  readonly folder: string;
+  readonly free_bytes: number;
+  readonly bytes: number;
+  readonly low: boolean;
+}
+
+export type DiskFolders = Readonly<Partial<Record<Disk['of'], string>>>;
 
 export function isGettingFull(freeBytes: number, bytes: number): boolean {
   return freeBytes < LEAST_BYTES || (freeBytes < LITTLE_BYTES && freeBytes < bytes * LITTLE_SHARE);
@@ -42,8 +49,12 @@ function spaceOf(folder: string, ask: (folder: string) => Promise<StatsFs>): Pro
 }
 
 /** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */
-export async function disksOf(folders: DiskFolders, ask: (folder: string) => Promise<StatsFs> = statfs) {
-  const disks = KINDS.map(async (kind) => {
+export async function disksOf(
+  folders: DiskFolders,
+  ask: (folder: string) => Promise<StatsFs> = statfs,
+): Promise<Disk[]> {
+  const kinds = ['data', 'drop', 'copy'] as const;
+  const disks = kinds.map(async (kind) => {
     const folder = folders[kind];
     const disk = folder === undefined ? null : await (unanswered.get(folder) ?? spaceOf(folder, ask));
     if (folder === undefined || disk === null) return [];
@@ -54,7 +65,7 @@ export async function disksOf(folders: DiskFolders, ask: (folder: string) => Pro
 }
 
 /** The free space of the first disk that is getting full, in words; null if none is. */
-export function fillingDisk(disks: Awaited<ReturnType<typeof disksOf>>): string | null {
+export function fillingDisk(disks: readonly Disk[]): string | null {
   const full = disks.find(({ low }) => low);
   return full === undefined
     ? null

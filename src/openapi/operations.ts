@@ -171,7 +171,14 @@ function rateHeaders(rate: RateHeaders): Headers {
   return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
 }
 
-export type Parameter = ReturnType<typeof parametersOf>[number];
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required: boolean;
+  readonly description: string;
+  readonly schema: TSchema;
+  readonly example: unknown;
+}
 
 export interface Operation
   extends Pick<Endpoint, 'path' | 'id' | 'tag' | 'summary' | 'description' | 'body'> {
@@ -210,13 +217,14 @@ function securityOf(endpoint: Endpoint): Operation['security'] {
   return [{ bearer: [] }, { token: endpoint.scope === null ? [] : [endpoint.scope] }];
 }
 
-function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoint) {
+function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoint): Parameter[] {
   const [, inPath = ''] = /\{(\w+)\}$/.exec(path) ?? [];
+  type Described = Pick<Parameter, 'description' | 'schema' | 'example'>;
   const parameter = (
     name: string,
-    where: 'path' | 'query' | 'header',
+    where: Parameter['in'],
     required: boolean,
-    { description, schema, example }: NonNullable<Endpoint['segment']>,
+    { description, schema, example }: Described,
   ) => ({ name, in: where, required, description, schema: withAddress(schema), example });
   return [
     ...(segment === undefined ? [] : [parameter(inPath, 'path', true, segment)]),

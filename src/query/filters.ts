@@ -117,7 +117,11 @@ export type DetectionFilters = ValuesOf<typeof FILTER_PARAMETERS>;
 
 export type SqlValue = number | string;
 
-export type FilterSql = Readonly<ReturnType<typeof filterSql>>;
+export interface FilterSql {
+  /** Conditions, each with ` AND ` before it; empty when every row passes. */
+  readonly sql: string;
+  readonly values: Readonly<Record<string, SqlValue>>;
+}
 
 const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: string])[] = [
   ['publisher_id', isIn('publisher_id', 'publisher_id')],
@@ -134,8 +138,7 @@ const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: s
 ];
 
 /** Conditions on stream rows and current detections; the text depends only on which filters are sent. */
-export function filterSql(filters: DetectionFilters) {
-  /** Each with ` AND ` before it; empty when every row passes. */
+export function filterSql(filters: DetectionFilters): FilterSql {
   let sql = '';
   const values: Record<string, SqlValue> = {};
   for (const [name, condition] of CONDITIONS) {
