@@ -19,9 +19,8 @@ import { consoleFiles } from '../packed.ts';
 import { Refused } from '../refused.ts';
 import { deriveKey } from '../seal.ts';
 import { Console, type ConsoleOptions } from './console/console.ts';
-import type { GaugeSources } from './gauges.ts';
 import { certificateNames, isHostAccepted, ownNames } from './host-header.ts';
-import type { Metrics } from './metrics.ts';
+import type { GaugeSources, Metrics } from './metrics.ts';
 import { refusedOf } from './operation-requests.ts';
 import type { Operations } from './thread-client.ts';
 
@@ -169,27 +168,22 @@ interface Content {
   readonly body: string;
 }
 
-async function pageAt(path: string, metrics: Metrics): Promise<Content | null> {
-  switch (path) {
-    case '/metrics':
-      return { contentType: metrics.contentType, body: await metrics.text() };
-    case '/':
-      return app('index.html', 'text/html; charset=utf-8');
-    case '/app.js':
-      return app('app.js', 'text/javascript; charset=utf-8');
-    case '/style.css':
-      return app('style.css', 'text/css; charset=utf-8');
-    case '/openapi-admin.json':
-      return { contentType: 'application/json', body: `${JSON.stringify(adminDocument(), null, 2)}\n` };
-    default:
-      return null;
-  }
-}
+/** The files of the console, with their types. */
+const FILES: ReadonlyMap<string, readonly [name: string, type: string]> = new Map([
+  ['/', ['index.html', 'text/html']],
+  ['/app.js', ['app.js', 'text/javascript']],
+  ['/style.css', ['style.css', 'text/css']],
+]);
 
-function app(name: string, contentType: string): Content {
+async function pageAt(path: string, metrics: Metrics): Promise<Content | null> {
+  if (path === '/metrics') return { contentType: metrics.contentType, body: await metrics.text() };
+  if (path === '/openapi-admin.json')
+    return { contentType: 'application/json', body: `${JSON.stringify(adminDocument(), null, 2)}\n` };
+  const [name, type] = FILES.get(path) ?? [];
+  if (name === undefined) return null;
   const body = consoleFiles()[name];
   if (body === undefined) throw new Error(`the program was bundled without ${name} of the console`);
-  return { contentType, body };
+  return { contentType: `${type}; charset=utf-8`, body };
 }
 
 function send(request: IncomingMessage, response: ServerResponse, status: number, content: Content): void {

@@ -1,16 +1,27 @@
 /**
- * The metrics: counters of events, and gauges that are read for each answer. Nothing else uses prom-client. The manual's
- * topic `monitoring` lists them, which a test compares.
+ * The metrics: counters of events, and gauges that are read once for each answer. Most are views of the status document,
+ * which the operations thread reads; alerts, health and what accounts have used today come from memory, which is newer.
+ * The manual's topic `monitoring` lists them, which a test compares.
  *
  * https://prometheus.io/docs/practices/naming/
  */
+import { readdir } from 'node:fs/promises';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { listAccounts } from '../auth/accounts.ts';
+import { listKeyStates } from '../auth/keys.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { ALERT_NAMES, isPageWorthy } from '../health/alert-texts.ts';
+import type { Monitor } from '../health/monitor.ts';
 import { LIMITS, type RequestMetrics } from '../http/request-metrics.ts';
 import { FILE_OUTCOMES, type ProcessedFile, ROW_OUTCOMES } from '../ingest/files/file-record.ts';
+import { accountUsageId, type DailyRows } from '../limits/daily-rows.ts';
+import type { KeyUses } from '../limits/key-uses.ts';
 import type { RequestCounts } from '../limits/request-counts.ts';
+import type { Status } from '../operations/status.ts';
+import { openDatabase } from '../store/database.ts';
+import type { DataFolder } from '../store/folder.ts';
+import { type Now, parseInstant, SECOND_MS } from '../time.ts';
 import { COMMIT, VERSION } from '../version.ts';
-import { GAUGES, type GaugeSources, readGauges } from './gauges.ts';
 
 /** A light request takes 0.1 ms, the largest page a few ms; seconds mean that something is wrong. */
 const DURATION_BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];
@@ -99,20 +110,181 @@ function counter(registry: Registry, name: string, help: string, labelNames: str
   return new Counter({ name, help, labelNames, registers: [registry] });
 }
 
+/** @returns reads all gauges once, and sets them */
 function gaugesOf(registry: Registry, sources: GaugeSources): () => Promise<void> {
-  const metrics = GAUGES.map(({ name, help, labels }) => {
-    const options = { name, help, labelNames: labels, registers: [registry] };
-    return name.endsWith('_total') ? new Counter(options) : new Gauge(options);
+  const gauges = Object.entries(GAUGES).map(([key, [help, read]]) => {
+    const [name = '', ...labelNames] = key.split(/[{,}]/).filter(Boolean);
+    const options = { name, help, labelNames, registers: [registry] };
+    const metric = name.endsWith('_total') ? new Counter(options) : new Gauge(options);
+    return { metric, hasLabels: labelNames.length > 0, read };
   });
   return async () => {
-    const readings = await readGauges(sources);
-    for (const [at, metric] of metrics.entries()) {
-      const value = readings[at] ?? null;
+    const known = { ...sources, ...(await readOnce(sources)) };
+    for (const { metric, hasLabels, read } of gauges) {
+      const value = read(known);
       metric.reset();
       // One without labels would be 0 after the reset.
-      if (value === null && GAUGES[at]?.labels.length === 0) metric.remove();
+      if (value === null && !hasLabels) metric.remove();
       for (const [count, ...labels] of typeof value === 'number' ? [[value] as const] : (value ?? []))
         metric.labels(...labels).inc(count);
     }
   };
+}
+
+export interface GaugeSources {
+  readonly monitor: Pick<Monitor, 'health' | 'alerts'>;
+  /** Null if it cannot be read now: the gauges made from it have no value. */
+  readonly status: () => Promise<Status | null>;
+  readonly folder: Pick<DataFolder, 'access'>;
+  readonly dailyRows: Pick<DailyRows, 'used'>;
+  readonly keyUses: Pick<KeyUses, 'all'>;
+  /** When the certificate in use expires, epoch milliseconds; null without TLS. */
+  readonly certificateExpiresMs: () => number | null;
+  readonly connections: () => number;
+  readonly now: Now;
+}
+
+/** What the gauges are made from, read once for each answer. */
+type Sources = Omit<GaugeSources, 'status'> & Awaited<ReturnType<typeof readOnce>>;
+/** Without labels, a number, or null where there is no value; with labels, each value before its labels. */
+type Reading = number | null | readonly (readonly [value: number, ...labels: string[]])[];
+type Reader = readonly [help: string, read: (sources: Sources) => Reading];
+
+const MICROSECONDS = 1e6;
+
+/** @param read the value; there is none while the status cannot be read */
+const ofStatus =
+  (read: (status: Status) => Reading): Reader[1] =>
+  ({ status }) =>
+    status && read(status);
+
+/**
+ * By name, with the names of the labels in braces. Those of the process have the names of prom-client, whose own collector
+ * also observes every garbage collection, which made a light request 5 % slower.
+ */
+const GAUGES: Readonly<Record<string, Reader>> = {
+  wirewatch_healthy: [
+    'Whether GET /v1/health answers 200.',
+    ({ monitor }) => Number(monitor.health().status === 'ok'),
+  ],
+  wirewatch_ingest_paused: [
+    'Whether ingest is paused on purpose.',
+    (source) => source.monitor.health().alerts.paused,
+  ],
+  'wirewatch_alerts_open{alert,page_worthy}': [
+    'Open alerts, by name; page_worthy is true for those that need someone now.',
+    openAlerts,
+  ],
+  'wirewatch_newest_done_timestamp_seconds{export}': [
+    'End of the newest finished window of an export; as_of is made from it.',
+    newestDone,
+  ],
+  wirewatch_connections: ['Open connections to the API.', ({ connections }) => connections()],
+  wirewatch_certificate_expires_timestamp_seconds: [
+    'When the TLS certificate in use expires.',
+    ({ certificateExpiresMs }) => inSeconds(certificateExpiresMs()),
+  ],
+  'wirewatch_account_rows_today{account}': ['Rows that an account has read on this UTC day.', rowsToday],
+  'wirewatch_account_last_request_timestamp_seconds{account}': [
+    'When a key of an account was last used.',
+    lastRequests,
+  ],
+  'wirewatch_windows{export,status}': ['Export windows of the last 90 days, by status.', ofStatus(windows)],
+  'wirewatch_follower_lag_seconds{account,key_id}': [
+    'Age of the oldest change that a key which follows the stream has not been given.',
+    ofStatus(({ followers }) =>
+      followers.map((follower) => [follower.seconds_behind, follower.account, follower.key_id]),
+    ),
+  ],
+  'wirewatch_database_bytes{database}': [
+    'Size of a database file.',
+    ofStatus(({ database }) => [
+      [database.bytes, 'detections'],
+      [database.access_bytes, 'access'],
+    ]),
+  ],
+  'wirewatch_disk_free_bytes{folder}': [
+    'Free space for the appliance on the disk of a folder.',
+    ofStatus(({ disks }) => disks.map(({ of: disk, free_bytes }) => [free_bytes, disk])),
+  ],
+  wirewatch_verified_timestamp_seconds: [
+    'When detections.db was last compared with its log.',
+    ofStatus(({ scrub }) => secondsOf(scrub?.at)),
+  ],
+  wirewatch_copy_entries_behind: [
+    'Entries of the log that the copy lacks.',
+    ofStatus(({ copy }) => (typeof copy?.entries_behind === 'number' ? [[copy.entries_behind]] : [])),
+  ],
+  wirewatch_copy_contact_timestamp_seconds: [
+    'When the place of the copy last answered.',
+    ofStatus(({ copy }) => secondsOf(copy?.contact_at)),
+  ],
+  process_cpu_seconds_total: [
+    'Processor time of all threads.',
+    () => (process.cpuUsage().user + process.cpuUsage().system) / MICROSECONDS,
+  ],
+  process_resident_memory_bytes: ['Memory of the process.', () => process.memoryUsage.rss()],
+  process_open_fds: ['Open files and sockets.', ({ files }) => files],
+};
+
+async function readOnce({ status, folder }: GaugeSources) {
+  const files = await readdir('/proc/self/fd').catch(() => null);
+  return { status: await status(), files: files?.length ?? null, ...readAccounts(folder) };
+}
+
+function openAlerts({ monitor }: Sources): Reading {
+  const open = Map.groupBy(monitor.alerts(), ({ name }) => name);
+  return ALERT_NAMES.map((name) => {
+    const alerts = open.get(name) ?? [];
+    return [alerts.length, name, `${[{ name }, ...alerts].some(isPageWorthy)}`];
+  });
+}
+
+/** An export without a finished window, or that is switched off, has no value. */
+function newestDone({ monitor }: Sources): Reading {
+  const { exports } = monitor.health();
+  return EXPORT_NAMES.flatMap((name) => {
+    const value = secondsOf(exports[name].newest_done);
+    return value === null ? [] : [[value, name] as const];
+  });
+}
+
+function windows({ exports, database }: Status): Reading {
+  if (database.unreadable !== null) return null;
+  return EXPORT_NAMES.flatMap((name) => {
+    const { windows_done: done, not_read } = exports[name];
+    const { failed, missing, abandoned } = not_read;
+    const counts = Object.entries({ done, failed, missing, abandoned });
+    return counts.map(([status, value]) => [value, name, status] as const);
+  });
+}
+
+/** `keys`: all that were ever created, but those of removed accounts. None while access.db cannot be read; an alert says why. */
+function readAccounts({ access }: GaugeSources['folder']) {
+  try {
+    using db = openDatabase(access, 'inspect');
+    return { accounts: listAccounts(db), keys: listKeyStates(db) };
+  } catch {
+    return { accounts: [], keys: [] };
+  }
+}
+
+function rowsToday({ accounts, dailyRows, now }: Sources): Reading {
+  return accounts.map((account) => [dailyRows.used('account', accountUsageId(account), now()), account.id]);
+}
+
+function lastRequests({ keys, keyUses }: Sources): Reading {
+  const usedAt = new Map(keyUses.all().map(({ key_id, last_used_at }) => [key_id, last_used_at]));
+  return [...Map.groupBy(keys, ({ account_id }) => account_id)].flatMap(([account, own]) => {
+    const times = own.flatMap(({ id }) => usedAt.get(id) ?? []);
+    return times.length === 0 ? [] : [[Math.max(...times) / SECOND_MS, account] as const];
+  });
+}
+
+function secondsOf(time: string | null | undefined): number | null {
+  return inSeconds(parseInstant(time ?? ''));
+}
+
+function inSeconds(ms: number | null): number | null {
+  return ms === null ? null : ms / SECOND_MS;
 }

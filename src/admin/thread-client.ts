@@ -23,6 +23,8 @@ import {
 
 /** More than all open consoles send at once; further requests are refused at once. */
 const WAITING_MAX = 100;
+/** Commands have as many more: whatever consoles and scripts wait for, an operator can revoke a key. */
+const WAITING_MAX_OF_COMMANDS = 2 * WAITING_MAX;
 const STOP_MS = 2 * SECOND_MS;
 
 export interface OperationsOptions {
@@ -73,7 +75,10 @@ export class Operations {
     const id = this.#lastId;
     if (onProgress !== undefined) this.#progress.set(id, onProgress);
     try {
-      return await this.#ask((thread) => thread.call('operate', { id, ...asking, ...this.#asked() }));
+      return await this.#ask(
+        (thread) => thread.call('operate', { id, ...asking, ...this.#asked() }),
+        asking.way === 'command' ? WAITING_MAX_OF_COMMANDS : WAITING_MAX,
+      );
     } finally {
       this.#progress.delete(id);
     }
@@ -97,10 +102,13 @@ export class Operations {
     return { unreadable: this.#options.unreadable(), live: this.#options.live() };
   }
 
-  async #ask(call: (thread: ThreadCalls<OperationsCalls>) => Promise<Told>): Promise<Told> {
+  async #ask(
+    call: (thread: ThreadCalls<OperationsCalls>) => Promise<Told>,
+    waitingMax = WAITING_MAX,
+  ): Promise<Told> {
     if (this.#isClosed) return BUSY;
     this.#thread ??= this.#start();
-    if (this.#thread.unanswered() >= WAITING_MAX) return BUSY;
+    if (this.#thread.unanswered() >= waitingMax) return BUSY;
     const told = await call(this.#thread).catch((error) => {
       return { ...BUSY, fault: { message: reasonOf(error), isDamage: false } };
     });

@@ -4,7 +4,6 @@ import type { Ticket } from '../auth/console-sessions.ts';
 import type { Denied } from '../auth/denials.ts';
 import type { Config } from '../config/load.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
-import type { LabName } from '../operations/lab-members.ts';
 import type { Live, Way } from '../operations/operation.ts';
 import { problemDocument } from '../operations/problem.ts';
 import type { InstallationKind } from '../store/installation.ts';
@@ -76,7 +75,8 @@ interface Progress {
 
 /** An operation that a lab does in the main thread. */
 export interface AskLab {
-  readonly name: LabName;
+  /** Without `lab`. */
+  readonly name: string;
   readonly values: object;
   /** Its name in the audit trail. */
   readonly operation: Doing;

@@ -7,7 +7,6 @@ import type { Doing } from '../auth/actor.ts';
 import { applyRevocations } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
 import { now } from '../clock.ts';
-import { enabledExports } from '../config/load.ts';
 import { Jobs } from '../operations/jobs.ts';
 import { type Context, type Live, type Operation, refusedBy } from '../operations/operation.ts';
 import { outcomeDocument, refusalDocument } from '../operations/problem.ts';
@@ -34,7 +33,7 @@ import {
 } from './thread-messages.ts';
 
 export function runOperations(port: MessagePort, settings: OperationsSettings): void {
-  const { config, kind } = settings;
+  const { config, kind, base_url } = settings;
   const folder = dataFolder(config.dataFolder);
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
@@ -59,29 +58,25 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     if (unreadable !== null) throw new Refused('unavailable', unreadable);
     return detections.db();
   };
+  const shared = (live: Live) => ({
+    ...{ folder, kind, config, live, nowMs: now() },
+    access: () => access.db() ?? gone(folder.access),
+  });
   const sourcesFor = ({ unreadable, live }: AskView): Sources => ({
-    settings,
-    live,
-    folder,
-    enabled: enabledExports(config),
+    ...shared(live),
+    base_url,
     jobs,
     states: () => ({ detections: stateOf(detections), access: stateOf(access) }),
     detections: () => readable(unreadable) ?? gone(folder.detections),
-    access: () => access.db() ?? gone(folder.access),
   });
   const contextFor = (
     { id, unreadable, live, way, by }: AskOperation,
     { name }: Operation,
     tell: Tell,
   ): Context => ({
-    folder,
-    kind,
+    ...shared(live),
     isNew: false,
-    config,
     by,
-    live,
-    nowMs: now(),
-    access: () => access.db() ?? gone(folder.access),
     change(work) {
       requireWriter(live);
       const result = changeAccess({ kind: way, command: name, ...by }, work);
@@ -159,7 +154,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   }, MINUTE_MS).unref();
 
   serveCalls<OperationsCalls>(port, {
-    view: (ask) => tellOf(() => read(sourcesFor(ask), ask, now())),
+    view: (ask) => tellOf(() => read(sourcesFor(ask), ask)),
     operate: (ask) => tellOf(() => run(ask)),
     ingestProgress: ({ id, text }) => tells.get(id)?.(text),
     async stop() {

@@ -33,6 +33,8 @@ export interface Finding {
 }
 
 type Outcome = Omit<Finding, 'check'>;
+/** Without an outcome, there was nothing to check. */
+type Checked = readonly [check: string, Outcome | readonly Outcome[]];
 
 const OTHERS = 0o077;
 const RESTORE = 'Restore a backup: wirewatch restore BACKUP --replace';
@@ -66,15 +68,25 @@ export async function checkInstallation(
   const usable = checkDataFolder(folder);
   const isUsable = usable.status !== 'bad';
   const isMade = isUsable && (existsSync(folder.access) || existsSync(folder.spare));
-  const status = isMade ? await readStatus().catch(reasonOf) : null;
-  const outcomes: readonly (readonly [check: string, Outcome | readonly Outcome[]])[] = [
+  const read = isMade ? await readStatus().catch(reasonOf) : null;
+  const status = typeof read === 'string' ? null : read;
+  const alerts = status?.alerts ?? [];
+  const outcomes: readonly Checked[] = [
     ['configuration', checkConfiguration(configured)],
     ['data folder', usable],
     ['lost', isUsable ? lostFiles(folder, isMade) : []],
     ['secret', isMade ? checkSecret(folder) : []],
     ['configured accounts', config === null || !isUsable ? [] : checkConfigured(config, folder, nowMs)],
-    ['appliance', checkAppliance(folder, status)],
-    ...(status === null || typeof status === 'string' ? [] : ofStatus(status)),
+    ['appliance', checkAppliance(folder, read)],
+    ['running settings', changedSettings(status?.settings)],
+    // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
+    ['alerts', status?.running === true && alerts.length === 0 ? ok('none open') : []],
+    [
+      'alert',
+      alerts.map(({ name, page_worthy, detail, what_to_do }) =>
+        (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do),
+      ),
+    ],
     ...(config === null ? [] : await checkSurroundings(config, nowMs)),
   ];
   return outcomes.flatMap(([check, found]) => [found].flat().map((outcome) => ({ check, ...outcome })));
@@ -177,31 +189,20 @@ function checkAppliance({ detections }: DataFolder, status: Status | string | nu
     : ok('not started yet');
 }
 
-function ofStatus({ alerts, running, settings }: Status): (readonly [check: string, Outcome])[] {
-  return [
-    ...(settings === null || settings.what_to_do === null
-      ? []
-      : [['running settings', warn(settingsText(settings), settings.what_to_do)] as const]),
-    // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
-    ...(running && alerts.length === 0 ? [['alerts', ok('none open')] as const] : []),
-    ...alerts.map(({ name, page_worthy, detail, what_to_do }) => {
-      return ['alert', (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do)] as const;
-    }),
-  ];
+function changedSettings(settings: Status['settings'] = null): Outcome | [] {
+  if (settings === null || settings.what_to_do === null) return [];
+  return warn(settingsText(settings), settings.what_to_do);
 }
 
 /** What a start needs besides its data folder: the place of the copy, the drop folder, certificates, files, programs. */
-async function checkSurroundings(
-  config: Config,
-  nowMs: number,
-): Promise<(readonly [check: string, Outcome])[]> {
+async function checkSurroundings(config: Config, nowMs: number): Promise<Checked[]> {
   const { ingest, log, alerts, copy } = config;
   return [
-    ...(copy.to === '' ? [] : [['copy', await checkPlace(copy)] as const]),
+    ['copy', copy.to === '' ? [] : await checkPlace(copy)],
     ['drop folder', checkDropFolder(ingest.drop)],
     ['TLS', await checkTls(config, nowMs)],
-    ...(log.file === '' ? [] : [['log file', checkLogFile(log.file)] as const]),
-    ...(alerts.command.length === 0 ? [] : [['alert command', checkAlertCommand(alerts.command)] as const]),
+    ['log file', log.file === '' ? [] : checkLogFile(log.file)],
+    ['alert command', alerts.command.length === 0 ? [] : checkAlertCommand(alerts.command)],
   ];
 }
 

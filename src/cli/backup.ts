@@ -15,14 +15,14 @@ import { anyText, value } from '../operations/member.ts';
 import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
 import { pasted } from '../setup/shell.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
-import { type DataFolder, dataFolder, noInstallation } from '../store/folder.ts';
+import type { DataFolder } from '../store/folder.ts';
 import { keepInPlace } from '../store/locks.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
-import { configOf, installationOptions } from './installation.ts';
+import { configOf, folderOf, installationOptions, requireInstallation } from './installation.ts';
 import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 
@@ -60,19 +60,24 @@ export const register = defineCommand({
  */
 export async function backUp(
   to: string,
-  { copy, dataFolder: data, ingest }: Pick<Config, 'copy' | 'dataFolder' | 'ingest'>,
+  config: Pick<Config, 'copy' | 'dataFolder' | 'ingest'>,
   onProgress: OnProgress,
 ) {
-  const folder = dataFolder(data);
+  const folder = folderOf(config);
   requireOwner(folder);
   using held = new DisposableStack();
   held.defer(keepInPlace(folder));
-  requireInstallation(folder);
-  const around = folderAround(to, { data: folder.root, drop: ingest.drop });
+  refuseHalfRestored(folder);
+  requireInstallation(config);
+  if (!existsSync(folder.secret))
+    throw misconfigured(
+      `${folder.root} cannot be backed up: ${folder.secret} is missing. The first start makes it: wirewatch serve`,
+    );
+  const around = folderAround(to, { data: folder.root, drop: config.ingest.drop });
   if (around !== null)
     throw failed(`${to} is part of the ${around} folder. Name another place, preferably on another disk.`);
   try {
-    const place = await openTried(to, copy);
+    const place = await openTried(to, config.copy);
     let written = 0;
     const onWritten = (bytes: number) => {
       written += bytes;
@@ -94,16 +99,6 @@ function endOf({ log, detections }: DataFolder): Mark | null {
   const mark = readLogMarkOf(detections);
   if (mark !== null && placeOf(log, mark) === 'known') return mark;
   return findTail(log).last;
-}
-
-function requireInstallation(folder: DataFolder): void {
-  refuseHalfRestored(folder);
-  const { root, access, spare, secret } = folder;
-  if (!existsSync(access) && !existsSync(spare)) throw noInstallation(root);
-  if (!existsSync(secret))
-    throw misconfigured(
-      `${root} cannot be backed up: ${secret} is missing. The first start makes it: wirewatch serve`,
-    );
 }
 
 function explained(error: unknown, to: string): unknown {

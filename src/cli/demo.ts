@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { createKey } from '../auth/key-form.ts';
-import { subscriptionsText } from '../auth/keys.ts';
+import { rightsOf } from '../auth/keys.ts';
 import { now } from '../clock.ts';
 import { paced } from '../pace.ts';
 import { documentTable } from '../text-layout.ts';
@@ -114,7 +114,7 @@ async function introduction(
   const { url } = appliance;
   const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
   const keys = own.map(({ id, key, name, subscriptions }) => {
-    return { id, name, reads: subscriptionsText(subscriptions), key };
+    return { id, name, reads: rightsOf(subscriptions).join(','), key };
   });
   const key = keys[0]?.key ?? '';
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;

@@ -26,9 +26,9 @@ export async function ingestAlone(
   request: IngestRequest,
   tell: (progress: string) => void,
 ): Promise<Extract<RequestOutcome, { ok: true }>> {
-  if (request.kind === 'compact') return { ok: true, compacted: await compactAlone(config, tell) };
-  const log = createLogger({ level: 'warn' });
   const folder = folderOf(config);
+  if (request.kind === 'compact') return { ok: true, compacted: await compactAlone(folder, tell) };
+  const log = createLogger({ level: 'warn' });
   const settings = ingestSettings(config, readSecret(folder));
   const onEvent = (event: ReportedEvent) => {
     if (event.kind === 'log') log[event.level](event.fields, event.msg);
@@ -60,8 +60,7 @@ async function shipOnce({ copy }: Config, folder: DataFolder, end: Mark): Promis
   await new Shipper(place, folder).ship(findAccess(folder), end);
 }
 
-function compactAlone(config: Config, tell: (progress: string) => void): Promise<Compacted> {
-  const folder = folderOf(config);
+function compactAlone(folder: DataFolder, tell: (progress: string) => void): Promise<Compacted> {
   refuseHalfRestored(folder);
   return compactStopped({
     folder,

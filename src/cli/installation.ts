@@ -43,7 +43,7 @@ export function installationOptions(command: Command, config: Config): string {
 }
 
 /** @throws Refused `configuration` if the data folder contains no installation */
-export function requireInstallation(config: Config): void {
+export function requireInstallation(config: Pick<Config, 'dataFolder'>): void {
   const { root, access, spare } = folderOf(config);
   if (existsSync(access) || existsSync(spare)) return;
   refuseFile(root);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import { integer } from '../config/option-values.ts';
-import type { LabName } from '../operations/lab-members.ts';
+import type { LabName } from '../operations/lab.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { type Operation, pathOf } from '../operations/operation.ts';
 import { operationAt } from '../operations/table.ts';

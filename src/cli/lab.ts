@@ -10,7 +10,7 @@ import { beginMovableClock, now } from '../clock.ts';
 import { CONFIG_FILE_NAME } from '../config/file.ts';
 import type { Config } from '../config/load.ts';
 import { bootIngestThread } from '../ingest/threads/ingest-client.ts';
-import { parseLabTime, time } from '../operations/lab-members.ts';
+import { parseLabTime, time } from '../operations/lab.ts';
 import { anyText, type ValuesOf, value } from '../operations/member.ts';
 import { misconfigured } from '../refused.ts';
 import { dataFolder, ensureFolder, writeWhole } from '../store/folder.ts';
@@ -59,9 +59,7 @@ const registerStart = defineCommand({
     'lab drop --rows 3 --age 3d',
     'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
   ],
-  async run(values, self) {
-    return await start(self, { ...values, seed: values.seed ?? SEED_DEFAULT });
-  },
+  run: ({ seed = SEED_DEFAULT, ...values }, self) => start(self, { ...values, seed }),
 });
 
 export function register(command: Command): void {

@@ -2,9 +2,9 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, extname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { integer, readInstant } from '../config/option-values.ts';
+import { integer } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { anyText, choice, required, toggle, type ValuesOf, value } from '../operations/member.ts';
+import { anyText, choice, instant, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
 import { failed, Refused } from '../refused.ts';
 import { documentTable, joined } from '../text-layout.ts';
@@ -38,10 +38,9 @@ const MEMBERS = {
     value(anyText, { hint: 'file to copy into; an existing copy is continued', placeholder: 'file' }),
   ),
   full: toggle('copy the complete history first; without it, a new copy starts with changes from now on'),
-  since: value(readInstant, {
-    hint: 'start a new copy with the changes delivered at or after this time, at most 31 days ago; ignored for a copy that has begun',
-    placeholder: 'time',
-  }),
+  since: instant(
+    'start a new copy with the changes delivered at or after this time, at most 31 days ago; ignored for a copy that has begun',
+  ),
   follow: toggle('keep polling for changes until stopped'),
   poll_seconds: value(integer(1, POLL_SECONDS_MAX), {
     hint: `with --follow: ask again after this time, instead of having the service wait for the next change (default: the service waits; one that cannot is asked every ${POLL_SECONDS_DEFAULT} s)`,

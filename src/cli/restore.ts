@@ -1,11 +1,10 @@
 /** `wirewatch restore`: restores a backup into the data folder. */
 
 import { dropNames } from '../config/load.ts';
-import { readInstant } from '../config/option-values.ts';
 import { type Restored, restore } from '../copy/restore.ts';
 import { openCopy } from '../copy/source.ts';
 import { counted } from '../counted.ts';
-import { anyText, required, toggle, value } from '../operations/member.ts';
+import { anyText, instant, required, toggle, value } from '../operations/member.ts';
 import { dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
 import { joined } from '../text-layout.ts';
@@ -22,10 +21,7 @@ export const register = defineCommand({
   members: {
     src: required(value(anyText, { hint: 'a copy: a folder, or s3://bucket/prefix' })),
     replace: toggle('move the contents of the data folder aside, and restore in their place'),
-    until: value(readInstant, {
-      hint: 'restore the state at this time. Everything ingested later is discarded',
-      placeholder: 'time',
-    }),
+    until: instant('restore the state at this time. Everything ingested later is discarded'),
   },
   operands: ['src'],
   options: [DROP_OPTION],

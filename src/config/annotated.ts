@@ -10,38 +10,8 @@ const HEAD = `# Wirewatch configuration: every setting, with its default.
 # not start, and exits with code 78.
 `;
 
-const PRESEED = `# Accounts, subscriptions and keys. A start creates those that are missing. It never changes an existing one, and
-# never brings back a revoked key. The members are the options of "wirewatch account add", "subscription add" and "key create".
-#
-# [[accounts]]
-# id = "acme"
-# name = "Acme News"
-# daily_rows = 500000                 # or "none", the default: [limits] daily_rows
-# print_metadata = false
-#
-# [[subscriptions]]
-# id = 7001
-# account = "acme"
-# name = "Stories"
-# time_zone = "Europe/Berlin"         # default: UTC
-# content_types = ["text", "image"]   # the default
-#
-# A key is given by id and hash, as "wirewatch key generate" prints them, or by secret_file, a file that contains
-# the complete key. TOML does not allow [keys] and [[keys]] in one file: to use [[keys]], remove the section [keys]
-# above, and set the prefix with WIREWATCH_KEYS_PREFIX or in each entry.
-#
-# [[keys]]
-# id = "abcdefghij23"
-# hash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-# secret_file = "acme.key"            # instead of id and hash; a relative path starts at this folder
-# prefix = "ww"                       # with hash: the first part of the key; default: [keys] prefix
-# account = "acme"
-# name = "Dashboard"
-# scopes = ["detections:read"]
-# subscriptions = [7001]              # or ["7001:text"]
-# expires = 2027-01-01T00:00:00Z      # or "none", the default
-# allow_address = ["192.0.2.0/24"]    # default: any
-# daily_rows = "none"                 # the default: only the allowance of the account applies
+const PRESEED = `# A start also creates accounts, subscriptions and keys that are missing, from entries [[accounts]], [[subscriptions]]
+# and [[keys]] in this file; with [[keys]], the section [keys] above must go. See: wirewatch manual preseeding
 `;
 
 /**

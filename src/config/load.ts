@@ -7,15 +7,17 @@
 import path from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value, ValuePointer } from '@sinclair/typebox/value';
+import { folderAround, isBucket } from '../copy/place.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { nameParser } from '../exports/file-name.ts';
 import { didYouMean } from '../nearest.ts';
 import { listed, misconfigured } from '../refused.ts';
-import { exportShapes } from './export-settings.ts';
+import { formatMs, parseInstant } from '../time.ts';
+import { exportShapes, shapeProblem } from './export-settings.ts';
 import { readConfigFile, tableOfText } from './file.ts';
-import { isTable, plainValue, type RawValue, shown } from './option-values.ts';
+import { isLoopback, trustedProxies } from './listening.ts';
+import { isTable, normalBaseUrl, plainValue, type RawValue, shown } from './option-values.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
-import { type ResolvedSettings, resolve } from './resolve.ts';
 import {
   expectation,
   FLAGS,
@@ -34,7 +36,14 @@ export type ConfigSources = {
   dataFolder: string;
 };
 
-export type Config = ResolvedSettings & {
+/**
+ * The settings, with `ingest.drop`, `photos.folder` absolute, `copy.to` absolute where it is a folder, `log.file` absolute or
+ * empty, `tls_certificate` and `tls_key` absolute or both empty, `server.base_url` normalized or empty, and
+ * `server.trusted_proxies` the addresses and networks that are trusted in the end.
+ */
+export type Config = Settings & {
+  /** `ingest.earliest_time`, as the API writes times; null: it depends on the file. */
+  earliestTime: string | null;
   dataFolder: string;
   /** absolute; null if there is none */
   configFile: string | null;
@@ -54,7 +63,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   const configFile = readConfigFile(file || env.WIREWATCH_CONFIG, dataFolder);
   const problems = [...configFile.problems];
   const { sections, tables } = divided(configFile.table);
-  const fromFile = valuesOf(configFile.file ?? '', sections, problems);
+  const fromFile = new Map(valuesOf(configFile.file ?? '', sections, problems));
   problems.push(...unknownVariables(env));
 
   const settings = {};
@@ -77,9 +86,9 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     const [effective] = present;
     if (effective !== undefined) raw.set(setting.path, effective);
     const value = effective === undefined ? setting.schema.default : effective.value;
-    ValuePointer.Set(settings, `/${setting.path.replaceAll('.', '/')}`, structuredClone(value));
+    ValuePointer.Set(settings, pointerTo(setting.path), structuredClone(value));
   }
-  const prefix = String(ValuePointer.Get(settings, '/keys/prefix'));
+  const prefix = String(settingIn(settings, 'keys.prefix'));
   const preseed = readPreseed({ file: configFile.file ?? '', tables, prefix }, problems);
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
@@ -89,6 +98,75 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
     configFile: configFile.file,
     given: { flags: Object.fromEntries(FLAGS.map(({ option }) => [option, flags[option]])), file },
     preseed,
+  };
+}
+
+/**
+ * Completes the settings, and checks those that depend on each other: folders, TLS pairs.
+ * @param raw the values that are not defaults, by setting, for their places and folders
+ * @throws Refused `configuration`
+ */
+function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFolder: string) {
+  const { server, ingest, photos, copy, log, admin } = settings;
+  const refused = (setting: string, detail: string) =>
+    misconfigured(`${raw.get(setting)?.place ?? setting}: ${detail}`);
+  const pathOf = (setting: string, value: string, otherwise = ''): string =>
+    value === '' ? otherwise : path.resolve(raw.get(setting)?.folder ?? '', value);
+  const tlsOf = (section: 'server' | 'admin') => {
+    const { tls_certificate, tls_key } = settings[section];
+    // A certificate is useless without its key; plain HTTP was not what the operator wanted.
+    if ((tls_certificate === '') !== (tls_key === '')) {
+      const [set, other] = tls_key === '' ? ['tls_certificate', 'tls_key'] : ['tls_key', 'tls_certificate'];
+      const detail = `TLS also needs [${section}] ${other}. Set both, or neither for plain HTTP`;
+      throw refused(`${section}.${set}`, detail);
+    }
+    return {
+      tls_certificate: pathOf(`${section}.tls_certificate`, tls_certificate),
+      tls_key: pathOf(`${section}.tls_key`, tls_key),
+    };
+  };
+  const shape = shapeProblem(settings.exports);
+  if (shape !== null) throw refused(shape.setting, shape.problem);
+  const serverTls = tlsOf('server');
+  const ownTls = tlsOf('admin');
+  // Beyond this machine the administration port needs a certificate: its own, or that of the server.
+  const isFar = admin.port !== 0 && !isLoopback(admin.host);
+  const adminTls = ownTls.tls_certificate === '' && isFar ? serverTls : ownTls;
+  if (isFar && adminTls.tls_certificate === '')
+    throw refused(
+      'admin.host',
+      `${admin.host} can be reached from other machines, so the console there needs TLS. Set [admin] tls_certificate and tls_key (or those of [server]), or leave [admin] host at 127.0.0.1 and reach it through an SSH tunnel`,
+    );
+  const data = path.resolve(dataFolder);
+  const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
+  const to = isBucket(copy.to) ? copy.to : pathOf('copy.to', copy.to);
+  if (drop === data)
+    throw refused('ingest.drop', `${drop} is the data folder itself; choose a separate folder`);
+  const around = folderAround(to, { data, drop });
+  if (around !== null)
+    throw refused(
+      'copy.to',
+      `${to} is part of the ${around} folder; choose a folder elsewhere, preferably on another disk`,
+    );
+  if (copy.wait && to === '')
+    throw refused('copy.wait', 'to wait for the copy needs [copy] to: where that is');
+  if (copy.standby && to === '')
+    throw refused('copy.standby', 'a standby needs [copy] to: the copy that it follows');
+  const earliestMs = parseInstant(ingest.earliest_time);
+  return {
+    ...settings,
+    server: {
+      ...server,
+      trusted_proxies: trustedProxies(server),
+      base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url),
+      ...serverTls,
+    },
+    admin: { ...admin, ...adminTls },
+    ingest: { ...ingest, drop },
+    photos: { folder: pathOf('photos.folder', photos.folder, path.join(dataFolder, 'photos')) },
+    copy: { ...copy, to, credentials: pathOf('copy.credentials', copy.credentials) },
+    log: { ...log, file: pathOf('log.file', log.file) },
+    earliestTime: earliestMs === null ? null : formatMs(earliestMs),
   };
 }
 
@@ -105,40 +183,27 @@ function divided(table: object): { sections: object; tables: Readonly<Record<str
 
 const NAMES = [...SETTINGS.flatMap(({ section, path }) => [path, section]), ...PRESEED_TABLES];
 
-/** The values of the file, by the path of their setting; anything unknown becomes a problem. */
-function valuesOf(file: string, sections: object, problems: string[]): Map<string, RawValue> {
-  const values = new Map<string, RawValue>();
-  for (const { section, name, value } of leavesOf(sections, '')) {
-    const at = joined(section, name);
+/** The values of a table of the file, by the path of their setting; anything unknown becomes a problem. */
+function valuesOf(file: string, table: object, problems: string[], section = ''): [string, RawValue][] {
+  return Object.entries(table).flatMap(([name, value]): [string, RawValue][] => {
+    const at = section === '' ? name : `${section}.${name}`;
     const place = `${file}, ${section === '' ? name : `[${section}] ${name}`}`;
     if (SETTINGS.some((setting) => setting.path === at))
-      values.set(at, { place, value: plainValue(value), folder: path.dirname(file) });
-    else if (isSection(at)) problems.push(`${place}: expected a section [${at}], found ${shown(value)}`);
-    else {
-      // In another section, perhaps.
-      const elsewhere = SETTINGS.find((setting) => setting.name === name)?.path;
-      problems.push(`${place}: unknown setting${didYouMean(elsewhere ?? at, NAMES)}`);
-    }
-  }
-  return values;
-}
-
-type Leaf = { section: string; name: string; value: unknown };
-
-/** Every member of a table that is not itself a known section. */
-function leavesOf(table: object, section: string): Leaf[] {
-  return Object.entries(table).flatMap(([name, value]) => {
-    const at = joined(section, name);
-    return isTable(value) && isSection(at) ? leavesOf(value, at) : [{ section, name, value }];
+      return [[at, { place, value: plainValue(value), folder: path.dirname(file) }]];
+    if (isSection(at) && isTable(value)) return valuesOf(file, value, problems, at);
+    // In another section, perhaps.
+    const elsewhere = SETTINGS.find((setting) => setting.name === name)?.path;
+    problems.push(
+      isSection(at)
+        ? `${place}: expected a section [${at}], found ${shown(value)}`
+        : `${place}: unknown setting${didYouMean(elsewhere ?? at, NAMES)}`,
+    );
+    return [];
   });
 }
 
 function isSection(at: string): boolean {
   return SETTINGS.some(({ section }) => section === at || section.startsWith(`${at}.`));
-}
-
-function joined(section: string, name: string): string {
-  return section === '' ? name : `${section}.${name}`;
 }
 
 function unknownVariables(env: ConfigSources['env']): string[] {
@@ -182,6 +247,15 @@ function problemsOf(setting: Setting, { place, value }: RawValue): string[] {
 
 function fits(schema: TSchema, value: unknown): boolean {
   return Value.Check(schema, value);
+}
+
+/** The value of a setting. @param setting its path: `server.port` */
+export function settingIn(settings: object, setting: string) {
+  return ValuePointer.Get(settings, pointerTo(setting));
+}
+
+function pointerTo(setting: string): string {
+  return `/${setting.replaceAll('.', '/')}`;
 }
 
 /** Which exports are in use, and whatever else the settings say of them. */

@@ -1,12 +1,8 @@
 /** The audit trail: who changed which account, subscription, key or window, and when. */
-import { Type } from '@sinclair/typebox';
 import { actorText } from '../auth/actor.ts';
 import { type AuditedChange, readTrail } from '../auth/audit.ts';
-import { readInstant } from '../config/option-values.ts';
-import { value } from './member.ts';
+import { instant } from './member.ts';
 import { reading } from './operation.ts';
-
-const TIME = { placeholder: 'time', schema: Type.String({ format: 'date-time' }) };
 
 const HELP = `Each line gives the time, the user of the operating system (and the user who called sudo), the command, and
 the account, subscription or key that was changed, with its old and new values, or what was asked for. After "console:"
@@ -20,8 +16,8 @@ export const AUDIT = reading('audit', {
   summary: 'print the audit trail: who changed which account, subscription, key or window, and when',
   help: HELP,
   members: {
-    from: value(readInstant, { hint: 'only entries written at or after this time', ...TIME }),
-    to: value(readInstant, { hint: 'only entries written before this time', ...TIME }),
+    from: instant('only entries written at or after this time'),
+    to: instant('only entries written before this time'),
   },
   examples: ['audit', 'audit --from 2026-11-01T00:00:00Z --json'],
   run({ access }, span) {

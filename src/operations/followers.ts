@@ -6,7 +6,7 @@ import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions, type Subscription } from '../auth/subscriptions.ts';
 import { type StreamName, streamName } from '../detection/content-type.ts';
 import { keyUsage, NO_USAGE, readUsage } from '../limits/usage.ts';
-import { deliveredAtMs } from '../query/latest-rows.ts';
+import { deliveredAtMs } from '../query/delivery.ts';
 import { storedStreams } from '../query/stored-streams.ts';
 import { edgesAt } from '../query/stream-check.ts';
 import { reasonOf } from '../refused.ts';
@@ -71,22 +71,24 @@ function followerState(db: Database, names: readonly StreamName[], position: num
   return reading(db, () => {
     const streams = storedStreams(db, names).filter((stream) => stream.position > position);
     let rows_behind = 0;
-    let first = Number.POSITIVE_INFINITY;
-    const firstBehind = db.prepare<unknown[], { position: number | null }>(FIRST_BEHIND);
     for (let at = 0; at < streams.length; at += STREAMS_AT_ONCE) {
       const some = streams.slice(at, at + STREAMS_AT_ONCE);
       const edges = edgesAt(db, some, position);
-      for (const { ordinal, sequence } of some) {
-        rows_behind += sequence - (edges.get(ordinal) ?? 0);
-        first = Math.min(first, firstBehind.get({ ordinal, position })?.position ?? first);
-      }
+      for (const { ordinal, sequence } of some) rows_behind += sequence - (edges.get(ordinal) ?? 0);
     }
     if (rows_behind === 0) return { rows_behind, seconds_behind: 0, minutes_behind: 0, behind: false };
-    const sinceMs = deliveredAtMs(db, first) ?? nowMs;
+    const sinceMs = deliveredAtMs(db, firstsBehind(db, streams)(position)) ?? nowMs;
     const seconds_behind = Math.max(0, (nowMs - sinceMs) / SECOND_MS);
     const minutes_behind = Math.floor((seconds_behind * SECOND_MS) / MINUTE_MS);
     return { rows_behind, seconds_behind, minutes_behind, behind: minutes_behind > BEHIND_MINUTES };
   });
+}
+
+/** @returns for a position, that of the first change behind it in any of the streams; infinite: there is none */
+function firstsBehind(db: Database, streams: readonly { readonly ordinal: number }[]) {
+  const first = db.prepare<unknown[], number | null>(FIRST_BEHIND).pluck();
+  return (position: number) =>
+    Math.min(...streams.map(({ ordinal }) => first.get({ ordinal, position }) ?? Infinity));
 }
 
 /** Where a key was at a time: the position of its last cursor; null: it had none yet. */
@@ -102,14 +104,10 @@ export function lagsAt(
   marks: readonly Mark[],
 ): (number | null)[] {
   return reading(db, () => {
-    const streams = storedStreams(db, names);
-    const firstBehind = db.prepare<unknown[], { position: number | null }>(FIRST_BEHIND);
+    const firstBehind = firstsBehind(db, storedStreams(db, names));
     const deliveredAfter = new Map<number, number>();
     const noteDelivered = (position: number) => {
-      const firsts = streams.map(
-        ({ ordinal }) => firstBehind.get({ ordinal, position })?.position ?? Infinity,
-      );
-      const first = Math.min(...firsts);
+      const first = firstBehind(position);
       const atMs = first === Infinity ? Infinity : (deliveredAtMs(db, first) ?? Infinity);
       deliveredAfter.set(position, atMs);
       return atMs;

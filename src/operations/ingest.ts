@@ -2,14 +2,13 @@
 import { listAccounts } from '../auth/accounts.ts';
 import { noteOperation } from '../auth/audit.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
-import { readInstant } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { pauseIngest, resumeIngest } from '../ingest/operator-pause.ts';
 import type { ReplayCounts } from '../ingest/requests/requests.ts';
 import { Refused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
 import { formatMs } from '../time.ts';
-import { value } from './member.ts';
+import { instant } from './member.ts';
 import { act } from './operation.ts';
 
 export const INGEST = [
@@ -17,11 +16,8 @@ export const INGEST = [
     summary:
       'read archived files again in their original order, to add rows of subscriptions that were added later and to apply a changed --print-metadata. Whatever is up to date stays unchanged',
     members: {
-      from: value(readInstant, {
-        hint: 'only files first applied at or after this time',
-        placeholder: 'time',
-      }),
-      to: value(readInstant, { hint: 'only files first applied before this time', placeholder: 'time' }),
+      from: instant('only files first applied at or after this time'),
+      to: instant('only files first applied before this time'),
     },
     examples: ['ingest replay', 'ingest replay --from 2026-11-01T00:00:00Z --to 2026-11-08T00:00:00Z'],
     readsDrop: true,

@@ -14,6 +14,7 @@ import {
 import { listeningUrl } from '../config/listening.ts';
 import { type Reading, read, readKeyId, wrong } from '../config/option-values.ts';
 import { keyUsage, readUsage } from '../limits/usage.ts';
+import { Refused } from '../refused.ts';
 import { documentText, listText } from '../text-layout.ts';
 import { DAY_MS, formatMs, HOUR_MS, parseDuration } from '../time.ts';
 import { hinted, required, value } from './member.ts';
@@ -21,8 +22,6 @@ import { KEY, KEY_MEMBERS, NEW_KEY, NEW_KEY_MEMBERS, TIME } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
 import { endNow, warningOf } from './urgent.ts';
 
-/** An operator who ends a key at once revokes it; a past time is a slip. */
-const expires = { ...KEY_MEMBERS.expires, read: future(KEY_MEMBERS.expires.read) };
 const OVERLAP_DEFAULT_MS = 7 * DAY_MS;
 const OVERLAP_MS_MAX = 366 * DAY_MS;
 const ID = required(
@@ -32,7 +31,7 @@ const ID = required(
 export const KEYS = [
   act('key create', {
     summary: 'create a key. It is shown only once',
-    members: { ...NEW_KEY_MEMBERS, expires },
+    members: NEW_KEY_MEMBERS,
     result: NEW_KEY,
     examples: [
       'key create --account acme --name Dashboard --scopes detections:read --subscriptions 7001',
@@ -45,6 +44,7 @@ export const KEYS = [
     },
     run(context, { account: account_id, expires: expires_at, allow_address: allow_addresses, ...terms }) {
       const { config, nowMs, live } = context;
+      requireFuture(expires_at, nowMs);
       const { key, ...stored } = createKey(config.keys.prefix);
       const added = { ...stored, ...terms, account_id, expires_at, allow_addresses };
       const created = context.change((db) => addKey(db, added, nowMs));
@@ -96,7 +96,6 @@ export const KEYS = [
         KEY_MEMBERS.account,
         'account of the key, as a check; a key cannot move to another account',
       ),
-      expires,
     },
     operands: ['id'],
     result: KEY,
@@ -113,6 +112,7 @@ export const KEYS = [
     run(context, { id, account: account_id, expires: expires_at, allow_address: allow_addresses, ...given }) {
       const changes = { account_id, expires_at, allow_addresses, ...given };
       requireChange('key set', changes);
+      requireFuture(expires_at, context.nowMs);
       const key = context.change((db) => setKey(db, id, changes));
       return { value: keyDocuments(context)(key), done: `Changed key ${id}.` };
     },
@@ -127,7 +127,7 @@ export const KEYS = [
         placeholder: 'time',
       }),
       expires: hinted(
-        expires,
+        KEY_MEMBERS.expires,
         'when the new key expires, or none (default: when the old key would have expired)',
       ),
     },
@@ -140,6 +140,7 @@ export const KEYS = [
     },
     run(context, { id, overlap: overlapMs = OVERLAP_DEFAULT_MS, expires: expires_at }) {
       const { config, nowMs } = context;
+      requireFuture(expires_at, nowMs);
       const { key, ...stored } = createKey(config.keys.prefix);
       const replacement = { ...stored, overlapMs, expires_at };
       const { added, old } = context.change((db) => rotateKey(db, id, replacement, nowMs));
@@ -205,12 +206,14 @@ function readId(idOrKey: string): Reading<string> {
     : wrong(`${reading.expected}. To list the ids of all keys: wirewatch key list`);
 }
 
-function future(readAny: typeof KEY_MEMBERS.expires.read): typeof KEY_MEMBERS.expires.read {
-  return (json) => {
-    const reading = readAny(json);
-    const isPast = reading.kind === 'read' && reading.value !== null && reading.value <= Date.now();
-    return isPast ? wrong('a time in the future') : reading;
-  };
+/**
+ * An operator who ends a key at once revokes it; a past time is a slip.
+ * @param nowMs by the clock of the installation: that of a lab can be set
+ * @throws Refused `invalid_request`
+ */
+function requireFuture(expires: number | null | undefined, nowMs: number): void {
+  if (expires == null || expires > nowMs) return;
+  throw new Refused('invalid_request', `expires: expected a time in the future, found ${formatMs(expires)}`);
 }
 
 /** @returns makes the document of a key, with its use so far */

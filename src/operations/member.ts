@@ -10,6 +10,7 @@ import {
   plainValue,
   type Reading,
   read,
+  readInstant,
   readSwitch,
   shown,
   wrong,
@@ -81,14 +82,19 @@ export function whole(
   return value(integer(minimum, maximum), { hint, placeholder, schema: Type.Integer({ minimum, maximum }) });
 }
 
+/** An instant with `Z` or an offset; epoch milliseconds. */
+export function instant(hint: string): Member<number, false> {
+  return value(readInstant, { hint, placeholder: 'time', schema: Type.String({ format: 'date-time' }) });
+}
+
 /** One of some words, which its hint lists. @param usual the default */
-export function choice<const Word extends string>(
+export function choice<const Word extends string | number>(
   words: readonly Word[],
   { hint, usual, ...more }: Partial<Pick<Described, 'hint' | 'placeholder'>> & { readonly usual?: Word },
 ): Member<Word, false> {
   const all = words.length > 2 ? words.join(', ') : words.join(' or ');
   const readWord = (text: string): Reading<Word> => {
-    const word = words.find((known) => known === text);
+    const word = words.find((known) => `${known}` === text);
     return word === undefined ? wrong(words.length > 2 ? `one of ${all}` : all) : read(word);
   };
   return value(readWord, {

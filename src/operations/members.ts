@@ -6,10 +6,17 @@ import { Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
-import { type Reading, read, readName, readSwitch, wholeNumber, wrong } from '../config/option-values.ts';
-import { grouped } from '../counted.ts';
+import {
+  integer,
+  type Reading,
+  read,
+  readInstant,
+  readName,
+  readSwitch,
+  wholeNumber,
+  wrong,
+} from '../config/option-values.ts';
 import { CONTENT_TYPES, type ContentType, isContentType, NUMBER_MAX } from '../detection/content-type.ts';
-import { parseInstant } from '../time.ts';
 import { zoneName } from '../time-zone.ts';
 import { hinted, list, required, value, whole } from './member.ts';
 
@@ -27,14 +34,18 @@ const CONTENT_TYPE = Type.Union(CONTENT_TYPES.map((type) => Type.Literal(type)))
 export const ZONE_HINT = 'IANA time zone of periods that clients give as dates';
 export const TYPES_HINT = 'content types: text, image or text,image';
 
+/** What `readText` reads, or `none`. */
+function orNone<Value>(readText: (text: string) => Reading<Value>) {
+  return (text: string): Reading<Value | null> => {
+    const reading = text === NONE ? read(null) : readText(text);
+    return reading.kind === 'wrong' ? wrong(`${reading.expected}, or none`) : reading;
+  };
+}
+
 /** @param hint what it limits, and what `none` means */
 function dailyRows(hint: string) {
-  const readRows = (text: string): Reading<number | null> => {
-    const rows = text === NONE ? null : wholeNumber(text, 1, DAILY_ROWS_MAX);
-    const isRead = text === NONE || rows !== null;
-    return isRead ? read(rows) : wrong(`a whole number from 1 to ${grouped(DAILY_ROWS_MAX)}, or none`);
-  };
-  return value(readRows, { hint, placeholder: 'number', schema: ROWS_OR_NULL });
+  const schema = ROWS_OR_NULL;
+  return value(orNone(integer(1, DAILY_ROWS_MAX)), { hint, placeholder: 'number', schema });
 }
 
 export const ACCOUNT_MEMBERS = {
@@ -110,17 +121,11 @@ export const KEY_MEMBERS = {
     hint: 'subscriptions that the key may read, such as 7001,7002:text. Without a type, every content type the subscription has at the time',
     schema: Type.Array(Type.Union([Type.Integer(), Type.String()])),
   }),
-  expires: value(
-    (text): Reading<number | null> => {
-      const ms = text === NONE ? null : parseInstant(text);
-      return text === NONE || ms !== null ? read(ms) : wrong('a time such as 2027-01-01T00:00:00Z, or none');
-    },
-    {
-      hint: 'when the key expires, such as 2027-01-01T00:00:00Z, or none',
-      placeholder: 'time',
-      schema: TIME_OR_NULL,
-    },
-  ),
+  expires: value(orNone(readInstant), {
+    hint: 'when the key expires, such as 2027-01-01T00:00:00Z, or none',
+    placeholder: 'time',
+    schema: TIME_OR_NULL,
+  }),
   allow_address: list(
     (items): Reading<string[]> => {
       if (items.length === 1 && items[0] === NONE) return read([]);

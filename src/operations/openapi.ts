@@ -44,7 +44,7 @@ export function adminDocument() {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [
-      { url: 'http://127.0.0.1:9090', description: 'The address of the settings admin.host and admin.port.' },
+      { url: 'http://127.0.0.1:9464', description: 'The address of the settings admin.host and admin.port.' },
     ],
     security: [{ session: [] }],
     paths: Object.fromEntries([

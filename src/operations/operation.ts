@@ -17,7 +17,6 @@ import type { InstallationKind } from '../store/installation.ts';
 import type { Ended } from '../store/revocations.ts';
 import type { Role } from '../store/role.ts';
 import { documentText } from '../text-layout.ts';
-import type { LabName } from './lab-members.ts';
 import { type Members, readMembers, type ValuesOf } from './member.ts';
 import type { Outcome } from './problem.ts';
 
@@ -67,7 +66,7 @@ export interface Context {
   /** Makes a standby the writer. @returns false if this machine was it already. @throws Refused `failed` */
   readonly promote: () => Promise<boolean>;
   /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
-  readonly lab: (name: LabName, values: object) => Promise<unknown>;
+  readonly lab: (name: string, values: object) => Promise<unknown>;
   /** Has the appliance remember a link into its console. */
   readonly remember: (link: Ticket) => void;
   /** Has the appliance end all sessions and links of its console. */

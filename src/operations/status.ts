@@ -6,9 +6,8 @@
  * is left out, since the document is needed most when something is broken.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { ValuePointer } from '@sinclair/typebox/value';
 import { listeningUrl } from '../config/listening.ts';
-import { type Config, dropNames, enabledExports, holdRules, loadConfig } from '../config/load.ts';
+import { type Config, dropNames, enabledExports, holdRules, loadConfig, settingIn } from '../config/load.ts';
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
@@ -266,9 +265,7 @@ function changedSettings({ config, kind, live }: StatusSources) {
   try {
     const next = loadConfig({ ...config.given, env: process.env, dataFolder: config.dataFolder });
     const changed = SETTINGS.flatMap(({ path: name, schema }) => {
-      const [running, configured] = [config, next].map((from) =>
-        ValuePointer.Get(from, `/${name.replaceAll('.', '/')}`),
-      );
+      const [running, configured] = [config, next].map((from): unknown => settingIn(from, name));
       if (isDeepStrictEqual(running, configured)) return [];
       // A value that may contain a secret is null.
       return [

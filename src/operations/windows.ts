@@ -162,7 +162,8 @@ function releaseOperation(release: Release) {
   });
 }
 
-function heldIn({ config, detections }: Context): HeldFile[] {
+/** The files in the drop folder that wait for an operator. */
+export function heldIn({ config, detections }: Pick<Context, 'config' | 'detections'>): HeldFile[] {
   const db = detections();
   return db === null ? [] : heldFiles(dropNames(config), db, holdRules(config));
 }

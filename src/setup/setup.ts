@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
 import { annotatedConfig } from '../config/annotated.ts';
-import { type Config, loadConfig } from '../config/load.ts';
+import { type Config, loadConfig, settingIn } from '../config/load.ts';
 import { FLAGS, type SettingFlags } from '../config/schema.ts';
 import { placeFolder } from '../copy/place.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
@@ -78,15 +78,9 @@ function termsOf({ data, config, service }: SetupChoices, effective: Config): Un
 }
 
 /** The settings that were given as flags; folders absolute. */
-function chosenOf(flags: SettingFlags, { server, ingest }: Config): Map<string, string | number> {
-  const values = {
-    'ingest.drop': ingest.drop,
-    'server.host': server.host,
-    'server.port': server.port,
-    'server.base_url': server.base_url,
-  };
+function chosenOf(flags: SettingFlags, wanted: Config): Map<string, string | number> {
   const given = FLAGS.filter(({ option }) => flags[option] !== undefined);
-  return new Map(given.map(({ setting }) => [setting, values[setting]]));
+  return new Map(given.map(({ setting }) => [setting, settingIn(wanted, setting)]));
 }
 
 /** Writes a file, complete or not at all, unless something has its name: then it is kept as it is. */

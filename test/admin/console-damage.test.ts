@@ -16,40 +16,28 @@ function damage(path: string): void {
   closeSync(file);
 }
 
-async function withConsole(
-  run: (
-    appliance: Awaited<ReturnType<typeof startAppliance>>,
-    ui: Awaited<ReturnType<typeof openConsole>>,
-  ) => Promise<void>,
-): Promise<void> {
-  const appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
-  try {
-    await run(appliance, await openConsole(appliance));
-  } finally {
-    await appliance.stop();
-  }
-}
+test('with detections.db damaged, the overview and the customers are shown, with the alert', async () => {
+  await using appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+  const ui = await openConsole(appliance);
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow({})]));
+  await ui.get('overview');
+  damage(join(appliance.data, 'detections.db'));
+  const hasAlert = ({ alerts }: Overview) => alerts.some(({ name }) => name === 'database damaged');
+  await until('the alert', async () => hasAlert(await ui.get('overview')));
+  const { database } = await ui.get<Overview>('overview');
+  assert.notEqual(database.unreadable, null);
+  for (const path of ['customers', 'history/audit', 'jobs', 'manual'])
+    assert.equal((await ui.ask(path)).status, 200, path);
+  for (const path of ['windows', 'files', 'detections/live'])
+    assert.equal((await ui.ask(path)).status, 503, path);
+});
 
-test('with detections.db damaged, the overview and the customers are shown, with the alert', () =>
-  withConsole(async (appliance, ui) => {
-    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow({})]));
-    await ui.get('overview');
-    damage(join(appliance.data, 'detections.db'));
-    const hasAlert = ({ alerts }: Overview) => alerts.some(({ name }) => name === 'database damaged');
-    await until('the alert', async () => hasAlert(await ui.get('overview')));
-    const { database } = await ui.get<Overview>('overview');
-    assert.notEqual(database.unreadable, null);
-    for (const path of ['customers', 'history/audit', 'jobs', 'manual'])
-      assert.equal((await ui.ask(path)).status, 200, path);
-    for (const path of ['windows', 'files', 'detections/live'])
-      assert.equal((await ui.ask(path)).status, 503, path);
-  }));
-
-test('damage to access.db is not reported as damage to detections.db', () =>
-  withConsole(async (appliance, ui) => {
-    await ui.get('overview');
-    damage(join(appliance.data, 'access.db'));
-    await until('the damage is met', async () => (await ui.ask('customers')).status === 500);
-    assert.equal((await ui.ask('files')).status, 200);
-    assert.match((await ui.ask('overview')).text, /"unreadable":null|Internal error/);
-  }));
+test('damage to access.db is not reported as damage to detections.db', async () => {
+  await using appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
+  const ui = await openConsole(appliance);
+  await ui.get('overview');
+  damage(join(appliance.data, 'access.db'));
+  await until('the damage is met', async () => (await ui.ask('customers')).status === 500);
+  assert.equal((await ui.ask('files')).status, 200);
+  assert.match((await ui.ask('overview')).text, /"unreadable":null|Internal error/);
+});

@@ -329,17 +329,13 @@ describe('the operations thread', () => {
 
 describe('wirewatch console', () => {
   test('says what to do if the console is off or Wirewatch is not running', async () => {
-    const appliance = await startAppliance();
-    try {
-      const off = appliance.cli(['console'], { anyStatus: true });
-      assert.deepEqual([off.status, /\[admin\] port, 9464/.test(off.stderr)], [1, true]);
-      await appliance.serving().stop();
-      const stopped = appliance.cli(['console'], { anyStatus: true });
-      assert.deepEqual([stopped.status, /wirewatch serve/.test(stopped.stderr)], [1, true]);
-      const both = appliance.cli(['console', '--end-all', '--read-only'], { anyStatus: true });
-      assert.equal(both.status, 2);
-    } finally {
-      await appliance.stop();
-    }
+    await using appliance = await startAppliance();
+    const off = appliance.cli(['console'], { anyStatus: true });
+    assert.deepEqual([off.status, /\[admin\] port, 9464/.test(off.stderr)], [1, true]);
+    await appliance.serving().stop();
+    const stopped = appliance.cli(['console'], { anyStatus: true });
+    assert.deepEqual([stopped.status, /wirewatch serve/.test(stopped.stderr)], [1, true]);
+    const both = appliance.cli(['console', '--end-all', '--read-only'], { anyStatus: true });
+    assert.equal(both.status, 2);
   });
 });

@@ -30,31 +30,27 @@ describe('on a network address', () => {
     inFolder(async (folder) => {
       const { certificate, key } = makeCertificate(folder, 'console');
       for (const section of ['SERVER', 'ADMIN']) {
-        const appliance = await startAppliance({
+        await using appliance = await startAppliance({
           WIREWATCH_ADMIN_PORT: `${await freePort()}`,
           WIREWATCH_ADMIN_HOST: '0.0.0.0',
           [`WIREWATCH_${section}_TLS_CERTIFICATE`]: certificate,
           [`WIREWATCH_${section}_TLS_KEY`]: key,
         });
-        try {
-          const { origin, hash } = new URL(linkOf(appliance));
-          assert.match(origin, /^https:/);
-          const sent = tlsRequest(`${origin}/console/session`, {
-            method: 'POST',
-            ca: readFileSync(certificate),
-            headers: OWN_PAGE,
-          }).end(JSON.stringify({ token: hash.slice('#login='.length) }));
-          const [response] = await once(sent, 'response');
-          response.resume();
-          assert.equal(response.statusCode, 200, section);
-          const silent = connect(Number(new URL(origin).port), '127.0.0.1');
-          silent.resume();
-          // Node's own limit is longer than a test may take.
-          if (section === 'ADMIN') await once(silent, 'close');
-          silent.destroy();
-        } finally {
-          await appliance.stop();
-        }
+        const { origin, hash } = new URL(linkOf(appliance));
+        assert.match(origin, /^https:/);
+        const sent = tlsRequest(`${origin}/console/session`, {
+          method: 'POST',
+          ca: readFileSync(certificate),
+          headers: OWN_PAGE,
+        }).end(JSON.stringify({ token: hash.slice('#login='.length) }));
+        const [response] = await once(sent, 'response');
+        response.resume();
+        assert.equal(response.statusCode, 200, section);
+        const silent = connect(Number(new URL(origin).port), '127.0.0.1');
+        silent.resume();
+        // Node's own limit is longer than a test may take.
+        if (section === 'ADMIN') await once(silent, 'close');
+        silent.destroy();
       }
     }),
   );

@@ -30,37 +30,33 @@ describe('on a terminal', { skip: terminalMissing }, () => {
       await run.until('the request', () => /INFO: request \{/.exec(plain()) ?? undefined);
       assert.match(run.stdout(), COLOUR);
       assert.equal(run.stderr(), '');
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
+      assert.equal(await run.stop(), 0);
       assert.match(plain(), /INFO: stopped\s*$/);
     });
   });
 
-  test('external names cannot inject control characters', async () => {
-    await inFolder(async (folder) => {
+  test('external names cannot inject control characters', () =>
+    inFolder(async (folder) => {
       const drop = path.join(folder, 'data', 'drop');
       mkdirSync(drop, { recursive: true });
       writeFileSync(path.join(drop, 'evil\u001b[2J\u009b2J\u202e\\u001b[2J'), 'x');
       const run = serveOnTerminal(folder, { NO_COLOR: '1' });
       await run.until('the refusal', () => /file refused \{.*\}/.exec(run.stdout()) ?? undefined);
-      run.kill('SIGTERM');
-      await run.ended;
+      await run.stop();
       assert.doesNotMatch(run.stdout(), /[\u001b\u009b\u202e]/);
       assert.ok(run.stdout().includes('evil\\u001b[2J\\u009b2J\\u202e'), run.stdout());
-    });
-  });
+    }));
 
-  test('closing it stops the appliance cleanly', async () => {
-    await inFolder(async (folder) => {
+  test('closing it stops the appliance cleanly', () =>
+    inFolder(async (folder) => {
       const run = serveOnTerminal(folder);
       await run.until('its address', () => /listening/.exec(run.stdout()) ?? undefined);
       run.kill('SIGUSR1');
       assert.equal(await run.ended, 0);
-    });
-  });
+    }));
 
-  test('with a log file it still shows where it listens, and where the log is', async () => {
-    await inFolder(async (folder) => {
+  test('with a log file it still shows where it listens, and where the log is', () =>
+    inFolder(async (folder) => {
       const file = path.join(folder, 'wirewatch.log');
       const run = serveOnTerminal(folder, { WIREWATCH_LOG_FILE: file });
       await run.until('both', () =>
@@ -69,15 +65,13 @@ describe('on a terminal', { skip: terminalMissing }, () => {
           ? true
           : undefined,
       );
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
+      assert.equal(await run.stop(), 0);
       assert.equal(linesOf(file).at(-1)?.msg, 'stopped');
-    });
-  });
+    }));
 });
 
-test('debug variables do not make Node print keys', async () => {
-  await inFolder(async (folder) => {
+test('debug variables do not make Node print keys', () =>
+  inFolder(async (folder) => {
     const debugging = { NODE_DEBUG: 'http,net,stream,tls', NODE_DEBUG_NATIVE: 'tls' };
     const run = runProgram(serving(folder), debugging);
     const url = await run.url();
@@ -86,8 +80,7 @@ test('debug variables do not make Node print keys', async () => {
     assert.equal((await fetch(`${url}/v1/me`, { headers })).status, 401);
     const client = { id: key.slice(-65, -53), secret: key };
     assert.equal((await postToken({ url }, inBody(client))).status, 401);
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
+    assert.equal(await run.stop(), 0);
     assert.ok(run.log().length > 3);
     for (const { level, msg } of run.log()) assert.notEqual(level, 'not a log line', msg);
     const hex = Buffer.from(key.slice(-52)).toString('hex');
@@ -99,5 +92,4 @@ test('debug variables do not make Node print keys', async () => {
           .includes(hex.slice(at, at + 12)),
         'the log contains a part of the secret',
       );
-  });
-});
+  }));

@@ -14,8 +14,8 @@ const FULL = '/dev/full';
 const noFullDevice = !existsSync(FULL) && 'there is no /dev/full';
 
 describe('when it cannot be written', { skip: noFullDevice }, () => {
-  test('a log file on a full disk stops nothing, and stderr reports it', async () => {
-    await inFolder(async (folder) => {
+  test('a log file on a full disk stops nothing, and stderr reports it', () =>
+    inFolder(async (folder) => {
       const run = serve(folder, FULL);
       await run.until('the complaint', () =>
         run.stderr().startsWith(`wirewatch: cannot write to the log file ${FULL}: ENOSPC`) ? true : undefined,
@@ -24,14 +24,12 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       await run.until('its address', () => (existsSync(address) ? true : undefined));
       // Once it responds, it also handles signals.
       await (await fetch(`${readFileSync(address, 'utf8').split('\n')[0]}/v1/health`)).text();
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
+      assert.equal(await run.stop(), 0);
       assert.equal(run.stderr().split('\n').length, 2, run.stderr());
-    });
-  });
+    }));
 
-  test('waiting lines are written once possible, and dropped ones are counted', async () => {
-    await inFolder(async (folder) => {
+  test('waiting lines are written once possible, and dropped ones are counted', () =>
+    inFolder(async (folder) => {
       const file = path.join(folder, 'log');
       const failures: string[] = [];
       const lost: number[] = [];
@@ -56,11 +54,10 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       assert.ok(readFileSync(file, 'utf8').endsWith('\nafterwards\n'));
       assert.equal(failures.length, 1);
       rmSync(file);
-    });
-  });
+    }));
 
-  test('a pipe without a reader is a failure like others: later lines go to the next file', async () => {
-    await inFolder(async (folder) => {
+  test('a pipe without a reader is a failure like others: later lines go to the next file', () =>
+    inFolder(async (folder) => {
       const [pipe, file] = [path.join(folder, 'pipe'), path.join(folder, 'log')];
       spawnSync('mkfifo', [pipe]);
       const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -79,8 +76,7 @@ describe('when it cannot be written', { skip: noFullDevice }, () => {
       output.write('another\n');
       await flushed();
       assert.equal(readFileSync(file, 'utf8'), 'a line\nanother\n');
-    });
-  });
+    }));
 
   test('does not delay the end of the process', () => {
     const code = `import { createLogger } from ${source('logger.ts')};

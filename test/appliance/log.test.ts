@@ -20,8 +20,8 @@ function lineIn(run: RunningProgram, file: string, msg: string): Promise<Line> {
 }
 
 describe('in a log file', () => {
-  test('the reason of a failed start is in the log and on stderr', async () => {
-    await inFolder(async (folder) => {
+  test('the reason of a failed start is in the log and on stderr', () =>
+    inFolder(async (folder) => {
       const [file, data] = [path.join(folder, 'log'), path.join(folder, 'data')];
       writeFileSync(data, 'no folder');
       const run = serve(folder, file);
@@ -30,11 +30,10 @@ describe('in a log file', () => {
       const last = linesOf(file).at(-1);
       assert.deepEqual([last?.level, last?.msg], ['fatal', 'the appliance cannot start']);
       assert.match(JSON.stringify(last), /is a file, not a folder/);
-    });
-  });
+    }));
 
-  test('lines are appended as JSON, and nothing is on stderr', async () => {
-    await inFolder(async (folder) => {
+  test('lines are appended as JSON, and nothing is on stderr', () =>
+    inFolder(async (folder) => {
       const file = path.join(folder, 'wirewatch.log');
       for (const starts of [1, 2]) {
         const run = serve(folder, file);
@@ -43,8 +42,7 @@ describe('in a log file', () => {
             .filter(({ msg }) => msg === 'listening')
             .at(starts - 1),
         );
-        run.kill('SIGTERM');
-        assert.equal(await run.ended, 0);
+        assert.equal(await run.stop(), 0);
         assert.equal(run.stderr(), '');
       }
       assert.equal(linesOf(file).filter(({ msg }) => msg === 'stopped').length, 2);
@@ -53,11 +51,10 @@ describe('in a log file', () => {
         0,
         'only the owner may write the log, and only the group may also read it',
       );
-    });
-  });
+    }));
 
-  test('external names cannot inject control characters into a terminal or --json', async () => {
-    await inFolder(async (folder) => {
+  test('external names cannot inject control characters into a terminal or --json', () =>
+    inFolder(async (folder) => {
       const file = path.join(folder, 'wirewatch.log');
       const [data, drop] = [path.join(folder, 'data'), path.join(folder, 'data', 'drop')];
       mkdirSync(drop, { recursive: true });
@@ -75,10 +72,8 @@ describe('in a log file', () => {
         JSON.stringify(line).includes(JSON.stringify(name).slice(1, -1)),
         'the log must contain the original name',
       );
-      run.kill('SIGTERM');
-      await run.ended;
-    });
-  });
+      await run.stop();
+    }));
 
   test('rename and HUP under load, as logrotate does: each request is in exactly one file', async () => {
     const installation = createInstallation();
@@ -108,16 +103,15 @@ describe('in a log file', () => {
       }
       isOver = true;
       await Promise.all(clients);
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
+      assert.equal(await run.stop(), 0);
       const logged = [...rotated, file].flatMap((one) => linesOf(one)).map((line) => line.request_id);
       assert.deepEqual(logged.filter((id) => id !== undefined).sort(), asked.sort());
       assert.ok(linesOf(file).length > 0);
     }).finally(installation.remove);
   });
 
-  test('if a new file cannot be opened, it continues in the open one and says so', async () => {
-    await inFolder(async (folder) => {
+  test('if a new file cannot be opened, it continues in the open one and says so', () =>
+    inFolder(async (folder) => {
       const logs = path.join(folder, 'logs');
       mkdirSync(logs);
       const run = serve(folder, path.join(logs, 'wirewatch.log'));
@@ -126,14 +120,12 @@ describe('in a log file', () => {
       run.kill('SIGHUP');
       const moved = path.join(folder, 'moved', 'wirewatch.log');
       await lineIn(run, moved, 'cannot reopen the log file: lines still go to the previous file');
-      run.kill('SIGTERM');
-      assert.equal(await run.ended, 0);
+      assert.equal(await run.stop(), 0);
       assert.equal(linesOf(moved).at(-1)?.msg, 'stopped');
-    });
-  });
+    }));
 
-  test('a file that cannot be opened fails the start, with a hint', async () => {
-    await inFolder(async (folder) => {
+  test('a file that cannot be opened fails the start, with a hint', () =>
+    inFolder(async (folder) => {
       const pipe = path.join(folder, 'pipe');
       const cases = [path.join(folder, 'absent', 'wirewatch.log'), folder];
       if (spawnSync('mkfifo', [pipe]).status === 0) cases.push(pipe);
@@ -143,8 +135,7 @@ describe('in a log file', () => {
         assert.ok(run.stderr().startsWith(`wirewatch: [log] file: cannot open ${file}: `), run.stderr());
         assert.match(run.stderr(), /Create its folder/);
       }
-    });
-  });
+    }));
 });
 
 test("a request's line equals pino's, and is omitted below the log level", () => {
@@ -167,13 +158,11 @@ test("a request's line equals pino's, and is omitted below the log level", () =>
   assert.match(lines[0] ?? '', /^\{"level":"info","time":T,"request_id":"r",.*,"msg":"request"\}$/);
 });
 
-test('SIGHUP without a file changes nothing', async () => {
-  await inFolder(async (folder) => {
+test('SIGHUP without a file changes nothing', () =>
+  inFolder(async (folder) => {
     const run = serve(folder);
     const url = await run.url();
     run.kill('SIGHUP');
     assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
-  });
-});
+    assert.equal(await run.stop(), 0);
+  }));

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -14,10 +14,10 @@ import { type Appliance, startAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { inFolder, type LogLine, type RunningProgram, runProgram } from '../support/program.ts';
+import { parseResponses } from '../support/raw-http.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** A full page of rows, each so long that the page does not fit into the buffers of a connection. */
 const LARGE_ROWS = 1000;
 const LARGE_PAGE = `${CHANGES}&limit=${LARGE_ROWS}`;
@@ -52,11 +52,9 @@ async function serving(use: (run: RunningProgram) => Promise<void>): Promise<voi
   try {
     url = await run.url();
     await use(run);
-    run.kill('SIGTERM');
-    assert.equal(await run.ended, 0);
+    assert.equal(await run.stop(), 0);
   } finally {
-    run.kill('SIGKILL');
-    await run.ended;
+    await run.kill();
   }
 }
 
@@ -67,11 +65,10 @@ async function stopping(use: (run: RunningProgram, reader: Reader) => Promise<vo
     url = await run.url();
     const reader = await stalledReader(request(LARGE_PAGE));
     run.kill('SIGTERM');
-    await run.until('the stop', () => run.log().find(({ msg }) => msg === 'stopping'));
+    await run.logged('the stop', ({ msg }) => msg === 'stopping');
     await use(run, reader);
   } finally {
-    run.kill('SIGKILL');
-    await run.ended;
+    await run.kill();
   }
 }
 
@@ -81,7 +78,7 @@ function request(target: string, headers = ''): string {
 
 interface Reader {
   readonly socket: Socket;
-  readonly rest: () => Promise<string>;
+  readonly rest: () => Promise<Buffer>;
 }
 
 /** A client that has read the start of a response and stops reading. */
@@ -106,23 +103,9 @@ async function stalledReader(text: string): Promise<Reader> {
       socket.on('data', (chunk) => chunks.push(chunk));
       socket.resume();
       await ended;
-      return Buffer.concat(chunks).toString();
+      return Buffer.concat(chunks);
     },
   };
-}
-
-/** The statuses and bodies of consecutive responses. */
-function bodiesOf(replies: string): { status: number; body: string }[] {
-  const found: { status: number; body: string }[] = [];
-  for (let rest = replies; rest !== ''; ) {
-    const end = rest.indexOf('\r\n\r\n') + 4;
-    const head = rest.slice(0, end);
-    const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
-    assert.ok(end > 3 && rest.length >= end + length, 'a response is truncated');
-    found.push({ status: Number(head.split(' ')[1]), body: rest.slice(end, end + length) });
-    rest = rest.slice(end + length);
-  }
-  return found;
 }
 
 function requestLines(run: RunningProgram): LogLine[] {
@@ -138,7 +121,7 @@ test('a stop completes a response in progress, accepts nothing new, and is exit 
         () => true,
       );
     await until('the port is closed', isRefused);
-    const [answer, ...more] = bodiesOf(await reader.rest());
+    const [answer, ...more] = parseResponses(await reader.rest(), ['GET']);
     assert.equal(answer?.status, 200);
     assert.equal(JSON.parse(answer?.body ?? '').data.length, LARGE_ROWS);
     assert.deepEqual(more, []);
@@ -169,7 +152,7 @@ test('a client that never reads gets one response prepared at a time', async () 
     const id = response.headers.get('x-request-id');
     await run.until('the later request', () => requestLines(run).find((line) => line.request_id === id));
     assert.equal(requestLines(run).length, 2);
-    const answers = bodiesOf(await reader.rest());
+    const answers = parseResponses(await reader.rest(), Array(asked).fill('GET'));
     assert.deepEqual(
       answers.map(({ status, body }) => [status, JSON.parse(body).data.length]),
       Array.from({ length: asked }, () => [200, LARGE_ROWS]),
@@ -196,55 +179,12 @@ test('a client that sends a hundred or more requests before the first response i
   });
 });
 
-test('every request is one line of JSON with its id, key, status, rows and duration, and no secret', async () => {
-  await serving(async (run) => {
-    const { key } = appliance;
-    const [, , keyId = '', secret = ''] = key.split('_');
-    const authorization = `Bearer ${key}`;
-    const page = await fetch(`${url}${CHANGES}&limit=2`, { headers: { authorization } });
-    const { next_cursor: cursor } = JSON.parse(await page.text());
-    const bearer = { headers: { authorization } };
-    const calls: [path: string, init: RequestInit, status: number][] = [
-      [`/v1/detections/changes?cursor=${cursor}&limit=7`, bearer, 200],
-      [`/v1/detections/${key}`, bearer, 400],
-      [`/${key}?access_token=${key}`, bearer, 404],
-      [CHANGES, { headers: { authorization: `${authorization}x` } }, 401],
-      [CHANGES, { method: 'POST', ...bearer, body: key }, 405],
-    ];
-    const expected = [];
-    for (const [path, init, status] of calls) {
-      const response = await fetch(`${url}${path}`, init);
-      await response.arrayBuffer();
-      assert.equal(response.status, status, path);
-      const request_id = response.headers.get('x-request-id') ?? '';
-      assert.match(request_id, UUID);
-      expected.push([request_id, init.method ?? 'GET', status < 401 ? keyId : undefined, status]);
-    }
-    const lines = await run.until('a line for each', () => {
-      const found = requestLines(run).slice(1);
-      return found.length === expected.length ? found : undefined;
-    });
-    assert.deepEqual(
-      lines.map((line) => [line.request_id, line.method, line.key_id, line.status]),
-      expected,
-    );
-    assert.equal(lines[0]?.rows, 7);
-    assert.ok(lines.every(({ level, duration_ms }) => level === 'info' && Number(duration_ms) >= 0));
-    assert.ok(run.log().every(({ level }) => level !== 'not a log line'));
-    const installation = readFileSync(join(appliance.data, 'secret'));
-    const secrets = [secret, cursor, 'access_token'];
-    for (const encoding of ['hex', 'base64', 'base64url'] as const)
-      secrets.push(installation.toString(encoding));
-    for (const text of secrets) assert.ok(!run.stderr().includes(text), text);
-  });
-});
-
-test('a start on an empty folder creates its files, accessible to the owner only', async () => {
-  await inFolder(async (folder) => {
+test('a start on an empty folder creates its files, accessible to the owner only', () =>
+  inFolder(async (folder) => {
     const data = join(folder, 'new', 'data');
     const run = runProgram(['serve', '--data', data, '--port', '0']);
     const address = await run.url();
-    await run.until('a warning', () => run.log().find(({ msg }) => /base_url is not set/.test(msg)));
+    await run.logged('a warning', ({ msg }) => /base_url is not set/.test(msg));
     const response = await fetch(`${address}${CHANGES}`, { headers: { authorization: 'Bearer x' } });
     assert.equal(response.status, 401);
     run.kill('SIGINT');
@@ -255,8 +195,7 @@ test('a start on an empty folder creates its files, accessible to the owner only
     }
     assert.equal(statSync(data).mode & 0o777, 0o700);
     assert.equal(statSync(join(data, 'secret')).mode & 0o777, 0o600);
-  });
-});
+  }));
 
 test('a log pipe without a reader does not delay a stop', () =>
   inFolder(async (folder) => {

@@ -1,11 +1,12 @@
 /**
- * `npm run bench`: a revocation and the console's overview beside an ingest, exports in another shape, and what the copy
- * costs. Only ratios are comparable: machines differ, and so does one machine from minute to minute.
+ * `npm run bench`: pages against the least that can serve them, how long commands and starts take, a revocation and the
+ * console's overview beside an ingest, exports in another shape, and what the copy costs. Only ratios are
+ * comparable: machines differ, and so does one machine from minute to minute.
  *
  * | option | meaning |
  * |---|---|
  * | `--rows N`, `--rounds N` | 300,000 rows and 3 rounds unless given |
- * | `--only beside`, `mapped`, `copy` | only this part |
+ * | `--only page`, `start`, `beside`, `mapped`, `copy` | only this part |
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
@@ -23,8 +24,10 @@ import { copies } from './copies.ts';
 import { growth } from './growth.ts';
 import { mapped } from './mapped.ts';
 import { type GroupName, MEASURED, type MeasuredGroup } from './measured.ts';
+import { pages } from './pages.ts';
 import { peers } from './peers.ts';
 import { BUNDLE } from './program.ts';
+import { starts } from './start.ts';
 
 const OPTIONS = {
   rows: { type: 'string' },
@@ -42,6 +45,8 @@ const GROWTH_ROWS = 2_000_000;
 
 /** By name: what it is compared with, and what measures it. */
 const PARTS: Readonly<Record<string, readonly [before: string, (bench: Bench) => Promise<Figure[]>]>> = {
+  page: ['a bare server', pages],
+  start: ['bare Node', starts],
   beside: ['at rest', besideIngest],
   mapped: ['in our own form', mapped],
   copy: ['without a copy', copies],

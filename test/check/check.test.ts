@@ -59,9 +59,7 @@ test('with a running appliance it reports the state, and disturbs nothing', () =
     const running = runProgram(['serve', '--port', '0', '--data', data]);
     const url = await running.url();
     const { port } = new URL(url);
-    await running.until('ingest to be idle', () =>
-      running.log().find(({ msg }) => msg === 'checked for missing windows'),
-    );
+    await running.logged('ingest to be idle', ({ msg }) => msg === 'checked for missing windows');
     const { code, of, findings } = await undisturbed(data, () => check(data, '--port', port));
     assert.equal(code, 0, JSON.stringify(findings));
     for (const name of ['data folder', 'secret', 'drop folder'])
@@ -119,7 +117,7 @@ test('a missing access.db and log of a database in use are reported', () =>
     const running = runProgram(['serve', '--port', '0', '--data', data]);
     await running.url();
     await command(data, 'generate', '--out', join(data, 'drop'), '--rows', '5', '--subscriptions', '7001');
-    await running.until('the file', () => running.log().find(({ msg }) => msg === 'file applied'));
+    await running.logged('the file', ({ msg }) => msg === 'file applied');
     await running.stop();
     for (const name of ['access.db', 'access.db-spare']) rmSync(join(data, name));
     rmSync(join(data, 'log'), { recursive: true });

@@ -105,8 +105,7 @@ test('another process on its port is not mistaken for an appliance that was kill
       const killed = join(folder, 'killed');
       const running = runProgram(['serve', '--data', killed, '--port', '0']);
       await running.url();
-      running.kill('SIGKILL');
-      await running.ended;
+      await running.kill();
       assert.ok(existsSync(join(killed, 'address')), 'as after a power cut');
       const never = join(folder, 'never');
       const added = await runBeside(['account', 'add', 'agency', '--name', 'Agency', '--data', never]);
@@ -129,9 +128,7 @@ test(
       const { certificate, key } = makeCertificate(folder, 'own');
       const tls = { WIREWATCH_SERVER_TLS_CERTIFICATE: certificate, WIREWATCH_SERVER_TLS_KEY: key };
       const running = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], tls);
-      const line = await running.until('its address', () =>
-        running.log().find(({ msg }) => msg === 'listening'),
-      );
+      const line = await running.logged('its address', ({ msg }) => msg === 'listening');
       const url = String(line.url);
       assert.match(url, /^https:/);
       const asked = await healthcheck(['--data', join(folder, 'data')], tls);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { authenticate, readCredential } from '../../src/auth/credential-check.ts';
 import { parseKey } from '../../src/auth/key-form.ts';
@@ -142,18 +142,15 @@ test('key rotate: a key with the same rights, and an end for the old one', async
     expires_at: replaced_expires_at,
   });
   const reader = createAccessReader(join(root, 'access.db'));
+  after(reader.close);
   const reads = (with_: string, nowMs: number) =>
     authenticate(reader, readCredential(`Bearer ${with_}`), '10.1.2.3', nowMs).key_id;
-  try {
-    assert.deepEqual(
-      [reads(key, end - 1), reads(newKey, end)],
-      [old.id, id],
-      'both keys work until the old one expires',
-    );
-    assert.throws(() => reads(key, end + 1000), { code: 'unauthorized' });
-  } finally {
-    reader.close();
-  }
+  assert.deepEqual(
+    [reads(key, end - 1), reads(newKey, end)],
+    [old.id, id],
+    'both keys work until the old one expires',
+  );
+  assert.throws(() => reads(key, end + 1000), { code: 'unauthorized' });
 });
 
 test('key rotate: --overlap and --expires; an earlier end stays; an ended key is refused', async () => {
@@ -189,16 +186,13 @@ test('key revoke asks, takes effect at the next request, and can be repeated', a
   await failing(2, asked, 'key', 'revoke', key);
   assert.equal((await json('key', 'show', id)).status, 'active');
   const reader = createAccessReader(join(root, 'access.db'));
-  try {
-    assert.equal(authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()).key_id, id);
-    const first = await wirewatch('key', 'revoke', id, '--yes');
-    assert.match(first.stdout, new RegExp(`Revoked key ${id}`));
-    assert.throws(() => authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()), {
-      code: 'unauthorized',
-    });
-  } finally {
-    reader.close();
-  }
+  after(reader.close);
+  assert.equal(authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()).key_id, id);
+  const first = await wirewatch('key', 'revoke', id, '--yes');
+  assert.match(first.stdout, new RegExp(`Revoked key ${id}`));
+  assert.throws(() => authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()), {
+    code: 'unauthorized',
+  });
   const revoked = await json('key', 'show', id);
   assert.equal(revoked.status, 'revoked');
   assert.match(revoked.revoked_at, INSTANT);

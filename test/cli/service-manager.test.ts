@@ -79,8 +79,8 @@ describe('systemd', { skip }, () => {
   });
 });
 
-test('without systemd-notify it serves, and logs once that it could not notify', async () => {
-  await inFolder(async (folder) => {
+test('without systemd-notify it serves, and logs once that it could not notify', () =>
+  inFolder(async (folder) => {
     const run = serve(folder, {
       NOTIFY_SOCKET: path.join(folder, 'notify'),
       WATCHDOG_USEC: '20000',
@@ -95,5 +95,4 @@ test('without systemd-notify it serves, and logs once that it could not notify',
     assert.equal((await fetch(`${url}/v1/nowhere`)).status, 404);
     assert.equal(await run.stop(), 0);
     assert.equal(messages().length, 1);
-  });
-});
+  }));

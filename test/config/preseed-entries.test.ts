@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { annotatedConfig } from '../../src/config/annotated.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { readSecretFiles } from '../../src/config/preseed.ts';
 import { Refused } from '../../src/refused.ts';
@@ -123,16 +122,4 @@ describe('errors in an entry are reported by its path', () => {
     assert.match(message, /does not contain a complete key/);
     assert.ok(!message.includes(key.slice(-30)), message);
   });
-});
-
-test("the annotated file's examples load, without the section [keys] and with one variant", () => {
-  const commented = annotatedConfig();
-  const [settings = '', examples = ''] = commented.split(/^# \[\[accounts\]\]$/m);
-  const uncommented = `[[accounts]]${examples}`
-    .replaceAll(/^# ?(?=[a-z_]+ = |\[\[)/gm, '')
-    .replace(/^secret_file.*$/m, '');
-  const text = `${settings.replace(/^\[keys\]\n(.*\n)*?(?=\n)/m, '')}${uncommented}`;
-  const { preseed } = loadConfig({ flags: {}, env: {}, file: written(text), dataFolder: folder });
-  assert.deepEqual([preseed.accounts.length, preseed.subscriptions.length, preseed.keys.length], [1, 1, 1]);
-  assert.equal(preseed.keys[0]?.source.kind, 'hash');
 });

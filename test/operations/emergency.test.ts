@@ -76,8 +76,7 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
     assert.equal(await statusOf(first.url, keys[at]?.key), 401, `key ${at}, at once`);
     fill(ballast);
   }
-  first.serving.kill('SIGKILL');
-  await first.serving.ended;
+  await first.serving.kill();
 
   fill(ballast);
   const second = await serve();
@@ -88,8 +87,7 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
     await revoke(at);
     assert.equal(await statusOf(second.url, keys[at]?.key), 401, `key ${at}, at once`);
   }
-  second.serving.kill('SIGTERM');
-  await second.serving.ended;
+  await second.serving.stop();
 
   fill(ballast);
   for (let at = 8; at < 10; at += 1) await revoke(at);
@@ -103,8 +101,7 @@ async function onFullDisk(data: string, drop: string, ballast: string): Promise<
   // With room, all of it is in access.db and in the audit trail.
   rmSync(ballast);
   await cli('account', 'set', 'acme', '--name', 'Acme two');
-  third.serving.kill('SIGTERM');
-  await third.serving.ended;
+  await third.serving.stop();
   const listed: { id: string; status: string }[] = JSON.parse(await cli('key', 'list', '--json'));
   const revoked = listed.filter(({ status }) => status === 'revoked').map(({ id }) => id);
   assert.deepEqual(
@@ -172,15 +169,12 @@ async function onReadOnlyDisk(data: string, drop: string, trigger: string): Prom
     /is revoked only in the memory of the running Wirewatch.*After a restart it would work again/,
   );
   assert.equal(await status(), 401);
-  await serving.until('the alert', () =>
-    serving.log().find(({ alert }) => alert === 'data folder not writable'),
-  );
+  await serving.logged('the alert', ({ alert }) => alert === 'data folder not writable');
   for (const words of [['alert', 'list'], ['status']])
     assert.match((await cli(...words)).out, /data folder not writable.*read-only/s);
   const health: { status: string } = JSON.parse(await (await fetch(`${url}/v1/health`)).text());
   assert.equal(health.status, 'degraded');
-  serving.kill('SIGTERM');
-  assert.equal(await serving.ended, 0);
+  assert.equal(await serving.stop(), 0);
   assert.equal(serving.log().at(-1)?.msg, 'stopped');
 }
 

@@ -1,6 +1,6 @@
-/** Which requests for a long operation wait for one that runs. */
+/** Which requests for a long operation wait for one that runs, and which are never kept waiting. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { after, test } from 'node:test';
 import { Operations } from '../../src/admin/thread-client.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
@@ -8,9 +8,11 @@ import type { IngestRequest } from '../../src/ingest/requests/requests.ts';
 import { operationsOptions } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';
 
+const BY = { actor: 'ada' };
 const COUNTS = { files: 0, rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0, unreadable: [] };
 
-test('a replay of another period, or after a licence changed, does not pass for one that runs', async () => {
+/** An installation whose ingest thread answers replays once they are served. */
+function installation() {
   const dataFolder = testFolder();
   {
     using access = openAccess(dataFolder, { create: true, operation: { kind: 'command' } });
@@ -31,28 +33,41 @@ test('a replay of another period, or after a licence changed, does not pass for 
       },
     }),
   );
-  const run = (path: string, given: object) =>
-    operations.run({ path, given, way: 'command', by: { actor: 'ada' } });
+  after(() => operations.close());
+  return { operations, asked, served };
+}
+
+test('a replay of another period, or after a licence changed, does not pass for one that runs', async () => {
+  const { operations, asked, served } = installation();
+  const run = (path: string, given: object) => operations.run({ path, given, way: 'command', by: BY });
   const replay = (given: object) => run('ingest-replay', given);
-  try {
-    const week = { from: '2026-11-01T00:00:00Z', to: '2026-11-08T00:00:00Z' };
-    const replays = [replay(week), replay({}), replay({ from: week.from }), replay(week), replay({})];
-    // It comes after them.
-    assert.equal((await run('account-set', { id: 'acme', print_metadata: true })).status, 200);
-    replays.push(replay({}), replay({}));
-    await operations.view('jobs', '', false);
-    served.resolve();
-    for (const { status, body } of await Promise.all(replays)) assert.equal(status, 200, body);
-    assert.deepEqual(
-      asked.map((request) => request.kind === 'replay' && [request.from, request.to]),
-      [
-        [Date.parse(week.from), Date.parse(week.to)],
-        [0, Number.MAX_SAFE_INTEGER],
-        [Date.parse(week.from), Number.MAX_SAFE_INTEGER],
-        [0, Number.MAX_SAFE_INTEGER],
-      ],
-    );
-  } finally {
-    await operations.close();
-  }
+  const week = { from: '2026-11-01T00:00:00Z', to: '2026-11-08T00:00:00Z' };
+  const replays = [replay(week), replay({}), replay({ from: week.from }), replay(week), replay({})];
+  // It comes after them.
+  assert.equal((await run('account-set', { id: 'acme', print_metadata: true })).status, 200);
+  replays.push(replay({}), replay({}));
+  await operations.view('jobs', '', false);
+  served.resolve();
+  for (const { status, body } of await Promise.all(replays)) assert.equal(status, 200, body);
+  assert.deepEqual(
+    asked.map((request) => request.kind === 'replay' && [request.from, request.to]),
+    [
+      [Date.parse(week.from), Date.parse(week.to)],
+      [0, Number.MAX_SAFE_INTEGER],
+      [Date.parse(week.from), Number.MAX_SAFE_INTEGER],
+      [0, Number.MAX_SAFE_INTEGER],
+    ],
+  );
+});
+
+test('whatever consoles and scripts wait for, a command is done', async () => {
+  const { operations, served } = installation();
+  const suspend = (way: 'api' | 'command') =>
+    operations.run({ path: 'account-suspend', given: { id: 'acme' }, way, by: BY });
+  const replay = () => operations.run({ path: 'ingest-replay', given: {}, way: 'api', by: BY });
+  const waiting = Array.from({ length: 100 }, replay);
+  assert.equal((await suspend('api')).status, 503);
+  assert.equal((await suspend('command')).status, 200);
+  served.resolve();
+  for (const { status } of await Promise.all(waiting)) assert.equal(status, 200);
 });

@@ -184,8 +184,7 @@ test('a data folder on a long path is operated like any other; its socket is for
     const status = cli('status', '--json');
     assert.equal(await status.ended, 0, status.stderr());
     assert.equal(JSON.parse(status.stdout()).running, true);
-    serving.kill('SIGKILL');
-    await serving.ended;
+    await serving.kill();
     assert.ok(existsSync(join(data, 'control.sock')), 'a killed process leaves its socket');
     const left = cli('account', 'set', 'a', '--name', 'B');
     assert.equal(await left.ended, 0, left.stderr());
@@ -194,8 +193,7 @@ test('a data folder on a long path is operated like any other; its socket is for
     const asked = cli('account', 'list', '--json');
     assert.equal(await asked.ended, 0, asked.stderr());
     assert.equal(JSON.parse(asked.stdout())[0].name, 'B');
-    again.kill('SIGTERM');
-    assert.equal(await again.ended, 0);
+    assert.equal(await again.stop(), 0);
     assert.ok(!existsSync(join(data, 'control.sock')));
   }));
 

@@ -126,8 +126,8 @@ describe('new installation', () => {
     }
   });
 
-  test('with --no-service: only the configuration, which serve finds', async () => {
-    await inFolder(async (folder) => {
+  test('with --no-service: only the configuration, which serve finds', () =>
+    inFolder(async (folder) => {
       const data = path.join(folder, 'data');
       const made = wirewatch(
         ...['setup', '--no-service', '--data', data],
@@ -144,11 +144,10 @@ describe('new installation', () => {
         run.log().find(({ msg }) => msg.startsWith('base_url is not set')),
         undefined,
       );
-    });
-  });
+    }));
 
-  test("the unit's line starts the appliance", async () => {
-    await inFolder(async (folder) => {
+  test("the unit's line starts the appliance", () =>
+    inFolder(async (folder) => {
       const places = newPlaces();
       setup(places, '--port', '0');
       const [line = ''] = settingsOf(places.unit).get('ExecStart') ?? [];
@@ -156,8 +155,7 @@ describe('new installation', () => {
       const run = runProgram(args.map((arg) => arg.replace(DATA, path.join(folder, 'data'))));
       await run.url();
       assert.equal(await run.stop(), 0);
-    });
-  });
+    }));
 });
 
 describe('next steps', () => {

@@ -1,6 +1,6 @@
 /** Accounts, subscriptions and keys as the commands print them with --json, with their usage and their followers. */
 import { type Account, accountDocument, listAccounts } from '../../auth/accounts.ts';
-import { type Key, listKeys, subscriptionsText } from '../../auth/keys.ts';
+import { type Key, listKeys, rightsOf } from '../../auth/keys.ts';
 import { listSubscriptions, subscriptionDocument } from '../../auth/subscriptions.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { NO_USAGE, readUsage, refusalsByKey, rowsToday } from '../../limits/usage.ts';
@@ -11,21 +11,21 @@ import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import type { Read, Sources } from './sources.ts';
 
-export function readCustomers(sources: Sources, { query }: Read, nowMs: number) {
+export function readCustomers(sources: Sources, { query }: Read) {
   readParameters(query, {});
-  const { folder, settings } = sources;
+  const { folder, config, nowMs } = sources;
   const access = sources.access();
   const usage = readUsage(folder.usage) ?? NO_USAGE;
   const rows = rowsToday(usage, 'account', nowMs);
   const refusals = refusalsByKey(usage);
   const subscriptions = Map.groupBy(listSubscriptions(access), ({ account_id }) => account_id);
   const keys = Map.groupBy(listKeys(access), ({ account_id }) => account_id);
-  const { followers } = readKeysStatus({ access: sources.access, folder, nowMs }, readableOrNull(sources));
+  const { followers } = readKeysStatus(sources, readableOrNull(sources));
   const followerOf = new Map(followers.map((follower) => [follower.key_id, follower]));
-  const documentOf = keyDocuments({ folder, nowMs });
+  const documentOf = keyDocuments(sources);
   const keyEntry = (key: Key) => ({
     ...documentOf(key),
-    subscriptions: subscriptionsText(key.subscriptions).split(',').filter(Boolean),
+    subscriptions: rightsOf(key.subscriptions),
     /** Refused requests of the last seven days, by reason, the most frequent first. */
     refused: (refusals.get(key.id) ?? []).map(({ key_id: _, ...counts }) => {
       return { ...counts, last_at: formatMs(counts.last_at) };
@@ -37,7 +37,7 @@ export function readCustomers(sources: Sources, { query }: Read, nowMs: number) 
     ...accountDocument(account),
     /** Its own allowance; null: that of the settings. */
     allowance: account.daily_rows,
-    daily_rows: account.daily_rows ?? settings.config.limits.daily_rows,
+    daily_rows: account.daily_rows ?? config.limits.daily_rows,
     rows_today: rows.get(accountUsageId(account)) ?? 0,
     subscriptions: (subscriptions.get(account.id) ?? []).map(subscriptionDocument),
     keys: (keys.get(account.id) ?? []).map(keyEntry),

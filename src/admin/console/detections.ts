@@ -1,9 +1,11 @@
 /** The live stream, the search in a period, and one detection with its versions (api.ts). */
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { ContentType, StreamName } from '../../detection/content-type.ts';
+import type { StreamName } from '../../detection/content-type.ts';
+import type { DetectionMembers } from '../../detection/fields.ts';
 import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
+import { deliveredAtMs } from '../../query/delivery.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {
   type DetectionFilters,
@@ -11,13 +13,7 @@ import {
   filterSql,
   STREAM_PARAMETERS,
 } from '../../query/filters.ts';
-import {
-  deliveredAtMs,
-  knownStreams,
-  newestRows,
-  type StreamRow,
-  versionRows,
-} from '../../query/latest-rows.ts';
+import { knownStreams, newestRows, type StreamRow, versionRows } from '../../query/latest-rows.ts';
 import {
   ANY_TEXT,
   defaulted,
@@ -37,26 +33,8 @@ import { DAY_MS, formatMs, formatSeconds, SECOND_MS } from '../../time.ts';
 import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
 
 /** A detection as clients see it, with `event` in the live stream. */
-export interface DetectionEntry {
-  readonly id: string;
-  readonly version: number;
-  readonly event?: 'created' | 'updated';
-  readonly content_type: ContentType;
-  readonly subscription_id: number;
-  readonly first_detected_at: string;
-  readonly first_detected_estimated: boolean;
-  readonly last_scored_at: string;
-  readonly exported_at: string;
-  readonly source: Readonly<Record<string, unknown>> & { readonly id: string | null };
-  readonly strength: Readonly<Record<string, unknown>> & { readonly score: number; readonly band: string };
-  readonly article: Readonly<Record<string, unknown>> & {
-    readonly id: number;
-    readonly url: string | null;
-    readonly domain: string | null;
-    readonly headline: string | null;
-    readonly publisher: { readonly id: number | null; readonly name: string | null } | null;
-  };
-  readonly [member: string]: unknown;
+export interface DetectionEntry extends Omit<DetectionMembers, 'event'> {
+  readonly event?: string;
 }
 
 /** `GET detections/live` and `GET detections/search`, which make its text of stored ones; only a search goes on. */
@@ -103,8 +81,8 @@ function isFiltered(filters: DetectionFilters): boolean {
   return filterSql(filters).sql !== '';
 }
 
-function textsOf({ settings }: Sources, rows: readonly StreamRow[]): string[] {
-  const baseUrl = jsonBaseUrl(settings.base_url);
+function textsOf({ base_url }: Sources, rows: readonly StreamRow[]): string[] {
+  const baseUrl = jsonBaseUrl(base_url);
   return rows.map(({ body }) => withBaseUrl(body, baseUrl));
 }
 
@@ -132,13 +110,13 @@ type SearchPlace = Static<typeof PLACE>;
 const SPAN = Type.Object({ low: COUNT, high: COUNT });
 
 /** Current detections, by days from the newest to the oldest. One step reads a bounded number of rows. */
-export function readSearch(sources: Sources, { query }: Read, nowMs: number): string {
+export function readSearch(sources: Sources, { query }: Read): string {
   const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...PERIOD, ...AFTER, ...WORDS });
   const words = readValues(parameters, WORDS).words?.toLowerCase() ?? null;
   const filters = readValues(parameters, FILTER_PARAMETERS);
   const selection = readValues(parameters, STREAM_PARAMETERS);
   const { limit } = readValues(parameters, LIMIT);
-  const period = readPeriod(parameters, nowMs);
+  const period = readPeriod(parameters, sources.nowMs);
   const db = sources.detections();
   // A complete id needs no search, whatever the period.
   const named = words !== null && isDetectionId(words) ? currentText(sources, db, words) : null;
@@ -170,7 +148,7 @@ export function readSearch(sources: Sources, { query }: Read, nowMs: number): st
         after: at.place,
         limit: words === null ? limit - count : SEARCHED_AT_ONCE,
         projection: null,
-        baseUrl: jsonBaseUrl(sources.settings.base_url),
+        baseUrl: jsonBaseUrl(sources.base_url),
       },
       SCANNED_MAX,
     );
@@ -278,8 +256,8 @@ export function readOne(sources: Sources, { query }: Read) {
   };
 }
 
-function currentText({ settings }: Sources, db: Database, id: string): string | null {
-  const baseUrl = jsonBaseUrl(settings.base_url);
+function currentText({ base_url }: Sources, db: Database, id: string): string | null {
+  const baseUrl = jsonBaseUrl(base_url);
   return readOneDetection(db, { id, streams: [streamOfId(id)], projection: null, baseUrl });
 }
 

@@ -17,13 +17,16 @@ import { PERIOD, type Read, readEnd, type Sources } from './sources.ts';
 import { readKeyTrends, readTrends } from './trends.ts';
 import { readWindow, readWindowMap } from './windows.ts';
 
-type Reader = (sources: Sources, asked: Read, nowMs: number) => unknown;
+type Reader = (sources: Sources, asked: Read) => unknown;
 
 /** By path behind `/console/`; one that ends with a slash reads what follows it. A text is the JSON of an answer. */
 export const READERS = {
   operations: (_: Sources, { mayAct }: Read) => ({ operations: mayAct ? operationForms() : [] }),
   changes,
-  overview,
+  overview: (sources: Sources, { query }: Read) => {
+    readParameters(query, {});
+    return readStatus(sources);
+  },
   trends: readTrends,
   'trends/keys': readKeyTrends,
   windows: readWindowMap,
@@ -42,15 +45,15 @@ const READER_OF = new Map<string, Reader>(Object.entries(READERS));
 const TOPIC = 'manual/';
 
 /** @returns JSON text; @throws Refused */
-export async function read(sources: Sources, asked: Read, nowMs: number): Promise<string> {
+export async function read(sources: Sources, asked: Read): Promise<string> {
   const reader = READER_OF.get(asked.path.startsWith(TOPIC) ? TOPIC : asked.path);
   if (reader === undefined) throw new Refused('not_found', `There is no /console/${asked.path}.`);
-  const value = await reader(sources, asked, nowMs);
+  const value = await reader(sources, asked);
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 /** A number for each topic: it differs when the views of that topic must be read again. Consoles ask every second. */
-function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs: number) {
+function changes({ states, folder, live, jobs, nowMs }: Sources, { query }: Read) {
   readParameters(query, {});
   const { detections, access } = states();
   const usage = statSync(folder.usage, { throwIfNoEntry: false })?.mtimeMs;
@@ -63,12 +66,6 @@ function changes({ states, folder, live, jobs }: Sources, { query }: Read, nowMs
     customers: numberOf(detections, access, usage),
     jobs: numberOf(jobs.list()),
   };
-}
-
-function overview(sources: Sources, { query }: Read, nowMs: number) {
-  readParameters(query, {});
-  const { config, kind } = sources.settings;
-  return readStatus({ ...sources, config, kind, nowMs });
 }
 
 const FILE_PARAMETERS = {

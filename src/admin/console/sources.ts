@@ -1,27 +1,21 @@
 /** What the views of the console read from, and the periods that they are asked for. */
-import type { ExportName } from '../../detection/content-type.ts';
 import type { Jobs } from '../../operations/jobs.ts';
-import type { Live } from '../../operations/operation.ts';
+import type { Context, Live } from '../../operations/operation.ts';
 import { ANY_TEXT, invalid, type ValuesOf } from '../../query/parameters.ts';
 import { readInstant } from '../../query/value-kinds.ts';
 import type { Database } from '../../store/database.ts';
-import type { DataFolder } from '../../store/folder.ts';
-import type { AskView, OperationsSettings } from '../thread-messages.ts';
+import type { AskView } from '../thread-messages.ts';
 
 export type Read = AskView;
 
-export interface Sources {
-  readonly settings: OperationsSettings;
+export interface Sources extends Pick<Context, 'folder' | 'kind' | 'config' | 'nowMs' | 'access'> {
   readonly live: Live;
-  readonly folder: DataFolder;
-  readonly enabled: ReadonlySet<ExportName>;
+  readonly base_url: string;
   readonly jobs: Jobs;
   /** The states of the databases: they differ when something was committed. */
   readonly states: () => { readonly detections: unknown; readonly access: unknown };
   /** A reader on `detections.db`. @throws Refused `unavailable` while it must not be read */
   readonly detections: () => Database;
-  /** A reader on `access.db`. @throws Refused `unavailable` */
-  readonly access: () => Database;
 }
 
 /** Days, as forms send them, or times. */

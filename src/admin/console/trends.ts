@@ -44,7 +44,7 @@ interface Step {
 }
 
 /** The steps of a span, the newest last. `?days=7`: other numbers of days than 1, 7 and 90 have steps of a day. */
-function stepsOf({ query }: Read, nowMs: number) {
+function stepsOf({ nowMs }: Sources, { query }: Read) {
   const { days } = readParameters(query, DAYS);
   const stepMs = STEPS_MS.get(days) ?? DAY_MS;
   const length = (days * DAY_MS) / stepMs;
@@ -54,10 +54,11 @@ function stepsOf({ query }: Read, nowMs: number) {
 }
 type Steps = ReturnType<typeof stepsOf>;
 
-export function readTrends(sources: Sources, asked: Read, nowMs: number) {
-  const steps = stepsOf(asked, nowMs);
+export function readTrends(sources: Sources, asked: Read) {
+  const steps = stepsOf(sources, asked);
   const { stepMs, first, starts } = steps;
-  const applied = appliedSince(sources.detections(), first * stepMs, stepMs);
+  const span = { from: first * stepMs, step: stepMs };
+  const applied = sources.detections().prepare<unknown[], Step>(APPLIED_FILES).all(span);
   const ofExport = (name: ExportName) => {
     const own = new Map(applied.filter((step) => step.export === name).map((step) => [step.step, step]));
     const values = <Value>(value: (step: Step | undefined) => Value) =>
@@ -74,8 +75,8 @@ export function readTrends(sources: Sources, asked: Read, nowMs: number) {
   return {
     ...steps.head,
     exports: perExport(ofExport),
-    customers: customerRows(sources.detections(), sources.access(), [...starts, nowMs]),
-    enabled: EXPORT_NAMES.filter((name) => sources.enabled.has(name)),
+    customers: customerRows(sources.detections(), sources.access(), [...starts, sources.nowMs]),
+    enabled: EXPORT_NAMES.filter((name) => sources.config.exports[name].enabled),
     /** All requests. */
     machine: {
       ...requestsOf(steps, hours),
@@ -88,21 +89,17 @@ export function readTrends(sources: Sources, asked: Read, nowMs: number) {
   };
 }
 
-function appliedSince(db: Database, from: number, step: number): Step[] {
-  return db.prepare<unknown[], Step>(APPLIED_FILES).all({ from, step });
-}
-
 /** Those that are furthest behind, and of the others those with most requests. */
 const KEYS_MAX = 6;
 
 /** `GET trends/keys`: requests, refusals and lag of keys. */
-export function readKeyTrends(sources: Sources, asked: Read, nowMs: number) {
-  const steps = stepsOf(asked, nowMs);
+export function readKeyTrends(sources: Sources, asked: Read) {
+  const steps = stepsOf(sources, asked);
   const db = sources.detections();
   const access = sources.access();
   const keys = new Map(listKeys(access).map((key) => [key.id, key]));
   const subscriptions = new Map(listSubscriptions(access).map((known) => [known.id, known]));
-  const { followers } = readKeysStatus({ access: sources.access, folder: sources.folder, nowMs }, db);
+  const { followers } = readKeysStatus(sources, db);
   const behind = new Map(followers.map(({ key_id, minutes_behind }) => [key_id, minutes_behind]));
   const hours = Map.groupBy(readUsage(sources.folder.usage)?.hours ?? [], ({ key_id }) => key_id);
   const used = [...hours].flatMap(([id, own]) => {
@@ -124,7 +121,7 @@ export function readKeyTrends(sources: Sources, asked: Read, nowMs: number) {
       ...counts,
       /** Age of the oldest change that it had not been given at the end of a step; null: it followed nothing yet. */
       lag_seconds: isFollower
-        ? lagsAt(db, streamsOfKey(key, subscriptions), marksOf(steps, own, nowMs))
+        ? lagsAt(db, streamsOfKey(key, subscriptions), marksOf(steps, own, sources.nowMs))
         : null,
     })),
   };

@@ -2,11 +2,10 @@
  * The map of windows with the list of those without data, and one window (api.ts). One query reads the states of all
  * windows of a span; map, list and actions are made from it, so they never disagree.
  */
-import { dropNames, holdRules } from '../../config/load.ts';
 import { EXPORT_NAMES, type ExportName, isExportName, perExport } from '../../detection/content-type.ts';
 import type { HeldFile } from '../../drop/waiting-names.ts';
 import { type FileReport, fileDocument, filesOfWindow } from '../../ingest/files/file-record.ts';
-import { heldFiles } from '../../ingest/files/folder-scan.ts';
+import { heldIn } from '../../operations/windows.ts';
 import { ANY_TEXT, invalid, readParameters } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import { DAY_MS, formatMs, parseInstant, WINDOW_MS } from '../../time.ts';
@@ -33,17 +32,18 @@ const FILES_MAX = 20;
 /** States that may need an action. */
 const OPEN: readonly WindowLetter[] = ['f', 'm', 'a', 'l'];
 
-export function readWindowMap(sources: Sources, { query }: Read, nowMs: number) {
+export function readWindowMap(sources: Sources, { query }: Read) {
   readParameters(query, {});
+  const { config, nowMs } = sources;
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
   const db = sources.detections();
-  const held = heldIn(sources, db);
+  const held = heldIn(sources);
   const statesOf = (name: ExportName) =>
-    windowStates(db, { export: name, from, to }, { isEnabled: sources.enabled.has(name), held }, nowMs);
+    windowStates(db, { export: name, from, to }, { isEnabled: config.exports[name].enabled, held }, nowMs);
   const states = perExport(statesOf);
   const mapOf = (name: ExportName) => ({
-    enabled: sources.enabled.has(name),
+    enabled: config.exports[name].enabled,
     windows: states[name].map(({ letter }) => letter).join(''),
     rows: states[name].map(({ rows }) => rows),
   });
@@ -77,16 +77,17 @@ function openWindow(state: WindowState) {
 }
 
 /** `?export=newswire&window_start=2026-11-21T10:10:00Z` */
-export function readWindow(sources: Sources, { query }: Read, nowMs: number) {
+export function readWindow(sources: Sources, { query }: Read) {
   const asked = readParameters(query, { export: ANY_TEXT, window_start: ANY_TEXT });
   const name = asked.export ?? '';
   if (!isExportName(name)) throw invalid('export: expected newswire or imagewire');
   const start = parseInstant(asked.window_start ?? '');
   if (start === null || start % WINDOW_MS !== 0)
     throw invalid('window_start: expected a multiple of ten minutes such as 2026-11-21T10:10:00Z');
+  const { config, nowMs } = sources;
   const db = sources.detections();
   const span = { export: name, from: start, to: start + WINDOW_MS };
-  const known = { isEnabled: sources.enabled.has(name), held: heldIn(sources, db) };
+  const known = { isEnabled: config.exports[name].enabled, held: heldIn(sources) };
   const [state] = windowStates(db, span, known, nowMs);
   if (state === undefined) throw new Error('a span of one window has one window');
   const files = filesOfWindow(db, { export: name, window_start: start }, FILES_MAX);
@@ -130,10 +131,6 @@ interface Known {
   readonly reason: string | null;
   readonly error: string | null;
   readonly errors: number | null;
-}
-
-function heldIn({ settings: { config } }: Sources, db: Database): HeldFile[] {
-  return heldFiles(dropNames(config), db, holdRules(config));
 }
 
 const letterOf = ({ status, rows }: Known) => (status === 'done' && rows === 0 ? 'e' : LETTERS[status]);

@@ -3,7 +3,7 @@
  * the client has done something; a client that polls and one that waits at the service are told apart by the report.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FaultSpec, LabName } from '../../operations/lab-members.ts';
+import type { FaultSpec, LabName } from '../../operations/lab.ts';
 import { type Copied, Evidence, filtersOf, isGoodPage } from './evidence.ts';
 import type { RequestRecord } from './report.ts';
 

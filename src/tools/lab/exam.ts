@@ -3,7 +3,7 @@
  * report records what the client does; exam-grades.ts grades it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { FaultSpec } from '../../operations/lab-members.ts';
+import type { FaultSpec } from '../../operations/lab.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../../time.ts';
 import { type Compared, type Evidence, isGoodPage } from './evidence.ts';
 import { type ExamOptions, POLL_MS, Unfinished, Watch } from './exam-watch.ts';

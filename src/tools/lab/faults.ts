@@ -1,6 +1,6 @@
 /** The faults of a lab, and which of them applies to a request: one at most, the first that was added. */
 
-import { type FaultSpec, LAB_MEMBERS, STATUS_OF_CODE } from '../../operations/lab-members.ts';
+import { type FaultSpec, membersOf, STATUS_OF_CODE } from '../../operations/lab.ts';
 import { PROBLEMS } from '../../problem-titles.ts';
 import { failed, Refused } from '../../refused.ts';
 
@@ -20,7 +20,7 @@ interface Armed extends Fault {
 const FAULTS_MAX = 1000;
 /** Members that choose the requests, or belong to another member. Every other member has an effect. */
 const NO_EFFECTS = ['endpoint', 'times', 'after', 'retry_after', 'retry_after_date', 'pages'];
-const EFFECTS = Object.keys(LAB_MEMBERS['fault add']).filter((name) => !NO_EFFECTS.includes(name));
+const EFFECTS = Object.keys(membersOf('fault add')).filter((name) => !NO_EFFECTS.includes(name));
 
 export class Faults {
   #armed: Armed[] = [];

@@ -17,7 +17,7 @@ import {
   TYPE_RULES,
 } from '../../detection/content-type.ts';
 import { formatDetectionId, streamOfId } from '../../detection/id.ts';
-import type { LabValues } from '../../operations/lab-members.ts';
+import type { LabValues } from '../../operations/lab.ts';
 import { failed, Refused } from '../../refused.ts';
 import { DAY_MS, formatMs, parseDuration, parseInstant, SECOND_MS, WINDOW_MS } from '../../time.ts';
 import { findWindow, listWindows } from '../../windows/ledger.ts';

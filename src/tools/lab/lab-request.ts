@@ -15,7 +15,7 @@ import { byteLength, isEvents, sendAnswer, writeHead } from '../../http/reply.ts
 import { type Answer, type Route, splitTarget } from '../../http/routes.ts';
 import { allowanceUsed, nextDayMs } from '../../limits/daily-rows.ts';
 import { rateLimited } from '../../limits/request-rate.ts';
-import type { FaultSpec } from '../../operations/lab-members.ts';
+import type { FaultSpec } from '../../operations/lab.ts';
 import { PROBLEMS, type ProblemCode } from '../../problem-titles.ts';
 import { Refused } from '../../refused.ts';
 import { parseDuration, SECOND_MS } from '../../time.ts';

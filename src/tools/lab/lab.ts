@@ -25,7 +25,7 @@ import type { IngestRequest } from '../../ingest/requests/requests.ts';
 import { PAGE_ROWS_DEFAULT } from '../../limits/api-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { epochAt } from '../../log/version-epoch.ts';
-import { LAB_MEMBERS, type LabName, parseLabTime } from '../../operations/lab-members.ts';
+import { isLabName, type LabName, type MembersOf, membersOf, parseLabTime } from '../../operations/lab.ts';
 import { readMembers, type ValuesOf } from '../../operations/member.ts';
 import { readStreamHead } from '../../query/as-of.ts';
 import { failed, Refused } from '../../refused.ts';
@@ -38,9 +38,8 @@ import { Feed } from './feed.ts';
 import { LabRequest } from './lab-request.ts';
 import { Report } from './report.ts';
 
-type Given = typeof LAB_MEMBERS;
 type Acts = {
-  readonly [Name in LabName]: (values: ValuesOf<Given[Name]>, operation: AskLab['operation']) => unknown;
+  readonly [Name in LabName]: (values: ValuesOf<MembersOf<Name>>, operation: AskLab['operation']) => unknown;
 };
 
 const ASKER = { way: 'api', by: { actor: 'test' }, mayAct: true, isValid: () => true } as const;
@@ -103,6 +102,7 @@ export class Lab implements LabJoined {
 
   /** Does an operation. @throws Refused if it cannot be done */
   async run({ name, values, operation }: AskLab): Promise<unknown> {
+    if (!isLabName(name)) throw new Error(`there is no operation lab ${name}`);
     if (isRead(name, values)) return this.#act(name, values, operation);
     // One after the other: a drop must not replace a file that waits.
     const done = this.#last.then(() => {
@@ -116,8 +116,7 @@ export class Lab implements LabJoined {
 
   /** @param values have come through threads */
   #act<Name extends LabName>(name: Name, values: object, operation: AskLab['operation']): unknown {
-    const read = readMembers<Given[Name]>(LAB_MEMBERS[name], values);
-    return this.#acts[name](read, operation);
+    return this.#acts[name](readMembers(membersOf(name), values), operation);
   }
 
   clock() {

@@ -5,7 +5,7 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ENDPOINTS } from '../../../src/http/endpoints/all.ts';
-import { ENDPOINT_IDS } from '../../../src/operations/lab-members.ts';
+import { ENDPOINT_IDS } from '../../../src/operations/lab.ts';
 import { createInstallation } from '../../support/appliance.ts';
 import { runBeside } from '../../support/command.ts';
 import { CHANGES, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';

@@ -1,0 +1,36 @@
+/** When a key may expire: judged by the clock of the installation, which a lab can set. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { loadConfig } from '../../src/config/load.ts';
+import type { Context } from '../../src/operations/operation.ts';
+import { operationAt } from '../../src/operations/table.ts';
+import { dataFolder } from '../../src/store/folder.ts';
+import { db, root } from '../support/access-store.ts';
+
+const EXPIRES = '2027-01-01T00:00:00Z';
+const TERMS = { account: 'acme', name: 'K', scopes: ['detections:read'], subscriptions: [7001] };
+
+async function run(path: string, given: object, nowMs: number) {
+  const context: Partial<Context> = {
+    ...{ folder: dataFolder(root), nowMs, live: null, access: () => db },
+    config: loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: root }),
+    change: (work) => work(db),
+  };
+  return Object((await operationAt(path)?.run(context as Context, given))?.value);
+}
+
+test('a key is given an end after the present of its installation only, whatever the clock of the machine', async () => {
+  const endMs = Date.parse(EXPIRES);
+  const { id, expires_at } = await run('key-create', { ...TERMS, expires: EXPIRES }, endMs - 1);
+  assert.equal(expires_at, EXPIRES);
+  for (const [path, given] of [
+    ['key-create', TERMS],
+    ['key-set', { id }],
+    ['key-rotate', { id }],
+  ] as const) {
+    const late = run(path, { ...given, expires: EXPIRES }, endMs);
+    const message = /^expires: expected a time in the future, found 2027/;
+    await assert.rejects(late, { code: 'invalid_request', message }, path);
+    assert.equal((await run(path, { ...given, expires: EXPIRES }, endMs - 1)).expires_at, EXPIRES, path);
+  }
+});
