@@ -18,7 +18,7 @@ import { freePort, listen } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 import { type Bench, type Figure, inTurn, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, exportOf, prepareAccess } from './ingest.ts';
-import { authorization, CONNECTIONS, type Load, runLoad, walkOf } from './load.ts';
+import { authorization, CONNECTIONS, type Load, runLoad, walkOf, walkPlaces } from './load.ts';
 import { startAppliance, stop } from './program.ts';
 
 const REQUESTS = 400;
@@ -171,12 +171,6 @@ async function serve(
     server.close();
   });
   return `http://127.0.0.1:${port}`;
-}
-
-/** The number at the end of a response: the next page starts after it. */
-function walkPlaces(_: number, answer: Buffer | null): string {
-  const tail = answer?.toString('latin1', Math.max(0, answer.length - 20)) ?? '';
-  return `/${/\d+$/.exec(tail)?.[0] ?? '0'}`;
 }
 
 /** PostgreSQL does not run as root. */
