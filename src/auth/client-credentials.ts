@@ -16,12 +16,7 @@ interface ClientCredentials {
   readonly secret: string;
 }
 
-interface TokenRequest {
-  readonly grant_type: string;
-  readonly client: ClientCredentials;
-  /** Space-separated scopes; empty: all scopes of the key. */
-  readonly scope: string;
-}
+type TokenRequest = Exclude<ReturnType<typeof readTokenRequest>, string>;
 
 interface RequestParts {
   readonly contentType: string | undefined;
@@ -38,7 +33,7 @@ const PARAMETERS = ['grant_type', 'client_id', 'client_secret', 'scope'];
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** @returns the request, or what is invalid in it, as a sentence */
-export function readTokenRequest({ contentType, authorization, body }: RequestParts): TokenRequest | string {
+export function readTokenRequest({ contentType, authorization, body }: RequestParts) {
   if (contentType === undefined || !FORM_TYPE.test(contentType))
     return 'The request body must be a form. Send it with Content-Type: application/x-www-form-urlencoded';
   const text = orNull(() => utf8.decode(body));
@@ -61,6 +56,7 @@ export function readTokenRequest({ contentType, authorization, body }: RequestPa
   }
   if (client === null)
     return 'The Basic credentials are malformed. Send the base64 encoding of <key id>:<secret>.';
+  /** `scope`: separated by spaces; empty: all scopes of the key. */
   return { grant_type: value('grant_type'), client, scope: value('scope') };
 }
 

@@ -9,24 +9,12 @@ import type { AccessReader, StoredKey } from './access-reader.ts';
 import { hashKey, hasKeyForm, parseKey } from './key-form.ts';
 import { keyStatus } from './keys.ts';
 import type { Scope } from './scopes.ts';
-import { type AccessTokens, isLikeToken, isTokenCurrent, type PresentedToken } from './token.ts';
+import { type AccessTokens, isLikeToken, isTokenCurrent } from './token.ts';
 
 /** A verified key or token, and what it may read. */
-export interface Credential
-  extends Pick<StoredKey, 'expires_at' | 'daily_rows' | 'account' | 'subscriptions'> {
-  readonly key_id: string;
-  readonly key_name: string;
-  /** For a token: the scopes it was issued with that its key still has. */
-  readonly scopes: readonly Scope[];
-}
-
+export type Credential = Readonly<ReturnType<typeof authenticate>>;
 /** A credential as presented, not yet verified: a key, or a token, which names its key. */
-export interface Presented {
-  readonly keyId: string;
-  /** Whether it proves the key with this hash; in constant time. */
-  proves(hash: Uint8Array): boolean;
-  readonly token: PresentedToken | null;
-}
+export type Presented = Readonly<ReturnType<typeof readCredential>>;
 
 const BEARER = /^bearer +([A-Za-z0-9._~+/-]+=*)$/i;
 const KEY_ID = /^[a-z][a-z0-9]{0,15}_(?:live|token)_([a-z2-7]{12})_/;
@@ -40,12 +28,7 @@ const TOKEN_NOT_VALID =
 const SUSPENDED = 'The account is suspended. Its keys work again when the operator resumes it.';
 
 /** @param address of the client; @throws Refused `unauthorized`, `unavailable`, `forbidden` */
-export function authenticate(
-  store: AccessReader,
-  presented: Presented,
-  address: string,
-  nowMs: number,
-): Credential {
+export function authenticate(store: AccessReader, presented: Presented, address: string, nowMs: number) {
   const { token } = presented;
   const stored = store.findKey(presented.keyId, ({ hash }) => presented.proves(hash));
   const isCurrent = token === null || isTokenCurrent(token, nowMs);
@@ -54,6 +37,7 @@ export function authenticate(
   const refusal = whyNotUsable(stored, address);
   if (refusal !== null) throw new Refused('forbidden', refusal);
   const { id, name, expires_at, daily_rows, account, subscriptions } = stored;
+  /** For a token: those it was issued with that its key still has. */
   const scopes =
     token === null ? stored.scopes : stored.scopes.filter((scope) => token.scopes.includes(scope));
   return { key_id: id, key_name: name, scopes, expires_at, daily_rows, account, subscriptions };
@@ -72,7 +56,7 @@ export function claimedKeyId(authorization: string | undefined): string | null {
 }
 
 /** Parses a credential. @param tokens without them, access tokens are refused; @throws Refused `unauthorized` */
-export function readCredential(authorization: string | undefined, tokens?: AccessTokens): Presented {
+export function readCredential(authorization: string | undefined, tokens?: AccessTokens) {
   const refused = (detail: string) => new Refused('unauthorized', detail);
   if (authorization === undefined || authorization.trim() === '')
     throw refused('The Authorization header is missing. Send: Authorization: Bearer <API_KEY>');
@@ -86,7 +70,9 @@ export function readCredential(authorization: string | undefined, tokens?: Acces
   const key = parseKey(text);
   if (key === null) throw refused(malformedDetail(text));
   const keyHash = hashKey(text);
-  return { keyId: key.id, proves: (hash) => timingSafeEqual(hash, keyHash), token: null };
+  /** Whether it proves the key with this hash; in constant time. */
+  const proves = (hash: Uint8Array) => timingSafeEqual(hash, keyHash);
+  return { keyId: key.id, proves, token: null };
 }
 
 function malformedDetail(text: string): string {

@@ -17,13 +17,8 @@ const KEY_PATTERN = new RegExp(`^(${KEY_PREFIX})_live_([a-z2-7]{12})_([a-z2-7]{5
 const KEY_ID_PATTERN = /^[a-z2-7]{12}$/;
 const KEY_SECRET_PATTERN = /^[a-z2-7]{52}$/;
 
-export interface ParsedKey {
-  readonly prefix: string;
-  /** Public: shown in lists, logs and `key.id`. */
-  readonly id: string;
-  /** Proves the key; never stored or logged. */
-  readonly secret: string;
-}
+/** The id is public: shown in lists, logs and `key.id`. The secret proves the key, and is never stored or logged. */
+export type ParsedKey = NonNullable<ReturnType<typeof parseKey>>;
 
 /** @param prefix the setting `[keys] prefix`; @param bytes random, except in a lab; @returns the key and what is stored */
 export function createKey(prefix: string, bytes: (length: number) => Uint8Array = randomBytes) {
@@ -34,7 +29,7 @@ export function createKey(prefix: string, bytes: (length: number) => Uint8Array 
 }
 
 /** Null if the text does not have the form of a key, or its checksum is wrong. Any prefix is accepted. */
-export function parseKey(text: string): ParsedKey | null {
+export function parseKey(text: string) {
   const [, prefix, id, secret] = KEY_PATTERN.exec(text) ?? [];
   if (prefix === undefined || id === undefined || secret === undefined) return null;
   const body = text.slice(0, -CHECKSUM_LENGTH);

@@ -32,19 +32,14 @@ interface Created {
   readonly keys: string[];
 }
 
-export interface Preseeded {
-  readonly created: Created;
-  /** Existing entries that differ, and how: `account acme: name, suspended`. */
-  readonly differences: readonly string[];
-}
-
 /** Creates what is missing, in one transaction. @throws Refused `configuration` with every problem; then nothing is */
-export function preseed(db: Database, seeds: Seeds, nowMs: number): Preseeded {
+export function preseed(db: Database, seeds: Seeds, nowMs: number) {
   return writing(db, () => createMissing(db, seeds, nowMs));
 }
 
-function createMissing(db: Database, seeds: Seeds, nowMs: number): Preseeded {
+function createMissing(db: Database, seeds: Seeds, nowMs: number) {
   const created: Created = { accounts: [], subscriptions: [], keys: [] };
+  /** Existing entries that differ, and how: `account acme: name, suspended`. */
   const differences: string[] = [];
   const problems: string[] = [];
   const differs = (what: string, how: readonly string[]) => {

@@ -11,13 +11,7 @@ import { RATE_WINDOW_MS } from './api-limits.ts';
 import { createSeenKeys, type SeenKeys } from './key-uses.ts';
 
 /** The state shown to clients (draft-ietf-httpapi-ratelimit-headers-06). */
-export interface Rate {
-  readonly allowed: boolean;
-  readonly limit: number;
-  readonly remaining: number;
-  /** Seconds until the window ends, at least 1. */
-  readonly reset_seconds: number;
-}
+export type Rate = Readonly<ReturnType<RequestRate['take']>>;
 
 export function rateLimited({ limit, reset_seconds }: Rate): Refused {
   return tooMany(`This key is limited to ${counted(limit, 'request')} per minute`, reset_seconds);
@@ -42,14 +36,15 @@ export type RequestRate = ReturnType<typeof createRequestRate>;
 /** @param limit requests in a window */
 export function createRequestRate(limit: number, namesMax = NAMES_MAX) {
   const windows = new BoundedMap<string, Window>(namesMax);
-  const rateOf = ({ startMs, count }: Window, allowed: boolean, nowMs: number): Rate => ({
+  const rateOf = ({ startMs, count }: Window, allowed: boolean, nowMs: number) => ({
     allowed,
     limit,
     remaining: limit - count,
+    /** Seconds until the window ends, at least 1. */
     reset_seconds: Math.max(1, Math.ceil((startMs + RATE_WINDOW_MS - nowMs) / SECOND_MS)),
   });
 
-  function take(name: string, nowMs: number): Rate {
+  function take(name: string, nowMs: number) {
     let window = windows.get(name);
     if (window === undefined || !isRunning(window, nowMs)) {
       window = { startMs: nowMs, count: 0 };
@@ -68,7 +63,7 @@ export function createRequestRate(limit: number, namesMax = NAMES_MAX) {
       return allowed ? null : reset_seconds;
     },
     /** The state without counting a request, for the response to a long poll. */
-    current(name: string, nowMs: number): Rate {
+    current(name: string, nowMs: number) {
       const window = windows.get(name);
       const isOver = window === undefined || !isRunning(window, nowMs);
       return rateOf(isOver ? { startMs: nowMs, count: 0 } : window, true, nowMs);

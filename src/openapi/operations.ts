@@ -171,14 +171,7 @@ function rateHeaders(rate: RateHeaders): Headers {
   return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
 }
 
-export interface Parameter {
-  readonly name: string;
-  readonly in: 'path' | 'query' | 'header';
-  readonly required: boolean;
-  readonly description: string;
-  readonly schema: TSchema;
-  readonly example: unknown;
-}
+export type Parameter = ReturnType<typeof parametersOf>[number];
 
 export interface Operation
   extends Pick<Endpoint, 'path' | 'id' | 'tag' | 'summary' | 'description' | 'body'> {
@@ -217,14 +210,13 @@ function securityOf(endpoint: Endpoint): Operation['security'] {
   return [{ bearer: [] }, { token: endpoint.scope === null ? [] : [endpoint.scope] }];
 }
 
-function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoint): Parameter[] {
+function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoint) {
   const [, inPath = ''] = /\{(\w+)\}$/.exec(path) ?? [];
-  type Described = Pick<Parameter, 'description' | 'schema' | 'example'>;
   const parameter = (
     name: string,
-    where: Parameter['in'],
+    where: 'path' | 'query' | 'header',
     required: boolean,
-    { description, schema, example }: Described,
+    { description, schema, example }: NonNullable<Endpoint['segment']>,
   ) => ({ name, in: where, required, description, schema: withAddress(schema), example });
   return [
     ...(segment === undefined ? [] : [parameter(inPath, 'path', true, segment)]),

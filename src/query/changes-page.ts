@@ -47,13 +47,8 @@ export interface ChangesQuery {
   readonly recentDeliveries: RecentDeliveries;
 }
 
-export interface ChangesPage extends StreamPosition {
-  /** JSON texts of the rows, with commas between them. */
-  readonly data: Buffer;
-  readonly rows: number;
-  readonly has_more: boolean;
-  readonly as_of_ms: number | null;
-}
+/** `data`: JSON texts of the rows, with commas between them. */
+export type ChangesPage = Readonly<ReturnType<typeof emptyPage>>;
 
 /** With the streams of it that are stored. */
 type Query = Omit<ChangesQuery, 'streams'> & { readonly streams: readonly StoredStream[] };
@@ -61,7 +56,7 @@ type Query = Omit<ChangesQuery, 'streams'> & { readonly streams: readonly Stored
 /** Positions, `(start, end]`. */
 type Span = Readonly<Record<'start' | 'end', number>>;
 
-const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
+const NO_ROWS: { readonly data: Buffer; readonly rows: number } = { data: Buffer.alloc(0), rows: 0 };
 /** Raw rows that a page reads at most. */
 const SCAN_ROWS_MAX = CHUNK_ROWS * PAGE_CHUNKS_MAX;
 
@@ -124,7 +119,7 @@ function pageAt(db: Database, query: ChangesQuery, head: StreamHead, after: numb
   return emptyPage(query, head, { position, epoch: epochAt(db, position) });
 }
 
-function emptyPage({ content_types }: ChangesQuery, head: StreamHead, at: StreamPosition): ChangesPage {
+function emptyPage({ content_types }: ChangesQuery, head: StreamHead, at: StreamPosition) {
   const { position, epoch } = at;
   return { ...NO_ROWS, position, epoch, has_more: false, as_of_ms: asOfMs(head, content_types) };
 }
@@ -169,17 +164,8 @@ function readFiltered(db: Database, query: Query, filter: FilterSql, { start, en
   return { ...page, reached: hasMore(streams, to) ? stop : null };
 }
 
-interface Page {
-  readonly data: Buffer;
-  readonly rows: number;
-  /** The places of its rows, in order. */
-  readonly places: readonly number[];
-  /** The greatest position. */
-  readonly last: number | null;
-}
-
 /** One stream without filters: its rows are a range of places. */
-function readRange(db: Database, query: Query, stream: StoredStream, from: number): Page {
+function readRange(db: Database, query: Query, stream: StoredStream, from: number) {
   const low = placeOf(stream.ordinal, from);
   const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
   // The places that its rows must have: their texts match their checksums at no others.
@@ -187,7 +173,7 @@ function readRange(db: Database, query: Query, stream: StoredStream, from: numbe
   return pageFrom(rangeText(db).get({ low, high }), query, placesOf);
 }
 
-function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span): Page {
+function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span) {
   const values = { ...streamValues(query.streams), ...filter.values, start, bound, limit: query.limit };
   const page = pageText(db, query.streams.length, filter.sql).get(values);
   if (page !== undefined && page.moved > 0)
@@ -195,11 +181,12 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
   return pageFrom(page, query, ({ places }) => numbersOf(places));
 }
 
+/** @returns also the places of the rows, in order, and their greatest position */
 function pageFrom<Row extends PageText>(
   page: Row | undefined,
   query: Query,
   placesOf: (page: Row) => number[],
-): Page {
+) {
   if (page?.data == null) return { ...NO_ROWS, places: [], last: null };
   const places = placesOf(page);
   requireChecksums(page.data, places, page.seals);

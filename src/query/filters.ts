@@ -117,11 +117,7 @@ export type DetectionFilters = ValuesOf<typeof FILTER_PARAMETERS>;
 
 export type SqlValue = number | string;
 
-export interface FilterSql {
-  /** Conditions, each with ` AND ` before it; empty when every row passes. */
-  readonly sql: string;
-  readonly values: Readonly<Record<string, SqlValue>>;
-}
+export type FilterSql = Readonly<ReturnType<typeof filterSql>>;
 
 const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: string])[] = [
   ['publisher_id', isIn('publisher_id', 'publisher_id')],
@@ -138,7 +134,8 @@ const CONDITIONS: readonly (readonly [name: keyof DetectionFilters, condition: s
 ];
 
 /** Conditions on stream rows and current detections; the text depends only on which filters are sent. */
-export function filterSql(filters: DetectionFilters): FilterSql {
+export function filterSql(filters: DetectionFilters) {
+  /** Each with ` AND ` before it; empty when every row passes. */
   let sql = '';
   const values: Record<string, SqlValue> = {};
   for (const [name, condition] of CONDITIONS) {

@@ -42,15 +42,6 @@ export interface PeriodQuery extends Pick<PeriodParameters, 'filters' | 'sort' |
   readonly baseUrl: Buffer;
 }
 
-export interface PeriodPage {
-  /** JSON texts of the rows, with commas between them. */
-  readonly data: Buffer;
-  readonly rows: number;
-  /** Where the next page begins; null at the end of the period. */
-  readonly next: PeriodPlace | null;
-  readonly as_of_ms: number | null;
-}
-
 const NO_ROWS = { data: Buffer.alloc(0), rows: 0 };
 /** Sort before and after every id. */
 const FIRST_ID = '';
@@ -68,12 +59,12 @@ interface Span {
   readonly end: number;
 }
 
-/** @param scanRowsMax raw rows that a page with filters may read */
-export function readPeriodPage(
-  db: Database,
-  asked: PeriodQuery,
-  scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX,
-): PeriodPage {
+/**
+ * @param scanRowsMax raw rows that a page with filters may read
+ * @returns `data`: JSON texts of the rows, with commas between them; `next`: where the next page begins, null at the end
+ *   of the period
+ */
+export function readPeriodPage(db: Database, asked: PeriodQuery, scanRowsMax = CHUNK_ROWS * PAGE_CHUNKS_MAX) {
   return reading(db, () => {
     const as_of_ms = asOfMs(readStreamHead(db), asked.content_types);
     const { period } = asked;
@@ -122,12 +113,6 @@ function scanBound(
   return { second, id };
 }
 
-interface Rows {
-  readonly data: Buffer;
-  readonly rows: number;
-  readonly last: PeriodPlace | null;
-}
-
 /** @param bound of {@link scanBound} */
 function readRows(
   db: Database,
@@ -135,7 +120,7 @@ function readRows(
   filter: FilterSql,
   { start, end }: Span,
   bound: PeriodPlace | null,
-): Rows {
+) {
   const { streams, sort, limit } = query;
   const isWithin = bound?.second === start.second;
   const parts: PagePart[] = start.id === LAST_ID ? [] : ['rest'];

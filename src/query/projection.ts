@@ -5,20 +5,17 @@ import { releaseMemory } from '../release-memory.ts';
 import { invalid, shown } from './parameters.ts';
 
 /** Dotted paths. */
-export interface Projection {
-  /** The requested ones: a field, or an object that is returned complete. */
-  readonly whole: ReadonlySet<string>;
-  /** The objects that hold some of them. */
-  readonly parts: ReadonlySet<string>;
-}
+export type Projection = Readonly<ReturnType<typeof parseFields>>;
 
 type JsonObject = Record<string, unknown>;
 
 export const KNOWN_PATHS = new Set<string>([...FIELDS.map((field) => field.path), ...OBJECT_PATHS]);
 
 /** @throws Refused `invalid_request` for a path that a detection does not have */
-export function parseFields(text: string): Projection {
+export function parseFields(text: string) {
+  /** The requested ones: a field, or an object that is returned complete. */
   const whole = new Set(['id', 'version']);
+  /** The objects that hold some of them. */
   const parts = new Set<string>();
   for (const path of text.split(',')) {
     if (path === '') throw invalid('fields: must not contain an empty value');

@@ -9,25 +9,20 @@ import type { WindowStatus } from './window-states.ts';
 /** Gaps are shown to clients for so long. */
 const GAPS_SHOWN_MS = 90 * DAY_MS;
 
-export interface Reach {
-  /** End of the newest finished window, as the API writes times; null: none is. */
-  readonly newest_done: string | null;
-  /** How long after its end that window was first read, in seconds; null without one. */
-  readonly newest_late_seconds: number | null;
-  /** Finished windows of the last 90 days. */
-  readonly windows_done: number;
-  /** Windows of the last 90 days that brought nothing; `not_arrived`: nothing is known of them, though a later one was read. */
-  readonly not_read: Readonly<Record<Exclude<WindowStatus, 'done'> | 'not_arrived', number>>;
-}
+export type Reach = Readonly<ReturnType<typeof readReach>>;
 
-export function readReach(db: Database, exportName: ExportName, nowMs: number): Reach {
+export function readReach(db: Database, exportName: ExportName, nowMs: number) {
   const count = (status: WindowStatus) => countWindows(db, exportName, status, nowMs - GAPS_SHOWN_MS);
   const unknown = unknownWindows(db, Number.MAX_SAFE_INTEGER).find((row) => row.export === exportName);
   const end = newestDone(db, exportName);
   return {
+    /** End of the newest finished window, as the API writes times; null: none is. */
     newest_done: end === null ? null : formatMs(end),
+    /** How long after its end that window was first read, in seconds; null without one. */
     newest_late_seconds: end === null ? null : lateSeconds(db, exportName, end),
+    /** Finished windows of the last 90 days. */
     windows_done: count('done'),
+    /** Windows of the last 90 days that brought nothing; `not_arrived`: nothing is known of them, though a later one was read. */
     not_read: {
       failed: count('failed'),
       missing: count('missing'),
