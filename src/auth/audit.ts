@@ -23,20 +23,8 @@ interface Change {
   readonly members: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
 }
 
-export interface AuditedChange extends Change {
-  readonly at: string;
-  /** The number of the entry: changes of one transaction have the same. */
-  readonly entry: number;
-  /** `command`, `console`, `api`; `start`: by the configuration. */
-  readonly kind: string;
-  readonly command: string | null;
-  /** The user of the operating system; for the console, the one who made the link. */
-  readonly actor: string | null;
-  /** The user who ran sudo. */
-  readonly sudo_user: string | null;
-  /** The name that the link gives. */
-  readonly as: string | null;
-}
+/** A change, with who made it. */
+export type AuditedChange = ReturnType<typeof entryOf>[number];
 
 const members = (...columns: string[]) => columns.map((name) => `'${name}', ${name}`).join(', ');
 
@@ -101,6 +89,9 @@ export function writeEntry(db: Database, before: AuditedState, doing: Doing, now
   db.prepare(INSERT_ENTRY).run({ ...stored, checksum: checksumOf(stored) });
 }
 
+/** Numbers of damaged entries that are named. */
+const NAMED_MAX = 10;
+
 type StoredEntry = Readonly<Record<'entry' | 'at', number> & Record<'operation' | 'changes', string>>;
 
 function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
@@ -114,26 +105,35 @@ function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
 export function readTrail(db: Database, span: { readonly [end in 'from' | 'to']?: number | undefined } = {}) {
   const { from = 0, to = Number.POSITIVE_INFINITY } = span;
   const changes: AuditedChange[] = [];
-  const damaged = new Set<number>();
+  let damaged = 0;
+  /** The first of them: a damaged number, or the next entry after it, can make a gap of any length. */
+  const named: number[] = [];
+  const addDamaged = (first: number, end: number) => {
+    damaged += end - first;
+    for (let entry = first; entry < end && named.length < NAMED_MAX; entry += 1) named.push(entry);
+  };
   let last = 0;
+  let unsound: number[] = [];
   for (const row of db.prepare<[], StoredEntry & { checksum: number }>(SELECT_ENTRIES).iterate()) {
-    // Its number may be damaged, too: a gap before it could have any length.
     if (checksumOf(row) !== row.checksum) {
-      damaged.add(row.entry);
+      unsound.push(row.entry);
       continue;
     }
     // Entries are numbered without gaps.
-    for (last += 1; last < row.entry; last += 1) damaged.add(last);
+    addDamaged(last + 1, row.entry);
+    last = row.entry;
+    unsound = [];
     if (row.at >= from && row.at < to) changes.push(...entryOf(row));
   }
-  if (damaged.size === 0) return { changes, damage: null };
-  const first = [...damaged].sort((a, b) => a - b).slice(0, 10);
-  const numbers = first.join(', ') + (damaged.size > 10 ? ', …' : '');
-  const damage = `the audit trail is damaged: ${counted(damaged.size, 'entry', 'entries')} (number ${numbers}) cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
+  for (const entry of unsound) addDamaged(entry, entry + 1);
+  if (damaged === 0) return { changes, damage: null };
+  const numbers = named.join(', ') + (damaged > NAMED_MAX ? ', …' : '');
+  const damage = `the audit trail is damaged: ${counted(damaged, 'entry', 'entries')} (number ${numbers}) cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
   return { changes, damage };
 }
 
-function entryOf({ entry, at, operation, changes }: StoredEntry): AuditedChange[] {
+/** `entry`: its number; changes of one transaction have the same. `actor`: for the console, the one who made the link. */
+function entryOf({ entry, at, operation, changes }: StoredEntry) {
   const doing: Doing = JSON.parse(operation);
   const own: Change[] = JSON.parse(changes);
   const { kind, command = null, actor = null, sudo_user = null, as = null } = doing;

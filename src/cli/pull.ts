@@ -12,7 +12,7 @@ import { SECOND_MS } from '../time.ts';
 import { createApi, parseJson } from '../tools/pull/api.ts';
 import { type Comparison, compareCopy } from '../tools/pull/compare.ts';
 import { type Copy, openLines, openSqliteCopy, placeOf } from '../tools/pull/copy.ts';
-import { type Ask, beginFull, catchUp, createAsk, type Work, walkPeriods } from '../tools/pull/procedures.ts';
+import { beginFull, catchUp, readStart, type Work, walkPeriods } from '../tools/pull/procedures.ts';
 import { defineCommand, type Result } from './command.ts';
 import { readUrl } from './options.ts';
 import { createProgress } from './output.ts';
@@ -102,15 +102,14 @@ async function run(options: PullOptions): Promise<Result> {
     return { value: { into, ...sums, detections }, text, failed };
   };
   try {
-    const ask = createAsk(api, since);
-    const work = { api, copy, onPage, start: await ask() };
+    const work: Work = { api, copy, since, onPage, start: await readStart(api) };
     if (compare === true) {
       const comparison = await compareCopy(work);
       const equal = comparison.differences.length === 0;
       const text = comparisonText(into, comparison);
       return { value: { into, equal, ...comparison }, text, failed: !equal };
     }
-    await pull(work, ask, options, signal);
+    await pull(work, options, signal);
     return pulled();
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -120,22 +119,22 @@ async function run(options: PullOptions): Promise<Result> {
   }
 }
 
-async function pull(begun: Work, ask: Ask, options: PullOptions, signal: AbortSignal): Promise<void> {
+async function pull(work: Work, options: PullOptions, signal: AbortSignal): Promise<void> {
   const { follow, full, poll_seconds: pollSeconds } = options;
   // With --poll-seconds the user decides how often to ask.
   const waitSeconds = follow === true && pollSeconds === undefined ? WAIT_SECONDS : 0;
   const pauseMs = (pollSeconds ?? POLL_SECONDS_DEFAULT) * SECOND_MS;
-  if (full === true && begun.copy.position().cursor === null) await beginFull(begun);
-  for (let work = begun; ; ) {
+  if (full === true && work.copy.position().cursor === null) await beginFull(work);
+  for (;;) {
     const askedMs = performance.now();
-    work = await walkPeriods(work, ask);
+    await walkPeriods(work);
     do {
       if (follow === true) work.onPage('following the change stream', 0, 0);
       const isWaitedFor = await catchUp(work, waitSeconds);
       if (follow !== true) return;
       if (!isWaitedFor) await sleep(pauseMs, undefined, { signal });
     } while (performance.now() < askedMs + ASK_MS);
-    work = { ...work, start: await ask() };
+    work.start = await readStart(work.api);
   }
 }
 

@@ -32,19 +32,15 @@ export function keepSecret(secret: string | null): void {
   else localStorage.setItem(SECRET, secret);
 }
 
-/** @throws Failure without an answer */
-function request(path: string, init: RequestInit): Promise<Response> {
+/** @throws Failure for a refusal, and without an answer */
+async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
   const headers = new Headers(init.headers);
   const secret = localStorage.getItem(SECRET);
   if (secret !== null) headers.set('authorization', `Bearer ${secret}`);
-  return fetch(path, { ...init, headers }).catch((error: unknown) => {
+  const response = await fetch(path, { ...init, headers }).catch((error: unknown) => {
     if (init.signal?.aborted === true) throw error;
     throw new Failure(0, NO_ANSWER);
   });
-}
-
-async function ask<Answer>(path: string, init: RequestInit): Promise<Answer> {
-  const response = await request(path, init);
   const date = Date.parse(response.headers.get('date') ?? '');
   if (Math.abs(date - serverNow()) > 2000) aheadMs = date - Date.now();
   const answer = await response.json().catch(() => ({}));

@@ -1,4 +1,5 @@
 /** The disks that must not fill, and when one counts as getting full. */
+import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { placeFolder } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
@@ -36,12 +37,26 @@ export function diskFolders({
   return { data: dataFolder, drop: ingest.drop, ...(kept !== null && { copy: kept }) };
 }
 
+/** What was not answered yet: a network share that hangs would otherwise block one of Node's four threads each time. */
+const unanswered = new Map<string, Promise<StatsFs | null>>();
+
+function spaceOf(folder: string, ask: (folder: string) => Promise<StatsFs>): Promise<StatsFs | null> {
+  const asked = ask(folder)
+    .catch(() => null)
+    .finally(() => unanswered.delete(folder));
+  unanswered.set(folder, asked);
+  return asked;
+}
+
 /** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */
-export async function disksOf(folders: DiskFolders): Promise<Disk[]> {
+export async function disksOf(
+  folders: DiskFolders,
+  ask: (folder: string) => Promise<StatsFs> = statfs,
+): Promise<Disk[]> {
   const kinds = ['data', 'drop', 'copy'] as const;
   const disks = kinds.map(async (kind) => {
     const folder = folders[kind];
-    const disk = folder === undefined ? null : await statfs(folder).catch(() => null);
+    const disk = folder === undefined ? null : await (unanswered.get(folder) ?? spaceOf(folder, ask));
     if (folder === undefined || disk === null) return [];
     const [free_bytes, bytes] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize];
     return [{ of: kind, folder, free_bytes, bytes, low: isGettingFull(free_bytes, bytes) }];

@@ -148,11 +148,11 @@ export function watchTlsPair(options: TlsRenewalOptions) {
   const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
   let pair = options.pair;
   let failures = 0;
+  let underWay: Promise<void> | null = null;
   const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
   const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
 
-  /** Resolves when what was found is in use, or refused. */
-  async function check(): Promise<void> {
+  async function checkNow(): Promise<void> {
     try {
       const found = await loadTlsPair(paths);
       if (!found.certificate.equals(pair.certificate) || !found.key.equals(pair.key)) {
@@ -172,6 +172,17 @@ export function watchTlsPair(options: TlsRenewalOptions) {
       }
     }
     checkValidity();
+  }
+
+  /**
+   * Resolves when what was found is in use, or refused. A call during a check waits for that one: on a network share that
+   * hangs, each would block two of Node's four threads for files.
+   */
+  function check(): Promise<void> {
+    underWay ??= checkNow().finally(() => {
+      underWay = null;
+    });
+    return underWay;
   }
 
   checkValidity();

@@ -65,10 +65,19 @@ describe('the audit trail', () => {
       db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(value);
     }
     assert.deepEqual(contentOfDatabase(db).audit, sound);
-    // Another number makes no gap of as many entries.
-    db.prepare('UPDATE audit SET entry = 1000000 WHERE entry = 2').run();
-    assert.match(readTrail(db).damage ?? '', /damaged: 2 entries \(number 2, 1000000\)/);
-    db.prepare('UPDATE audit SET entry = 2 WHERE entry = 1000000').run();
+    // A number far ahead is no gap of as many entries; nor does the gap before the next entry fill the memory.
+    const far = 2 ** 40;
+    db.prepare('UPDATE audit SET entry = ? WHERE entry = 2').run(far);
+    assert.match(readTrail(db).damage ?? '', /damaged: 2 entries \(number 2, 1099511627776\)/);
+    setAccount(db, 'acme', { name: 'Next' });
+    assert.match(
+      readTrail(db).damage ?? '',
+      /damaged: 1,099,511,627,\d\d\d entries \(number 2, 6, 7, .*, …\)/,
+    );
+    db.prepare('DELETE FROM audit WHERE entry > ?').run(far);
+    db.prepare('UPDATE audit SET entry = 2 WHERE entry = ?').run(far);
+    setAccount(db, 'acme', { name: 'Acme' });
+    db.prepare('DELETE FROM audit WHERE entry > 5').run();
     db.prepare('DELETE FROM audit WHERE entry = 3').run();
     const { changes, damage } = readTrail(db);
     assert.match(damage ?? '', /1 entry \(number 3\)/);

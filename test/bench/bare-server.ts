@@ -19,7 +19,7 @@ const page = openDatabase(database, 'read').prepare<unknown[], { body: Buffer | 
 );
 const server = createServer(({ url = '/' }, response) => {
   const { body, last } = page.get(Math.max(first, Number(url.slice(1))), end) ?? { body: null, last: null };
-  const pieces = [Buffer.from('['), body ?? Buffer.alloc(0), Buffer.from(`] ${last ?? first}`)];
+  const pieces = [Buffer.from('['), body ?? Buffer.alloc(0), Buffer.from(`] ${last ?? 0}`)];
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': length });
   response.cork();

@@ -53,6 +53,12 @@ export function walkOf(scope = ''): PathOf {
   };
 }
 
+/** Of a thin server, the number at the end of an answer: the next page starts after it, and after 0 the first. */
+export function walkPlaces(_: number, answer: Buffer | null): string {
+  const tail = answer?.toString('latin1', Math.max(0, answer.length - 20)) ?? '';
+  return `/${/\d+$/.exec(tail)?.[0] ?? '0'}`;
+}
+
 export function authorization(key: string): Record<string, string> {
   return { authorization: `Bearer ${key}` };
 }

@@ -10,15 +10,15 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { openDatabase } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
-import { freePort } from '../support/free-port.ts';
+import { freePort, listen } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 import { type Bench, type Figure, inTurn, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, exportOf, prepareAccess } from './ingest.ts';
-import { authorization, CONNECTIONS, type Load, runLoad, walkOf } from './load.ts';
+import { authorization, CONNECTIONS, type Load, runLoad, walkOf, walkPlaces } from './load.ts';
 import { startAppliance, stop } from './program.ts';
 
 const REQUESTS = 400;
@@ -165,19 +165,12 @@ async function serve(
     response.end(answer);
   };
   const server = createServer((request, response) => void send(request.url ?? '/0', response));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   stops.defer(() => {
     server.closeAllConnections();
     server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-/** The number at the end of a response: the next page starts after it. */
-function walkPlaces(_: number, answer: Buffer | null): string {
-  const tail = answer?.toString('latin1', Math.max(0, answer.length - 20)) ?? '';
-  return `/${/\d+$/.exec(tail)?.[0] ?? '0'}`;
+  return `http://127.0.0.1:${port}`;
 }
 
 /** PostgreSQL does not run as root. */

@@ -1,6 +1,5 @@
 /** The console in a real Chromium on the real program: empty, its dialogs, and each action up to its effect. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
@@ -10,7 +9,7 @@ import { type Appliance, createKey, showLogOfFailures, startAppliance } from '..
 import { assertAccessible, contrastOf, launchBrowser, skip } from '../support/browser.ts';
 import { type ConsolePage, openConsolePage } from '../support/console-page.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { freePort } from '../support/free-port.ts';
+import { freePort, listen } from '../support/free-port.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const VIEWS = [
@@ -353,8 +352,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
           .setHeader('Content-Type', 'text/html')
           .end('<img src="/icon.png"><body onload="saw = true">');
       });
-      thief.listen(0, '127.0.0.1');
-      await once(thief, 'listening');
+      const port = await listen(thief);
       const { origin } = new URL(page.url());
       const kept = JSON.parse(await page.evaluate('JSON.stringify(localStorage)'));
       const [secret = ''] = Object.values(kept).map(String);
@@ -364,9 +362,7 @@ describe('the console of the real program, in a browser', { skip }, () => {
       const tab = await page.context().newPage();
       await tab.goto(`${origin}/`);
       await tab.locator('h1', { hasText: 'Overview' }).waitFor();
-      const address = thief.address();
-      assert.ok(address !== null && typeof address === 'object');
-      await tab.goto(`http://127.0.0.1:${address.port}/`);
+      await tab.goto(`http://127.0.0.1:${port}/`);
       await tab.waitForFunction('window.saw');
       assert.equal(await tab.evaluate('JSON.stringify([document.cookie, {...localStorage}])'), '["",{}]');
       assert.deepEqual(await tab.context().cookies(), []);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { ALERT_NAMES, type Alert, isPageWorthy } from '../../src/health/alert-texts.ts';
-import { isGettingFull } from '../../src/health/disk.ts';
+import { disksOf, isGettingFull } from '../../src/health/disk.ts';
 import { evaluateHealth, type Situation, stalledExports } from '../../src/health/rules.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/time.ts';
 import { startTestServer } from '../support/server.ts';
@@ -105,6 +105,19 @@ test('a disk is getting full below 5% and 10 GiB, or below 512 MiB', () => {
   assert.equal(isGettingFull(2 * gib, 20 * gib), false);
   assert.equal(isGettingFull(gib / 2 - 1, 2 * gib), true);
   assert.equal(isGettingFull(gib / 2, 2 * gib), false);
+});
+
+test('a disk that does not answer is asked once, whoever wants to know', async () => {
+  const asked: string[] = [];
+  const hanging = Promise.withResolvers<never>();
+  const ask = (folder: string) => {
+    asked.push(folder);
+    return hanging.promise;
+  };
+  const all = [1, 2, 3].map(() => disksOf({ drop: '/share' }, ask));
+  hanging.reject(new Error('gone'));
+  assert.deepEqual([await Promise.all(all), asked], [[[], [], []], ['/share']]);
+  assert.deepEqual([await disksOf({ drop: '/share' }, ask), asked.length], [[], 2]);
 });
 
 describe('the endpoint', () => {

@@ -20,7 +20,6 @@ import { alertsOf } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
 import { until } from '../support/until.ts';
 
-const GARBAGE = 'no database ';
 const PAGE_BYTES = 16_384;
 
 const appliance = await sharedAppliance();
@@ -34,12 +33,9 @@ function spoiled(start: number, bytes: number): () => void {
     writeSync(file, part, 0, bytes, start);
     closeSync(file);
   };
-  write(garbage(bytes));
+  write(Buffer.alloc(bytes, 'no database '));
   return () => write(content);
 }
-
-const garbage = (bytes: number) =>
-  Buffer.from(GARBAGE.repeat(Math.ceil(bytes / GARBAGE.length))).subarray(0, bytes);
 
 const OF_THIS = ['keys cannot be checked', 'ingest stopped', 'database damaged'] as const;
 

@@ -118,7 +118,7 @@ describe('renewal, check by check', { skip }, () => {
       for (let count = 0; count < times; count += 1) await renewal.check();
       return alerts.get(alert) ?? '';
     };
-    return { paths, pair, taken, warned, check, clock };
+    return { renewal, paths, pair, taken, warned, check, clock };
   }
 
   test('an unusable pair is reported once, at the second check, and a good one is loaded', async () => {
@@ -137,6 +137,15 @@ describe('renewal, check by check', { skip }, () => {
     assert.match(await check(2), /no such file or folder/);
     renameSync(`${paths.key}.away`, paths.key);
     assert.equal(await check(), '', 'the current certificate is back');
+  });
+
+  test('one check runs at a time, though its files are on a share that hangs', async () => {
+    const { renewal } = await watched('hung');
+    const first = renewal.check();
+    assert.equal(renewal.check(), first);
+    await first;
+    assert.notEqual(renewal.check(), first);
+    await renewal.check();
   });
 
   test('the alert opens near expiry and closes with the new pair', async () => {

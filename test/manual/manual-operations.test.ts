@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { formatWindowStart } from '../../src/time.ts';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
-import { onPath, programCommand } from '../support/command.ts';
+import { onPath, programCommand, runToEnd } from '../support/command.ts';
 import {
   assertSameContent,
   type Content,
@@ -249,8 +249,7 @@ test('setup writes the listed files; another supervisor finds its configuration'
   const data = `${appliance.data}-supervised`;
   const [setup = '', serve = ''] = example('service', 'no-service').trim().split('\n');
   const words = (line: string) => line.replaceAll('/var/lib/wirewatch', data).split(' ').slice(1);
-  const own = programCommand(words(setup));
-  const { status, stderr } = spawnSync(own.command, own.args, { ...own.options, encoding: 'utf8' });
+  const { status, stderr } = runToEnd(words(setup));
   assert.equal(status, 0, stderr);
   assert.ok(existsSync(join(data, 'wirewatch.toml')));
   assert.deepEqual(words(serve), ['serve', '--data', data]);

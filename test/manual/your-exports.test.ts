@@ -3,12 +3,10 @@
  * their output with the page. The program's clock is that of the page's example. The comment before each code block
  * gives its kind: `file: NAME`, `run` (with `at TIME` and `exit code N` if these differ), `run in the background`, and
  * `prints` for the output of the preceding command.
- *
- * With PRINTS=write in the environment, the output is written into the page instead: review the diff.
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { onPath, programCommand } from '../support/command.ts';
@@ -18,7 +16,6 @@ import { type RunningProgram, runProgram } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
-const PAGE = join(import.meta.dirname, '..', '..', 'src', 'manual', 'your-exports.md');
 /** 11:43 in Berlin: the page's "now", unless a block has another time. */
 const STORY_BEGINS = '2026-11-20T10:43:00Z';
 const TIMEOUT_MS = 120_000;
@@ -134,7 +131,8 @@ describe('the page of your own exports', {
 
   test('every command on it works and prints the shown output', async () => {
     mkdirSync(home);
-    const printed: { readonly said: string; readonly is: string }[] = [];
+    const said: string[] = [];
+    const printed: string[] = [];
     let last = '';
     for (const block of blocks) {
       switch (block.kind) {
@@ -150,11 +148,11 @@ describe('the page of your own exports', {
           last = await run(block);
           break;
         case 'prints':
-          printed.push({ said: block.text, is: last });
+          said.push(block.text);
+          printed.push(last);
       }
     }
-    if (process.env.PRINTS === 'write') writePrints(printed.map(({ is }) => is));
-    else for (const { said, is } of printed) assert.equal(is, said);
+    assert.deepEqual(printed, said);
     assert.ok(printed.length >= 10 && blocks.length >= 28, `${blocks.length} blocks`);
   });
 
@@ -165,17 +163,3 @@ describe('the page of your own exports', {
     assert.ok(blocks.some((block) => block.kind === 'run' && block.text.includes(ran)));
   });
 });
-
-/** @param printed the output for each `prints` block, in the order of the page */
-function writePrints(printed: readonly string[]): void {
-  let at = 0;
-  const page = readFileSync(PAGE, 'utf8').replace(
-    /(<!-- prints -->\n```[a-z]+\n)[\s\S]*?(?=```)/g,
-    (_, head: string) => {
-      const text = printed[at] ?? '';
-      at += 1;
-      return head + text;
-    },
-  );
-  writeFileSync(PAGE, page);
-}

@@ -8,6 +8,21 @@ import { testFolder } from './test-folder.ts';
 
 export type Lab = Awaited<ReturnType<typeof startLab>>;
 
+/** Asks the API with a key. */
+export function readerOf(url: string, key: string) {
+  const get = (target: string, headers: Readonly<Record<string, string>> = {}) =>
+    fetch(`${url}${target}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
+  const json = (response: Response): Promise<any> => response.json();
+  /** The JSON body of a successful response. */
+  const read = async (target: string) => {
+    const response = await get(target);
+    assert.equal(response.status, 200, target);
+    return json(response);
+  };
+  return { get, json, read };
+}
+
 /** Starts a lab and waits until it is ready. @param folder the test's folder; the lab's data are below it */
 export async function startLab(folder: string, args: readonly string[] = []) {
   const data = join(folder, 'lab');
@@ -15,19 +30,9 @@ export async function startLab(folder: string, args: readonly string[] = []) {
   const run = runProgram(['lab', '--data', data, '--port', '0', '--ready-file', ready, ...args]);
   await run.until('the ready file', () => (existsSync(ready) ? true : undefined));
   const { url, key }: { url: string; key: string } = JSON.parse(readFileSync(ready, 'utf8'));
-  /** A request to the API with the lab's key. */
-  const get = (target: string, headers: Readonly<Record<string, string>> = {}) =>
-    fetch(`${url}${target}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
-  // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
-  const json = (response: Response): Promise<any> => response.json();
+  const reader = readerOf(url, key);
   return {
-    ...{ url, key, data, run, get, json },
-    /** The JSON body of a successful response. */
-    async read(target: string) {
-      const response = await get(target);
-      assert.equal(response.status, 200, target);
-      return json(response);
-    },
+    ...{ url, key, data, run, ...reader },
     /** The value of an operation of the lab, such as `fault-add`; fails if refused. */
     async control(name: string, given: object = {}) {
       const response = await fetch(`${url}/operations/lab-${name}`, {
@@ -35,7 +40,7 @@ export async function startLab(folder: string, args: readonly string[] = []) {
         body: JSON.stringify(given),
         headers: { 'content-type': 'application/json' },
       });
-      const answer = await json(response);
+      const answer = await reader.json(response);
       assert.equal(response.status, 200, `${name} ${JSON.stringify(given)}: ${JSON.stringify(answer)}`);
       return answer.value;
     },

@@ -1,14 +1,9 @@
 /** Random sample rows and files for the tests of `generate`. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import type { TestContext } from 'node:test';
 import { parse } from 'csv-parse/sync';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import { exportRows, type SampleRow, type SampleSubscription } from '../../src/tools/generate/rows.ts';
 
-export const WINDOW_MS = 600_000;
 export const START_MS = Date.parse('2026-11-21T10:10:00Z');
 export const BOTH: SampleSubscription[] = [7001, 7002].map((id) => ({ id, contentTypes: ['text', 'image'] }));
 
@@ -19,12 +14,6 @@ export function rowsOf(
   seed = '1',
 ): SampleRow[] {
   return [...exportRows({ seed, exportName, windowStartMs, rows, subscriptions: BOTH })];
-}
-
-export function folderOf(t: TestContext): string {
-  const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-generate-'));
-  t.after(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 export function keyOf(row: SampleRow): string {

@@ -114,9 +114,10 @@ export class LabRequest implements Intervention {
     if (isApplied) await this.#delay();
     try {
       const { body } = answer;
+      const { slow, cut_after, truncate } = this.#spec;
       const isText = typeof body === 'string' || Array.isArray(body);
-      if (!isText || !isApplied || !this.#changesBody || exchange.response.destroyed)
-        await sendAnswer(exchange, answer, closing);
+      const isChanged = isApplied && (slow ?? cut_after ?? truncate) !== undefined;
+      if (!isText || !isChanged || exchange.response.destroyed) await sendAnswer(exchange, answer, closing);
       else {
         const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.concat(body);
         await this.#sendBody(answer, bytes, closing);
@@ -172,11 +173,6 @@ export class LabRequest implements Intervention {
   #retryAfter(seconds: number): string {
     const isDate = this.#spec.retry_after_date === true;
     return isDate ? new Date(now() + seconds * SECOND_MS).toUTCString() : `${seconds}`;
-  }
-
-  get #changesBody(): boolean {
-    const { slow, cut_after, truncate } = this.#spec;
-    return [slow, cut_after, truncate].some((given) => given !== undefined);
   }
 
   async #sendBody(answer: Answer, whole: Buffer, closing: boolean): Promise<void> {

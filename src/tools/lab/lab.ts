@@ -20,7 +20,7 @@ import { moveClock, now } from '../../clock.ts';
 import { isLoopback } from '../../config/listening.ts';
 import type { Config } from '../../config/load.ts';
 import type { Exchange } from '../../http/exchange.ts';
-import type { Route } from '../../http/routes.ts';
+import { type Route, splitTarget } from '../../http/routes.ts';
 import type { IngestRequest } from '../../ingest/requests/requests.ts';
 import { PAGE_ROWS_DEFAULT } from '../../limits/api-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
@@ -202,7 +202,7 @@ export class Lab implements LabJoined {
     const isShorter =
       page_rows !== undefined && (endpoint === 'listChanges' || endpoint === 'listDetections');
     if (duplicate !== true && !isShorter) return fault;
-    const [path = '', query = ''] = (request.url ?? '').split('?');
+    const { path, query } = splitTarget(request.url ?? '');
     const parameters = new URLSearchParams(query);
     if (isShorter) {
       const limit = Number(parameters.get('limit') ?? PAGE_ROWS_DEFAULT);

@@ -15,6 +15,7 @@ import { type Copy, Step } from './copy.ts';
 import {
   CHANGES,
   PERIOD,
+  placeIn,
   queryOf,
   readStreams,
   type Start,
@@ -49,9 +50,10 @@ interface Own {
 }
 
 /** @throws Refused `failed` for a copy or an answer that cannot be read */
-export async function compareCopy({ api, copy, start, onPage }: Work) {
+export async function compareCopy(work: Work) {
+  const { api, copy, start, onPage } = work;
   // Before the rows: a row that is newer than the cursor counts as changed.
-  const { cursor } = copy.position();
+  const query = { ...placeIn(work), fields: 'id', limit: LIMIT };
   const { rows, streams } = await listRows(copy, start);
   const detections = rows.size;
   const notRead = [...rows.values()].filter(({ state }) => state === 'not_read').length;
@@ -72,9 +74,7 @@ export async function compareCopy({ api, copy, start, onPage }: Work) {
     }
   for (const [id, { version, state }] of rows)
     if (state === 'due') note(id, 'not in the service', version, null);
-  const begun = cursor === null ? { since: start.since } : { cursor };
   let changed_since = 0;
-  const query = { ...begun, fields: 'id', limit: LIMIT };
   for await (const { body } of api.pages(CHANGES, ChangesPage, query))
     for (const { id } of body.data) if (found.delete(id)) changed_since += 1;
   return {

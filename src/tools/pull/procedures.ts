@@ -18,40 +18,37 @@ export const PERIOD = '/v1/detections';
 /** `since` goes back 31 days; a day is reserved for waits before the stream begins. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS;
 
-/** What a run needs before it reads rows. */
-export interface Start {
-  readonly me: Me;
-  /** The server's clock when it answered, epoch milliseconds. */
-  readonly dateMs: number;
-  /** Start of the change stream if the copy has no cursor. */
-  readonly since: string;
-}
+/** What the key reads. */
+export type Start = Awaited<ReturnType<typeof readStart>>;
 
 export interface Work {
   readonly api: Api;
   readonly copy: Copy;
-  readonly start: Start;
+  /** When the change stream begins if the copy has no cursor, as the API writes times; null: now, by the server's clock. */
+  readonly since: string | null;
+  /** Asked again where the key may have changed. */
+  start: Start;
   /** Called for each page: a name for progress, its rows, and how many of them were new to the copy. */
   readonly onPage: (what: string, rows: number, stored: number) => void;
 }
 
-/** Asks what the key reads now. */
-export type Ask = () => Promise<Start>;
-
-/** @param since when the change stream begins, if the copy has no cursor; null: now, by the server's clock */
-export function createAsk(api: Api, since: string | null): Ask {
-  return async () => {
-    const { body: me, dateMs } = await api.get('/v1/me', Me);
-    return { me, dateMs, since: since ?? new Date(dateMs).toISOString() };
-  };
+/** Asks what the key reads now. `dateMs`: the server's clock when it answered, epoch milliseconds. */
+export async function readStart(api: Api) {
+  const { body: me, dateMs } = await api.get('/v1/me', Me);
+  return { me, dateMs };
 }
 
-/** Reads the periods that a full copy lacks. The key may change meanwhile. @returns how to continue */
-export async function walkPeriods(begun: Work, ask: Ask): Promise<Work> {
-  for (let work = begun; ; work = { ...work, start: await ask() }) {
-    planWalk(work);
-    if (work.copy.position().walk === null) return work;
+/** Where the change stream continues, or begins. */
+export function placeIn({ copy, since, start }: Work): { cursor: string } | { since: string } {
+  const { cursor } = copy.position();
+  return cursor === null ? { since: since ?? new Date(start.dateMs).toISOString() } : { cursor };
+}
+
+/** Reads the periods that a full copy lacks. The key may change meanwhile. */
+export async function walkPeriods(work: Work): Promise<void> {
+  for (planWalk(work); work.copy.position().walk !== null; planWalk(work)) {
     await finishWalk(work);
+    work.start = await readStart(work.api);
   }
 }
 
@@ -118,9 +115,9 @@ async function finishWalk({ api, copy, onPage }: Work): Promise<void> {
  * @param waitSeconds how long the service may wait for the next change
  * @returns whether the service waits for changes, so that the caller need not
  */
-export async function catchUp({ api, copy, start, onPage }: Work, waitSeconds: number): Promise<boolean> {
-  const { cursor } = copy.position();
-  const query = { ...(cursor === null ? { since: start.since } : { cursor }), limit: LIMIT };
+export async function catchUp(work: Work, waitSeconds: number): Promise<boolean> {
+  const { api, copy, onPage } = work;
+  const query = { ...placeIn(work), limit: LIMIT };
   let isWaitedFor = false;
   for await (const { body, hasWaited } of api.pages(CHANGES, ChangesPage, query, waitSeconds)) {
     const { data, next_cursor } = body;

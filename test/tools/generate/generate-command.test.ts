@@ -4,8 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { EXPORT_NAMES } from '../../../src/detection/content-type.ts';
+import { WINDOW_MS } from '../../../src/time.ts';
 import { runToEnd } from '../../support/command.ts';
-import { csvValues, folderOf, WINDOW_MS } from '../../support/sample-rows.ts';
+import { csvValues } from '../../support/sample-rows.ts';
+import { testFolder } from '../../support/test-folder.ts';
 
 const wirewatch = (...args: string[]) => runToEnd(args);
 
@@ -15,10 +17,10 @@ function written(...args: string[]): Record<string, unknown>[] {
   return JSON.parse(stdout);
 }
 
-test('by default the last window has just ended', (t) => {
+test('by default the last window has just ended', () => {
   const newest = () => Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
   const before = newest();
-  const files = written('--out', folderOf(t), '--rows', '0', '--windows', '3', '--export', 'newswire');
+  const files = written('--out', testFolder(), '--rows', '0', '--windows', '3', '--export', 'newswire');
   const starts = files.map(({ window_start }) => Date.parse(String(window_start)));
   const last = starts.at(-1) ?? 0;
   assert.ok(last === before || last === newest());
@@ -28,8 +30,8 @@ test('by default the last window has just ended', (t) => {
   );
 });
 
-test('the command writes what it reports, valid, and refuses to overwrite it', (t) => {
-  const out = path.join(folderOf(t), 'new', 'drop');
+test('the command writes what it reports, valid, and refuses to overwrite it', () => {
+  const out = path.join(testFolder(), 'new', 'drop');
   const window = ['--out', out, '--start', '20261121T1010Z', '--windows', '2', '--rows', '20'];
   const args = [...window, '--form', 'csv', '--subscriptions', '7001:text,7001:image'];
   const expected = ['10', '20'].flatMap((minute) =>
@@ -51,9 +53,9 @@ test('the command writes what it reports, valid, and refuses to overwrite it', (
   assert.equal(again.stdout, '');
 });
 
-test('every row keeps to the export format', (t) => {
+test('every row keeps to the export format', () => {
   for (const form of ['ndjson', 'csv.zst']) {
-    const files = written('--out', folderOf(t), '--rows', '3000', '--form', form).map(({ file }) =>
+    const files = written('--out', testFolder(), '--rows', '3000', '--form', form).map(({ file }) =>
       String(file),
     );
     const { stdout } = wirewatch('ingest', 'validate', ...files, '--json');

@@ -8,7 +8,8 @@ import { EXPORT_NAMES, type ExportName } from '../../../src/detection/content-ty
 import { FORMS, type Form } from '../../../src/exports/file-name.ts';
 import { type SampleFile, writeExportFile } from '../../../src/tools/generate/files.ts';
 import { exportRows, type RowsOptions, type SampleRow } from '../../../src/tools/generate/rows.ts';
-import { BOTH, csvValues, folderOf, rowsOf, START_MS } from '../../support/sample-rows.ts';
+import { BOTH, csvValues, rowsOf, START_MS } from '../../support/sample-rows.ts';
+import { testFolder } from '../../support/test-folder.ts';
 
 type Sample = SampleFile & RowsOptions;
 
@@ -31,8 +32,8 @@ const asText = (row: SampleRow) =>
     Object.entries(row).map(([column, value]) => [column, value === null ? '' : String(value)]),
   );
 
-test('files are byte-identical across runs in every form, and unpack to the same rows', async (t) => {
-  const [first, second] = [folderOf(t), folderOf(t)];
+test('files are byte-identical across runs in every form, and unpack to the same rows', async () => {
+  const [first, second] = [testFolder(), testFolder()];
   for (const exportName of EXPORT_NAMES) {
     const expected = rowsOf(exportName, START_MS, 1500);
     for (const form of FORMS) {
@@ -49,8 +50,8 @@ test('files are byte-identical across runs in every form, and unpack to the same
   assert.ok(readdirSync(first).every((name) => !name.endsWith('.part')));
 });
 
-test('a trailer counts the rows; a file without rows has only the trailer', async (t) => {
-  const folder = folderOf(t);
+test('a trailer counts the rows; a file without rows has only the trailer', async () => {
+  const folder = testFolder();
   const long = await write(folder, 'newswire', 'ndjson', { trailer: true });
   assert.deepEqual(ndjson(unpacked(long.file)).at(-1), { end_of_export: true, rows: 1500 });
   const none = await write(folder, 'imagewire', 'ndjson', { trailer: true, rows: 0 });
@@ -59,14 +60,14 @@ test('a trailer counts the rows; a file without rows has only the trailer', asyn
   assert.equal(unpacked(empty.file), '');
 });
 
-test('a backfill has its label in its name and no window', async (t) => {
-  const written = await write(folderOf(t), 'newswire', 'ndjson', { part: 'autumn', windows: 3, rows: 10 });
+test('a backfill has its label in its name and no window', async () => {
+  const written = await write(testFolder(), 'newswire', 'ndjson', { part: 'autumn', windows: 3, rows: 10 });
   assert.equal(path.basename(written.file), 'newswire.backfill-autumn.ndjson');
   assert.deepEqual([written.window_start, ndjson(unpacked(written.file)).length], [null, 10]);
 });
 
-test('an existing file is not overwritten, and an unwritable folder is named', async (t) => {
-  const folder = folderOf(t);
+test('an existing file is not overwritten, and an unwritable folder is named', async () => {
+  const folder = testFolder();
   const file = path.join(folder, 'newswire.20261121T1010Z.ndjson');
   writeFileSync(file, 'mine');
   for (const place of [folder, path.join(file, 'below')])
@@ -78,8 +79,8 @@ test('an existing file is not overwritten, and an unwritable folder is named', a
   assert.deepEqual(readdirSync(folder), [path.basename(file)]);
 });
 
-test('until a file is complete its name ends in .part, and an error leaves nothing', async (t) => {
-  const folder = folderOf(t);
+test('until a file is complete its name ends in .part, and an error leaves nothing', async () => {
+  const folder = testFolder();
   let during: string[] = [];
   function* content() {
     for (let row = 0; row < 100_000; row += 1) yield { row };

@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../../src/detection/content-type.ts';
+import { WINDOW_MS } from '../../../src/time.ts';
 import { exportRows, type SampleRow, type SampleSubscription } from '../../../src/tools/generate/rows.ts';
-import { BOTH, keyOf, rowsOf, START_MS, WINDOW_MS } from '../../support/sample-rows.ts';
+import { BOTH, keyOf, rowsOf, START_MS } from '../../support/sample-rows.ts';
 import { words } from '../../support/words.ts';
 
 /** No row is without them. */

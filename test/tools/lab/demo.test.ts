@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runBeside } from '../../support/command.ts';
 import { startDemonstration } from '../../support/demonstration.ts';
-import { CHANGES, follow, type Lab, type LabRow } from '../../support/lab.ts';
+import { CHANGES, follow, type LabRow, readerOf } from '../../support/lab.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 import { until } from '../../support/until.ts';
 
@@ -14,15 +14,6 @@ async function paste(call: string): Promise<Response> {
   const [, name = '', value = '', address = ''] = /^curl -s -H '(\w+): ([^']+)' '([^']+)'$/.exec(call) ?? [];
   return fetch(address, { headers: { [name]: value } });
 }
-
-const as = (url: string, key: string): Pick<Lab, 'read'> => ({
-  async read(target) {
-    const response = await fetch(`${url}${target}`, { headers: { authorization: `Bearer ${key}` } });
-    const text = await response.text();
-    assert.equal(response.status, 200, text);
-    return JSON.parse(text);
-  },
-});
 
 const fiveMinutesAgo = () => `since=${new Date(Date.now() - 300_000).toISOString()}`;
 
@@ -49,7 +40,7 @@ test('keys and calls work, exports keep arriving, the commands of a lab work, an
     assert.equal(png.subarray(1, 4).toString(), 'PNG');
     await run.until('the requests on its log', () => run.log().find(({ msg }) => msg === 'request'));
 
-    const first = await follow(as(url, all.key), fiveMinutesAgo());
+    const first = await follow(readerOf(url, all.key), fiveMinutesAgo());
     const { rows } = first;
     assert.ok(rows.length > 5000, `${rows.length} rows of a day`);
     assert.deepEqual(new Set(rows.map((row) => row.content_type)), new Set(['text', 'image']));
@@ -57,7 +48,7 @@ test('keys and calls work, exports keep arriving, the commands of a lab work, an
       rows.some(({ version }) => version > 1),
       'some detections have changed',
     );
-    const fewer = await follow(as(url, some.key), fiveMinutesAgo());
+    const fewer = await follow(readerOf(url, some.key), fiveMinutesAgo());
     const readable = rows.filter((row) => `${row.subscription_id}:${row.content_type}` === some.reads);
     assert.ok(readable.length > 0 && readable.length < rows.length);
     assert.deepEqual(fewer.rows.slice(0, readable.length), readable);
@@ -67,7 +58,7 @@ test('keys and calls work, exports keep arriving, the commands of a lab work, an
     await until('a new and a changed detection', async () => {
       // Within the limit of requests.
       await sleep(1000);
-      const next = await follow(as(url, all.key), `cursor=${cursor}`);
+      const next = await follow(readerOf(url, all.key), `cursor=${cursor}`);
       more.push(...next.rows);
       cursor = next.cursor;
       return new Set(more.map(({ event }) => event)).size === 2;
@@ -76,7 +67,7 @@ test('keys and calls work, exports keep arriving, the commands of a lab work, an
     const made = await runBeside(['key', 'create', '--data', data, '--name', 'mine', ...own, '--json']);
     assert.equal(made.status, 0, made.stderr);
     const { key: ownKey } = JSON.parse(made.stdout);
-    assert.ok((await follow(as(url, ownKey), fiveMinutesAgo())).rows.length > 0);
+    assert.ok((await follow(readerOf(url, ownKey), fiveMinutesAgo())).rows.length > 0);
 
     const moved = runProgram(['lab', 'clock', '+1h', '--data', data]);
     assert.equal(await moved.ended, 0, moved.stderr());
@@ -88,11 +79,9 @@ test('keys and calls work, exports keep arriving, the commands of a lab work, an
     await stop();
 
     const again = await startDemonstration(data);
-    const old = await fetch(`${again.shown.url}${CHANGES}?${fiveMinutesAgo()}`, {
-      headers: { authorization: `Bearer ${all.key}` },
-    });
+    const old = await readerOf(again.shown.url, all.key).get(`${CHANGES}?${fiveMinutesAgo()}`);
     assert.equal(old.status, 401, 'the keys of the previous run must be gone');
-    const anew = await follow(as(again.shown.url, again.shown.keys[0]?.key ?? ''), fiveMinutesAgo());
+    const anew = await follow(readerOf(again.shown.url, again.shown.keys[0]?.key ?? ''), fiveMinutesAgo());
     assert.ok(anew.rows.length > 5000);
     await again.stop();
     const serve = await runBeside(['serve', '--data', data, '--port', '0']);
