@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { FORMS, type Form } from '../../src/exports/file-name.ts';
+import { DAY_MS, formatMs } from '../../src/time.ts';
 import { contentOf, csv, ndjson, newRow, packed, type Row } from '../support/export-files.ts';
 import { newRows } from '../support/export-trials.ts';
 import { applied, failed, readContent } from '../support/read-export.ts';
@@ -107,6 +108,25 @@ test('a line has at most 1 MiB; where bad rows are skipped, so is a longer one o
     ['csv.zst', zstdCompressSync(endless)],
   ] as const)
     assert.equal((await failed(form, content)).errors[0]?.expected, expected);
+});
+
+test('rows of a backfill are estimated by default; its times are at most a day after the time of reading', async () => {
+  const rows = [
+    newRow(),
+    newRow({ first_detected_estimated: false }),
+    newRow({ first_detected_estimated: true }),
+  ];
+  const backfill = { windowMs: null };
+  const estimated = (await applied('ndjson', ndjson(rows), rows, backfill)).map(
+    (match) => match.first_detected_estimated,
+  );
+  assert.deepEqual(estimated, [true, false, true]);
+  const at = (ms: number) => newRow({ first_detected_at: formatMs(ms), last_scored_at: formatMs(ms) });
+  const near = [at(Date.now() + DAY_MS - 60_000)];
+  await applied('ndjson', ndjson(near), near, backfill);
+  const { errors } = await failed('ndjson', ndjson([at(Date.now() + DAY_MS + 600_000)]), backfill);
+  const columns = errors.map(({ column }) => column);
+  assert.deepEqual(columns, ['first_detected_at', 'last_scored_at']);
 });
 
 const TRAILER = (rows: number) => `{"end_of_export":true,"rows":${rows}}`;
