@@ -69,7 +69,7 @@ export function startApplianceIngest(
   undo: AsyncDisposableStack,
 ) {
   const { config, log, ingestThread } = options;
-  const { access, conditions, reader, secret } = surroundings;
+  const { access, conditions, secret } = surroundings;
   const recovering = Promise.withResolvers<void>();
   let reading: Live['reading'] = null;
   const onEvent = (event: ReportedEvent) => {
@@ -92,10 +92,7 @@ export function startApplianceIngest(
   const ingest = startIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
-  const opened = ingest.ready.then(reader.release);
-  const begun = Promise.race([opened, recovering.promise]).then(() => {
-    // Where it rejects, `ended` has the reason.
-    opened.catch(() => {});
+  const begun = Promise.race([ingest.ready, recovering.promise]).then(() => {
     void reportEnd(ingest, conditions, log);
   });
   void ingest.ended.then(() => {
@@ -112,6 +109,9 @@ function receive(
   switch (event.kind) {
     case 'log':
       log[event.level](event.fields, event.msg);
+      break;
+    case 'ready':
+      reader.release();
       break;
     case 'delivered':
       recentDeliveries.set(event.first_position, event.delivered_at);
@@ -194,12 +194,12 @@ function madeAnewByStart({ conditions, reader }: IngestSurroundings, behind: str
       reader.await(behind);
     },
     worksMs: 0,
-    onResumed: reader.release,
+    onResumed() {},
   };
 }
 
 /** A damaged detections.db is rebuilt from the log: at once, but not again and again on a disk that damages it. */
-function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {
+function afterDamage({ conditions }: IngestSurroundings, log: Logger) {
   let notBeforeMs = 0;
   return (fault: Error): Passing => ({
     isOver: () => performance.now() >= notBeforeMs,
@@ -211,7 +211,6 @@ function afterDamage({ conditions, reader }: IngestSurroundings, log: Logger) {
     worksMs: 0,
     onResumed() {
       notBeforeMs = performance.now() + HEALED_AGAIN_AFTER_MS;
-      reader.release();
       conditions.set('database damaged', null);
       log.info('detections.db was rebuilt from the log: detections are served again');
     },

@@ -1,5 +1,6 @@
 /**
- * Runs test files for `npm test` and similar commands, each in its own process, several at a time.
+ * Runs test files for `npm test` and similar commands, several at a time, each in its own process; without names, short
+ * ones that start no program share one with others of their room (sharesProcess).
  *
  * Usage: node test/run.ts [--long] [--executable] [--grep PATTERN] [TEST...]. A test is a file, or its name without
  * .test.ts; --grep runs only those whose title matches. By default, runs all tests except those that take minutes; with
@@ -7,16 +8,17 @@
  * instead of the bundle, with an empty environment and in an empty folder (test/support/command.ts). WIREWATCH_PROGRAM
  * names another executable.
  */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { nearest } from '../src/nearest.ts';
 import { ENTRIES } from './support/quick-typebox.ts';
-import { testFiles, testsByName } from './support/test-files.ts';
+import { sharesProcess, testFiles, testsByName } from './support/test-files.ts';
 import { words } from './support/words.ts';
 
 const TESTS = import.meta.dirname;
@@ -48,8 +50,11 @@ async function main(): Promise<void> {
       process.env.WIREWATCH_PROGRAM ??= path.join(DIST, 'wirewatch');
       await runFiles(named.length > 0 ? named : filesOf(OF_EXECUTABLE), grep);
     }
-    if (values.long !== true && values.executable !== true)
-      await runFiles(named.length > 0 ? named : inOrder('short'), grep);
+    if (values.long !== true && values.executable !== true) {
+      if (named.length > 0 || grep !== undefined)
+        await runFiles(named.length > 0 ? named : inOrder('short'), grep);
+      else await runInGroups(inOrder('short'), folder);
+    }
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -100,53 +105,114 @@ const WAITING = 2;
 /** So few files that failed are run again, alone: a machine may stop a process for seconds. More of them are no chance. */
 const RETRIED_MAX = 3;
 
-async function runFiles(files: string[], grep?: string): Promise<void> {
-  const failed = await failedFiles(files, availableParallelism() + WAITING, grep);
+/** @param groups the files that a script of {@link runInGroups} loads, by its path */
+async function runFiles(files: string[], grep?: string, groups: Groups = new Map()): Promise<void> {
+  const failed = await failedFiles(files, { concurrency: availableParallelism() + WAITING, grep, groups });
   if (failed.length === 0) return;
   const isRetried = files.length > 1 && failed.length <= RETRIED_MAX;
-  const again = isRetried ? await failedFiles(failed, 1, grep) : failed;
+  const alone = failed.flatMap((file) => groups.get(file) ?? file);
+  const again = isRetried ? await failedFiles(alone, { concurrency: 1, grep }) : failed;
   if (again.length > 0) process.exitCode = 1;
   else
     process.stdout.write(
-      `\nFailed beside other tests and passed alone, which is a defect all the same:\n  ${failed.join('\n  ')}\n`,
+      `\nFailed beside other tests and passed alone, which is a defect all the same:\n  ${alone.join('\n  ')}\n`,
     );
 }
 
+type Groups = ReadonlyMap<string, readonly string[]>;
+
+/** So many files share a process: with more, the run could wait for one process at its end. */
+const GROUP_FILES = 8;
+
+/** Runs test files, those that can share a process in groups. @param folder for the scripts that load them */
+async function runInGroups(files: readonly string[], folder: string): Promise<void> {
+  const groups = new Map<string, readonly string[]>();
+  const sharing = Map.groupBy(
+    files.filter((file) => sharesProcess(file, TESTS)),
+    roomOf,
+  );
+  for (const [room, all] of sharing)
+    for (let at = 0; at < all.length; at += GROUP_FILES) {
+      const group = all.slice(at, at + GROUP_FILES);
+      if (group.length < 2) continue;
+      const script = path.join(folder, `${room}-${at}.mjs`);
+      writeFileSync(script, loading(group));
+      groups.set(script, group);
+    }
+  const grouped = new Set([...groups.values()].flat());
+  await runFiles([...groups.keys(), ...files.filter((file) => !grouped.has(file))], undefined, groups);
+}
+
+/** A script that loads test files. Its first test holds back theirs, which what another does at its top could disturb. */
+function loading(files: readonly string[]): string {
+  const urls = files.map((file) => pathToFileURL(file).href);
+  return `import { test } from 'node:test';
+const loaded = Promise.withResolvers();
+test('${files.length} files of ${roomOf(files[0] ?? '')} in one process', () => loaded.promise);
+const fail = (url, error) => void test('cannot load ' + url, () => Promise.reject(error));
+for (const url of ${JSON.stringify(urls)}) await import(url).catch((error) => fail(url, error));
+loaded.resolve();
+`;
+}
+
+/** The first folder of a test file below `test`. */
+function roomOf(file: string): string {
+  const [room = ''] = path.relative(TESTS, path.dirname(file)).split(path.sep);
+  return room === '' ? 'test' : room;
+}
+
+interface RunOptions {
+  readonly concurrency: number;
+  readonly grep?: string | undefined;
+  readonly groups?: Groups;
+}
+
 /** Runs test files, and prints how they went. @returns those that failed */
-async function failedFiles(files: string[], concurrency: number, grep?: string): Promise<string[]> {
+async function failedFiles(
+  files: string[],
+  { concurrency, grep, groups = new Map() }: RunOptions,
+): Promise<string[]> {
   const execArgv = [...IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
   const tests = run({ files, concurrency, execArgv, ...patterns });
   const begun = new Map<string, number>();
-  const seconds = new Map<string, number>();
-  const failed = new Set<string>();
+  const times: Time[] = [];
+  const failed: string[] = [];
   tests.on('test:dequeue', ({ name, file }) => {
     if (file !== undefined && path.resolve(name) === file) begun.set(file, performance.now());
   });
-  tests.on('test:complete', ({ file = '' }) => {
+  // Of a file as a whole: a test itself may be of another one, which defines tests for several.
+  tests.on('test:complete', ({ name, file = '', details }) => {
     const began = begun.get(file);
-    if (began !== undefined) seconds.set(path.relative(TESTS, file), (performance.now() - began) / 1000);
-  });
-  tests.on('test:fail', ({ name, file }) => {
-    failed.add(file ?? path.resolve(name));
+    if (began === undefined || path.resolve(name) !== file) return;
+    const of = groups.get(file) ?? [file];
+    const others = of.length > 1 ? ` and ${of.length - 1} others` : '';
+    const what = `${path.relative(TESTS, of[0] ?? '')}${others}`;
+    times.push({ what, room: roomOf(of[0] ?? ''), seconds: (performance.now() - began) / 1000 });
+    if (details.passed === false) failed.push(file);
   });
   for await (const text of tests.compose(spec)) process.stdout.write(text);
-  if (files.length > 1) process.stdout.write(timesText(seconds));
-  return [...failed];
+  if (files.length > 1) process.stdout.write(timesText(times));
+  return failed;
+}
+
+interface Time {
+  readonly what: string;
+  readonly room: string;
+  readonly seconds: number;
 }
 
 /** The ten slowest files, and the time of each room: rooms run at the same time. */
-function timesText(files: ReadonlyMap<string, number>): string {
-  const rooms = new Map<string, number>();
-  for (const [file, seconds] of files) {
-    const [room = ''] = path.dirname(file).replace(/^\.$/, 'test').split(path.sep);
-    rooms.set(room, (rooms.get(room) ?? 0) + seconds);
-  }
-  const lines = (times: ReadonlyMap<string, number>) =>
-    [...times]
-      .sort(([, one], [, other]) => other - one)
-      .map(([name, seconds]) => `${seconds.toFixed(1).padStart(8)} s  ${name}\n`);
-  return `\nSlowest files:\n${lines(files).slice(0, 10).join('')}Rooms:\n${lines(rooms).join('')}`;
+function timesText(times: readonly Time[]): string {
+  const rooms = [...Map.groupBy(times, ({ room }) => room)].map(([what, own]) => ({
+    what,
+    seconds: own.reduce((sum, { seconds }) => sum + seconds, 0),
+  }));
+  const lines = (of: readonly { readonly what: string; readonly seconds: number }[]) =>
+    of
+      .toSorted((one, other) => other.seconds - one.seconds)
+      .map(({ what, seconds }) => `${seconds.toFixed(1).padStart(8)} s  ${what}\n`);
+  return `\nSlowest files:\n${lines(times).slice(0, 10).join('')}Rooms:\n${lines(rooms).join('')}`;
 }
 
 function noSuchTest(name: string, known: readonly string[]): never {

@@ -8,6 +8,7 @@ import { counted } from '../counted.ts';
 import { type Database, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import type { Doing } from './actor.ts';
+import { rightsOf } from './keys.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 type Subject = 'installation' | 'account' | 'subscription' | 'key' | 'ingest' | 'operation';
@@ -106,28 +107,29 @@ function checksumOf({ entry, at, operation, changes }: StoredEntry): number {
   return crc32(JSON.stringify([entry, at, operation, changes]));
 }
 
-interface Span {
-  readonly from?: number | undefined;
-  readonly to?: number | undefined;
-}
-
 /**
  * @param span of time: `[from, to)`, epoch milliseconds
  * @returns the changes, the oldest first, and in a sentence which part is damaged; null: none is
  */
-export function readTrail(db: Database, { from = 0, to = Number.POSITIVE_INFINITY }: Span = {}) {
+export function readTrail(db: Database, span: { readonly [end in 'from' | 'to']?: number | undefined } = {}) {
+  const { from = 0, to = Number.POSITIVE_INFINITY } = span;
   const changes: AuditedChange[] = [];
-  const damaged: number[] = [];
+  const damaged = new Set<number>();
   let last = 0;
   for (const row of db.prepare<[], StoredEntry & { checksum: number }>(SELECT_ENTRIES).iterate()) {
+    // Its number may be damaged, too: a gap before it could have any length.
+    if (checksumOf(row) !== row.checksum) {
+      damaged.add(row.entry);
+      continue;
+    }
     // Entries are numbered without gaps.
-    for (last += 1; last < row.entry; last += 1) damaged.push(last);
-    if (checksumOf(row) !== row.checksum) damaged.push(row.entry);
-    else if (row.at >= from && row.at < to) changes.push(...entryOf(row));
+    for (last += 1; last < row.entry; last += 1) damaged.add(last);
+    if (row.at >= from && row.at < to) changes.push(...entryOf(row));
   }
-  if (damaged.length === 0) return { changes, damage: null };
-  const numbers = damaged.slice(0, 10).join(', ') + (damaged.length > 10 ? ', …' : '');
-  const damage = `the audit trail is damaged: ${counted(damaged.length, 'entry', 'entries')} (number ${numbers}) cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
+  if (damaged.size === 0) return { changes, damage: null };
+  const first = [...damaged].sort((a, b) => a - b).slice(0, 10);
+  const numbers = first.join(', ') + (damaged.size > 10 ? ', …' : '');
+  const damage = `the audit trail is damaged: ${counted(damaged.size, 'entry', 'entries')} (number ${numbers}) cannot be shown. A backup may have it. For what to do, run: wirewatch verify`;
   return { changes, damage };
 }
 
@@ -172,15 +174,9 @@ const LISTS: readonly string[] = ['scopes', 'content_types', 'allow_addresses'];
 function shown(name: string, value: unknown): unknown {
   if (name.endsWith('_at')) return typeof value === 'number' ? formatMs(value) : null;
   if (name === 'print_metadata') return value === 1;
-  if (Array.isArray(value)) return value.flatMap(([id, types]) => rightsTo(id, types));
+  if (Array.isArray(value))
+    return rightsOf(value.map(([id, types]) => ({ id, content_types: JSON.parse(types ?? 'null') })));
   return typeof value === 'string' && LISTS.includes(name) ? JSON.parse(value) : value;
-}
-
-/** Of a key to one subscription, as `key create --subscriptions` takes them. */
-function rightsTo(id: number, types: string | null): string[] {
-  if (types === null) return [`${id}`];
-  const own: string[] = JSON.parse(types);
-  return own.map((type) => `${id}:${type}`);
 }
 
 const TIMES: readonly string[] = ['window_start', 'from', 'to'];

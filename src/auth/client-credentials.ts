@@ -94,16 +94,6 @@ function orNull(decode: () => string): string | null {
   }
 }
 
-export type Grant =
-  | {
-      readonly kind: 'granted';
-      readonly key_id: string;
-      readonly access_token: string;
-      readonly scopes: readonly Scope[];
-    }
-  | { readonly kind: 'invalid_client'; readonly description: string }
-  | { readonly kind: 'invalid_scope'; readonly description: string };
-
 const MISSING =
   'The client credentials are missing. Send client_id and client_secret in the body, or use HTTP Basic.';
 
@@ -117,20 +107,21 @@ export function grantToken(
   { client, scope }: Pick<TokenRequest, 'client' | 'scope'>,
   address: string,
   nowMs: number,
-): Grant {
-  if (client.id === '' || client.secret === '') return { kind: 'invalid_client', description: MISSING };
+) {
+  const invalidClient = (description: string) => ({ kind: 'invalid_client', description }) as const;
+  if (client.id === '' || client.secret === '') return invalidClient(MISSING);
   const key = provenKey(store, client);
-  if (key === null || keyStatus(key, nowMs) !== 'active')
-    return { kind: 'invalid_client', description: CLIENT_NOT_VALID };
+  if (key === null || keyStatus(key, nowMs) !== 'active') return invalidClient(CLIENT_NOT_VALID);
   const refusal = whyNotUsable(key, address);
-  if (refusal !== null) return { kind: 'invalid_client', description: refusal };
+  if (refusal !== null) return invalidClient(refusal);
   const scopes = grantedScopes(key.scopes, scope);
   if (scopes === null) {
     const has = key.scopes.length === 0 ? 'none' : key.scopes.join(' ');
     const description = `scope: must be a space-separated subset of the scopes of the key. The key has: ${has}`;
-    return { kind: 'invalid_scope', description };
+    return { kind: 'invalid_scope', description } as const;
   }
-  return { kind: 'granted', key_id: key.id, access_token: tokens.issue(key, scopes, nowMs), scopes };
+  const access_token = tokens.issue(key, scopes, nowMs);
+  return { kind: 'granted', key_id: key.id, access_token, scopes } as const;
 }
 
 function provenKey(store: AccessReader, { id, secret }: ClientCredentials): StoredKey | null {

@@ -49,17 +49,14 @@ export function authenticate(
   const { token } = presented;
   const stored = store.findKey(presented.keyId, ({ hash }) => presented.proves(hash));
   const isCurrent = token === null || isTokenCurrent(token, nowMs);
-  if (stored === null || !isCurrent || keyStatus(stored, nowMs) !== 'active') throw notValid(token !== null);
+  if (stored === null || !isCurrent || keyStatus(stored, nowMs) !== 'active')
+    throw new Refused('unauthorized', token === null ? NOT_VALID : TOKEN_NOT_VALID);
   const refusal = whyNotUsable(stored, address);
   if (refusal !== null) throw new Refused('forbidden', refusal);
   const { id, name, expires_at, daily_rows, account, subscriptions } = stored;
   const scopes =
     token === null ? stored.scopes : stored.scopes.filter((scope) => token.scopes.includes(scope));
   return { key_id: id, key_name: name, scopes, expires_at, daily_rows, account, subscriptions };
-}
-
-function notValid(isToken: boolean): Refused {
-  return new Refused('unauthorized', isToken ? TOKEN_NOT_VALID : NOT_VALID);
 }
 
 export function requireScope(credential: Credential, scope: Scope): void {

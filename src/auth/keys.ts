@@ -52,11 +52,8 @@ export type NewKey = NewKeyTerms & {
 /** `account_id` repeats the account; a key never moves to another. */
 export type KeyChanges = Changes<KeyTerms & Pick<Key, 'account_id'>>;
 
-interface KeyRow extends Omit<Key, 'scopes' | 'subscriptions' | 'allow_addresses'> {
-  readonly scopes: string;
-  readonly subscriptions: string;
-  readonly allow_addresses: string;
-}
+type JsonColumn = 'scopes' | 'subscriptions' | 'allow_addresses';
+type KeyRow = Omit<Key, JsonColumn> & Readonly<Record<JsonColumn, string>>;
 
 const COLUMNS = `
   id, account_id, name, scopes, expires_at, revoked_at, allow_addresses, daily_rows, created_at,
@@ -246,9 +243,9 @@ function keyOf(row: KeyRow): Key {
   };
 }
 
-/** The subscriptions in the form that `key create --subscriptions` takes. */
-export function subscriptionsText(subscriptions: readonly KeySubscription[]): string {
-  return subscriptions
-    .flatMap(({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`])
-    .join(',');
+/** The subscriptions as `key create --subscriptions` takes them, one by one. */
+export function rightsOf(subscriptions: readonly KeySubscription[]): string[] {
+  return subscriptions.flatMap(
+    ({ id, content_types }) => content_types?.map((type) => `${id}:${type}`) ?? [`${id}`],
+  );
 }

@@ -81,19 +81,15 @@ export function auditChanges(
 }
 
 function open(folder: DataFolder, options: OpenAccessOptions): Database {
-  const isKept = isSpareCurrent(folder, options);
+  const { onRecovered } = options;
+  if (onRecovered === undefined && !existsSync(folder.access) && existsSync(folder.spare))
+    throw damaged(folder, 'it is missing');
+  const isKept = onRecovered === undefined || recover(folder, onRecovered);
   const db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
   // A crash between a change and its spare copy, a full disk or damage has left it behind. A new file has nothing to keep.
   if (!isKept && readAccessState(db) !== null) updateSpare(db, folder, options.onSpareStale);
   auditChanges(db, folder, options);
   return db;
-}
-
-/** Recovers the file first, where the caller may. @returns false if the spare copy has to be made anew */
-function isSpareCurrent(folder: DataFolder, { onRecovered }: OpenAccessOptions): boolean {
-  if (onRecovered !== undefined) return recover(folder, onRecovered);
-  if (!existsSync(folder.access) && existsSync(folder.spare)) throw damaged(folder, 'it is missing');
-  return true;
 }
 
 /** Never stops a change: a revocation on a full disk above all. */

@@ -17,10 +17,8 @@ export interface Removed {
 const SELECT_SUBSCRIPTION_IDS = 'SELECT id FROM subscription WHERE account_id = :account ORDER BY id';
 const SELECT_KEY_IDS = 'SELECT id FROM api_key WHERE account_id = :account ORDER BY id';
 const INSERT_ENDED_KEYS = 'INSERT INTO ended_key (id) SELECT id FROM api_key WHERE account_id = :account';
-const OPEN_REMOVALS =
-  'INSERT INTO removal (subscription_id, account_id) SELECT id, account_id FROM subscription';
-const OPEN_REMOVAL = `${OPEN_REMOVALS} WHERE id = :id`;
-const OPEN_REMOVALS_OF = `${OPEN_REMOVALS} WHERE account_id = :account`;
+const OPEN_REMOVAL =
+  'INSERT INTO removal (subscription_id, account_id) SELECT id, account_id FROM subscription WHERE id = :id';
 const SELECT_REMOVALS = `
   SELECT subscription_id FROM removal
   WHERE :account IS NULL OR account_id = :account ORDER BY subscription_id`;
@@ -30,7 +28,6 @@ const DELETE_RIGHTS_OF =
   'DELETE FROM api_key_subscription WHERE key_id IN (SELECT id FROM api_key WHERE account_id = :account)';
 const DELETE_SUBSCRIPTION = 'DELETE FROM subscription WHERE id = :id';
 const DELETE_KEYS = 'DELETE FROM api_key WHERE account_id = :account';
-const DELETE_SUBSCRIPTIONS = 'DELETE FROM subscription WHERE account_id = :account';
 const DELETE_ACCOUNT = 'DELETE FROM account WHERE id = :account';
 const SELECT_KEYS_WITH_ONE = `
   SELECT id FROM api_key
@@ -44,9 +41,7 @@ export function removeSubscription(db: Database, id: number): Removed {
   return writing(db, () => {
     getSubscription(db, id);
     const keys_without_subscriptions = idsOf<string>(db, SELECT_KEYS_WITH_ONE, { id });
-    db.prepare(OPEN_REMOVAL).run({ id });
-    db.prepare(DELETE_RIGHTS_TO).run({ id });
-    db.prepare(DELETE_SUBSCRIPTION).run({ id });
+    run(db, [OPEN_REMOVAL, DELETE_RIGHTS_TO, DELETE_SUBSCRIPTION], { id });
     return { subscriptions: [id], keys: [], keys_without_subscriptions };
   });
 }
@@ -57,17 +52,14 @@ export function removeAccount(db: Database, account: string): Removed {
     getAccount(db, account);
     const keys = idsOf<string>(db, SELECT_KEY_IDS, { account });
     const subscriptions = idsOf<number>(db, SELECT_SUBSCRIPTION_IDS, { account });
-    const statements = [
-      INSERT_ENDED_KEYS,
-      OPEN_REMOVALS_OF,
-      DELETE_RIGHTS_OF,
-      DELETE_KEYS,
-      DELETE_SUBSCRIPTIONS,
-      DELETE_ACCOUNT,
-    ];
-    for (const statement of statements) db.prepare(statement).run({ account });
+    for (const id of subscriptions) run(db, [OPEN_REMOVAL, DELETE_RIGHTS_TO, DELETE_SUBSCRIPTION], { id });
+    run(db, [INSERT_ENDED_KEYS, DELETE_RIGHTS_OF, DELETE_KEYS, DELETE_ACCOUNT], { account });
     return { subscriptions, keys, keys_without_subscriptions: [] };
   });
+}
+
+function run(db: Database, statements: readonly string[], values: object): void {
+  for (const statement of statements) db.prepare(statement).run(values);
 }
 
 /** The removed subscriptions, of one account or of all, whose rows are still being deleted. */

@@ -8,16 +8,9 @@ import { createSeal, deriveKey } from '../seal.ts';
 import type { StoredKey } from './access-reader.ts';
 import { SCOPES, type Scope } from './scopes.ts';
 
-/** A token as presented: its members are valid only if {@link proves} returns true. */
-export interface PresentedToken {
-  readonly keyId: string;
-  readonly issuedMs: number;
-  readonly scopes: readonly Scope[];
-  /** Whether it was issued here for the key with this hash; in constant time. */
-  proves(hash: Uint8Array): boolean;
-}
-
 export type AccessTokens = ReturnType<typeof createAccessTokens>;
+/** A token as presented: its members are valid only if `proves` returns true. */
+export type PresentedToken = NonNullable<ReturnType<AccessTokens['read']>>;
 
 const TOKEN_PATTERN = /^([a-z][a-z0-9]{0,15}_token_([a-z2-7]{12})_)([A-Za-z0-9_-]{52})$/;
 /** The beginning of a token; if {@link TOKEN_PATTERN} does not match, the rest is damaged. */
@@ -50,7 +43,7 @@ export function createAccessTokens(secret: Buffer) {
       return head + Buffer.concat([claims, sign(...signed(head, claims, hash))]).toString('base64url');
     },
     /** Null if it does not have the form of a token. */
-    read(text: string): PresentedToken | null {
+    read(text: string) {
       const [, head, keyId, rest] = TOKEN_PATTERN.exec(text) ?? [];
       if (head === undefined || keyId === undefined || rest === undefined) return null;
       // 52 characters are exactly 39 bytes: each token has only one spelling.
@@ -61,7 +54,8 @@ export function createAccessTokens(secret: Buffer) {
         keyId,
         issuedMs: claims.readUIntBE(0, ISSUED_BYTES),
         scopes: SCOPES.filter((_scope, index) => (bits & (1 << index)) !== 0),
-        proves: (hash) => isSigned(bytes.subarray(CLAIMS_BYTES), ...signed(head, claims, hash)),
+        /** Whether it was issued here for the key with this hash; in constant time. */
+        proves: (hash: Uint8Array) => isSigned(bytes.subarray(CLAIMS_BYTES), ...signed(head, claims, hash)),
       };
     },
   };

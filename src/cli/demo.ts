@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { createKey } from '../auth/key-form.ts';
-import { subscriptionsText } from '../auth/keys.ts';
+import { rightsOf } from '../auth/keys.ts';
 import { now } from '../clock.ts';
 import { paced } from '../pace.ts';
 import { documentTable } from '../text-layout.ts';
@@ -29,10 +29,10 @@ const [FIRST, SECOND] = SAMPLE_SUBSCRIPTIONS;
 export const register = defineCommand({
   options: SETTING_OPTIONS,
   examples: ['demo', 'demo --port 9090'],
-  run: (_values, self) => demonstrate(self, commonOptions(self).json),
+  run: (_values, self) => demonstrate(self),
 });
 
-async function demonstrate(command: Command, json: boolean): Promise<null> {
+async function demonstrate(command: Command): Promise<null> {
   const stopping = new AbortController();
   const beganMs = Date.now();
   const started = await startLab(command, 'demo', {
@@ -53,6 +53,7 @@ async function demonstrate(command: Command, json: boolean): Promise<null> {
   if (started === null) return null;
   const { serving, lab, keys, ended } = started;
   const { signal } = stopping;
+  const { json } = commonOptions(command);
   const introduced = async () => {
     await lab.feed.writePhotos();
     const drop = createDrops(serving);
@@ -60,7 +61,12 @@ async function demonstrate(command: Command, json: boolean): Promise<null> {
     const shown = await introduction(serving, keys, beganMs, dropped);
     print(shown, { json, text: () => introductionText(shown, serving) });
     serving.showLog();
-    await keepDropping(serving, drop, signal);
+    for (;;) {
+      await sleep(DROP_EVERY_MS, undefined, { signal });
+      await drop().catch((err: unknown) => {
+        if (!signal.aborted) serving.log.error({ err }, 'a step of the scenario failed');
+      });
+    }
   };
   // A drop waits until it is read, which may be never: ingest can be paused. What a stop leaves undone is no failure.
   const going = introduced().catch((error: unknown) => {
@@ -69,21 +75,6 @@ async function demonstrate(command: Command, json: boolean): Promise<null> {
   await Promise.race([ended, going]);
   await ended;
   return null;
-}
-
-async function keepDropping(
-  { log }: Serving,
-  drop: () => Promise<unknown>,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    // Ends early at the signal.
-    await sleep(DROP_EVERY_MS, undefined, { signal }).catch(() => {});
-    if (signal.aborted) return;
-    await drop().catch((err: unknown) => {
-      if (!signal.aborted) log.error({ err }, 'a step of the scenario failed');
-    });
-  }
 }
 
 /**
@@ -123,7 +114,7 @@ async function introduction(
   const { url } = appliance;
   const { url: link } = await operateHere<{ url: string }>(appliance, 'console');
   const keys = own.map(({ id, key, name, subscriptions }) => {
-    return { id, name, reads: subscriptionsText(subscriptions), key };
+    return { id, name, reads: rightsOf(subscriptions).join(','), key };
   });
   const key = keys[0]?.key ?? '';
   const curl = `curl -s -H 'Authorization: Bearer ${key}'`;

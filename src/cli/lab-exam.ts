@@ -65,9 +65,11 @@ async function examine(
   const since = formatMs(Date.parse(now) - DAY_MS);
   const env = { ...process.env, BASE_URL: url, KEY: key, SINCE: since };
   const started = client === undefined ? null : clientProcess(client, env);
-  const stop = () => {
-    void started?.kill().then(() => process.exit(1));
-    if (started === null) process.exit(1);
+  const stop = async () => {
+    // Before the client is killed, which the exam would start again.
+    await ask('fault clear', {}).catch(() => {});
+    await started?.kill();
+    process.exit(1);
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
   announce(`BASE_URL=${url} KEY=${key} SINCE=${since}`);

@@ -217,7 +217,7 @@ function labConfig(config: Config, kind: LabKind, keys: LabKeys): Config {
     ...config,
     ingest: { ...config.ingest, drop, quiet_ms: 0 },
     photos: { folder: join(config.dataFolder, 'photos') },
-    copy: { ...config.copy, to: '' },
+    copy: { ...config.copy, to: '', standby: false },
     preseed: {
       accounts: [{ ...own, ...SAMPLE_ACCOUNT }],
       subscriptions: SAMPLE_SUBSCRIPTIONS.map(({ id, name, timeZone: time_zone, contentTypes }) => {

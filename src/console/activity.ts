@@ -124,10 +124,11 @@ function grownBytes(
   return (first ?? []).map((value, at) => each * sum([value, ...more.map((values) => values[at] ?? 0)]));
 }
 
-/** `: disk full in 40 weeks`; empty without growth. */
+/** `: disk full in 40 weeks`; empty without growth. Database and log grow on the disk of the data folder. */
 function fullText(bytesPerDay: number, disks: About['disks']): string {
-  if (bytesPerDay < 1) return '';
-  const weeks = Math.floor(Math.min(...disks.map(({ free_bytes }) => free_bytes)) / bytesPerDay / 7);
+  const disk = disks.find(({ of }) => of === 'data');
+  if (bytesPerDay < 1 || disk === undefined) return '';
+  const weeks = Math.floor(disk.free_bytes / bytesPerDay / 7);
   return `: disk full in ${weeks > 520 ? 'more than ten years' : count(weeks, 'week')}`;
 }
 

@@ -36,21 +36,13 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
       <div class="columns">
         ${answer.alerts.length > 0 && alerts(answer)}
         ${map !== undefined && map.open.length > 0 && html`<div class="across"><${OpenList} map=${map} /></div>`}
-        ${panel('Newest versions, as delivered', read(live, newest), { look: 'half', aside: all('detections', 'Live stream') })}
+        ${panel('Newest versions, as delivered', read(live, newest), { look: 'half', aside: html`<a href=${linkTo('detections')}>Live stream</a>` })}
         <${Activity} about=${answer} />
-        ${panel('Ingest', known(answer, ingest(answer)), { help: 'operations', aside: pauseButton(answer) })}
+        ${panel('Ingest', ingest(answer), { help: 'operations', aside: actionButton({ operation: answer.health.paused_since === null ? 'ingest pause' : 'ingest resume', given: {} }) })}
         ${panel('System', facts(system(answer)), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
         ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
       </div>`,
   );
-}
-
-function pauseButton({ health: { paused_since } }: Answer): VNode {
-  return actionButton({ operation: paused_since === null ? 'ingest pause' : 'ingest resume', given: {} });
-}
-
-function all(view: string, text: string): VNode {
-  return html`<a href=${linkTo(view)}>${text}</a>`;
 }
 
 export function missingIn(exports: Answer['exports']): number {
@@ -84,11 +76,6 @@ function verdict({
   ].filter(Boolean);
   if (waiting.length === 0) return ['done', told('All is well', 'Nothing is missing, and nobody is behind.')];
   return ['warning', told('Working, with something to look at', `${waiting.join(', ')}. It can wait.`)];
-}
-
-/** Content that needs the database: without it, an answer has zeros, which would say that nothing is wrong. */
-function known({ database: { unreadable } }: Answer, children: Children): Children {
-  return unreadable === null ? children : html`<p class="empty">Not known. ${UNREADABLE}.</p>`;
 }
 
 /** Windows that are due since the newest finished one: {@link missingIn} counts those before it. */
@@ -191,11 +178,12 @@ function alerts({ alerts: all }: Answer): VNode {
 }
 
 function newest({ detections }: DetectionsPage): VNode {
-  const empty = 'None yet. They appear as export files are read.';
-  return detectionRows(detections, 'Newest versions', empty);
+  return detectionRows(detections, 'Newest versions', 'None yet. They appear as export files are read.');
 }
 
-function ingest({ ingest: work, health }: Answer): VNode {
+/** Without the database, an answer has zeros, which would say that nothing is wrong. */
+function ingest({ ingest: work, health, database }: Answer): VNode {
+  if (database.unreadable !== null) return html`<p class="empty">Not known. ${UNREADABLE}.</p>`;
   const { waiting, held, reading, applying, drop } = work;
   const since = health.paused_since;
   return html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}

@@ -104,13 +104,13 @@ export function replacedHistory(
   given: Given,
 ): { readonly isSame: boolean; readonly parted: number | null } {
   const restored = new Map(commitsBackwards(stage.log).map(({ entry, id }) => [entry, id]));
-  const first = lostOf(live.log, restored);
+  const first = lostOf(live, restored);
   // A read may fail once.
-  const { common, lost, isWhole } = first.isWhole ? first : lostOf(live.log, restored);
+  const { common, lost, isWhole } = first.isWhole ? first : lostOf(live, restored);
   const own = new Given();
   own.addAfter(stage.log, common);
   given.join(lost);
-  const isComplete = common !== null && isWhole && lost.last?.id === readLogMarkOf(live.detections)?.id;
+  const isComplete = common !== null && isWhole;
   return {
     isSame: isComplete && lost.entries === 0 && own.entries === 0,
     // Clients of an epoch that the restored log does not know may come from another history still.
@@ -118,15 +118,18 @@ export function replacedHistory(
   };
 }
 
-/** @returns the last entry that a log has in common with the restored ones, what it has after that, and whether all of it could be read */
-function lostOf(log: string, restored: ReadonlyMap<number, string>) {
+/**
+ * @returns the last entry that the log of a data folder has in common with the restored ones, what it has after that, and
+ *   whether that is all: its database has applied it up to there
+ */
+function lostOf({ log, detections }: DataFolder, restored: ReadonlyMap<number, string>) {
   const lost = new Given();
   let common = null as Mark | null;
   const isFound = isReadable(() => {
     common = commitsBackwards(log).find(({ entry, id }) => restored.get(entry) === id) ?? null;
   });
-  const isWhole = isReadable(() => lost.addAfter(log, common)) && isFound;
-  return { common, lost, isWhole };
+  const isRead = isReadable(() => lost.addAfter(log, common)) && isFound;
+  return { common, lost, isWhole: isRead && lost.last?.id === readLogMarkOf(detections)?.id };
 }
 
 /** Only the log that is replaced may be damaged or unreadable. */

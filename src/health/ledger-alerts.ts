@@ -16,15 +16,9 @@ const STREAMS_SHOWN = 5;
 const MANY_WINDOWS = 144;
 const FILES_MAX = 1000;
 
-type NotDone = 'failed' | 'missing' | 'abandoned';
-
-interface WindowsRow {
-  readonly export: ExportName;
-  readonly status: NotDone;
-  readonly windows: number;
+interface WindowsRow extends UnknownWindows {
+  readonly status: 'failed' | 'missing' | 'abandoned';
   readonly since: number;
-  readonly first: number;
-  readonly last: number;
 }
 
 interface FilesRow {

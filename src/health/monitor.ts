@@ -70,9 +70,8 @@ interface Ledger {
 /** Checks at once, then every second until it is closed. */
 export class Monitor {
   readonly #options: MonitorOptions;
-  #reader: Database | null = null;
-  #version: Statement<number> | null = null;
-  #fileId: string | null = null;
+  /** The connection that is read, and the file that it has open. */
+  #opened: { reader: Database; version: Statement<number>; fileId: string } | null = null;
   #fileState = '';
   /** What was read last: its alerts stay open until it can be read again. */
   #ledger: Ledger | null = null;
@@ -183,11 +182,11 @@ export class Monitor {
     if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
-      if (reader !== this.#reader) [this.#version, this.#fileId] = [null, null];
-      this.#reader = reader;
-      this.#version ??= reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
-      this.#fileId ??= fileId(detections.path);
-      const version = this.#version.get();
+      if (reader !== this.#opened?.reader) {
+        const version = reader.prepare<unknown[], number>(SELECT_VERSION).pluck();
+        this.#opened = { reader, version, fileId: fileId(detections.path) };
+      }
+      const version = this.#opened.version.get();
       const known = this.#ledger;
       const isCurrent =
         known !== null && known.version === version && !isDue(known.read_at, LEDGER_EVERY_MS, nowMs);
@@ -213,10 +212,11 @@ export class Monitor {
   /** Open connections keep reading pages that they have in memory: only a new one reads the file as it is now. */
   #probeFile(): void {
     const { conditions, detections } = this.#options;
-    if (conditions.has('database damaged') || this.#fileId === null) return;
+    const opened = this.#opened;
+    if (conditions.has('database damaged') || opened === null) return;
     try {
-      if (detections.reader() !== this.#reader) return;
-      if (fileId(detections.path) !== this.#fileId) {
+      if (detections.reader() !== opened.reader) return;
+      if (fileId(detections.path) !== opened.fileId) {
         conditions.set('database damaged', `${detections.path}: the file was replaced by another`);
         return;
       }

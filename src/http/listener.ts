@@ -71,7 +71,7 @@ export interface ListenerOptions extends ConnectionLimits, Pick<TlsRenewalOption
 
 /** A listener that does not listen yet. @throws Refused `configuration` where the certificate cannot be used */
 export async function openListener(options: ListenerOptions) {
-  const { settings, section, times = CONNECTION_TIMES, log } = options;
+  const { settings, section, subject = '', advice = OTHER_ADDRESS, times = CONNECTION_TIMES, log } = options;
   const tls = await openTls(settings, section && { section });
   const { server, renew } = createNodeServer(tls?.pair ?? null, times);
   const connections = watchConnections(server, options);
@@ -87,15 +87,26 @@ export async function openListener(options: ListenerOptions) {
     pair: () => pair,
     /** @param start calls listen of the server; @returns its URL; @throws Refused `failed` when it cannot listen */
     async listen(start: Listen = (port, host) => server.listen(port, host)): Promise<string> {
-      await listening(server, options, start);
+      const { host, port } = settings;
+      const isListening = once(server, 'listening');
+      start(port, host);
+      await isListening.catch((error: unknown) => {
+        const reason = `${subject}cannot listen on ${host}, port ${port}: ${reasonOf(error)}. ${advice}`;
+        // Not `configuration`: a later attempt of the service manager may succeed.
+        throw new Refused('failed', reason, { cause: error });
+      });
       if (tls !== null) renewal = watchTlsPair({ ...options, ...tls, onRenewed });
       server.on('error', (error) => log.error({ err: error }, 'http server'));
       return listeningUrl(server, tls === null ? 'http' : 'https');
     },
     /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. */
-    close(graceMs: number): Promise<void> {
+    async close(graceMs: number): Promise<void> {
       renewal?.close();
-      return closeServer(server, graceMs);
+      const closing = setInterval(() => server.closeIdleConnections(), CLOSING_CHECK_MS);
+      const grace = setTimeout(() => server.closeAllConnections(), graceMs);
+      await new Promise((resolve) => server.close(resolve));
+      clearInterval(closing);
+      clearTimeout(grace);
     },
   };
 }
@@ -121,28 +132,6 @@ function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
 }
 
 type Listen = (port: number, host: string) => void;
-
-async function listening(server: Server, options: ListenerOptions, start: Listen): Promise<void> {
-  const { settings, subject = '', advice = OTHER_ADDRESS } = options;
-  const { host, port } = settings;
-  const isListening = once(server, 'listening');
-  start(port, host);
-  try {
-    await isListening;
-  } catch (error) {
-    const reason = `${subject}cannot listen on ${host}, port ${port}: ${reasonOf(error)}. ${advice}`;
-    // Not `configuration`: a later attempt of the service manager may succeed.
-    throw new Refused('failed', reason, { cause: error });
-  }
-}
-
-async function closeServer(server: Server, graceMs: number): Promise<void> {
-  const closing = setInterval(() => server.closeIdleConnections(), CLOSING_CHECK_MS);
-  const grace = setTimeout(() => server.closeAllConnections(), graceMs);
-  await new Promise((resolve) => server.close(resolve));
-  clearInterval(closing);
-  clearTimeout(grace);
-}
 
 /** The URL; loopback for a wildcard address, an IPv6 address in brackets (RFC 3986, 3.2.2). */
 function listeningUrl(server: Server, scheme: 'http' | 'https'): string {

@@ -22,7 +22,8 @@ export function sendAnswer(exchange: Exchange, answer: Answer, closing: boolean)
   writeHead(exchange, answer, closing);
   if (typeof body === 'string') response.end(body);
   else if ('handle' in body) return sendFile(response, body);
-  else if (isEvents(body)) return sendEvents(response, body);
+  // Each event is sent once the client has read most of those before.
+  else if (isEvents(body)) return pipeline(body.events, response).catch(unlessClientGone);
   else {
     // One system call for the head and all pieces, without copying them.
     response.cork();
@@ -84,21 +85,13 @@ export async function sendFile(response: ServerResponse, { handle, start, bytes 
     response.end();
   } catch (error) {
     response.destroy();
-    if (!isClientGone(error)) throw error;
+    unlessClientGone(error);
   }
 }
 
-/** Sends each event once the client has read most of those before. Nothing is thrown where the client goes away. */
-async function sendEvents(response: ServerResponse, { events }: EventBody): Promise<void> {
-  try {
-    await pipeline(events, response);
-  } catch (error) {
-    if (!isClientGone(error)) throw error;
-  }
-}
-
-function isClientGone(error: unknown): boolean {
-  return isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED');
+/** Nothing is thrown where the client goes away. */
+function unlessClientGone(error: unknown): void {
+  if (!isErrorCode(error, 'ERR_STREAM_PREMATURE_CLOSE', 'ERR_STREAM_DESTROYED')) throw error;
 }
 
 export function isEvents(body: Answer['body']): body is EventBody {

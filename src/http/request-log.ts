@@ -32,14 +32,31 @@ export function noteAnswer(notes: RequestNotes, exchange: Exchange, answer: Note
   const keyId = exchange.key_id ?? answer.key_id ?? null;
   if (keyId !== null) notes.keyUses.note(keyId, notes.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
-  const write = () => logRequest(notes, exchange, answer, keyId, durationMs);
+  const { request_id, address, method, path, endpoint, claimed_key_id, limit } = exchange;
+  const { status, rows, code, position, waited_ms } = answer;
+  const write = () => {
+    const line = {
+      request_id,
+      address,
+      key_id: keyId ?? undefined,
+      method,
+      // Truncated last: a secret cut short could pass.
+      path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
+      status,
+      rows,
+      code,
+      claimed_key_id: keyId === null ? (claimed_key_id ?? undefined) : undefined,
+      limit: limit ?? undefined,
+      duration_ms: Math.round(durationMs * 1000) / 1000,
+      waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
+    };
+    logInfo(notes.log, line, 'request');
+  };
   // What a verified key may ask is limited, except for what exceeds that limit.
-  if (keyId !== null && exchange.limit !== 'requests') write();
-  else notes.strangers.note(exchange.address, exchange.limit ?? answer.code ?? `${answer.status}`, write);
-  const workedMs = durationMs - (answer.waited_ms ?? 0);
-  const { status, rows = 0, position } = answer;
-  const { endpoint } = exchange;
-  notes.metrics?.answered({ endpoint, status, seconds: workedMs / 1000, rows, key_id: keyId, position });
+  if (keyId !== null && limit !== 'requests') write();
+  else notes.strangers.note(address, limit ?? code ?? `${status}`, write);
+  const seconds = (durationMs - (waited_ms ?? 0)) / 1000;
+  notes.metrics?.answered({ endpoint, status, seconds, rows: rows ?? 0, key_id: keyId, position });
 }
 
 /** Called when the answer is sent: its time does not tell whether the key exists. */
@@ -59,34 +76,4 @@ export function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | nu
   if (code !== 'rate_limited') return null;
   if (rate !== null) return 'requests';
   return path === TOKEN_PATH ? 'token_requests' : 'unseen_key_ids';
-}
-
-function logRequest(
-  { log }: RequestNotes,
-  exchange: Exchange,
-  answer: Noted,
-  keyId: string | null,
-  durationMs: number,
-): void {
-  const { request_id, address, method, path, claimed_key_id, limit } = exchange;
-  const { status, rows, code, waited_ms } = answer;
-  logInfo(
-    log,
-    {
-      request_id,
-      address,
-      key_id: keyId ?? undefined,
-      method,
-      // Truncated last: a secret cut short could pass.
-      path: cleanText(cutAtSecret(path)).slice(0, LOGGED_PATH_CHARACTERS_MAX),
-      status,
-      rows,
-      code,
-      claimed_key_id: keyId === null ? (claimed_key_id ?? undefined) : undefined,
-      limit: limit ?? undefined,
-      duration_ms: Math.round(durationMs * 1000) / 1000,
-      waited_ms: waited_ms === undefined ? undefined : Math.round(waited_ms * 1000) / 1000,
-    },
-    'request',
-  );
 }

@@ -16,13 +16,7 @@ export interface TlsPaths {
   readonly key: string;
 }
 
-export interface TlsPair {
-  readonly certificate: Buffer;
-  readonly key: Buffer;
-  readonly validFromMs: number;
-  readonly validToMs: number;
-  readonly subjectAltName: string | undefined;
-}
+export type TlsPair = Awaited<ReturnType<typeof loadTlsPair>>;
 
 /** Certificates of 90 days are usually renewed 30 days before they expire. */
 const EXPIRES_SOON_MS = 14 * DAY_MS;
@@ -38,7 +32,7 @@ export async function openTls(
 }
 
 /** @throws Refused `configuration`, with the file that cannot be read or used, and why */
-export async function loadTlsPair(paths: TlsPaths): Promise<TlsPair> {
+export async function loadTlsPair(paths: TlsPaths) {
   const [certificate, key] = await Promise.all([
     readPem(named(paths, 'tls_certificate'), paths.certificate),
     readPem(named(paths, 'tls_key'), paths.key),
@@ -161,33 +155,26 @@ export function watchTlsPair(options: TlsRenewalOptions) {
   async function check(): Promise<void> {
     try {
       const found = await loadTlsPair(paths);
-      if (!isSame(found, pair)) take(found);
+      if (!found.certificate.equals(pair.certificate) || !found.key.equals(pair.key)) {
+        pair = found;
+        onRenewed(pair);
+        const valid_to = formatMs(pair.validToMs);
+        log.info({ certificate: paths.certificate, valid_to }, 'certificate renewed');
+      }
       failures = 0;
       set('certificate not usable', null);
     } catch (error) {
       failures += 1;
-      if (failures === CHECKS_BEFORE_WARNING) warn(reasonOf(error));
+      if (failures === CHECKS_BEFORE_WARNING) {
+        const reason = reasonOf(error);
+        set('certificate not usable', reason);
+        log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
+      }
     }
     checkValidity();
-  }
-
-  function take(renewed: TlsPair): void {
-    pair = renewed;
-    onRenewed(pair);
-    const valid_to = formatMs(pair.validToMs);
-    log.info({ certificate: paths.certificate, valid_to }, 'certificate renewed');
-  }
-
-  function warn(reason: string): void {
-    set('certificate not usable', reason);
-    log.warn({ reason }, 'the new certificate cannot be used: the previous one stays in use');
   }
 
   checkValidity();
   const timer = everyMs === null ? undefined : setInterval(check, everyMs);
   return { check, close: () => clearInterval(timer) };
-}
-
-function isSame(a: TlsPair, b: TlsPair): boolean {
-  return a.certificate.equals(b.certificate) && a.key.equals(b.key);
 }

@@ -14,7 +14,7 @@ export type RowHolder = (typeof ROW_HOLDERS)[number];
 export const UsedRows = Type.Object({
   /** Days since 1970-01-01, UTC. */
   day: Type.Integer(),
-  holder: Type.Union([Type.Literal('key'), Type.Literal('account')]),
+  holder: Type.Union(ROW_HOLDERS.map((holder) => Type.Literal(holder))),
   /** For an account: {@link accountUsageId}; for a key: its id, which is never used again. */
   id: Type.String(),
   rows: Type.Integer({ minimum: 0 }),
@@ -33,35 +33,29 @@ export type DailyRows = ReturnType<typeof createDailyRows>;
 
 export function createDailyRows(stored: readonly UsedRows[] = []) {
   // Bounded by the number of accounts and keys: only verified keys read rows.
-  const days = new Map<number, Map<string, UsedRows>>();
-  for (const count of stored) countsOf(count.day).set(nameOf(count.holder, count.id), { ...count });
-
-  function countsOf(day: number): Map<string, UsedRows> {
-    const counts = days.get(day) ?? new Map<string, UsedRows>();
-    days.set(day, counts);
-    return counts;
-  }
+  const counts = new Map(stored.map((count) => [nameOf(count.day, count.holder, count.id), { ...count }]));
+  let lastDay = Number.NaN;
 
   function forgetDays(today: number): void {
-    const farthestFirst = [...days.keys()].sort((a, b) => Math.abs(b - today) - Math.abs(a - today));
-    for (const day of farthestFirst.slice(0, -DAYS_MAX)) days.delete(day);
+    const days = new Set([today, ...counts.values().map(({ day }) => day)]);
+    const nearestFirst = [...days].sort((a, b) => Math.abs(a - today) - Math.abs(b - today));
+    for (const [name, { day }] of counts) if (nearestFirst.indexOf(day) >= DAYS_MAX) counts.delete(name);
   }
 
   return {
     used: (holder: RowHolder, id: string, nowMs: number) =>
-      days.get(dayOf(nowMs))?.get(nameOf(holder, id))?.rows ?? 0,
+      counts.get(nameOf(dayOf(nowMs), holder, id))?.rows ?? 0,
     add(holder: RowHolder, id: string, rows: number, nowMs: number): void {
       if (rows === 0) return;
       const day = dayOf(nowMs);
-      const isNewDay = !days.has(day);
-      const counts = countsOf(day);
-      if (isNewDay) forgetDays(day);
-      const name = nameOf(holder, id);
+      if (day !== lastDay) forgetDays(day);
+      lastDay = day;
+      const name = nameOf(day, holder, id);
       const count = counts.get(name) ?? { day, holder, id, rows: 0 };
       count.rows += rows;
       counts.set(name, count);
     },
-    all: () => [...days.values()].flatMap((counts) => [...counts.values()]),
+    all: () => [...counts.values()],
   };
 }
 
@@ -69,8 +63,8 @@ export function dayOf(ms: number): number {
   return Math.floor(ms / DAY_MS);
 }
 
-function nameOf(holder: RowHolder, id: string): string {
-  return `${holder}:${id}`;
+function nameOf(day: number, holder: RowHolder, id: string): string {
+  return `${day} ${holder}:${id}`;
 }
 
 export interface RowReader {

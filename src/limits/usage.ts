@@ -27,14 +27,7 @@ const UsageSchema = Type.Object({
 
 export type Usage = Static<typeof UsageSchema>;
 
-export const NO_USAGE: Usage = {
-  format: 'wirewatch usage 1',
-  rows: [],
-  uses: [],
-  seen: [],
-  hours: [],
-  refusals: [],
-};
+export const NO_USAGE: Usage = Value.Create(UsageSchema);
 
 /**
  * What the appliance wrote last; {@link NO_USAGE} if there is no file.

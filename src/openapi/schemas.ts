@@ -35,12 +35,6 @@ const FORMS: Readonly<Record<string, (contentType: ContentType) => TSchema>> = {
 /** Objects with the same members for both content types: one schema. */
 const COMMON_OBJECTS = new Set<string>(['article.publisher']);
 
-/** @param event whether `event` is a member: only on the change stream */
-function detectionSchema(contentType: ContentType, event: boolean): TSchema {
-  const fields = fieldsOf(contentType).filter(({ path }) => path !== 'event' || event);
-  return objectOf(fields, '', contentType);
-}
-
 /** Objects and enumerations of a detection as named schemas: generators of clients make named types of them. */
 function detectionParts(): Record<string, TSchema> {
   const parts: Record<string, TSchema> = {
@@ -144,10 +138,14 @@ function namesOfTypes(suffix: string): string[] {
   return CONTENT_TYPES.map((type) => `${pascalCase(type)}${suffix}`);
 }
 
+/** @param event whether `event` is a member: only on the change stream */
 function ofEachType(suffix: string, event: boolean): Record<string, TSchema> {
-  return Object.fromEntries(
-    CONTENT_TYPES.map((type) => [`${pascalCase(type)}${suffix}`, detectionSchema(type, event)]),
-  );
+  const schemas: Record<string, TSchema> = {};
+  for (const type of CONTENT_TYPES) {
+    const fields = fieldsOf(type).filter(({ path }) => path !== 'event' || event);
+    schemas[`${pascalCase(type)}${suffix}`] = objectOf(fields, '', type);
+  }
+  return schemas;
 }
 
 function named(schemas: TProperties): TProperties {

@@ -6,7 +6,7 @@ import { type Key, keyStatus, listKeys } from '../auth/keys.ts';
 import { listSubscriptions, type Subscription } from '../auth/subscriptions.ts';
 import { type StreamName, streamName } from '../detection/content-type.ts';
 import { keyUsage, NO_USAGE, readUsage } from '../limits/usage.ts';
-import { deliveredAtMs } from '../query/latest-rows.ts';
+import { deliveredAtMs } from '../query/delivery.ts';
 import { storedStreams } from '../query/stored-streams.ts';
 import { edgesAt } from '../query/stream-check.ts';
 import { reasonOf } from '../refused.ts';

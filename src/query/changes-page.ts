@@ -78,21 +78,17 @@ export function readPageFrom(
 ): ChangesPage {
   const { start } = query;
   if (start.kind === 'since') return readChangesPage(db, query);
-  const cursor = { position: start.position, epoch };
-  if (isBehindLostEnd(db, cursor)) {
+  const { position } = start;
+  const cursor = { position, epoch };
+  // Most polls send the head, which is known to be the end of a transaction.
+  const isHead = isCheckedHead(db, position) && epochAt(db, position) === epoch;
+  if (position > 0 && !isHead && partingOf(db, cursor) !== null) {
     onEndLost(cursor);
     return emptyPage(query, readStreamHead(db), cursor);
   }
   const page = readChangesPage(db, query);
   // Where it stays, it may not have been issued here.
-  return page.position === cursor.position ? { ...page, epoch } : page;
-}
-
-function isBehindLostEnd(db: Database, cursor: StreamPosition): boolean {
-  if (cursor.position === 0) return false;
-  // Most polls send the head, which is known to be the end of a transaction.
-  if (isCheckedHead(db, cursor.position) && epochAt(db, cursor.position) === cursor.epoch) return false;
-  return partingOf(db, cursor) !== null;
+  return page.position === position ? { ...page, epoch } : page;
 }
 
 export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage {
@@ -186,7 +182,9 @@ interface Page {
 function readRange(db: Database, query: Query, stream: StoredStream, from: number): Page {
   const low = placeOf(stream.ordinal, from);
   const high = placeOf(stream.ordinal, Math.min(from + query.limit, stream.sequence));
-  return pageFrom(rangeText(db).get({ low, high }), query, ({ rows }) => placesAfter(low, rows));
+  // The places that its rows must have: their texts match their checksums at no others.
+  const placesOf = ({ rows }: PageText) => Array.from({ length: rows }, (_, row) => low + row + 1);
+  return pageFrom(rangeText(db).get({ low, high }), query, placesOf);
 }
 
 function readMatching(db: Database, query: Query, filter: FilterSql, { start, end: bound }: Span): Page {
@@ -195,11 +193,6 @@ function readMatching(db: Database, query: Query, filter: FilterSql, { start, en
   if (page !== undefined && page.moved > 0)
     throw new DatabaseDamage('rows of the change stream have other positions than their index says');
   return pageFrom(page, query, ({ places }) => numbersOf(places));
-}
-
-/** The places that the rows of a range must have: its texts match their checksums at no others. */
-function placesAfter(low: number, rows: number): number[] {
-  return Array.from({ length: rows }, (_, row) => low + row + 1);
 }
 
 function pageFrom<Row extends PageText>(

@@ -1,6 +1,7 @@
 /**
- * Where `since` starts: with the first transaction that became visible at or after it. The delivery time of a transaction is taken after its commit and written by the next one, so the last transaction may
- * have none yet. Until it is known, it counts as later than any `since`, so that no change is skipped.
+ * Where `since` starts: with the first transaction that became visible at or after it. The delivery time of a
+ * transaction is taken after its commit and written by the next one, so the last transaction may have none yet. Until
+ * it is known, it counts as later than any `since`, so that no change is skipped.
  */
 import { type Database, preparedOnce } from '../store/database.ts';
 import { DatabaseDamage } from '../store/database-errors.ts';
@@ -35,4 +36,9 @@ export function positionBefore(db: Database, sinceMs: number, recent: RecentDeli
       `a change was delivered at ${before.delivered_at}, but the index of delivery times does not contain it`,
     );
   return first === Infinity ? null : first - 1;
+}
+
+/** Delivery time of a position, epoch milliseconds; null while it is not written. */
+export function deliveredAtMs(db: Database, position: number): number | null {
+  return deliveredBefore(db).get({ first: position + 1 })?.delivered_at ?? null;
 }

@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import { BANDS } from '../detection/band.ts';
 import { CONTENT_TYPES, type ContentType, NUMBER_MAX } from '../detection/content-type.ts';
-import { FIELDS, OBJECT_PATHS, SOURCE_ID_CHARACTERS_MAX } from '../detection/fields.ts';
+import { SOURCE_ID_CHARACTERS_MAX } from '../detection/fields.ts';
 import {
   DOMAINS_MAX,
   PAGE_ROWS_DEFAULT,
@@ -12,7 +12,7 @@ import {
 } from '../limits/api-limits.ts';
 import { hashOfSource } from '../store/source-hash.ts';
 import { type DocumentedParameter, defaulted, list, single, type ValuesOf } from './parameters.ts';
-import { type Projection, parseFields } from './projection.ts';
+import { KNOWN_PATHS, type Projection, parseFields } from './projection.ts';
 import { BOOLEAN, choice, DOMAIN, integer, shortText, type ValueKind } from './value-kinds.ts';
 
 type Table = Readonly<Record<string, DocumentedParameter>>;
@@ -22,7 +22,6 @@ export const SCHEMA_VERSION = 'v1';
 const NUMBER = integer(1, NUMBER_MAX);
 /** The place of a band among all: what the tables of detections store. */
 const BAND = choice(Object.fromEntries(BANDS.map((band, step) => [band, step])), Type.Ref('Band'));
-const PATHS = [...FIELDS.map(({ path }) => path), ...OBJECT_PATHS];
 const PROJECTION: ValueKind<Projection> = {
   parse: parseFields,
   must: 'be a comma-separated list of paths',
@@ -33,7 +32,7 @@ const PROJECTION: ValueKind<Projection> = {
 export const VIEW_PARAMETERS = {
   fields: {
     ...single(PROJECTION),
-    description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned; the schemas of detections show them without this parameter, with every member. Paths: ${PATHS.join(', ')}`,
+    description: `Comma-separated list of detection paths. A path is a field, or an object that is returned with all its fields. \`id\` and \`version\` are always returned; the schemas of detections show them without this parameter, with every member. Paths: ${[...KNOWN_PATHS].join(', ')}`,
     example: 'first_detected_at,strength,article.url',
   },
   schema_version: {

@@ -126,11 +126,3 @@ function streamsOf(
 export function knownStreams(db: Database, wanted: StreamSelection): StreamName[] {
   return streamsOf(db, wanted).map((stream) => streamName(stream.subscription_id, stream.content_type));
 }
-
-export const DELIVERED_AT = `
-  SELECT delivered_at FROM delivery WHERE first_position <= ? ORDER BY first_position DESC LIMIT 1`;
-
-/** Delivery time of a position, epoch milliseconds; null while it is not written. */
-export function deliveredAtMs(db: Database, position: number): number | null {
-  return db.prepare<unknown[], number | null>(DELIVERED_AT).pluck().get(position) ?? null;
-}

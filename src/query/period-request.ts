@@ -144,11 +144,9 @@ function hashOf(account: string, asked: PeriodParameters): string {
 
 /** The filters sent, in the order of their table; lists are sorted, since their order has no meaning. */
 function normalForm(filters: DetectionFilters): unknown[] {
-  const form: unknown[] = [];
-  for (const [name, value] of Object.entries(filters)) {
-    if (value !== null) form.push(name, Array.isArray(value) ? value.toSorted(compare) : value);
-  }
-  return form;
+  return Object.entries(filters).flatMap(([name, value]) =>
+    value === null ? [] : [name, Array.isArray(value) ? value.toSorted(compare) : value],
+  );
 }
 
 function compare(a: number | string, b: number | string): number {

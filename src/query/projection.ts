@@ -14,7 +14,7 @@ export interface Projection {
 
 type JsonObject = Record<string, unknown>;
 
-const KNOWN_PATHS = new Set<string>([...FIELDS.map((field) => field.path), ...OBJECT_PATHS]);
+export const KNOWN_PATHS = new Set<string>([...FIELDS.map((field) => field.path), ...OBJECT_PATHS]);
 
 /** @throws Refused `invalid_request` for a path that a detection does not have */
 export function parseFields(text: string): Projection {

@@ -94,19 +94,14 @@ export function streamValues(streams: readonly { readonly ordinal: number }[]): 
 export function statementFamily<Row, Shape extends readonly unknown[]>(
   render: (...shape: Shape) => string,
 ): (db: Database, ...shape: Shape) => Statement<Row> {
-  const byDatabase = new WeakMap<Database, BoundedMap<string, Statement<Row>>>();
+  const byShape = new BoundedMap<string, (db: Database) => Statement<Row>>(SHAPES_MAX);
   return (db, ...shape) => {
-    let statements = byDatabase.get(db);
-    if (statements === undefined) {
-      statements = new BoundedMap(SHAPES_MAX);
-      byDatabase.set(db, statements);
-    }
     const name = shape.join(' ');
-    let statement = statements.get(name);
-    if (statement === undefined) {
-      statement = db.prepare<unknown[], Row>(render(...shape));
-      statements.set(name, statement);
+    let prepared = byShape.get(name);
+    if (prepared === undefined) {
+      prepared = preparedOnce<Row>(render(...shape));
+      byShape.set(name, prepared);
     }
-    return statement;
+    return prepared(db);
   };
 }

@@ -1,5 +1,5 @@
 /** The streams that a request reads: those of its key that it selects. */
-import { CONTENT_TYPES, type ContentType, type StreamName, streamName } from '../detection/content-type.ts';
+import { CONTENT_TYPES, type ContentType, streamName } from '../detection/content-type.ts';
 import type { StreamSelection } from './filters.ts';
 import { invalid } from './parameters.ts';
 
@@ -8,21 +8,18 @@ export interface ReadableSubscription {
   readonly content_types: readonly ContentType[];
 }
 
-export interface SelectedStreams<Subscription> {
-  readonly streams: readonly StreamName[];
-  /** The content types that are read, for `as_of`. */
-  readonly content_types: readonly ContentType[];
-  /** Those that are read; where none is, those that are named. */
-  readonly subscriptions: readonly Subscription[];
-}
-
-/** @param advice added to the detail. @throws Refused `invalid_request`, with one text for foreign and unknown ids */
+/**
+ * @param advice added to the detail
+ * @returns `content_types`: those that are read, for `as_of`. `subscriptions`: those that are read; where none is, those
+ *   that are named
+ * @throws Refused `invalid_request`, with one text for foreign and unknown ids
+ */
 export function selectStreams<Subscription extends ReadableSubscription>(
   subscriptions: readonly Subscription[],
   selection: StreamSelection,
   enabled: ReadonlySet<ContentType>,
   advice = '',
-): SelectedStreams<Subscription> {
+) {
   const { subscription_id: ids, content_type: type } = selection;
   if (ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id)))
     throw invalid(

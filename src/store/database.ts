@@ -143,6 +143,9 @@ function openForWriting(path: string, { synchronous }: Schema): Database {
       );
     }
     db.pragma(`synchronous = ${synchronous}`);
+    // It begins a write, and has nothing to do. Where SQLite could open the file or its `-shm` only to read, that fails, and each
+    // later one would.
+    db.pragma('incremental_vacuum');
   });
 }
 

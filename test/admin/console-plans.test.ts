@@ -6,7 +6,8 @@ import { APPLIED_FILES, LAST_PLACES } from '../../src/admin/console/trends.ts';
 import { WINDOWS_WITH_FAILED_FILES, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
 import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
 import { FIRST_BEHIND } from '../../src/operations/followers.ts';
-import { DELIVERED_AT, FIRST_PLACE, newestOfStream, VERSIONS_BETWEEN } from '../../src/query/latest-rows.ts';
+import { DELIVERED_BEFORE } from '../../src/query/delivery.ts';
+import { FIRST_PLACE, newestOfStream, VERSIONS_BETWEEN } from '../../src/query/latest-rows.ts';
 import { COUNT_WINDOWS } from '../../src/windows/ledger.ts';
 import { FIRST_READ } from '../../src/windows/reach.ts';
 import { planOf } from '../support/query-plan.ts';
@@ -55,7 +56,7 @@ const CASES: readonly (readonly [what: string, sql: string, ...steps: string[]])
     COUNT_DETECTIONS,
     'USING COVERING INDEX detection_by_time (<expr>=? AND first_detected_at>? AND first_detected_at<?)',
   ],
-  ['when a change was delivered', DELIVERED_AT, 'SEARCH delivery USING INTEGER PRIMARY KEY'],
+  ['when a change was delivered', DELIVERED_BEFORE, 'SEARCH delivery USING INTEGER PRIMARY KEY'],
   ['files', SELECT_FILES, 'SEARCH ingest_file USING INTEGER PRIMARY KEY (rowid<?)'],
   [
     'files that were not applied',

@@ -65,6 +65,10 @@ describe('the audit trail', () => {
       db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(value);
     }
     assert.deepEqual(contentOfDatabase(db).audit, sound);
+    // Another number makes no gap of as many entries.
+    db.prepare('UPDATE audit SET entry = 1000000 WHERE entry = 2').run();
+    assert.match(readTrail(db).damage ?? '', /damaged: 2 entries \(number 2, 1000000\)/);
+    db.prepare('UPDATE audit SET entry = 2 WHERE entry = 1000000').run();
     db.prepare('DELETE FROM audit WHERE entry = 3').run();
     const { changes, damage } = readTrail(db);
     assert.match(damage ?? '', /1 entry \(number 3\)/);

@@ -19,11 +19,10 @@ import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation } from '../support/appliance.ts';
 import { countOf, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { NO_FILTERS } from '../support/filters.ts';
 import { streamWriterOn } from '../support/history.ts';
 import { planOf } from '../support/query-plan.ts';
 import { createTestStore, textRow, textRows } from '../support/store.ts';
-import { checkStreams } from '../support/streams.ts';
+import { changesQuery, checkStreams } from '../support/streams.ts';
 
 class Stopping extends Error {}
 
@@ -155,19 +154,13 @@ test('others can read during a removal, even if it deletes the newest rows', asy
     textRow({ subscription_id, article_id }),
   );
   store.deliver(rows, 1000);
-  const query = {
-    streams: [streamName(8001, 'text')],
-    content_types: ['text' as const],
-    filters: NO_FILTERS,
-    limit: 10,
-    projection: null,
-    baseUrl: Buffer.from('https://api.example'),
-    recentDeliveries: new Map(),
-  };
+  const streams = [streamName(8001, 'text')];
   const read: number[] = [];
   const between = async () => {
-    for (const position of [0, 1])
-      read.push(readChangesPage(store.reader, { ...query, start: { kind: 'after', position } }).rows);
+    for (const position of [0, 1]) {
+      const start = { kind: 'after', position } as const;
+      read.push(readChangesPage(store.reader, changesQuery({ streams, start })).rows);
+    }
   };
   const writer = streamWriterOn(store.writer, store.folder);
   await removeRows(writer, [7001], { between, tell: () => {} });

@@ -88,25 +88,20 @@ interface Ingested {
 async function ingest(bundle: string, { folder, empty }: Data, file: string): Promise<Ingested> {
   rmSync(folder, { recursive: true, force: true });
   cpSync(empty, folder, { recursive: true });
-  const appliance = await startAppliance(folder, { bundle });
-  try {
-    const startCpuMs = appliance.cpuMs() ?? 0;
-    const seconds = await dropped(join(folder, 'drop'), file);
-    return { seconds, cpuMs: (appliance.cpuMs() ?? 0) - startCpuMs };
-  } finally {
-    await appliance.stop();
-  }
+  await using appliance = await startAppliance(folder, { bundle });
+  const startCpuMs = appliance.cpuMs() ?? 0;
+  const seconds = await dropped(join(folder, 'drop'), file);
+  return { seconds, cpuMs: (appliance.cpuMs() ?? 0) - startCpuMs };
 }
 
 async function served(both: readonly [Candidate, Candidate], rounds: number): Promise<Figure[]> {
   const figures: Figure[] = [];
   const compare = async (what: string, set: 'few' | 'many', path: PathOf) => {
     await using stops = new AsyncDisposableStack();
-    const sides: { url: string; cpuMs: Started['cpuMs']; headers: Record<string, string> }[] = [];
+    const sides: (Started & { readonly headers: Record<string, string> })[] = [];
     for (const { bundle, [set]: data } of both) {
-      const { url, cpuMs, stop } = await startAppliance(data.folder, { bundle });
-      stops.defer(stop);
-      sides.push({ url, cpuMs, headers: authorization(data.key) });
+      const appliance = stops.use(await startAppliance(data.folder, { bundle }));
+      sides.push({ ...appliance, headers: authorization(data.key) });
     }
     const measured = await inTurn(sides, { rounds }, async ({ url, headers, cpuMs }) => {
       const startCpuMs = cpuMs() ?? 0;

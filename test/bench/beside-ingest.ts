@@ -28,38 +28,33 @@ export async function besideIngest(bench: Bench): Promise<Figure[]> {
   prepareAccess(data);
   const keys = Array.from({ length: 2 * TIMES }, () => createKey(data));
   const file = exportOf(bench);
-  const appliance = await startAppliance(data, {
-    settings: { WIREWATCH_ADMIN_PORT: `${await freePort()}` },
+  const settings = { WIREWATCH_ADMIN_PORT: `${await freePort()}` };
+  await using appliance = await startAppliance(data, { settings });
+  const overview = await overviewOf(data);
+  /** From the command's start until the key is refused. */
+  const revoke = async () => {
+    const key = keys.pop() ?? '';
+    // The part of a key between prefix and secret.
+    command(['key', 'revoke', key.split('_').at(-2) ?? '', '--yes', '--data', data]);
+    const { status } = await fetch(`${appliance.url}/v1/me`, { headers: authorization(key) });
+    if (status !== 401) throw new Error(`a revoked key got ${status}`);
+  };
+  const acts = { 'a revocation': revoke, "the console's overview": overview };
+  const atRest = await timed(acts, () => false);
+  let isOver = false;
+  const ingested = dropped(join(data, 'drop'), file).finally(() => {
+    isOver = true;
   });
-  try {
-    const overview = await overviewOf(data);
-    /** From the command's start until the key is refused. */
-    const revoke = async () => {
-      const key = keys.pop() ?? '';
-      // The part of a key between prefix and secret.
-      command(['key', 'revoke', key.split('_').at(-2) ?? '', '--yes', '--data', data]);
-      const { status } = await fetch(`${appliance.url}/v1/me`, { headers: authorization(key) });
-      if (status !== 401) throw new Error(`a revoked key got ${status}`);
-    };
-    const acts = { 'a revocation': revoke, "the console's overview": overview };
-    const atRest = await timed(acts, () => false);
-    let isOver = false;
-    const ingested = dropped(join(data, 'drop'), file).finally(() => {
-      isOver = true;
-    });
-    const beside = await timed(acts, () => isOver);
-    await ingested;
-    return Object.keys(acts).flatMap((act) => {
-      const [before, now] = [atRest.get(act) ?? [], beside.get(act) ?? []];
-      const what = (which: string) => `${act}, ${which}, with ${now.length} beside the ingest`;
-      return [
-        cost(what('median'), 'ms', median(now), median(before)),
-        cost(what('longest'), 'ms', Math.max(...now), Math.max(...before)),
-      ];
-    });
-  } finally {
-    await appliance.stop();
-  }
+  const beside = await timed(acts, () => isOver);
+  await ingested;
+  return Object.keys(acts).flatMap((act) => {
+    const [before, now] = [atRest.get(act) ?? [], beside.get(act) ?? []];
+    const what = (which: string) => `${act}, ${which}, with ${now.length} beside the ingest`;
+    return [
+      cost(what('median'), 'ms', median(now), median(before)),
+      cost(what('longest'), 'ms', Math.max(...now), Math.max(...before)),
+    ];
+  });
 }
 
 /** @returns the milliseconds of each act, done in turn until there are enough or `isOver` */

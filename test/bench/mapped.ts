@@ -32,10 +32,8 @@ export async function mapped({ folder, rows, rounds }: Bench): Promise<Figure[]>
     const data = join(folder, 'data');
     rmSync(data, { recursive: true, force: true });
     prepareAccess(data);
-    const appliance = await startAppliance(data, options);
-    const seconds = await dropped(join(data, 'drop'), file);
-    await appliance.stop();
-    return rows / seconds;
+    await using _ = await startAppliance(data, options);
+    return rows / (await dropped(join(data, 'drop'), file));
   });
   const [before = 0, now = 0] = rates.map(median);
   return [{ what: 'ingest of CSV in another shape, by settings: 0.8 or more', unit: 'rows/s', before, now }];

@@ -34,8 +34,7 @@ export async function peers(bench: Bench): Promise<Figure[]> {
   await using stops = new AsyncDisposableStack();
   const data = join(bench.folder, 'data');
   const headers = authorization(prepareAccess(data));
-  const appliance = await startAppliance(data);
-  stops.defer(appliance.stop);
+  const appliance = stops.use(await startAppliance(data));
   await dropped(join(data, 'drop'), exportOf(bench));
   const path = walkOf(`&subscription_id=${SUBSCRIPTIONS[0]}`);
   const page = await fetch(`${appliance.url}${path(0, null)}`, { headers });

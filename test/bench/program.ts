@@ -14,7 +14,7 @@ export interface RunOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-export interface Started {
+export interface Started extends AsyncDisposable {
   readonly url: string;
   stop(): Promise<void>;
   /** Processor time of all threads; null if the system does not report it. */
@@ -57,13 +57,11 @@ export async function startAppliance(
   for (;;) {
     const text = readFileSync(logPath, 'utf8');
     const url = /"url":"(http:[^"]+)".*"msg":"listening"/.exec(text)?.[1];
-    if (url !== undefined)
-      return {
-        url,
-        stop: () => stop(child, 'SIGTERM'),
-        cpuMs: () => cpuMsOf(child),
-        peakMegabytes: () => peakMegabytesOf(child),
-      };
+    if (url !== undefined) {
+      const end = () => stop(child, 'SIGTERM');
+      const of = { cpuMs: () => cpuMsOf(child), peakMegabytes: () => peakMegabytesOf(child) };
+      return { url, ...of, stop: end, [Symbol.asyncDispose]: end };
+    }
     if (child.exitCode !== null) throw new Error(`the appliance ended with ${child.exitCode}: ${text}`);
     await sleep(20);
   }

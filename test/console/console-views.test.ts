@@ -1,16 +1,15 @@
 /** The console in a real Chromium, on an installation with failed files and content of a hostile export. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { DetectionDetail, FilesPage } from '../../src/admin/console/api.ts';
-import { formatMs, HOUR_MS } from '../../src/time.ts';
+import type { DetectionDetail, FilesPage, Overview, WindowMap } from '../../src/admin/console/api.ts';
+import { formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
+import { NOTHING_READ } from '../../src/windows/reach.ts';
 import { assertAccessible, skip } from '../support/browser.ts';
-import { type BusyConsole, HOSTILE, PICTURE, prepareConsole } from '../support/busy-console.ts';
+import { type BusyConsole, FAILED, HOSTILE, PICTURE, prepareConsole } from '../support/busy-console.ts';
 import { linkOf } from '../support/console-client.ts';
 import type { ConsolePage } from '../support/console-page.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { until } from '../support/until.ts';
 
-const FAILED = 200;
 const VIEWS = [
   'overview',
   'windows',
@@ -29,7 +28,7 @@ describe('the console in a browser', { skip }, () => {
 
   prepareConsole((opened) => {
     ({ page, watched, show, answers, button, appliance, ids, failedMs } = opened);
-  }, FAILED);
+  });
 
   for (const view of VIEWS)
     test(`${view}: no serious axe finding, no error, no external request, and it fits`, async () => {
@@ -184,6 +183,16 @@ describe('the console in a browser', { skip }, () => {
     assert.equal(await rows.locator('.changed').count(), await page.locator('.changed').count());
   });
 
+  test('the growth of the database fills the disk that it is on, not another', async () => {
+    await answers<Overview>('overview', ({ disks, ...overview }) => {
+      const full = disks.map((disk) => ({ ...disk, free_bytes: disk.of === 'data' ? 2 ** 50 : 0 }));
+      return { ...overview, disks: full };
+    });
+    await page.reload();
+    await page.locator('section[aria-label=Activity] button', { hasText: 'Machine' }).click();
+    await page.locator('figcaption', { hasText: /Growth of .*: disk full in [1-9m]/ }).waitFor();
+  });
+
   test('curves of exports, customers, keys and the machine, each with its table', async () => {
     const panel = page.locator('section[aria-label=Activity]');
     for (const [group, title, column] of [
@@ -207,6 +216,67 @@ describe('the console in a browser', { skip }, () => {
     await panel.locator('button', { hasText: 'Keys' }).click();
     await panel.locator('button', { hasText: '90 days' }).click();
     await asked;
+  });
+
+  /** Every window of newswire is done, but `overdue` since the newest one, and the last, which is not due yet. */
+  async function showStanding(overdue: number, failed: number): Promise<void> {
+    let newest_done: string | null = null;
+    await answers<WindowMap>('windows', ({ at, from, exports: { newswire }, open }) => {
+      const { length } = newswire.windows;
+      const done = Math.floor((Date.parse(at) - Date.parse(from)) / WINDOW_MS) - overdue - 1;
+      const windows = `${'d'.repeat(done)}${'w'.repeat(overdue)}`.padEnd(length, 'n');
+      newest_done = formatMs(Date.parse(from) + done * WINDOW_MS);
+      const imagewire = { enabled: false, windows: '-'.repeat(length), rows: [] };
+      const exports = { newswire: { ...newswire, windows }, imagewire };
+      return { at, from, exports, open: open.slice(0, failed) };
+    });
+    await answers<Overview>('overview', (overview) => {
+      const not_read = { ...NOTHING_READ.not_read, failed };
+      const newswire = { ...overview.exports.newswire, newest_done, not_read };
+      return { ...overview, exports: { newswire, imagewire: { ...NOTHING_READ, enabled: false } } };
+    });
+  }
+
+  const answer = (question: string) => page.locator('.tile', { hasText: question }).locator('.answer');
+
+  for (const [overdue, failed, text, below] of [
+    [11, 0, '11 windows overdue', 'newswire: 11 windows are due and not there yet.'],
+    [1, 1, '1 window without data, 1 overdue', 'newswire: 1 window is due and not there yet.'],
+    [0, 0, 'Nothing is missing', 'Every window that was due is done.'],
+  ] as const)
+    test(`${text}: in the overview and below the list of windows`, async () => {
+      await showStanding(overdue, failed);
+      await show('windows');
+      await page.reload();
+      const list = page.locator('section', { has: page.locator('h2', { hasText: 'Open windows' }) });
+      await list.locator('p', { hasText: below }).waitFor();
+      const isAllDone = /Every window that was due is done/.test((await list.textContent()) ?? '');
+      assert.equal(isAllDone, overdue === 0);
+      await show('overview');
+      await page.reload();
+      await answer('Is anything missing?').filter({ hasText: text }).waitFor();
+      await assertAccessible(page, text);
+      assert.deepEqual(watched.errors, []);
+    });
+
+  test('while the database cannot be read, nothing that depends on it counts as done', async () => {
+    await page.route(/\/console\/(windows|detections\/live)/, (route) =>
+      route.fulfill({ status: 503, json: {} }),
+    );
+    await answers<Overview>('overview', (overview) => {
+      const nothing = { ...NOTHING_READ, enabled: true };
+      const database = { ...overview.database, unreadable: 'it is damaged' };
+      const exports = { newswire: nothing, imagewire: nothing };
+      return { ...overview, exports, database, keys: { ...overview.keys, behind: 0 } };
+    });
+    await page.reload();
+    for (const question of ['Is anything missing?', 'Who is behind?', 'Show me a detection'])
+      await answer(question).filter({ hasText: 'Not known' }).waitFor();
+    assert.doesNotMatch(
+      (await page.locator('main').textContent()) ?? '',
+      /Nothing (is )?missing|Nobody is behind|No window has been|No file waits|No key has/,
+    );
+    await assertAccessible(page, 'unreadable');
   });
 
   test("an article's picture is a link, which says why", async () => {
@@ -280,14 +350,6 @@ describe('the console in a browser', { skip }, () => {
     assert.match(page.url(), /#\/detections\?domain=example\.com$/);
   });
 
-  test('new versions appear on top of the live stream', async () => {
-    await show('detections');
-    const row = page.locator('tbody tr').first();
-    const before = await row.textContent();
-    await dropOne();
-    await until('a new version', async () => (await row.textContent()) !== before);
-  });
-
   test('a search runs in steps, and shows how far it got', async () => {
     const since = formatMs(Date.now() - HOUR_MS);
     const changes = await appliance.get(`/v1/detections/changes?limit=20&since=${since}`);
@@ -321,27 +383,5 @@ describe('the console in a browser', { skip }, () => {
     await page.goto(link);
     await page.locator('[role=alert]', { hasText: 'used already' }).waitFor();
     await assertAccessible(page, 'a used link');
-  });
-
-  test('a refused log-out says why, and the session goes on', async () => {
-    const detail = 'access.db is in use by another process. Try again in a moment.';
-    const refused = { status: 409, json: { detail } };
-    await page.route('**/console/session/end', (route) => route.fulfill(refused), { times: 1 });
-    await page.locator('button', { hasText: 'Log out' }).click();
-    await page.locator('header [role=alert]', { hasText: detail }).waitFor();
-    await assertAccessible(page, 'a refused log-out');
-    const reloaded = page.waitForEvent('load');
-    await page.locator('button', { hasText: 'Log out' }).click();
-    await reloaded;
-    await page.locator('text=To log in').waitFor();
-  });
-
-  test('an ended session shows how to log in again, and nothing else', async () => {
-    await show('customers');
-    await page.locator('h2', { hasText: 'Agency' }).waitFor();
-    appliance.cli(['console', '--end-all']);
-    await page.locator('text=The session has ended.').waitFor();
-    assert.equal(await page.locator('h2', { hasText: 'Agency' }).count(), 0);
-    await assertAccessible(page, 'logged out');
   });
 });

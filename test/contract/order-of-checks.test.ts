@@ -9,6 +9,7 @@ import { suspendAccount } from '../../src/auth/accounts.ts';
 import { createKey } from '../../src/auth/key-form.ts';
 import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { GRANT, postToken } from '../support/token-client.ts';
 
 /** In the order in which they are checked. */
 const WRONGS = [
@@ -132,20 +133,14 @@ async function askToken(wrongs: ReadonlySet<TokenWrong>): Promise<[number, strin
     ...(isLimited ? { token_requests_per_minute: TOKEN_LIMIT } : {}),
   });
   const { id, key } = server.makeKey();
-  const post = (form: Record<string, string>, headers: Record<string, string> = {}) =>
-    server.get('/oauth/token', undefined, {
-      method: 'POST',
-      body: new URLSearchParams(form).toString(),
-      headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
-    });
-  const grant_type = 'client_credentials';
   for (let used = 0; used < TOKEN_LIMIT; used += 1) {
-    if (wrongs.has('address')) await post({ grant_type });
-    if (wrongs.has('client')) await post({ grant_type, client_id: id }, ELSEWHERE.headers);
+    if (wrongs.has('address')) await postToken(server, GRANT);
+    if (wrongs.has('client')) await postToken(server, { ...GRANT, client_id: id }, ELSEWHERE.headers);
   }
-  const response = await post(
+  const response = await postToken(
+    server,
     {
-      grant_type: wrongs.has('grant') ? 'password' : grant_type,
+      grant_type: wrongs.has('grant') ? 'password' : GRANT.grant_type,
       client_id: id,
       client_secret: wrongs.has('credentials') ? 'wrong' : key,
       ...(wrongs.has('scope') ? { scope: 'exports:create' } : {}),

@@ -97,63 +97,55 @@ describe('a folder', () => {
   });
 
   test('has a subscription whose removal is completed during the copy', async () => {
-    const own = await startAppliance();
-    try {
-      await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-      let isRemoved = false;
-      const onProgress = () => {
-        if (isRemoved) return;
-        isRemoved = true;
-        // As if the rows could not be deleted from the log.
-        using access = openAccess(own.data);
-        closeRemovals(access, removeSubscription(access, 7001).subscriptions);
-      };
-      const folder = target('removal-meanwhile');
-      await copyTo(folder, own.data, onProgress);
-      assert.ok(isRemoved);
-      using copied = openContent((await readCopiedAccess(openFolderPlace(folder))).content);
-      const rows = (table: string) => copied.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
-      assert.deepEqual([rows('subscription'), rows('removal')], [2, 0], 'as before the removal');
-    } finally {
-      await own.stop();
-    }
+    await using own = await startAppliance();
+    await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    let isRemoved = false;
+    const onProgress = () => {
+      if (isRemoved) return;
+      isRemoved = true;
+      // As if the rows could not be deleted from the log.
+      using access = openAccess(own.data);
+      closeRemovals(access, removeSubscription(access, 7001).subscriptions);
+    };
+    const folder = target('removal-meanwhile');
+    await copyTo(folder, own.data, onProgress);
+    assert.ok(isRemoved);
+    using copied = openContent((await readCopiedAccess(openFolderPlace(folder))).content);
+    const rows = (table: string) => copied.prepare(`SELECT count(*) FROM ${table}`).pluck().get();
+    assert.deepEqual([rows('subscription'), rows('removal')], [2, 0], 'as before the removal');
   });
 
   test('has no removed rows after the next backup, and an older copy brings none back', async () => {
     const folder = target('removal');
-    const own = await startAppliance();
+    await using own = await startAppliance();
     const isRemoved = (line: string) => line.includes('"t.9001.');
     const left = async (copy: string) => (await logOf(copy)).lines.filter(isRemoved).length;
-    try {
-      for (const subscription of ['9001', '9002'])
-        own.cli(['subscription', 'add', subscription, '--account', 'agency']);
-      const rows = [9001, 7001, 9002].map((id) => newRow({ subscription_id: id }));
-      await own.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
-      own.cli(['subscription', 'remove', '9002', '--yes']);
-      await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-      own.cli(['backup', folder]);
-      assert.equal(await left(folder), 1);
-      const before = target('before-removal');
-      cpSync(folder, before, { recursive: true, preserveTimestamps: true });
-      own.cli(['subscription', 'remove', '9001', '--yes']);
-      own.cli(['backup', folder]);
-      assert.equal(await left(folder), 0);
-      assertGood(folder);
-      const elsewhere = runToEnd(['restore', folder, '--data', target('removed')]);
-      assert.equal(elsewhere.status, 0, elsewhere.stderr);
+    for (const subscription of ['9001', '9002'])
+      own.cli(['subscription', 'add', subscription, '--account', 'agency']);
+    const rows = [9001, 7001, 9002].map((id) => newRow({ subscription_id: id }));
+    await own.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+    own.cli(['subscription', 'remove', '9002', '--yes']);
+    await own.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    own.cli(['backup', folder]);
+    assert.equal(await left(folder), 1);
+    const before = target('before-removal');
+    cpSync(folder, before, { recursive: true, preserveTimestamps: true });
+    own.cli(['subscription', 'remove', '9001', '--yes']);
+    own.cli(['backup', folder]);
+    assert.equal(await left(folder), 0);
+    assertGood(folder);
+    const elsewhere = runToEnd(['restore', folder, '--data', target('removed')]);
+    assert.equal(elsewhere.status, 0, elsewhere.stderr);
 
-      // access.db is the later one, which knows that the subscription was removed.
-      await own.serving().stop();
-      own.cli(['restore', before, '--replace']);
-      const inLog = () =>
-        [...entriesAfter(join(own.data, 'log'), null)].some(({ part }) => part.lines.some(isRemoved));
-      assert.ok(inLog());
-      await own.restart();
-      await until('the rows to be removed again', async () => !inLog());
-      assert.equal(own.cli(['verify']).status, 0);
-    } finally {
-      await own.stop();
-    }
+    // access.db is the later one, which knows that the subscription was removed.
+    await own.serving().stop();
+    own.cli(['restore', before, '--replace']);
+    const inLog = () =>
+      [...entriesAfter(join(own.data, 'log'), null)].some(({ part }) => part.lines.some(isRemoved));
+    assert.ok(inLog());
+    await own.restart();
+    await until('the rows to be removed again', async () => !inLog());
+    assert.equal(own.cli(['verify']).status, 0);
   });
 
   test('is not created in the data folder or drop folder itself, or without its parent', () => {

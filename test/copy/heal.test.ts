@@ -13,6 +13,7 @@ import { createInstallation, putFile, type Serving } from '../support/appliance.
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { createCopied, type History, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 let history: History;
@@ -96,8 +97,7 @@ test('an entry that the copy lacks is not given up', async () => {
 });
 
 test('an appliance heals its log at the start, and while it runs once verify has found damage', async () => {
-  const to = `${history.folder.root}-copy`;
-  const one = createInstallation({ WIREWATCH_COPY_TO: to });
+  using one = createInstallation({ WIREWATCH_COPY_TO: join(testFolder(), 'copy') });
   const log = join(one.data, 'log');
   const isCopied = () => JSON.parse(one.cli(['status', '--json']).stdout).copy.entries_behind === 0;
   /** Nothing is written after that which the copy could lack. */
@@ -105,26 +105,21 @@ test('an appliance heals its log at the start, and while it runs once verify has
     await serving.logged('rest', ({ msg }) => msg === 'checked for missing windows');
     await until('the copy', isCopied);
   };
-  try {
-    let serving = await one.serve();
-    putFile(one.drop, fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-    await serving.logged('a file that is read', ({ msg }) => msg === 'file applied');
-    await isQuiet(serving);
-    await serving.stop();
-    const [path = ''] = listSegments(log).map((segment) => segment.path);
-    rmSync(join(one.data, 'detections.db'));
-    damage(path, 'middle');
-    serving = await one.serve();
-    await serving.logged('the log', ({ msg }) => msg === 'the damaged log was rebuilt from the copy');
-    await isQuiet(serving);
-    damage(path, 'middle');
-    assert.equal(one.cli(['verify'], { anyStatus: true }).status, 1);
-    await serving.logged('the alert', ({ alert }) => alert === 'log damaged');
-    await until('the end of the alert', () => !one.cli(['alert', 'list']).stdout.includes('log damaged'));
-    assert.equal(one.cli(['verify']).status, 0);
-    await serving.stop();
-  } finally {
-    one.remove();
-    rmSync(to, { recursive: true, force: true });
-  }
+  let serving = await one.serve();
+  putFile(one.drop, fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  await serving.logged('a file that is read', ({ msg }) => msg === 'file applied');
+  await isQuiet(serving);
+  await serving.stop();
+  const [path = ''] = listSegments(log).map((segment) => segment.path);
+  rmSync(join(one.data, 'detections.db'));
+  damage(path, 'middle');
+  serving = await one.serve();
+  await serving.logged('the log', ({ msg }) => msg === 'the damaged log was rebuilt from the copy');
+  await isQuiet(serving);
+  damage(path, 'middle');
+  assert.equal(one.cli(['verify'], { anyStatus: true }).status, 1);
+  await serving.logged('the alert', ({ alert }) => alert === 'log damaged');
+  await until('the end of the alert', () => !one.cli(['alert', 'list']).stdout.includes('log damaged'));
+  assert.equal(one.cli(['verify']).status, 0);
+  await serving.stop();
 });

@@ -1,7 +1,6 @@
 /** The appliance's part in the copy: it follows, alerts open where it cannot, and it ends once another machine took over. */
 import assert from 'node:assert/strict';
-import fs, { mkdirSync, readdirSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { type ApplianceCopy, createApplianceCopy } from '../../src/appliance-copy.ts';
@@ -20,6 +19,7 @@ import { formatMs, HOUR_MS, MINUTE_MS } from '../../src/time.ts';
 import { openAccess } from '../support/access.ts';
 import { createCopied, type History, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
+import { patched, systemError } from '../support/patched-fs.ts';
 import { until } from '../support/until.ts';
 
 let history: History;
@@ -197,21 +197,16 @@ test('where a transaction waits and the disk of this machine is full, that is th
   const copy = keep();
   await upToDate(copy);
   const { copied: notes, root } = history.folder;
-  const { writeFileSync: write } = fs;
-  fs.writeFileSync = (file, ...rest) => {
-    if (!String(file).startsWith(notes)) return write(file, ...rest);
-    write(file, '');
-    throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC', syscall: 'write' });
-  };
-  syncBuiltinESMExports();
   let isDecided: () => boolean;
-  try {
+  {
+    using _ = patched('writeFileSync', (write) => (file, ...rest) => {
+      if (!String(file).startsWith(notes)) return write(file, ...rest);
+      write(file, '');
+      throw systemError('ENOSPC', 'write');
+    });
     isDecided = propose(copy);
     await until('the alert', () => alerts.size > 0);
     assert.deepEqual([...alerts], [['disk full copy', `the disk of ${root} is full`]]);
-  } finally {
-    fs.writeFileSync = write;
-    syncBuiltinESMExports();
   }
   await until('the entry to be copied', isDecided);
   await until('the end of the alert', () => alerts.size === 0);

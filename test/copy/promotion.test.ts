@@ -1,8 +1,7 @@
 /** Standbys: what they take of the copy, and what each finds of the others once one was promoted. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import fs, { cpSync, mkdirSync, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { openAccess } from '../../src/auth/open-access.ts';
@@ -21,6 +20,7 @@ import { isDiskFull } from '../../src/store/database-errors.ts';
 import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
 import { readRole } from '../../src/store/role.ts';
 import { QUIETLY } from '../support/history.ts';
+import { patched, systemError } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { Machine } from '../torture/machines/machine.ts';
 
@@ -201,19 +201,15 @@ test('an epoch that a full disk refuses begins once there is room, and once', as
   await becomeStandbys(first);
   await promote(first);
   first.kill();
-  const full = () => {
-    throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC', syscall: 'write' });
-  };
   const recovered = await recoverDetections({ folder: first.folder, ...QUIETLY });
   let tries = 0;
-  const { writeSync: write } = fs;
-  fs.writeSync = full;
-  syncBuiltinESMExports();
+  using full = patched('writeSync', () => () => {
+    throw systemError('ENOSPC', 'write');
+  });
   const begun = await beginEpoch(recovered, first.folder, async (error) => {
     assert.ok(isDiskFull(error), String(error));
     tries += 1;
-    fs.writeSync = write;
-    syncBuiltinESMExports();
+    full[Symbol.dispose]();
   });
   assert.deepEqual([tries, epochTimes(begun.db).length, readRole(first.folder).epoch_due], [1, 1, null]);
   begun.log.close();

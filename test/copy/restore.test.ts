@@ -38,6 +38,7 @@ import {
   whole,
   work,
 } from '../support/restore.ts';
+import { granted, inBody, postToken } from '../support/token-client.ts';
 
 describe('if the data folder has the same log as the copy', () => {
   test('nothing is lost, and every column is equal', async () => {
@@ -284,13 +285,7 @@ describe('into a folder', () => {
 test('keys, tokens and cursors keep working after a restore', async () => {
   const key = createKey(appliance.cli, 'agency', '7001');
   const [, id = '', secret = ''] = /_live_([a-z2-7]{12})_(.*)$/.exec(key) ?? [];
-  const body = new URLSearchParams({
-    grant_type: 'client_credentials',
-    client_id: id,
-    client_secret: secret,
-  });
-  const answer = await fetch(`${appliance.serving().url}/oauth/token`, { method: 'POST', body });
-  const { access_token } = JSON.parse(await answer.text());
+  const { access_token } = await granted(await postToken(appliance.serving(), inBody({ id, secret })));
   const since = new Date(Date.now() - 60_000).toISOString();
   const page = JSON.parse(await (await appliance.get(`/v1/detections/changes?since=${since}`, key)).text());
   await appliance.serving().stop();

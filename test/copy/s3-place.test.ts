@@ -38,14 +38,20 @@ const settings = (changes = {}) => ({
 const open = (to = `s3://${BUCKET}/copies/a`, changes = {}, limitMs = 30_000) =>
   openS3Place(to, settings(changes), limitMs);
 
-/** That an error is of a class and has a text, and none of the credentials. */
-const error = (type: typeof Unreachable | typeof Refused, pattern: RegExp) => (thrown: unknown) => {
-  assert.ok(thrown instanceof type, String(thrown));
-  assert.match(thrown.message, pattern);
-  const all = `${thrown.message} ${thrown.stack} ${JSON.stringify(thrown.cause)} ${String(thrown.cause)}`;
-  assert.ok(!all.includes(CREDENTIALS.secret) && !all.includes(CREDENTIALS.access), all);
-  return true;
-};
+/** Work must fail with an error of this class and text, without any of the credentials. */
+const failing =
+  (type: typeof Unreachable | typeof Refused) =>
+  (work: Promise<unknown>, pattern: RegExp, message?: string): Promise<void> => {
+    const isRight = (thrown: unknown) => {
+      assert.ok(thrown instanceof type, String(thrown));
+      assert.match(thrown.message, pattern);
+      const all = `${thrown.message} ${thrown.stack} ${JSON.stringify(thrown.cause)} ${String(thrown.cause)}`;
+      assert.ok(!all.includes(CREDENTIALS.secret) && !all.includes(CREDENTIALS.access), all);
+      return true;
+    };
+    return assert.rejects(work, isRight, message);
+  };
+const [unreachable, refused] = [failing(Unreachable), failing(Refused)];
 
 testPlaces('S3', async () => ({ place: await open(), again: () => open() }));
 testPlaces('S3 with pages of 7', async () => {
@@ -65,10 +71,7 @@ test('objects lie below the prefix; others there are not listed', async () => {
 
 test('a service that ignores If-None-Match is found out', async () => {
   server.ignoresIfNoneMatch = true;
-  await assert.rejects(
-    tryPlace(await open()),
-    error(Refused, /cannot keep a copy in s3:.*ignores If-None-Match/),
-  );
+  await refused(tryPlace(await open()), /cannot keep a copy in s3:.*ignores If-None-Match/);
   assert.equal(server.objects.size, 0);
 });
 
@@ -89,10 +92,7 @@ for (const fault of ['503', 'cut'] as const) {
   test(`${fault} on a create, again and again: it is not known`, async () => {
     const place = await open();
     server.faults.push(...Array<`PUT ${typeof fault}`>(3).fill(`PUT ${fault}`));
-    await assert.rejects(
-      place.create(NAME, ONE),
-      error(Unreachable, fault === '503' ? /503 \(SlowDown\)/ : /cannot reach/),
-    );
+    await unreachable(place.create(NAME, ONE), fault === '503' ? /503 \(SlowDown\)/ : /cannot reach/);
     assert.deepEqual(
       server.requests.map((line) => line.slice(0, 3)),
       ['PUT', 'GET', 'PUT', 'GET', 'PUT', 'GET'],
@@ -119,7 +119,7 @@ test('another client creates the object between two tries of this one', async ()
 test('many requests at once for an object, which nobody gets', async () => {
   const place = await open();
   server.faults.push('PUT 409', 'PUT 409', 'PUT 409');
-  await assert.rejects(place.create(NAME, ONE), error(Unreachable, /other requests .* are under way/));
+  await unreachable(place.create(NAME, ONE), /other requests .* are under way/);
 });
 
 test('a service that hangs: the time is limited, and an object that it stored is found', async () => {
@@ -129,10 +129,7 @@ test('a service that hangs: the time is limited, and an object that it stored is
   server.faults.push('GET hang');
   assert.deepEqual(await place.read(NAME), ONE);
   server.faults.push('hang', 'hang', 'hang');
-  await assert.rejects(
-    place.list('', ''),
-    error(Unreachable, /no answer in time\. Check that the S3 service runs/),
-  );
+  await unreachable(place.list('', ''), /no answer in time\. Check that the S3 service runs/);
 });
 
 test('reads, lists and deletions are repeated twice', async () => {
@@ -143,27 +140,21 @@ test('reads, lists and deletions are repeated twice', async () => {
   server.faults.push('cut', '503');
   assert.deepEqual(await place.list('', ''), [NAME]);
   server.faults.push('503', '503', '503');
-  await assert.rejects(
-    place.read(NAME),
-    error(Unreachable, /answered 503 \(SlowDown\)\. See the S3 service's own log/),
-  );
+  await unreachable(place.read(NAME), /answered 503 \(SlowDown\)\. See the S3 service's own log/);
   server.faults.push('cut after', '503 after');
   await place.delete(NAME);
   assert.equal(await place.read(NAME), null);
 });
 
 test('what the service refuses is said with what to check, and is not repeated', async () => {
-  await assert.rejects(
-    (await open('s3://none/a')).create(NAME, ONE),
-    error(Unreachable, /404 \(NoSuchBucket\)\. Check the bucket/),
-  );
-  await assert.rejects((await open('s3://none/a')).read(NAME), error(Unreachable, /NoSuchBucket/));
+  await unreachable((await open('s3://none/a')).create(NAME, ONE), /404 \(NoSuchBucket\)\. Check the bucket/);
+  await unreachable((await open('s3://none/a')).read(NAME), /NoSuchBucket/);
   const region = await open(undefined, { region: 'us-east-1' });
-  await assert.rejects(region.list('', ''), error(Unreachable, /403 \(AuthorizationHeaderMalformed\)/));
+  await unreachable(region.list('', ''), /403 \(AuthorizationHeaderMalformed\)/);
   for (const text of [`${CREDENTIALS.access}\nwrong`, `wrong\n${CREDENTIALS.secret}`]) {
     const place = await open(undefined, { credentials: credentialsFile(text) });
-    await assert.rejects(place.create(NAME, ONE), error(Unreachable, /403 \(\w+\)\. Check the credentials/));
-    await assert.rejects(tryPlace(place), error(Unreachable, /Check the credentials/));
+    await unreachable(place.create(NAME, ONE), /403 \(\w+\)\. Check the credentials/);
+    await unreachable(tryPlace(place), /Check the credentials/);
   }
   assert.equal(server.requests.length, 7);
 });
@@ -171,15 +162,9 @@ test('what the service refuses is said with what to check, and is not repeated',
 test('nothing listens at the endpoint; its name is unknown', async () => {
   const { endpoint } = server;
   await server.close();
-  await assert.rejects(
-    (await open(undefined, { endpoint })).read(NAME),
-    error(Unreachable, /connection refused/),
-  );
+  await unreachable((await open(undefined, { endpoint })).read(NAME), /connection refused/);
   const unknown = 'http://s3.wirewatch.invalid';
-  await assert.rejects(
-    (await open(undefined, { endpoint: unknown })).read(NAME),
-    error(Unreachable, /resolve|EAI_AGAIN|ENOTFOUND/),
-  );
+  await unreachable((await open(undefined, { endpoint: unknown })).read(NAME), /resolve|EAI_AGAIN|ENOTFOUND/);
 });
 
 test('addresses that are none are refused', async () => {
@@ -194,17 +179,17 @@ test('addresses that are none are refused', async () => {
     's3://bucket/a\nb',
     's3://bucket/a&b',
   ])
-    await assert.rejects(openPlace(to, settings()), error(Refused, /is not the address of a bucket/), to);
+    await refused(openPlace(to, settings()), /is not the address of a bucket/, to);
   const { access, secret } = { access: CREDENTIALS.access, secret: encodeURIComponent(CREDENTIALS.secret) };
   for (const endpoint of ['host:9000', 'ftp://host', `http://${access}:${secret}@host`, 'http://host/?a=b'])
-    await assert.rejects(open(undefined, { endpoint }), error(Refused, /Write https:\/\/HOST/), endpoint);
+    await refused(open(undefined, { endpoint }), /Write https:\/\/HOST/, endpoint);
 });
 
 test('credentials: a file for its owner alone', async () => {
   for (const mode of [0o604, 0o602, 0o644])
-    await assert.rejects(
+    await refused(
       open(undefined, { credentials: credentialsFile(undefined, mode) }),
-      error(Refused, /others can .*chmod o= \//),
+      /others can .*chmod o= \//,
     );
   for (const text of [
     '',
@@ -213,14 +198,8 @@ test('credentials: a file for its owner alone', async () => {
     `\n${CREDENTIALS.secret}`,
     `${CREDENTIALS.access}\n${CREDENTIALS.secret} x`,
   ])
-    await assert.rejects(
-      open(undefined, { credentials: credentialsFile(text) }),
-      error(Refused, /Put the access key/),
-    );
-  await assert.rejects(
-    open(undefined, { credentials: '/none' }),
-    error(Refused, /cannot read.*no such file/),
-  );
+    await refused(open(undefined, { credentials: credentialsFile(text) }), /Put the access key/);
+  await refused(open(undefined, { credentials: '/none' }), /cannot read.*no such file/);
   const windows = credentialsFile(`${CREDENTIALS.access}\r\n${CREDENTIALS.secret}\r\n`, 0o640);
   await tryPlace(await open(undefined, { credentials: windows }));
 });
@@ -230,20 +209,17 @@ test('credentials: environment variables, with a session', async () => {
   const before = names.map((name) => process.env[name]);
   try {
     for (const name of names) delete process.env[name];
-    await assert.rejects(open(undefined, { credentials: '' }), error(Refused, /into AWS_ACCESS_KEY_ID and/));
+    await refused(open(undefined, { credentials: '' }), /into AWS_ACCESS_KEY_ID and/);
     process.env.AWS_ACCESS_KEY_ID = CREDENTIALS.access;
-    await assert.rejects(open(undefined, { credentials: '' }), error(Refused, /into AWS_ACCESS_KEY_ID/));
+    await refused(open(undefined, { credentials: '' }), /into AWS_ACCESS_KEY_ID/);
     process.env.AWS_SECRET_ACCESS_KEY = CREDENTIALS.secret;
     await tryPlace(await open(undefined, { credentials: '' }));
     server.sessionToken = 'a token+/=';
-    await assert.rejects(
-      tryPlace(await open(undefined, { credentials: '' })),
-      error(Unreachable, /InvalidToken/),
-    );
+    await unreachable(tryPlace(await open(undefined, { credentials: '' })), /InvalidToken/);
     process.env.AWS_SESSION_TOKEN = server.sessionToken;
     await tryPlace(await open(undefined, { credentials: '' }));
     // They belong to the variables, not to a file.
-    await assert.rejects(tryPlace(await open()), error(Unreachable, /InvalidToken/));
+    await unreachable(tryPlace(await open()), /InvalidToken/);
   } finally {
     for (const [at, name] of names.entries()) {
       const value = before[at];
@@ -258,7 +234,7 @@ test('a listing that ends before its end, without a word how to go on, is not ta
   globalThis.fetch = async () =>
     new Response('<IsTruncated>true</IsTruncated><Contents><Key>copies/a/log/1.zst</Key></Contents>');
   try {
-    await assert.rejects((await open()).list('log/', ''), error(Unreachable, /lists a part of its objects/));
+    await unreachable((await open()).list('log/', ''), /lists a part of its objects/);
   } finally {
     globalThis.fetch = fetch;
   }

@@ -1,7 +1,6 @@
 /** Shipping: the copy has the whole log at any moment, and one writer. */
 import assert from 'node:assert/strict';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { findAccess } from '../../src/auth/spare-copy.ts';
@@ -11,12 +10,13 @@ import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
-import { type DataFolder, dataFolder } from '../../src/store/folder.ts';
+import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { copyTo } from '../support/copy-at.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
-import { createCopied, createHistory, type History, rowsFrom } from '../support/history.ts';
+import { createCopied, createHistory, type History, QUIETLY, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** Segments of some twenty entries. */
 const SEGMENT_BYTES = 16 * 1024;
@@ -39,23 +39,15 @@ async function ship(shipper: Shipper, { folder, db }: History): Promise<void> {
 
 /** What is restored from a place equals the database. */
 async function requireEqual(place: MemoryPlace, { db, folder }: History): Promise<void> {
-  const root = mkdtempSync(join(tmpdir(), 'wirewatch-copy-'));
-  const stage: DataFolder = dataFolder(root);
-  try {
-    await loadCopy(place, stage, () => {});
-    const options = { folder: stage, program: 'test', onProgress: () => {}, between: async () => {} };
-    const restored = await recoverDetections(options);
-    restored.log.close();
-    assert.deepEqual(contentOfDatabase(restored.db), contentOfDatabase(db()));
-    closeDetections(restored.db);
-    assert.deepEqual(readFileSync(stage.secret), readFileSync(folder.secret));
-    assert.deepEqual(await verifyCopy(place, () => {}), {
-      entries: readLogMark(db())?.entry,
-      findings: [],
-    });
-  } finally {
-    rmSync(root, { recursive: true, force: true });
-  }
+  const stage = dataFolder(testFolder());
+  await loadCopy(place, stage, () => {});
+  const restored = await recoverDetections({ folder: stage, ...QUIETLY });
+  restored.log.close();
+  assert.deepEqual(contentOfDatabase(restored.db), contentOfDatabase(db()));
+  closeDetections(restored.db);
+  assert.deepEqual(readFileSync(stage.secret), readFileSync(folder.secret));
+  const sound = { entries: readLogMark(db())?.entry, findings: [] };
+  assert.deepEqual(await verifyCopy(place, () => {}), sound);
 }
 
 describe('a copy', () => {
@@ -133,7 +125,7 @@ describe('a copy', () => {
 });
 
 test('compaction begins a generation; the old one keeps only what leads to it', async () => {
-  const history = await installation();
+  using history = await installation();
   const place = memoryPlace();
   const shipper = new Shipper(place, history.folder);
   for (let round = 1; round <= 3; round += 1) {
@@ -151,16 +143,15 @@ test('compaction begins a generation; the old one keeps only what leads to it', 
     );
     assert.deepEqual(older.sort(), changes);
   }
-  history.delete();
 });
 
 test('who finds the next number taken by another machine changes nothing', async () => {
-  const history = await installation();
+  using history = await installation();
   const place = memoryPlace();
   for (let at = 0; at < 5; at += 1) history.apply(rowsFrom(at, 1));
   const shipper = new Shipper(place, history.folder);
   await ship(shipper, history);
-  const other = await twinOf(history);
+  using other = await twinOf(history);
   other.apply(rowsFrom(50, 1));
   await ship(new Shipper(place, other.folder), other);
   history.apply(rowsFrom(60, 1));
@@ -170,19 +161,18 @@ test('who finds the next number taken by another machine changes nothing', async
   assert.deepEqual(place.objects, before);
   await requireEqual(place, other);
   // A place of another installation is left alone, too.
-  const stranger = await installation();
+  using stranger = await installation();
   await assert.rejects(ship(new Shipper(place, stranger.folder), stranger), /another installation/);
   assert.deepEqual(place.objects, before);
-  for (const one of [history, other, stranger]) one.delete();
 });
 
 test('a number that was merged and deleted is not created again by a machine that did not see it', async () => {
-  const history = await installation();
+  using history = await installation();
   const place = memoryPlace();
   history.apply(rowsFrom(1, 1));
   const stale = new Shipper(place, history.folder);
   await ship(stale, history);
-  const other = await twinOf(history);
+  using other = await twinOf(history);
   const writer = new Shipper(place, other.folder);
   for (let at = 10; at < 60; at += 1) {
     other.apply(rowsFrom(at, 1));
@@ -192,11 +182,10 @@ test('a number that was merged and deleted is not created again by a machine tha
   history.apply(rowsFrom(100, 1));
   await assert.rejects(ship(stale, history), /later state/);
   await requireEqual(place, other);
-  for (const one of [history, other]) one.delete();
 });
 
 test('an entry that is too large for one object has pieces, and a manifest that decides', async () => {
-  const history = await installation();
+  using history = await installation();
   const place = memoryPlace();
   const shipper = new Shipper(place, history.folder, { partBytes: 4096 });
   for (let at = 1; at <= 10; at += 1) {
@@ -214,11 +203,10 @@ test('an entry that is too large for one object has pieces, and a manifest that 
     'its segment stays in parts',
   );
   await requireEqual(place, history);
-  history.delete();
 });
 
 test('damage in a copy is found, and named', async () => {
-  const history = await installation();
+  using history = await installation();
   const place = memoryPlace();
   for (let at = 0; at < 30; at += 1) history.apply(rowsFrom(at, 1));
   await ship(new Shipper(place, history.folder), history);
@@ -236,11 +224,10 @@ test('damage in a copy is found, and named', async () => {
     const isLast = name === [...place.objects.keys()].filter((one) => one.startsWith('log/')).at(-1);
     if (!isLast && name !== 'installation.json') assert.equal(without.findings.length, 1, `without ${name}`);
   }
-  history.delete();
 });
 
 test('the old generation is whole until the new one takes its place', async () => {
-  const history = await installation();
+  using history = await installation();
   const place = memoryPlace();
   const shipper = new Shipper(place, history.folder);
   for (let at = 1; at <= 12; at += 1) history.apply(rowsFrom(at, 1));
@@ -255,11 +242,10 @@ test('the old generation is whole until the new one takes its place', async () =
   place.before = () => {};
   await ship(new Shipper(place, history.folder), history);
   await requireEqual(place, history);
-  history.delete();
 });
 
 test('damage before the end of the log ends a call with an error: nothing after it counts as copied', async () => {
-  const history = await installation();
+  using history = await installation();
   const place = memoryPlace();
   const shipper = new Shipper(place, history.folder);
   for (let at = 1; at <= 3; at += 1) history.apply(rowsFrom(at, 1));
@@ -272,5 +258,4 @@ test('damage before the end of the log ends a call with an error: nothing after 
   writeFileSync(path, Buffer.from(content).fill(0x5a, content.length >> 1, (content.length >> 1) + 20));
   const to = join(history.folder.root, 'copy');
   await assert.rejects(copyTo(to, history.folder.root), /the log is damaged: .*wirewatch verify/);
-  history.delete();
 });

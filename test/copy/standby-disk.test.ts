@@ -1,8 +1,7 @@
 /** A standby whose own disk fails, and a promotion whose machine cannot ingest. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import fs, { cpSync, mkdirSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
@@ -21,6 +20,7 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { WakeableTimer } from '../../src/wakeable-timer.ts';
 import { createCopied, type History, QUIETLY, rowsFrom } from '../support/history.ts';
+import { patched, systemError } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -50,18 +50,10 @@ const appear = () => cpSync(own, to, { recursive: true, force: false });
 
 /** Does something while a call fails. */
 async function failing(call: 'writeSync' | 'fsyncSync', code: string, work: () => Promise<void>) {
-  const real = fs[call];
-  const fail = () => {
-    throw Object.assign(new Error(`${code}: it fails`), { code, syscall: call.replace('Sync', '') });
-  };
-  Object.assign(fs, { [call]: fail });
-  syncBuiltinESMExports();
-  try {
-    await work();
-  } finally {
-    Object.assign(fs, { [call]: real });
-    syncBuiltinESMExports();
-  }
+  using _ = patched(call, () => () => {
+    throw systemError(code, call.replace('Sync', ''));
+  });
+  await work();
 }
 
 test('a full disk is not called a damaged copy; after a lost write it applies nothing more', async () => {

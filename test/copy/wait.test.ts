@@ -117,27 +117,23 @@ test('a standby that is promoted continues versions and positions; what the old 
 });
 
 test('waiting needs a copy, and ends only through it', async () => {
-  const alone = createInstallation({
+  using alone = createInstallation({
     ...settings,
     WIREWATCH_COPY_TO: join(work, 'another'),
     WIREWATCH_INGEST_DROP: join(work, 'another-drop'),
   });
-  try {
-    const waiting = await alone.serve();
-    const readFile = async (serving: Serving, count: number) => {
-      putFile(join(work, 'another-drop'), fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-      await until('the row', async () => (await rowsOf(serving, alone.key)).length === count);
-    };
-    await readFile(waiting, 1);
-    await waiting.stop();
-    const refused = alone.begin({ WIREWATCH_COPY_TO: '', WIREWATCH_COPY_WAIT: 'false' });
-    assert.equal(await refused.ended, 78);
-    const ending = await alone.serve({ WIREWATCH_COPY_WAIT: 'false' });
-    await readFile(ending, 2);
-    await ending.stop();
-    assert.deepEqual(copyModes(alone), [false, true]);
-    await (await alone.serve({ WIREWATCH_COPY_TO: '', WIREWATCH_COPY_WAIT: 'false' })).stop();
-  } finally {
-    alone.remove();
-  }
+  const waiting = await alone.serve();
+  const readFile = async (serving: Serving, count: number) => {
+    putFile(join(work, 'another-drop'), fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+    await until('the row', async () => (await rowsOf(serving, alone.key)).length === count);
+  };
+  await readFile(waiting, 1);
+  await waiting.stop();
+  const refused = alone.begin({ WIREWATCH_COPY_TO: '', WIREWATCH_COPY_WAIT: 'false' });
+  assert.equal(await refused.ended, 78);
+  const ending = await alone.serve({ WIREWATCH_COPY_WAIT: 'false' });
+  await readFile(ending, 2);
+  await ending.stop();
+  assert.deepEqual(copyModes(alone), [false, true]);
+  await (await alone.serve({ WIREWATCH_COPY_TO: '', WIREWATCH_COPY_WAIT: 'false' })).stop();
 });

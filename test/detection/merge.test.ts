@@ -162,19 +162,6 @@ test('a newer scoring with the same visible fields makes no version and updates 
   assert.equal(outcome.known.match.exported_at, '2026-11-20T09:10:00Z');
 });
 
-test('an older scoring changes only first_detected_at, if it is earlier', () => {
-  const older = scoring({
-    first_detected_at: '2026-11-19T00:00:00Z',
-    last_scored_at: '2026-11-20T07:00:00Z',
-    strength_score: 99,
-  });
-  const outcome = merge(known(), older, false);
-  assert.ok(outcome.kind === 'updated');
-  assert.equal(outcome.known.match.first_detected_at, '2026-11-19T00:00:00Z');
-  assert.equal(outcome.known.match.last_scored_at, '2026-11-20T08:00:00Z');
-  assert.equal(outcome.known.match.strength.score, 60);
-});
-
 test('a print URL is stored but withheld without the licence, and shown with it', () => {
   const print = { article_print: true };
   assert.equal(shownUrl(ROW.article_url, true, false), null);

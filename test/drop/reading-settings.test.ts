@@ -6,15 +6,15 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
-import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { csv, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 
 const { inDrop, reasonBeside } = exportTrials(() => appliance);
 
 const appliance = await sharedAppliance();
+const SKIPPING = { WIREWATCH_INGEST_BAD_ROWS: 'skip' };
 
 test('rows of unknown subscriptions are skipped and counted, and a replay applies them', async () => {
   const [known, unknown, other] = [
@@ -47,7 +47,7 @@ test('rows of unknown subscriptions are skipped and counted, and a replay applie
 });
 
 test('bad_rows = skip skips bad rows, and writes them with reasons beside the archived file', async () => {
-  await appliance.restart({ WIREWATCH_INGEST_BAD_ROWS: 'skip' });
+  await appliance.restart(SKIPPING);
   const [good, bad, alsoGood] = [newRow(), newRow({ strength_score: 101, source_id: 7 }), newRow()];
   const deep = `{"deep":${'['.repeat(200_000)}${']'.repeat(200_000)}}`;
   const content = `${ndjson([good])}not json\n${ndjson([bad, alsoGood])}${deep}\n`;
@@ -76,18 +76,19 @@ test('bad_rows = skip skips bad rows, and writes them with reasons beside the ar
   assert.equal(wrong.msg, 'file failed');
 });
 
-test('a reading that came to nothing leaves no notes of skipped rows', async () => {
-  const skipping = { WIREWATCH_INGEST_BAD_ROWS: 'skip' };
-  await appliance.restart({ ...skipping, WIREWATCH_INGEST_TRUNCATED_SECONDS: '60' });
+test('a reading that came to nothing leaves no notes of skipped rows, not even beside another file', async () => {
+  await appliance.restart({ ...SKIPPING, WIREWATCH_INGEST_TRUNCATED_SECONDS: '600' });
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
   const rows = Array.from({ length: 2000 }, () => newRow({ source_id: randomUUID() }));
   const packed = gzipSync(`not json\n${ndjson(rows)}`);
   appliance.put(name, packed.subarray(0, packed.length / 2));
-  await sleep(2000);
+  // The file of a later window is read after the truncated one.
+  const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  assert.deepEqual([good.msg, good.bad_rows], ['file applied', 0]);
+  assert.ok(!existsSync(inDrop(`${good.destination}.skipped.ndjson`)));
   const { msg, bad_rows } = await appliance.dropped(name, packed);
   assert.deepEqual([msg, bad_rows], ['file applied', 1]);
   assert.deepEqual(readdirSync(inDrop('.taken')), []);
-  await appliance.restart(skipping);
 });
 
 test('a file with mostly bad rows fails, and its notes are bounded', async () => {
@@ -133,43 +134,22 @@ test('reading ends with the bound of bad rows, whatever a small file unpacks to'
   }
 });
 
-test('skipped rows of a file that was not taken are not written beside another', async () => {
-  // Truncated after a bad row: reading it records the row, and then stops.
-  const whole = contentOf(
-    'ndjson.gz',
-    Array.from({ length: 3000 }, () => newRow({ strength_score: 101 })),
-  );
-  const cutOff = fileName('newswire', nextWindowMs(), 'ndjson.gz');
-  appliance.put(cutOff, whole.subarray(0, whole.length - 20));
-  const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  assert.deepEqual([good.msg, good.bad_rows], ['file applied', 0]);
-  assert.ok(!existsSync(inDrop(`${good.destination}.skipped.ndjson`)));
-  assert.equal((await appliance.processed(cutOff)).msg, 'file failed');
-});
-
-test('require_trailer makes the trailer mandatory for NDJSON only', async () => {
-  await appliance.restart({ WIREWATCH_INGEST_REQUIRE_TRAILER: 'true' });
-  const without = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  assert.equal(without.msg, 'file failed');
-  assert.equal(
-    reasonBeside(without.destination).errors[0].expected,
-    'a last line {"end_of_export":true,"rows":N}',
-  );
+test('require_trailer makes the trailer mandatory for NDJSON only; earliest_time bounds first_detected_at', async () => {
+  await appliance.restart({
+    WIREWATCH_INGEST_REQUIRE_TRAILER: 'true',
+    WIREWATCH_INGEST_EARLIEST_TIME: '2020-06-01T00:00:00Z',
+  });
   const trailer = '{"end_of_export":true,"rows":1}\n';
-  const withOne = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]) + trailer);
-  assert.equal(withOne.msg, 'file applied');
-  const table = await appliance.dropped(
-    fileName('newswire', nextWindowMs(), 'csv'),
-    contentOf('csv', [newRow()]),
-  );
-  assert.equal(table.msg, 'file applied');
-});
-
-test('earliest_time sets the lower bound of first_detected_at', async () => {
-  await appliance.restart({ WIREWATCH_INGEST_EARLIEST_TIME: '2020-06-01T00:00:00Z' });
-  const on = (time: string) => ndjson([newRow({ first_detected_at: time })]);
-  const late = await appliance.dropped(fileName('newswire', nextWindowMs()), on('2020-06-01T00:00:00Z'));
-  assert.equal(late.msg, 'file applied');
-  const early = await appliance.dropped(fileName('newswire', nextWindowMs()), on('2020-05-31T23:59:59Z'));
-  assert.equal(early.msg, 'file failed');
+  const firstDetected = (first_detected_at: string) => ndjson([newRow({ first_detected_at })]) + trailer;
+  for (const [form, content, expected] of [
+    ['ndjson', ndjson([newRow()]), 'a last line {"end_of_export":true,"rows":N}'],
+    ['ndjson', ndjson([newRow()]) + trailer, null],
+    ['csv', csv([newRow()]), null],
+    ['ndjson', firstDetected('2020-06-01T00:00:00Z'), null],
+    ['ndjson', firstDetected('2020-05-31T23:59:59Z'), 'a time not before 2020-06-01T00:00:00Z'],
+  ] as const) {
+    const line = await appliance.dropped(fileName('newswire', nextWindowMs(), form), content);
+    assert.equal(line.msg, expected === null ? 'file applied' : 'file failed');
+    if (expected !== null) assert.equal(reasonBeside(line.destination).errors[0].expected, expected);
+  }
 });

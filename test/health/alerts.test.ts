@@ -44,11 +44,6 @@ const alerts = (nowMs = NOW, enabled = both) => ledgerAlerts(store.reader, enabl
 const names = (nowMs = NOW) => alerts(nowMs).map(({ name }) => name);
 
 describe('windows', () => {
-  test('that are done open none', () => {
-    set('done');
-    assert.deepEqual(alerts(), []);
-  });
-
   for (const status of ['failed', 'missing', 'abandoned'] as const) {
     test(`that are ${status} open one per export, with count, time and command`, () => {
       set(status, START, NOW - HOUR_MS);

@@ -18,9 +18,6 @@ showLogOfFailures(() => appliance?.serving());
 
 /** Fixed for the complete run: tests build on windows of earlier tests, even if a window ends meanwhile. */
 const CURRENT_WINDOW_MS = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
-function currentWindowMs(): number {
-  return CURRENT_WINDOW_MS;
-}
 
 async function health(): Promise<{ readonly http: number } & Health> {
   const answer = await fetch(`${appliance.serving().url}/v1/health`);
@@ -69,7 +66,7 @@ describe('a new installation', () => {
   });
 
   test('is ok once the current windows of both exports are done; HEAD agrees', async () => {
-    const window = currentWindowMs();
+    const window = CURRENT_WINDOW_MS;
     await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));
     assert.equal((await health()).http, 503, 'imagewire has no finished window yet');
     await appliance.dropped(fileName('imagewire', window), '');
@@ -110,7 +107,7 @@ describe('a new installation', () => {
     renameSync(`${drop}.away`, drop);
     await eventually('health', health, ({ http }) => http === 200);
     await eventually('the list', alerts, isFreeOf('drop folder not readable'));
-    const line = await appliance.dropped(fileName('newswire', currentWindowMs()), ndjson([newRow()]));
+    const line = await appliance.dropped(fileName('newswire', CURRENT_WINDOW_MS), ndjson([newRow()]));
     assert.equal(line.msg, 'file applied');
     await logged('alert closed');
   });
@@ -124,7 +121,7 @@ describe('a new installation', () => {
     assert.equal((await appliance.get('/v1/me')).status, 200);
     assert.ok(!existsSync(mount), 'nothing may be written below a mount point');
     mkdirSync(join(drop, 'archive'), { recursive: true });
-    const name = fileName('newswire', currentWindowMs());
+    const name = fileName('newswire', CURRENT_WINDOW_MS);
     putFile(drop, name, ndjson([newRow()]));
     assert.equal((await appliance.processed(name)).msg, 'file applied');
     await eventually('the list', alerts, isFreeOf('drop folder not readable'));
@@ -134,7 +131,7 @@ describe('a new installation', () => {
   test('the list is readable, and says if the appliance does not run', async () => {
     const running = appliance.cli(['alert', 'list']);
     assert.equal(running.stderr, '');
-    await appliance.dropped(fileName('newswire', currentWindowMs() - 5 * WINDOW_MS), 'no json\n');
+    await appliance.dropped(fileName('newswire', CURRENT_WINDOW_MS - 5 * WINDOW_MS), 'no json\n');
     await appliance.serving().stop();
     const { status, stdout } = appliance.cli(['alert', 'list'], { anyStatus: true });
     assert.equal(status, 1);
@@ -160,7 +157,7 @@ describe('a damaged database', () => {
   after(() => appliance.stop());
 
   test('is not served, and is made anew from the log while the port is open', async () => {
-    const window = currentWindowMs();
+    const window = CURRENT_WINDOW_MS;
     await appliance.dropped(fileName('newswire', window), ndjson([row]));
     await appliance.dropped(fileName('imagewire', window), '');
     assert.equal((await health()).http, 200);
@@ -185,7 +182,7 @@ describe('a damaged database', () => {
   test('is not made anew again and again: within the hour, the alert stays', async () => {
     const changes = `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`;
     const rows = [newRow(), newRow(), newRow()];
-    await appliance.dropped(fileName('newswire', currentWindowMs() - 2 * WINDOW_MS), ndjson(rows));
+    await appliance.dropped(fileName('newswire', CURRENT_WINDOW_MS - 2 * WINDOW_MS), ndjson(rows));
     const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
     db.exec('DELETE FROM stream_row WHERE place = (SELECT min(place) + 1 FROM stream_row)');
     db.close();
@@ -219,7 +216,7 @@ describe('a fault that ends the ingesting thread', () => {
 
   test('is urgent, and reads continue', async () => {
     const row = newRow();
-    const window = currentWindowMs();
+    const window = CURRENT_WINDOW_MS;
     await appliance.dropped(fileName('newswire', window), ndjson([row]));
     await appliance.dropped(fileName('imagewire', window), '');
     assert.equal((await health()).http, 200);

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
@@ -48,7 +47,7 @@ describe('the monitor', () => {
       },
       now: () => nowMs,
       role: () => 'writer',
-      log: pino({ base: null, level: 'debug' }, collector(lines)),
+      log: pino({ base: null, level: 'debug' }, { write: (line) => void lines.push(JSON.parse(line)) }),
     });
   }
 
@@ -313,15 +312,6 @@ describe('the monitor', () => {
     assert.deepEqual(names(), ['database not readable']);
   });
 });
-
-function collector(lines: Record<string, unknown>[]): Writable {
-  return new Writable({
-    write(chunk, _encoding, done) {
-      lines.push(JSON.parse(String(chunk)));
-      done();
-    },
-  });
-}
 
 /** The monitor checks once a second. */
 const waitFor = (condition: () => boolean) => until('the check', condition);

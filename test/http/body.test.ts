@@ -1,35 +1,24 @@
 /** Bodies: malformed, with unsupported codings, and unexpected ones (RFC 9112, 6 to 9). */
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
 import { checkedResponses, exchangeBytes } from '../support/raw-http.ts';
-import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
+import { sharedServer, TEST_SECRET } from '../support/server.ts';
+import { testFolder } from '../support/test-folder.ts';
 
-const photos = mkdtempSync(join(tmpdir(), 'wirewatch-body-'));
+const photos = testFolder();
+writeFileSync(join(photos, '1.jpg'), 'a photo');
+const server = await sharedServer({ photos });
+const { key } = server.makeKey();
 const PHOTO = photoPath(deriveKey(TEST_SECRET, 'photo'), 1);
 const CHANGES = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
 const POST_TOKEN = 'POST /oauth/token';
 const TOKEN_HEAD = `${POST_TOKEN} HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\n`;
 const CHUNKED = 'Transfer-Encoding: chunked\r\n\r\n';
-
-let server: TestServer;
-let key: string;
-
-before(async () => {
-  mkdirSync(photos, { recursive: true });
-  writeFileSync(join(photos, '1.jpg'), 'a photo');
-  server = await startTestServer({ photos });
-  key = server.makeKey().key;
-});
-after(async () => {
-  await server.close();
-  rmSync(photos, { recursive: true });
-});
 
 function get(target: string, headers = ''): string {
   return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${headers}\r\n`;

@@ -1,8 +1,8 @@
 /** CORS: only origins in `server.cors_origins` are allowed. */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { isOrigin } from '../../src/config/option-values.ts';
-import { startTestServer, type TestServer } from '../support/server.ts';
+import { sharedServer, startTestServer, type TestServer } from '../support/server.ts';
 import { words } from '../support/words.ts';
 
 const DASHBOARD = 'https://dashboard.example.org';
@@ -27,15 +27,10 @@ const preflight = (server: TestServer, origin: string, path = ME) =>
     },
   });
 
-describe('with an allowed origin', () => {
-  let server: TestServer;
-  let key: string;
-  before(async () => {
-    server = await startTestServer({ cors_origins: [DASHBOARD] });
-    ({ key } = server.makeKey());
-  });
-  after(() => server.close());
+const server = await sharedServer({ cors_origins: [DASHBOARD] });
+const { key } = server.makeKey();
 
+describe('with an allowed origin', () => {
   test('a preflight succeeds without a key', async () => {
     const { status, headers } = await preflight(server, DASHBOARD);
     assert.equal(status, 204);
@@ -81,11 +76,9 @@ test('"*" allows every origin; without the setting none is allowed', async () =>
     [['*'], '*', 204],
     [[], null, 405],
   ] as const) {
-    const server = await startTestServer({ cors_origins: [...cors_origins] });
-    const { key } = server.makeKey();
-    after(() => server.close());
-    const response = await server.get(ME, key, { headers: { origin: DASHBOARD } });
+    await using other = await startTestServer({ cors_origins: [...cors_origins] });
+    const response = await other.get(ME, other.makeKey().key, { headers: { origin: DASHBOARD } });
     assert.equal(response.headers.get('access-control-allow-origin'), expected);
-    assert.equal((await preflight(server, DASHBOARD)).status, status);
+    assert.equal((await preflight(other, DASHBOARD)).status, status);
   }
 });

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { encodingFor } from '../../src/http/encoding.ts';
-import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
+import { NOW_MS, sharedServer } from '../support/server.ts';
 import { textRows } from '../support/store.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 
@@ -29,16 +29,11 @@ test('the encoding is the supported one with the highest weight', () => {
     assert.equal(encodingFor(header), encoding, header);
 });
 
-describe('an answer', () => {
-  let server: TestServer;
-  let key: string;
-  before(async () => {
-    server = await startTestServer({ base_url: 'https://api.example/ww' });
-    ({ key } = server.makeKey());
-    server.store.deliver(textRows(30), NOW_MS);
-  });
-  after(() => server.close());
+const server = await sharedServer({ base_url: 'https://api.example/ww' });
+const { key } = server.makeKey();
+server.store.deliver(textRows(30), NOW_MS);
 
+describe('an answer', () => {
   /** Uses node:http, since fetch decodes bodies itself. */
   async function ask(path: string, headers: Record<string, string> = {}) {
     const sent = request(`${server.url}${path}`, { headers: { authorization: `Bearer ${key}`, ...headers } });

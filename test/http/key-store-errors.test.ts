@@ -1,6 +1,15 @@
 /** Damage of access.db that only the ingest thread meets: it waits, and goes on without a restart. */
 import assert from 'node:assert/strict';
-import { closeSync, openSync, readFileSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Driver from 'better-sqlite3';
@@ -74,4 +83,31 @@ test('damage that only ingest meets stops ingest until it is over, and is not ta
   );
   const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
   assert.equal(line.msg, 'file applied');
+});
+
+test('a failed look at access.db while detections.db is made anew keeps nobody from reading afterwards', {
+  skip: NO_PRELOAD,
+}, async () => {
+  const [failed, go] = [join(appliance.data, '..', 'failed'), join(appliance.data, '..', 'go')];
+  // Each thread loads this, and a stack has its text; the driver looks for the folder of a database before it opens that.
+  const failing = `import fs from 'node:fs';
+    const { existsSync } = fs;
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    fs.existsSync = (path) => {
+      const isIt = path === ${JSON.stringify(appliance.data)} && /new Access[C]onnection/.test(new Error().stack);
+      if (!isIt || existsSync(${JSON.stringify(failed)})) return existsSync(path);
+      for (let turns = 0; turns < 6000 && !existsSync(${JSON.stringify(go)}); turns += 1)
+        Atomics.wait(pause, 0, 0, 10);
+      fs.renameSync(${JSON.stringify(go)}, ${JSON.stringify(failed)});
+      return false;
+    };`;
+  await appliance.serving().stop();
+  rmSync(join(appliance.data, 'detections.db'));
+  // The port is open before the database is.
+  await appliance.restart(preloaded(failing));
+  writeFileSync(go, '');
+  await until('reads', async () => {
+    const { status } = await appliance.get('/v1/detections/changes?since=2026-11-20T00:00:00Z');
+    return existsSync(failed) && status === 200;
+  });
 });

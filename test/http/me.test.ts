@@ -62,12 +62,6 @@ test('has every member, in order', async () => {
   assert.equal(JSON.stringify(await me(), null, 1), JSON.stringify(expected, null, 1));
 });
 
-test('is cached by clients only, for a minute, and separately for each key', async () => {
-  const { headers } = await server.get('/v1/me', key);
-  assert.equal(headers.get('cache-control'), 'private, max-age=60');
-  assert.equal(headers.get('vary'), 'Authorization');
-});
-
 test('takes no parameters, and accepts any valid credential, with or without scopes', async () => {
   for (const query of ['x=1', 'schema_version=v1', 'fields=id', 'limit=']) {
     const { detail } = await server.json(`/v1/me?${query}`, key, 400);
@@ -130,21 +124,6 @@ test('a subscription without types that the key reads stays, with an empty list'
     assert.equal(await statusOf(`${list}&content_type=image`), 400);
     assert.equal(await statusOf(`${list}&content_type=text`), 400);
   }
-});
-
-test('data starts at the earliest first_detected_at of the current detections', async () => {
-  const row = (source: number, first_detected_at: string, version = 1) => ({
-    content_type: 'image' as const,
-    version,
-    row: { source_internal_id: source, first_detected_at },
-  });
-  server.store.deliver([row(1, '2026-11-02T00:00:00Z'), row(2, '2026-11-03T00:00:00Z')], NOW_MS);
-  assert.equal((await me()).subscriptions[0].data_starts.image, '2026-11-02T00:00:00Z');
-  server.store.deliver([row(2, '2026-10-01T10:00:00Z', 2)], NOW_MS);
-  assert.deepEqual((await me()).subscriptions[0].data_starts, {
-    text: null,
-    image: '2026-10-01T10:00:00Z',
-  });
 });
 
 test('gaps are per export, newest first, of the last 90 days, without finished windows', async () => {

@@ -1,14 +1,16 @@
 /** Sending a photo: in pieces, unchanged, and the file is closed afterwards. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import { once } from 'node:events';
+import { truncateSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
-import { after, afterEach, before, test } from 'node:test';
+import { afterEach, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
-import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
+import { openFilesBelow } from '../support/open-files.ts';
+import { sharedServer, TEST_SECRET } from '../support/server.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const MIB = 1024 * 1024;
@@ -17,21 +19,12 @@ const LARGE_BYTES = 48 * MIB;
 const CUT_OFF = 'a photo could not be read to its end while it was being sent: the response was cut off';
 
 const KEY = deriveKey(TEST_SECRET, 'photo');
-const folder = mkdtempSync(join(tmpdir(), 'wirewatch-photos-'));
-let server: TestServer;
-
-before(async () => {
-  server = await startTestServer({ photos: folder });
-});
+const folder = testFolder();
+const server = await sharedServer({ photos: folder });
 
 afterEach(async () => {
   await until('the photos are closed', () => openPhotos().length === 0);
   server.lines.length = 0;
-});
-
-after(async () => {
-  await server.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** Creates a photo whose parts all differ. */
@@ -44,42 +37,20 @@ function putLarge(name: string): { file: string; content: Buffer } {
 }
 
 /** Photos that this process, and therefore the server, has open; empty if the system does not report open files. */
-function openPhotos(): string[] {
-  if (process.platform !== 'linux') return [];
-  return readdirSync('/proc/self/fd')
-    .map((fd) => {
-      try {
-        return readlinkSync(`/proc/self/fd/${fd}`);
-      } catch {
-        return '';
-      }
-    })
-    .filter((target) => target.startsWith(folder));
-}
+const openPhotos = () => openFilesBelow(folder);
 
 function requestText(path: string, headers = ''): string {
   return `GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
 }
 
 /** Requests a photo, and stops reading after the first bytes. */
-async function beginReading(
-  path: string,
-): Promise<{ socket: Socket; chunks: Buffer[]; closed: Promise<void> }> {
+async function beginReading(path: string) {
   const chunks: Buffer[] = [];
-  const socket = connect(server.port, '127.0.0.1');
+  const socket = connect(server.port, '127.0.0.1').on('error', () => {});
   const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
-  socket.on('error', () => {});
-  const first = new Promise<void>((resolve) => {
-    socket.on('data', (chunk) => {
-      chunks.push(chunk);
-      if (chunks.length === 1) {
-        socket.pause();
-        resolve();
-      }
-    });
-  });
+  socket.on('data', (chunk) => chunks.push(chunk)).once('data', () => socket.pause());
   socket.write(requestText(path, 'Connection: close\r\n'));
-  await first;
+  await once(socket, 'data');
   return { socket, chunks, closed };
 }
 

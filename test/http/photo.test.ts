@@ -1,33 +1,24 @@
 /** GET /photos/{internal_id}: access and headers. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { parsePhotoId, photoPath } from '../../src/detection/photo-address.ts';
 import { deriveKey } from '../../src/seal.ts';
-import { startTestServer, TEST_SECRET, type TestServer } from '../support/server.ts';
+import { sharedServer, startTestServer, TEST_SECRET } from '../support/server.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
 const IMMUTABLE = 'public, max-age=31536000, immutable';
 const KEY = deriveKey(TEST_SECRET, 'photo');
 const PHOTO = Buffer.from('the photo with the number five');
 
-const folder = mkdtempSync(join(tmpdir(), 'wirewatch-photos-'));
-let server: TestServer;
-
-before(async () => {
-  server = await startTestServer({ photos: join(folder, 'photos'), requests_per_minute: 1 });
-  mkdirSync(join(folder, 'photos'));
-  put('5.jpg', PHOTO);
-});
-
-after(async () => {
-  await server.close();
-  rmSync(folder, { recursive: true });
-});
+const folder = testFolder();
+const server = await sharedServer({ photos: join(folder, 'photos'), requests_per_minute: 1 });
+mkdirSync(join(folder, 'photos'));
+put('5.jpg', PHOTO);
 
 function put(name: string, content: string | Buffer): string {
   const file = join(folder, 'photos', name);

@@ -189,12 +189,3 @@ function exchange(method: string, headers: string, query = '', authorization?: s
   const head = `${method} ${PATH}${query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n`;
   return exchangeBytes(server.port, `${head}${credential}${headers}\r\n`);
 }
-
-test('a wrong parameter is 400 before any 304', async () => {
-  const etag = await currentEtag();
-  for (const tag of [etag, '*']) {
-    for (const query of ['schema_version=v2', 'nope=1']) {
-      assert.equal((await server.get(`${PATH}?${query}`, key, conditional(tag))).status, 400);
-    }
-  }
-});

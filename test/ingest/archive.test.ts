@@ -14,17 +14,15 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { formatMs, HOUR_MS, utcDay, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
+import { changeDetections } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { untilIdle } from '../support/installation-state.ts';
-import { failingCall, shiftedClock } from '../support/preload.ts';
+import { failingCall, PATH_OF, preloaded, shiftedClock } from '../support/preload.ts';
 import { until } from '../support/until.ts';
 
 const IN_ARCHIVE = /\/archive\//;
@@ -44,13 +42,6 @@ const apply = async (name = fileName('newswire', nextWindowMs())) => {
   assert.equal(line.msg, 'file applied');
   return { path: join(appliance.drop, String(line.destination)), number: Number(line.number) };
 };
-
-/** Changes the database of the stopped appliance. */
-function change(work: (db: Database) => void): void {
-  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  work(db);
-  db.close();
-}
 
 test('files that cannot be moved there yet are all kept, even with the same name', async () => {
   const day = join(appliance.drop, 'archive', utcDay(Date.now()));
@@ -111,53 +102,49 @@ test('orphaned files that cannot be moved out of the archive stop nothing, and a
 }, async () => {
   const orphan = await apply();
   await appliance.serving().stop();
-  change((db) =>
-    db.exec(`DELETE FROM ingest_file;
-      INSERT INTO version_epoch (number, at, reason, position, orphans) VALUES (1, 1, 'test', 1, 'to read')`),
+  changeDetections(
+    appliance.data,
+    `DELETE FROM ingest_file;
+      INSERT INTO version_epoch (number, at, reason, position, orphans) VALUES (1, 1, 'test', 1, 'to read')`,
   );
   const busy = failingCall('rename', 'EBUSY', IN_ARCHIVE, join(appliance.data, 'busy'));
   busy.begin();
   await appliance.restart(busy.settings);
-  const serving = appliance.serving();
-  await serving.logged('the report that it is stuck', ({ msg }) =>
-    /^a file cannot be read or moved/.test(msg),
-  );
+  await appliance.logged(/^a file cannot be read or moved/);
   await apply();
   assert.ok(existsSync(orphan.path));
   busy.end();
-  await serving.logged('the files to be read', ({ msg }) =>
-    /^reading archived files without a record/.test(msg),
-  );
+  await appliance.logged(/^reading archived files without a record/);
 });
 
 test('orphaned files are still read when the disk of the drop folder is mounted late', async () => {
-  const window = nextWindowMs();
-  const orphan = await apply(fileName('newswire', window));
+  const name = fileName('newswire', nextWindowMs());
+  const orphan = await apply(name);
   await appliance.serving().stop();
-  change((db) =>
-    db.exec(`DELETE FROM ingest_file WHERE number = ${orphan.number};
+  changeDetections(
+    appliance.data,
+    `DELETE FROM ingest_file WHERE number = ${orphan.number};
       UPDATE version_epoch SET orphans = 'read';
       INSERT INTO version_epoch (number, at, reason, position, orphans)
-      SELECT coalesce(max(number), 0) + 1, 1, 'test', 2, 'to read' FROM version_epoch`),
+      SELECT coalesce(max(number), 0) + 1, 1, 'test', 2, 'to read' FROM version_epoch`,
   );
   const away = `${appliance.drop}-away`;
   renameSync(appliance.drop, away);
   await appliance.restart();
-  const serving = appliance.serving();
-  await serving.logged('a round without it', ({ msg }) => msg === 'checked for missing windows');
+  await appliance.logged(/^checked for missing windows$/);
   renameSync(appliance.drop, `${away}-made`);
   renameSync(away, appliance.drop);
-  await serving.logged('the files to be read', ({ msg }) =>
-    /^reading archived files without a record/.test(msg),
-  );
-  await serving.logged(
-    'the file',
-    ({ msg, file }) => msg === 'file applied' && file === fileName('newswire', window),
-  );
+  await appliance.logged(/^reading archived files without a record/);
+  await appliance.logged(/^file applied$/, { file: name });
 });
 
 describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
-  const DELETED = 'deleted old files from the archive';
+  const DELETED = /^deleted old files from the archive$/;
+  const assertLeft = (paths: readonly string[], left: readonly boolean[]) =>
+    assert.deepEqual(
+      paths.map((path) => existsSync(path)),
+      left,
+    );
   // An hour of the program is a second.
   const hasty = { WIREWATCH_HASTE: '3600' };
 
@@ -166,7 +153,7 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
     const files: { path: string; number: number }[] = [];
     for (const _ of hours) files.push(await apply());
     await appliance.serving().stop();
-    change((db) => {
+    changeDetections(appliance.data, (db) => {
       const age = db.prepare('UPDATE ingest_file SET finished_at = finished_at - ? WHERE number = ?');
       for (const [index, ago] of hours.entries()) age.run(ago * HOUR_MS, files[index]?.number);
     });
@@ -186,20 +173,15 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
     const full = failingCall('unlink', 'ENOSPC', IN_ARCHIVE, join(appliance.data, 'full'));
     full.begin();
     await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '1', ...hasty, ...full.settings });
-    const serving = appliance.serving();
-    await serving.logged('the full disk', ({ alert }) => alert === 'disk full');
+    await appliance.logged(/^alert opened$/, { alert: 'disk full' });
     full.end();
-    await serving.logged('the deletion', ({ msg, files: count }) => msg === DELETED && count === 2);
-    const failed = serving.log.filter(({ msg }) => msg.startsWith('cannot delete an old'));
+    await appliance.logged(DELETED, { files: 2 });
     for (const path of [folder, noted])
-      assert.ok(
-        failed.some(({ level, file }) => level === 'warn' && file === relative(appliance.drop, path)),
-        path,
-      );
-    assert.deepEqual(
-      files.map((file) => existsSync(file)),
-      [true, true, false, false, true],
-    );
+      await appliance.logged(/^cannot delete an old/, {
+        level: 'warn',
+        file: relative(appliance.drop, path),
+      });
+    assertLeft(files, [true, true, false, false, true]);
     assert.ok(existsSync(other));
     await apply();
     for (const path of [folder, `${noted}.reason.json`]) rmdirSync(path);
@@ -211,26 +193,34 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
     const newest = fileName('newswire', nextWindowMs() - WINDOW_MS);
     for (const name of [newest, 'newswire.backfill-behind.ndjson']) files.push((await apply(name)).path);
     await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '30', ...hasty });
-    const line = await appliance.serving().logged('a deletion', ({ msg }) => msg === DELETED);
-    assert.equal(line.files, 1);
-    assert.deepEqual(
-      files.map((file) => existsSync(file)),
-      [false, true, true, true],
-    );
+    assert.equal((await appliance.logged(DELETED)).files, 1);
+    assertLeft(files, [false, true, true, true]);
   });
 
   test('deletes nothing, and forgets nothing, while the disk of the drop folder is not mounted', async () => {
     const [old = ''] = await past([72]);
     const away = `${appliance.drop}-unmounted`;
     renameSync(appliance.drop, away);
-    const daily = { WIREWATCH_INGEST_ARCHIVE_DAYS: '1', ...hasty };
-    await appliance.restart(daily);
-    await sleep(3000);
-    const early = appliance.serving().log.filter(({ msg }) => msg === DELETED);
+    // Notes each look at the archive.
+    const looks = join(dirname(appliance.data), 'looks');
+    writeFileSync(looks, '');
+    const noting = preloaded(`
+      import fs from 'node:fs';
+      import { syncBuiltinESMExports } from 'node:module';
+      const { readdirSync, appendFileSync } = fs;
+      fs.readdirSync = (path, ...rest) => {
+        if (/\\/archive$/.test(${PATH_OF}(path))) appendFileSync(${JSON.stringify(looks)}, '.');
+        return readdirSync(path, ...rest);
+      };
+      syncBuiltinESMExports();
+    `);
+    await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '1', ...hasty, ...noting });
+    await until('two looks at the empty archive', () => readFileSync(looks).length >= 2);
+    const early = appliance.serving().log.filter(({ msg }) => DELETED.test(msg));
     rmSync(appliance.drop, { recursive: true, force: true });
     renameSync(away, appliance.drop);
     assert.deepEqual(early, []);
-    await appliance.serving().logged('the deletion', ({ msg }) => msg === DELETED);
+    await appliance.logged(DELETED);
     assert.equal(existsSync(old), false);
   });
 
@@ -242,11 +232,7 @@ describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
     const windowMs = Math.floor((Date.now() + aheadMs) / WINDOW_MS - 1) * WINDOW_MS;
     files.push((await apply(fileName('newswire', windowMs))).path);
     await appliance.restart({ WIREWATCH_INGEST_ARCHIVE_DAYS: '30', ...hasty });
-    const line = await appliance.serving().logged('a deletion', ({ msg }) => msg === DELETED);
-    assert.equal(line.files, 1);
-    assert.deepEqual(
-      files.map((file) => existsSync(file)),
-      [false, true, true],
-    );
+    assert.equal((await appliance.logged(DELETED)).files, 1);
+    assertLeft(files, [false, true, true]);
   });
 });

@@ -126,44 +126,31 @@ test('names without an id, and misspelled columns, are noted', async () => {
   assert.equal(line.names_without_id, 1);
 });
 
-test('a truncated file may still be growing', async () => {
-  const whole = packed('ndjson.gz', ndjson([newRow(), newRow()]));
-  const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');
-  await explainAndDrop(name, whole.subarray(0, -10), /^it would fail unless it is still being written/);
-});
-
-test('an export that is switched off, whatever the content', async () => {
-  for (const content of [ndjson([newRow({ unique_id: 'x' })]), 'no row']) {
-    const name = fileName('imagewire', nextWindowMs());
-    const expected = /^it would be refused: the export imagewire is switched off/;
-    assert.equal((await explainAndDrop(name, content, expected)).line.msg, 'file refused');
-  }
-});
-
-test('a window that has not ended, a future one, and an invalid name', async () => {
+test('a file of another export, name or window, and a truncated one; an old window is advised to be a backfill', async () => {
   const nowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
+  const good = ndjson([newRow()]);
   const early = fileName('newswire', nowMs + 2 * WINDOW_MS);
-  assert.match(
-    explain(early, ndjson([newRow()])).when_dropped,
-    /^it would stay where it is until its window has/,
-  );
-  appliance.put(early, ndjson([newRow()]));
-  const ahead = fileName('newswire', nowMs + 2 * DAY_MS);
-  await explainAndDrop(
-    ahead,
-    ndjson([newRow()]),
-    /^it would be refused, because its window is more than a day in the future$/,
-  );
-  assert.ok(existsSync(join(appliance.drop, early)), 'a later file was processed, but this one waits');
-  await explainAndDrop('newswire.tomorrow.xml', 'x', /^it would be refused, because of its name$/);
+  assert.match(explain(early, good).when_dropped, /^it would stay where it is until its window has/);
+  appliance.put(early, good);
+  const isOff = /^it would be refused: the export imagewire is switched off/;
+  const isAhead = /^it would be refused, because its window is more than a day in the future$/;
+  for (const [name, content, expected] of [
+    [fileName('imagewire', nextWindowMs()), ndjson([newRow({ unique_id: 'x' })]), isOff],
+    [fileName('imagewire', nextWindowMs()), 'no row', isOff],
+    [fileName('newswire', nowMs + 2 * DAY_MS), good, isAhead],
+    ['newswire.tomorrow.xml', 'x', /^it would be refused, because of its name$/],
+    [
+      fileName('newswire', nextWindowMs(), 'ndjson.gz'),
+      packed('ndjson.gz', good).subarray(0, -10),
+      /^it would fail unless it is still being written/,
+    ],
+  ] as const)
+    await explainAndDrop(name, content, expected);
+  assert.ok(existsSync(join(appliance.drop, early)), 'later files were processed, but this one waits');
   assert.match(explain('.newswire.part', 'x').when_dropped, /ignored until it has its final name/);
-});
-
-test('an old window is advised to be a backfill', () => {
-  const windowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - 91 * DAY_MS;
-  const old = explain(fileName('newswire', windowMs), ndjson([newRow()]));
+  const old = explain(fileName('newswire', nowMs - 91 * DAY_MS), good);
   assert.match(old.advice, /more than 90 days ago\..*rename the file to newswire\.backfill-LABEL\.ndjson$/);
-  assert.equal(explain(fileName('newswire', nextWindowMs()), ndjson([newRow()])).advice, null);
+  assert.equal(explain(fileName('newswire', nextWindowMs()), good).advice, null);
 });
 
 test('by the name of a dropped file, the archived one is found, and unknown subscriptions are named', async () => {
@@ -195,12 +182,9 @@ test('a known name has a history, even without a file', async () => {
   const name = fileName('newswire', windowMs);
   const line = await appliance.dropped(name, ndjson([newRow()]));
   rmSync(join(appliance.drop, String(line.destination)));
-  const explained = JSON.parse(appliance.cli(['ingest', 'explain', name, '--json']).stdout);
-  assert.equal(explained.window_start, formatMs(windowMs));
-  assert.deepEqual(
-    explained.history.map(({ outcome }: { outcome: string }) => outcome),
-    ['applied'],
-  );
+  const { window_start, history } = JSON.parse(appliance.cli(['ingest', 'explain', name, '--json']).stdout);
+  const outcomes = history.map(({ outcome }: { outcome: string }) => outcome);
+  assert.deepEqual([window_start, outcomes], [formatMs(windowMs), ['applied']]);
   assert.match(
     appliance.cli(['ingest', 'explain', name]).stdout,
     /If dropped now, nothing would happen: the file is no longer there, and only its history is known\./,

@@ -1,135 +1,126 @@
-/** Files for a failed window: held, read by a reset, or read at once by setting. */
+/** Files for a failed window: held, read by a reset, or read at once by setting; and windows that are given up. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import { test } from 'node:test';
-import { formatMs } from '../../src/time.ts';
+import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { followStream } from '../support/arrivals.ts';
-import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { exportTrials, later } from '../support/export-trials.ts';
-import { loggedFiles } from '../support/installation-state.ts';
-
-const { inDrop, reasonBeside, windowStatus } = exportTrials(() => appliance);
+import {
+  contentOf,
+  fileName,
+  idOf,
+  ndjson,
+  newRow,
+  nextWindowMs,
+  type Row,
+} from '../support/export-files.ts';
+import { exportTrials, later, newRows } from '../support/export-trials.ts';
+import { alertsOf, loggedFiles, openAlertsOf } from '../support/installation-state.ts';
 
 const appliance = await sharedAppliance();
+const { inDrop, reasonBeside, window, windowStatus } = exportTrials(() => appliance);
+
+const reset = (...windows: number[]) => window('reset', 'newswire', ...windows.map(formatMs));
+const drop = (windowMs: number, ...rows: Row[]) =>
+  appliance.dropped(fileName('newswire', windowMs), ndjson(rows));
+
+/** Drops a file that fails. @returns its window */
+async function failedWindow(windowMs = nextWindowMs(), content = 'broken\n'): Promise<number> {
+  const line = await appliance.dropped(fileName('newswire', windowMs), content);
+  assert.equal(line.msg, 'file failed');
+  return windowMs;
+}
+
+async function assertDetected(...rows: Row[]): Promise<void> {
+  for (const row of rows) assert.ok(await appliance.detection(idOf(row)));
+}
 
 test('files for a failed window are held; window reset reads the newest of them first', async () => {
-  const window = nextWindowMs();
-  const name = fileName('newswire', window);
-  const older = fileName('newswire', window, 'csv');
-  const rows = [newRow(), newRow(), newRow()];
-  assert.equal((await appliance.dropped(name, 'broken\n')).msg, 'file failed');
-  assert.equal(windowStatus('newswire', window), 'failed');
+  const windowMs = await failedWindow();
+  const [name, older] = [fileName('newswire', windowMs), fileName('newswire', windowMs, 'csv')];
+  const [one, two, three] = newRows(3) as [Row, Row, Row];
+  assert.equal(windowStatus('newswire', windowMs), 'failed');
   assert.match(reasonBeside(`failed/${name}`).next, /wirewatch window reset newswire 2026-/);
-  const first = later(rows[1] ?? {}, { strength_score: 1 });
-  const held = await appliance.dropped(older, contentOf('csv', [...rows.slice(0, 1), first]));
+  const first = later(two, { strength_score: 1 });
+  const held = await appliance.dropped(older, contentOf('csv', [one, first]));
   assert.deepEqual([held.msg, held.reason], ['file held', 'its window has failed']);
-  assert.equal((await appliance.dropped(name, ndjson(rows.slice(1)))).msg, 'file held');
-  for (const one of [older, name]) assert.ok(existsSync(inDrop(one)), 'both stay where they were dropped');
-  const listed = JSON.parse(appliance.cli(['window', 'list', 'newswire', '--json']).stdout);
-  assert.equal(
-    listed.find(({ window_start }: { window_start: string }) => window_start === formatMs(window)).held_file,
-    name,
-  );
-  const status = appliance.cli(['ingest', 'status']).stdout;
-  assert.match(
-    status,
-    new RegExp(`${older} +its window has failed +To read it, run: wirewatch window reset newswire`),
-  );
-  for (const row of rows) assert.equal(await appliance.detection(idOf(row)), null);
+  assert.equal((await drop(windowMs, two, three)).msg, 'file held');
+  for (const file of [older, name]) assert.ok(existsSync(inDrop(file)), 'both stay where they were dropped');
+  const [listed] = window('list', 'newswire', '--status', 'failed').document;
+  assert.deepEqual([listed.window_start, listed.held_file], [formatMs(windowMs), name]);
+  const waits = `${older} +its window has failed +To read it, run: wirewatch window reset newswire`;
+  assert.match(appliance.cli(['ingest', 'status']).stdout, new RegExp(waits));
+  for (const row of [one, two, three]) assert.equal(await appliance.detection(idOf(row)), null);
   const arrived = await followStream(appliance);
 
-  const start = name.split('.')[1] ?? '';
-  const { stdout } = appliance.cli(['window', 'reset', 'newswire', start, '--json']);
-  const { outcome, file } = JSON.parse(stdout);
+  const { outcome, file } = window('reset', 'newswire', name.split('.')[1] ?? '').document;
   assert.deepEqual([outcome, basename(file)], ['applied', name]);
-  assert.equal(windowStatus('newswire', window), 'done');
+  assert.equal(windowStatus('newswire', windowMs), 'done');
   assert.equal((await appliance.processed(older)).msg, 'file applied', 'the other one is a correction');
-  for (const one of [older, name]) assert.ok(!existsSync(inDrop(one)));
-  const shown = await Promise.all(rows.map((row) => appliance.detection(idOf(row))));
+  for (const moved of [older, name]) assert.ok(!existsSync(inDrop(moved)));
+  const shown = await Promise.all([one, two, three].map((row) => appliance.detection(idOf(row))));
   assert.deepEqual(
     shown.map((detection) => detection?.version),
     [1, 2, 1],
   );
   assert.deepEqual(
     (await arrived()).sort(),
-    [...rows.map((row) => `${idOf(row)} 1 created`), `${idOf(rows[1] ?? {})} 2 updated`].sort(),
+    [...[one, two, three].map((row) => `${idOf(row)} 1 created`), `${idOf(two)} 2 updated`].sort(),
     'then they must reach the stream',
   );
-  const again = appliance.cli(['window', 'reset', 'newswire', start], { anyStatus: true });
+  const again = reset(windowMs);
   assert.equal(again.status, 1);
   assert.match(again.stderr, /is done/);
 });
 
 test('window reset reads several named windows again, and none when one of them has not failed', async () => {
-  const windows = [nextWindowMs(), nextWindowMs()];
-  const [first = 0, second = 0] = windows;
-  const rows = windows.map(() => newRow());
-  for (const [index, window] of windows.entries()) {
-    const name = fileName('newswire', window);
-    await appliance.dropped(name, 'broken\n');
-    await appliance.dropped(name, ndjson(rows.slice(index, index + 1)));
-  }
-
-  const unknown = formatMs(nextWindowMs());
-  const refused = appliance.cli(['window', 'reset', 'newswire', formatMs(first), unknown], {
-    anyStatus: true,
-  });
+  const windows = [await failedWindow(), await failedWindow()] as const;
+  for (const windowMs of windows) await drop(windowMs, newRow());
+  const unknown = nextWindowMs();
+  const refused = reset(windows[0], unknown);
   assert.equal(refused.status, 1);
-  assert.match(refused.stderr, new RegExp(`${unknown} is unknown`));
-  assert.equal(windowStatus('newswire', first), 'failed');
-
-  const starts = [formatMs(first), formatMs(second), formatMs(first)];
-  const { stdout } = appliance.cli(['window', 'reset', 'newswire', ...starts, '--json']);
+  assert.match(refused.stderr, new RegExp(`${formatMs(unknown)} is unknown`));
+  assert.equal(windowStatus('newswire', windows[0]), 'failed');
   assert.deepEqual(
-    JSON.parse(stdout).map(({ window_start, outcome }: Record<string, unknown>) => [window_start, outcome]),
-    [first, second].map((window) => [formatMs(window), 'applied']),
+    reset(...windows, windows[0]).document.map((each: Record<string, unknown>) => [
+      each.window_start,
+      each.outcome,
+    ]),
+    windows.map((windowMs) => [formatMs(windowMs), 'applied']),
   );
-  for (const window of windows) assert.equal(windowStatus('newswire', window), 'done');
+  for (const windowMs of windows) assert.equal(windowStatus('newswire', windowMs), 'done');
 });
 
 test('window reset of several windows tells what became of each, also when one is refused', async () => {
-  const [gone, good] = [nextWindowMs(), nextWindowMs()];
-  for (const window of [gone, good]) await appliance.dropped(fileName('newswire', window), 'broken\n');
-  await appliance.dropped(fileName('newswire', good), ndjson([newRow()]));
-  rmSync(join(appliance.drop, 'failed', fileName('newswire', gone)));
-
-  const starts = [formatMs(gone), formatMs(good)];
-  const reset = appliance.cli(['window', 'reset', 'newswire', ...starts, '--json'], { anyStatus: true });
-  assert.equal(reset.status, 1);
-  const documents = JSON.parse(reset.stdout);
-  assert.deepEqual(
-    documents.map(({ status, outcome }: Record<string, unknown>) => [status, outcome]),
-    [
-      ['failed', null],
-      ['done', 'applied'],
-    ],
-  );
-  assert.match(documents[0].reason, /neither the drop folder nor failed\/ has a file for window/);
-  // Its file is put back, so that no alert of it remains.
-  await appliance.dropped(fileName('newswire', gone), ndjson([newRow()]));
-  const { stdout } = appliance.cli(['window', 'reset', 'newswire', formatMs(gone)]);
-  assert.match(stdout, /applied/);
+  const [gone, good] = [await failedWindow(), await failedWindow()];
+  await drop(good, newRow());
+  rmSync(inDrop('failed', fileName('newswire', gone)));
+  const { status, document } = reset(gone, good);
+  assert.equal(status, 1);
+  const outcomes = document.map((each: Record<string, unknown>) => [each.status, each.outcome]);
+  assert.deepEqual(outcomes, [
+    ['failed', null],
+    ['done', 'applied'],
+  ]);
+  assert.match(document[0].reason, /neither the drop folder nor failed\/ has a file for window/);
+  // So that no alert of it remains.
+  await drop(gone, newRow());
+  assert.equal(reset(gone).document.outcome, 'applied');
 });
 
 test('window reset --all reads the held file of every failed window', async () => {
-  const windows = [nextWindowMs(), nextWindowMs(), nextWindowMs()];
-  const [first = 0, second = 0, third = 0] = windows;
-  for (const window of windows) await appliance.dropped(fileName('newswire', window), 'broken\n');
-  const rows = [newRow(), newRow()];
-  await appliance.dropped(fileName('newswire', second), ndjson(rows.slice(1)));
-  await appliance.dropped(fileName('newswire', first), ndjson(rows.slice(0, 1)));
-  const list: { name: string; detail: string }[] = JSON.parse(
-    appliance.cli(['alert', 'list', '--json']).stdout,
-  );
-  const alert = list.find(({ name }) => name === 'held windows');
+  const [first, second, third] = [await failedWindow(), await failedWindow(), await failedWindow()];
+  const rows = newRows(2) as [Row, Row];
+  await drop(second, rows[1]);
+  await drop(first, rows[0]);
+  const alert = (await alertsOf(appliance)).find(({ name }) => name === 'held windows');
   assert.match(
     alert?.detail ?? '',
     /^newswire: files wait for 2 failed windows from .* on; to read them, run: wirewatch window reset newswire --all$/,
   );
   appliance.cli(['ingest', 'pause']);
-  const reset = JSON.parse(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout);
+  const { document } = window('reset', 'newswire', '--all');
   const { alerts, not_applied } = JSON.parse(appliance.cli(['status', '--json']).stdout);
   assert.ok(
     !alerts.some(({ name }: { name: string }) => name === 'held windows'),
@@ -138,98 +129,112 @@ test('window reset --all reads the held file of every failed window', async () =
   assert.ok(!not_applied.some(({ file }: { file: string }) => file === fileName('newswire', first)));
   appliance.cli(['ingest', 'resume']);
   assert.deepEqual(
-    reset.map(({ window_start, status }: Record<string, string>) => [window_start, status]),
-    [first, second].map((window) => [formatMs(window), 'done']),
+    document.map(({ window_start, status }: Record<string, string>) => [window_start, status]),
+    [first, second].map((windowMs) => [formatMs(windowMs), 'done']),
   );
-  for (const row of rows) assert.ok(await appliance.detection(idOf(row)));
+  await assertDetected(...rows);
   assert.equal(windowStatus('newswire', third), 'failed', 'no file may be held for it');
-  assert.equal(appliance.cli(['window', 'reset', 'newswire', '--all', '--json']).stdout, '[]\n');
-  for (const args of [['newswire'], ['newswire', formatMs(third), '--all']])
-    assert.equal(appliance.cli(['window', 'reset', ...args], { anyStatus: true }).status, 2);
-  await appliance.dropped(fileName('newswire', third), ndjson([newRow()]));
-  appliance.cli(['window', 'reset', 'newswire', formatMs(third)]);
+  assert.deepEqual(window('reset', 'newswire', '--all').document, []);
+  for (const args of [[], [formatMs(third), '--all']])
+    assert.equal(window('reset', 'newswire', ...args).status, 2);
+  await drop(third, newRow());
+  reset(third);
 });
 
 test('without a held file, window reset reads the failed one again', async () => {
-  const window = nextWindowMs();
-  const name = fileName('newswire', window);
-  const row = newRow();
-  await appliance.dropped(name, 'broken\n');
-  const reset = () =>
-    appliance.cli(['window', 'reset', 'newswire', formatMs(window), '--json'], { anyStatus: true });
-  const failing = reset();
-  assert.equal(failing.status, 1);
-  assert.equal(JSON.parse(failing.stdout).outcome, 'failed');
-  assert.equal(windowStatus('newswire', window), 'failed');
+  const windowMs = await failedWindow();
+  const name = fileName('newswire', windowMs);
+  const failing = reset(windowMs);
+  assert.deepEqual([failing.status, failing.document.outcome], [1, 'failed']);
+  assert.equal(windowStatus('newswire', windowMs), 'failed');
   assert.equal(readFileSync(inDrop('failed', name), 'utf8'), 'broken\n');
   assert.equal(reasonBeside(`failed/${name}`).errors[0].line, 1);
   // An operator fixes the file in place.
+  const row = newRow();
   writeFileSync(inDrop('failed', name), ndjson([row]));
   const arrived = await followStream(appliance);
-  const mended = reset();
-  assert.equal(mended.status, 0, mended.stderr);
-  assert.equal(windowStatus('newswire', window), 'done');
+  const fixed = reset(windowMs);
+  assert.equal(fixed.status, 0, fixed.stderr);
+  assert.equal(windowStatus('newswire', windowMs), 'done');
   assert.deepEqual(await arrived(), [`${idOf(row)} 1 created`]);
-  assert.ok(await appliance.detection(idOf(row)));
+  await assertDetected(row);
   assert.ok(!existsSync(inDrop('failed', name)) && !existsSync(inDrop('failed', `${name}.reason.json`)));
 });
 
 test('a failed window of an export that is switched off is not reset, and its file stays', async () => {
-  const window = nextWindowMs();
-  const line = await appliance.dropped(fileName('imagewire', window), 'broken\n');
+  const windowMs = nextWindowMs();
+  const line = await appliance.dropped(fileName('imagewire', windowMs), 'broken\n');
   assert.equal(line.msg, 'file failed');
-  const off = { WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' };
-  await appliance.restart(off);
-  const reset = appliance.cli(['window', 'reset', 'imagewire', formatMs(window)], { anyStatus: true });
-  assert.equal(reset.status, 1);
-  assert.match(reset.stderr, /imagewire is switched off.*enabled = true/);
+  await appliance.restart({ WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' });
+  const refused = window('reset', 'imagewire', formatMs(windowMs));
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /imagewire is switched off.*enabled = true/);
   assert.ok(existsSync(inDrop(String(line.destination))));
   await appliance.restart();
-  assert.equal(windowStatus('imagewire', window), 'failed');
+  assert.equal(windowStatus('imagewire', windowMs), 'failed');
+  // So that no alert of it remains.
+  window('accept', 'imagewire', formatMs(windowMs));
 });
 
-test('a held file that a reset had taken when the program was killed is still held, and read by a reset', async () => {
-  const window = nextWindowMs();
-  const name = fileName('newswire', window);
-  const row = newRow();
-  const failed = await appliance.dropped(name, 'broken\n');
-  await appliance.dropped(name, ndjson([row]));
+/** Stops after a window failed, and leaves one of its files as a reset does that is killed. @param path of the file */
+async function killedInReset(windowMs: number, path: (name: string) => string): Promise<string> {
+  const name = fileName('newswire', windowMs);
+  const number = Math.max(...loggedFiles(appliance.data).map((record) => record.number)) + 1;
   await appliance.serving().stop();
-  renameSync(inDrop(name), inDrop('.taken', `${Number(failed.number) + 1}.${name}`));
+  renameSync(inDrop(path(name)), inDrop('.taken', `${number}.${name}`));
+  rmSync(inDrop(`${path(name)}.reason.json`), { force: true });
   await appliance.restart();
+  return name;
+}
+
+test('a held file that a reset had taken when the program was killed is still held, and read by a reset', async () => {
+  const windowMs = await failedWindow();
+  const row = newRow();
+  await drop(windowMs, row);
+  const name = await killedInReset(windowMs, (held) => held);
   assert.equal((await appliance.processed(name)).msg, 'file held');
-  appliance.cli(['window', 'reset', 'newswire', formatMs(window)]);
-  assert.equal(windowStatus('newswire', window), 'done');
-  assert.ok(await appliance.detection(idOf(row)));
+  reset(windowMs);
+  assert.equal(windowStatus('newswire', windowMs), 'done');
+  await assertDetected(row);
 });
 
 test('a failed file that a reset had taken when the program was killed has one record', async () => {
-  const window = nextWindowMs();
-  const name = fileName('newswire', window);
-  const failed = await appliance.dropped(name, 'broken\n');
-  await appliance.serving().stop();
-  renameSync(inDrop('failed', name), inDrop('.taken', `${Number(failed.number) + 1}.${name}`));
-  rmSync(inDrop('failed', `${name}.reason.json`));
-  await appliance.restart();
-  appliance.cli(['window', 'reset', 'newswire', formatMs(window)], { anyStatus: true });
+  const windowMs = await failedWindow();
+  const name = await killedInReset(windowMs, (failed) => `failed/${failed}`);
+  reset(windowMs);
   const records = loggedFiles(appliance.data).filter((record) => record.name === name);
   const last = new Map(records.map(({ number, destination }) => [number, destination]));
   assert.deepEqual([...last.values()], [null, `failed/${name}`]);
-  await appliance.dropped(name, ndjson([newRow()]));
-  appliance.cli(['window', 'reset', 'newswire', formatMs(window)]);
+  await drop(windowMs, newRow());
+  reset(windowMs);
+});
+
+test('a failed window that is accepted counts as done without its file; a file that comes later is a correction', async () => {
+  const accept = (windowMs: number) => window('accept', 'newswire', formatMs(windowMs));
+  const stray = nextWindowMs() - 100 * WINDOW_MS;
+  const windowMs = await failedWindow();
+  const { outcome, status } = accept(windowMs).document;
+  assert.deepEqual([outcome, status], ['dismissed', 'done']);
+  assert.ok(existsSync(inDrop('failed', fileName('newswire', windowMs))));
+  const row = newRow();
+  assert.equal((await drop(windowMs, row)).msg, 'file applied');
+  await assertDetected(row);
+  // Before the first expected window: it must not make thousands of windows missing.
+  await failedWindow(stray);
+  assert.equal(windowStatus('newswire', stray), 'failed');
+  assert.equal(accept(stray).document.outcome, 'dismissed');
+  assert.equal(windowStatus('newswire', stray), undefined);
+  await appliance.restart();
+  const failures = (await openAlertsOf(appliance)).filter((name) => name.startsWith('failed'));
+  assert.deepEqual(failures, []);
+  assert.match(accept(windowMs).stderr, /is done: only an abandoned or failed window can be accepted/);
 });
 
 test('failed_windows = read reads a file for a failed window', async () => {
   await appliance.restart({ WIREWATCH_INGEST_FAILED_WINDOWS: 'read' });
-  const window = nextWindowMs();
-  const name = fileName('newswire', window);
-  const failed = [await appliance.dropped(name, 'broken 1\n'), await appliance.dropped(name, 'broken 2\n')];
-  assert.deepEqual(
-    failed.map(({ msg }) => msg),
-    ['file failed', 'file failed'],
-  );
+  const windowMs = await failedWindow(await failedWindow(), 'broken 2\n');
   const row = newRow();
-  assert.equal((await appliance.dropped(name, ndjson([row]))).msg, 'file applied');
-  assert.ok(await appliance.detection(idOf(row)));
-  assert.equal(windowStatus('newswire', window), 'done');
+  assert.equal((await drop(windowMs, row)).msg, 'file applied');
+  await assertDetected(row);
+  assert.equal(windowStatus('newswire', windowMs), 'done');
 });

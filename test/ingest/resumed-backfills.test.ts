@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
-import { openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD as skip } from '../support/command.ts';
+import { changeDetections } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
@@ -25,6 +24,8 @@ const INTERRUPTED = preloaded(`
   syncBuiltinESMExports();
 `);
 
+const STUCK = /^a file cannot be read or moved/;
+
 const appliance = await sharedAppliance();
 
 /** Drops backfills and ends the program after their check, before any row was applied. */
@@ -35,9 +36,7 @@ async function interrupted(
   await appliance.restart({ ...settings, ...INTERRUPTED });
   for (const [name, rows] of Object.entries(files)) {
     appliance.put(name, ndjson(rows));
-    await appliance.serving().logged('the interruption', ({ msg, file }) => {
-      return msg.startsWith('a file cannot be read or moved') && file === name;
-    });
+    await appliance.logged(STUCK, { file: name });
   }
   await appliance.serving().stop();
 }
@@ -50,10 +49,7 @@ const takenPath = (name: string) => {
 };
 const numberOf = (path: string) => Number.parseInt(basename(path), 10);
 
-const report = (number: number, msg: string) =>
-  appliance
-    .serving()
-    .logged(`${msg}, number ${number}`, (line) => line.msg === msg && line.number === number);
+const report = (number: number, msg: string) => appliance.logged(new RegExp(`^${msg}$`), { number });
 
 /** Whether a backfill is being applied, and whether there is an alert that it cannot be. */
 async function state(): Promise<[isApplying: boolean, isStuck: boolean]> {
@@ -81,11 +77,10 @@ test('bounds of times are those of the check; a record of an earlier version has
   const [few, most] = ['newswire.backfill-record-few.ndjson', 'newswire.backfill-record-most.ndjson'];
   const unbounded = { [few]: [newRow(), newRow(old)], [most]: rowsOf(101, old) };
   await interrupted({ ...checked, ...unbounded }, { WIREWATCH_INGEST_EARLIEST_TIME: '2000-01-01T00:00:00Z' });
-  const database = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  database.exec(
+  changeDetections(
+    appliance.data,
     `UPDATE ingest_file SET report = json_remove(report, '$.bounds') WHERE name LIKE '%backfill-record%'`,
   );
-  database.close();
   await appliance.restart({ WIREWATCH_INGEST_EARLIEST_TIME: '2010-01-01T00:00:00Z' });
   for (const [name, rows] of Object.entries(checked)) {
     const line = await appliance.processed(name);
@@ -144,10 +139,7 @@ test('it waits while its file cannot be read, fails when it is gone, and is read
   renameSync(here, away);
   mkdirSync(here);
   await appliance.restart();
-  const stuck = await appliance
-    .serving()
-    .logged('the report that it is stuck', ({ msg }) => msg.startsWith('a file cannot be read or moved'));
-  assert.equal(stuck.file, name);
+  assert.equal((await appliance.logged(STUCK)).file, name);
   await ingestsOthers();
   await untilState([true, true]);
   rmdirSync(here);
@@ -156,10 +148,7 @@ test('it waits while its file cannot be read, fails when it is gone, and is read
   assert.equal(failed.destination, null);
   await untilState([false, false]);
   renameSync(away, here);
-  const applied = await appliance
-    .serving()
-    .logged('the file', ({ msg, file }) => msg === 'file applied' && file === name);
-  assert.equal(applied.rows, 2);
+  assert.equal((await appliance.logged(/^file applied$/, { file: name })).rows, 2);
   assert.equal(appliance.serving().log.filter(({ msg }) => msg === 'file failed').length, 1);
 });
 
@@ -178,7 +167,7 @@ test('it fails after a restore of a backup that was made meanwhile, and its file
   appliance.cli(['restore', backup, '--replace']);
   await appliance.restart();
   assert.match(String((await report(number, 'file failed')).reason), /^the file is gone/);
-  await appliance.serving().logged('the file', ({ msg, file }) => msg === 'file applied' && file === name);
+  await appliance.logged(/^file applied$/, { file: name });
   await untilState([false, false]);
   assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);
 });

@@ -3,15 +3,14 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, test } from 'node:test';
+import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import type { ExportFileName } from '../../src/exports/file-name.ts';
 import { ExportReader } from '../../src/ingest/reading/export-reader.ts';
 import { steadyClock } from '../../src/ingest/steady-clock.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { changeDetections, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { isOpen } from '../support/open-files.ts';
@@ -19,10 +18,11 @@ import { until } from '../support/until.ts';
 
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
-beforeEach(async () => {
+/** For `await using`. */
+async function started(): Promise<Appliance> {
   appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-});
-afterEach(() => appliance?.stop());
+  return appliance;
+}
 
 const apply = async () => {
   const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
@@ -34,28 +34,20 @@ async function setBack(byMs: number): Promise<number> {
   await apply();
   await appliance.serving().stop();
   const start = Math.floor((Date.now() + byMs) / WINDOW_MS) * WINDOW_MS;
-  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   // Earlier windows may already be missing.
-  db.prepare("UPDATE export_window SET window_start = ? WHERE status = 'done'").run(start);
-  db.close();
+  changeDetections(appliance.data, `UPDATE export_window SET window_start = ${start} WHERE status = 'done'`);
   await appliance.restart();
   return start + WINDOW_MS;
 }
 
 /** Delivery times in the order of the stream, epoch milliseconds. The appliance must be stopped. */
 function readDeliveries(): number[] {
-  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  try {
-    return db
-      .prepare<[], { delivered_at: number }>('SELECT delivered_at FROM delivery ORDER BY first_position')
-      .all()
-      .map(({ delivered_at }) => delivered_at);
-  } finally {
-    db.close();
-  }
+  const select = 'SELECT delivered_at FROM delivery ORDER BY first_position';
+  return reading(join(appliance.data, 'detections.db'), (db) => db.prepare<[], number>(select).pluck().all());
 }
 
 test('with a clock behind, a change is not delivered before the end of a finished window, and a file too far ahead waits', async () => {
+  await using _ = await started();
   const end = await setBack(2 * DAY_MS);
   const name = fileName('newswire', end + WINDOW_MS);
   appliance.put(name, ndjson([newRow()]));
@@ -71,14 +63,13 @@ async function simulateJump(): Promise<number> {
   await apply();
   await appliance.serving().stop();
   const ahead = Date.now() + DAY_MS;
-  const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  db.prepare('UPDATE delivery SET delivered_at = ?').run(ahead);
-  db.close();
+  changeDetections(appliance.data, `UPDATE delivery SET delivered_at = ${ahead}`);
   await appliance.restart();
   return ahead;
 }
 
 test('after a clock ahead is corrected, windows are judged by the right time, without an alert; deliveries continue from the latest', async () => {
+  await using _ = await started();
   const ahead = await simulateJump();
   const thisWindow = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   // The window after this one, which may end during the test.
@@ -99,6 +90,7 @@ test('after a clock ahead is corrected, windows are judged by the right time, wi
 test('a stop does not wait for a file without valid rows', {
   skip: process.platform !== 'linux',
 }, async () => {
+  await using _ = await started();
   const path = join(appliance.drop, `${fileName('newswire', nextWindowMs())}.gz`);
   const blank = gzipSync(Buffer.alloc(50_000_000, '\n'), { level: 1 });
   writeFileSync(path, Buffer.concat(Array.from({ length: 40 }, () => blank)));

@@ -1,10 +1,9 @@
 /** Used rows survive restarts and crashes, and are written independently of other work. */
 
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { after, before, beforeEach, describe, test } from 'node:test';
 import { nextDayMs, type UsedRows } from '../../src/limits/daily-rows.ts';
 import {
   keyUsage,
@@ -18,6 +17,7 @@ import {
 import { DAY_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 import { until } from '../support/until.ts';
 
@@ -43,16 +43,13 @@ const USAGE: Usage = {
 };
 
 describe('the file', () => {
-  let folder: string;
   let path: string;
   let reasons: string[];
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'wirewatch-usage-'));
-    path = join(folder, 'usage');
+    path = join(testFolder(), 'usage');
     reasons = [];
   });
-  afterEach(() => rmSync(folder, { recursive: true }));
 
   const start = () => readUsage(path, (reason) => reasons.push(reason));
   const fill = () => writeUsageFile(path, JSON.stringify(USAGE));

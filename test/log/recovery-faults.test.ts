@@ -1,18 +1,19 @@
 /** Starts after an earlier start, or the machine, failed at a critical moment. */
 import assert from 'node:assert/strict';
-import fs, {
+import {
   copyFileSync,
   cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
 import { dirname } from 'node:path';
 import { describe, test } from 'node:test';
 import { compactStopped } from '../../src/log/compact.ts';
@@ -43,6 +44,7 @@ import {
   streamWriterOn,
   withHistory,
 } from '../support/history.ts';
+import { patched } from '../support/patched-fs.ts';
 import { recordFile } from '../support/scrub.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -124,6 +126,18 @@ test('an interrupted start leaves the database as reliable as it was', () =>
     };
     await assert.rejects(history.restart({ between: kill }), Killed);
     assert.equal((await history.restart()).madeAnew, null);
+    assertContent(history, content);
+  }));
+
+test('a database whose -shm can only be read is not opened: each write would fail', () =>
+  withHistory(async (history, content) => {
+    history.stop();
+    const shm = `${history.folder.detections}-shm`;
+    rmSync(shm, { force: true });
+    mkdirSync(shm);
+    await assert.rejects(history.restart(), { code: /^SQLITE_READONLY/ });
+    rmdirSync(shm);
+    await history.restart();
     assertContent(history, content);
   }));
 
@@ -279,21 +293,14 @@ test('an entry that only the -wal shows to be decided is not cut off', () =>
 
 test('a rebuilt database has its write-ahead log before it has its name', () =>
   withHistory(async (history) => {
-    const rename = fs.renameSync;
     let versions: number[] = [];
-    fs.renameSync = (from, to) => {
+    using _ = patched('renameSync', (rename) => (from, to) => {
       // https://sqlite.org/fileformat.html#file_format_version_numbers
       if (String(from).endsWith('-draft')) versions = [...readFileSync(String(from)).subarray(18, 20)];
       rename(from, to);
-    };
-    syncBuiltinESMExports();
-    try {
-      rmSync(history.folder.detections);
-      await history.restart();
-    } finally {
-      fs.renameSync = rename;
-      syncBuiltinESMExports();
-    }
+    });
+    rmSync(history.folder.detections);
+    await history.restart();
     assert.deepEqual(versions, [2, 2]);
     assert.ok(!readdirSync(history.folder.root).some((name) => name.includes('-draft')));
   }));

@@ -1,14 +1,13 @@
 /** A scrub finds each kind of damage, counts and names it. */
 import assert from 'node:assert/strict';
-import fs, { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { changeDetections } from '../support/database-content.ts';
-import { withFailingReads } from '../support/failing-reads.ts';
 import { flipBit } from '../support/flip-bit.ts';
 import { createHistory, type History } from '../support/history.ts';
+import { patched, systemError, withFailingReads } from '../support/patched-fs.ts';
 import { assertClean, CLEAN, FIRST, fill, INDEX, scrubbed } from '../support/scrub.ts';
 
 const [DIFFERS, MALFORMED] = ['database differs', 'database malformed'] as const;
@@ -220,19 +219,14 @@ describe('damage is found', () => {
   });
 
   test('a segment that cannot be opened is reported, but not as damage', async () => {
-    const { openSync } = fs;
-    fs.openSync = (path, ...rest) => {
-      if (String(path).endsWith('1.zst'))
-        throw Object.assign(new Error('EMFILE'), { code: 'EMFILE', syscall: 'open' });
-      return openSync(path, ...rest);
-    };
-    syncBuiltinESMExports();
-    try {
-      await assert.rejects(scrubbed(history), /cannot read .*000000000001\.zst: EMFILE\. Nothing was found/);
-    } finally {
-      fs.openSync = openSync;
-      syncBuiltinESMExports();
-    }
+    using _ = patched('openSync', (open) => (path, ...rest) => {
+      if (String(path).endsWith('1.zst')) throw systemError('EMFILE', 'open');
+      return open(path, ...rest);
+    });
+    await assert.rejects(
+      scrubbed(history),
+      /cannot read .*000000000001\.zst: EMFILE: it fails, open\. Nothing was found/,
+    );
   });
 
   test('leaves no file behind, even if a kill interrupts it', async () => {

@@ -117,36 +117,32 @@ test('with 0 hours none runs; a failed one is reported', async () => {
 });
 
 test('the process compares, and a stop kills it', async () => {
-  const history = await createHistory();
-  try {
-    history.apply([{ content_type: 'text', row: {} }]);
-    history.stop();
-    openAccess(history.folder.root, { create: true }).close();
-    writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
-    // As the program itself does: its own command.
-    process.argv[1] = programCommand([]).args[0] ?? '';
-    const schedule = (lines: string[]) =>
-      startScrubs({
-        data: history.folder.root,
-        every_hours: 24,
-        firstAfterMs: 0,
-        now: Date.now,
-        isReady: () => true,
-        log: (level, msg, fields) => lines.push(`${level} ${msg} ${JSON.stringify(fields)}`),
-        onDamage: (what, detail) => assert.equal(detail, null, what),
-      });
-    const stopped: string[] = [];
-    await schedule(stopped).close();
-    assert.deepEqual(stopped, []);
-    assert.equal(readScrubRecord(history.folder), null);
-    const lines: string[] = [];
-    const running = schedule(lines);
-    running.check();
-    await until('the comparison', () => lines.length > 0);
-    await running.close();
-    assert.match(lines[0] ?? '', /^info detections\.db was compared with the log \{"entry":\d+\}$/);
-    assert.deepEqual(readScrubRecord(history.folder)?.findings, []);
-  } finally {
-    history.delete();
-  }
+  using history = await createHistory();
+  history.apply([{ content_type: 'text', row: {} }]);
+  history.stop();
+  openAccess(history.folder.root, { create: true }).close();
+  writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
+  // As the program itself does: its own command.
+  process.argv[1] = programCommand([]).args[0] ?? '';
+  const schedule = (lines: string[]) =>
+    startScrubs({
+      data: history.folder.root,
+      every_hours: 24,
+      firstAfterMs: 0,
+      now: Date.now,
+      isReady: () => true,
+      log: (level, msg, fields) => lines.push(`${level} ${msg} ${JSON.stringify(fields)}`),
+      onDamage: (what, detail) => assert.equal(detail, null, what),
+    });
+  const stopped: string[] = [];
+  await schedule(stopped).close();
+  assert.deepEqual(stopped, []);
+  assert.equal(readScrubRecord(history.folder), null);
+  const lines: string[] = [];
+  const running = schedule(lines);
+  running.check();
+  await until('the comparison', () => lines.length > 0);
+  await running.close();
+  assert.match(lines[0] ?? '', /^info detections\.db was compared with the log \{"entry":\d+\}$/);
+  assert.deepEqual(readScrubRecord(history.folder)?.findings, []);
 });

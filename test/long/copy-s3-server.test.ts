@@ -1,10 +1,77 @@
 /** A copy's place on a real S3 service: Ceph. */
 import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { AwsV4Signer } from 'aws4fetch';
 import { openPlace } from '../../src/copy/open-place.ts';
-import { Unreachable } from '../../src/copy/place.ts';
-import { CEPH_BUCKET, type Ceph, startCeph, WITHOUT_CEPH } from '../support/ceph.ts';
+import { type PlaceSettings, Unreachable } from '../../src/copy/place.ts';
+import { freePort } from '../support/free-port.ts';
 import { testPlaces } from '../support/place-cases.ts';
+import { testFolder } from '../support/test-folder.ts';
+import { until } from '../support/until.ts';
+
+const PROGRAMS = ['radosgw', 'radosgw-admin', 'ceph', 'ceph-mon', 'ceph-osd', 'monmaptool'];
+
+/** The reason to skip tests that need it. */
+const WITHOUT_CEPH =
+  PROGRAMS.some((name) => spawnSync('which', [name]).status !== 0) &&
+  'Ceph is not installed: apt-get install radosgw ceph-mon ceph-osd';
+
+const CEPH_BUCKET = 'wirewatch';
+const REGION = 'us-east-1';
+const ACCESS = 'AKIDEXAMPLE';
+const SECRET = 'wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY';
+
+interface Ceph {
+  readonly settings: PlaceSettings;
+  stop(): Promise<void>;
+}
+
+/** It has an empty bucket, {@link CEPH_BUCKET}. */
+async function startCeph(): Promise<Ceph> {
+  const folder = join(testFolder(), 'ceph');
+  const port = await freePort();
+  const monitorPort = await freePort();
+  const script = join(import.meta.dirname, '..', 'support', 'ceph.sh');
+  const child = spawn(script, [folder, `${port}`, `${monitorPort}`, ACCESS, SECRET], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
+  const stop = async () => {
+    const isRunning = child.exitCode === null && child.signalCode === null;
+    const pids = join(folder, 'pids');
+    // The script ends with the last of them.
+    for (const pid of existsSync(pids) ? readFileSync(pids, 'utf8').trim().split('\n') : []) {
+      try {
+        process.kill(Number(pid));
+      } catch {}
+    }
+    if (isRunning) await new Promise((resolve) => child.once('exit', resolve));
+  };
+  try {
+    await until(`Ceph to start`, () => {
+      if (child.exitCode !== null) throw new Error(`Ceph did not start:\n${output}`);
+      return existsSync(join(folder, 'ready'));
+    });
+    const endpoint = `http://127.0.0.1:${port}`;
+    await until('the bucket', () => makeBucket(`${endpoint}/${CEPH_BUCKET}`).catch(() => false));
+    const credentials = join(folder, 'credentials');
+    writeFileSync(credentials, `${ACCESS}\n${SECRET}\n`, { mode: 0o600 });
+    return { settings: { endpoint, region: REGION, credentials }, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function makeBucket(url: string): Promise<boolean> {
+  const keys = { accessKeyId: ACCESS, secretAccessKey: SECRET };
+  const signed = await new AwsV4Signer({ ...keys, method: 'PUT', url, service: 's3', region: REGION }).sign();
+  return (await fetch(signed.url, { method: 'PUT', headers: signed.headers })).ok;
+}
 
 let ceph: Ceph | undefined;
 let places = 0;

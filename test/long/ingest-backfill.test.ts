@@ -30,10 +30,8 @@ const reasonOf = (name: string) =>
   JSON.parse(readFileSync(join(appliance.drop, `failed/${name}.reason.json`), 'utf8'));
 
 /** Waits until a row of a file that is being applied can be read. */
-async function becameVisible(row: Row): Promise<void> {
-  while ((await appliance.detection(idOf(row))) === null)
-    await new Promise((resolve) => setTimeout(resolve, 5));
-}
+const becameVisible = (row: Row) =>
+  until('a row of the file', async () => (await appliance.detection(idOf(row))) !== null);
 
 /** The numbers of the files that the log names as applied, in its order. */
 function appliedInLog(): number[] {

@@ -6,7 +6,7 @@ import { faults } from '../torture/faults.ts';
 const CALLS_MIN = 12;
 
 tortureTest(faults, {
-  share: 0.0005,
+  share: 0.0055,
   fired: ['fired'],
   check(figures) {
     const calls = new Set(Object.keys(figures).flatMap((kind) => / from (\w+)$/.exec(kind)?.[1] ?? []));

@@ -11,6 +11,7 @@ import type { Serving } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { freePort } from '../support/free-port.ts';
 import { createMachinePair } from '../support/machine-pair.ts';
+import { granted, inBody, postToken } from '../support/token-client.ts';
 import { until } from '../support/until.ts';
 
 const pair = createMachinePair({ WIREWATCH_COPY_WAIT: 'true' });
@@ -42,15 +43,9 @@ function begin(command: string, args: readonly string[]): ChildProcess {
   return child;
 }
 
-async function accessToken({ url }: Serving): Promise<string> {
+async function accessToken(at: Serving): Promise<string> {
   const [, id = '', secret = ''] = /_live_(.{12})_(.*)$/.exec(one.key) ?? [];
-  const body = new URLSearchParams({
-    grant_type: 'client_credentials',
-    client_id: id,
-    client_secret: secret,
-  });
-  const response = await fetch(`${url}/oauth/token`, { method: 'POST', body });
-  return ((await response.json()) as { access_token: string }).access_token;
+  return (await granted(await postToken(at, inBody({ id, secret })))).access_token;
 }
 
 const withoutNginx = isMissing('nginx', '-v');
@@ -69,26 +64,21 @@ test('behind nginx both serve, and one that is gone is passed over', { skip: wit
   const logs = `daemon off; pid ${work}/pid; error_log ${work}/error.log;`;
   writeFileSync(join(work, 'nginx.conf'), `${logs} events {} http { access_log off;\n${text}\n}`);
   begin('nginx', ['-p', work, '-c', join(work, 'nginx.conf'), '-e', 'stderr']);
+  const ask = (path: string, credential = one.key) => {
+    const headers = { Authorization: `Bearer ${credential}`, Host: 'detections.example.org' };
+    return fetch(`http://127.0.0.1:${port}${path}`, { headers });
+  };
   const since = new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '');
+  const changes = `/v1/detections/changes?since=${since}`;
   const read = async () => {
-    const headers = { Authorization: `Bearer ${one.key}`, Host: 'detections.example.org' };
-    const url = `http://127.0.0.1:${port}/v1/detections/changes?since=${since}`;
-    const response = await fetch(url, { headers }).catch(() => null);
+    const response = await ask(changes).catch(() => null);
     return response?.status === 200 ? ((await response.json()) as { data: unknown[] }).data.length : -1;
   };
-  const remaining = async (credential: string) => {
-    const headers = { Authorization: `Bearer ${credential}`, Host: 'detections.example.org' };
-    const { headers: answered } = await fetch(`http://127.0.0.1:${port}/v1/me`, { headers });
-    return Number(answered.get('ratelimit-remaining'));
-  };
+  const remaining = async (credential: string) =>
+    Number((await ask('/v1/me', credential)).headers.get('ratelimit-remaining'));
   await until('nginx', async () => (await read()) === 1);
   // Both are degraded, without images, and serve.
-  for (let asked = 0; asked < 6; asked += 1) {
-    const { status } = await fetch(`http://127.0.0.1:${port}/v1/health`, {
-      headers: { Host: 'detections.example.org' },
-    });
-    assert.equal(status, 503);
-  }
+  for (let asked = 0; asked < 6; asked += 1) assert.equal((await ask('/v1/health')).status, 503);
   assert.equal(await read(), 1);
   const counted = await Promise.all([1, 2, 3, 4, 5, 6].map(() => remaining(one.key)));
   for (let token = 0; token < 6; token += 1) counted.push(await remaining(await accessToken(writer)));
@@ -101,11 +91,7 @@ test('behind nginx both serve, and one that is gone is passed over', { skip: wit
   // Each is sent to one of the two by its key: one that is not known is refused there.
   for (let key = 0; key < 20; key += 1) {
     const id = String.fromCharCode(97 + key).repeat(12);
-    const headers = { Authorization: `Bearer ww_live_${id}_`, Host: 'detections.example.org' };
-    const { status } = await fetch(`http://127.0.0.1:${port}/v1/detections/changes?since=${since}`, {
-      headers,
-    });
-    assert.equal(status, 401);
+    assert.equal((await ask(changes, `ww_live_${id}_`)).status, 401);
   }
   assert.equal(await read(), 1);
   standby = await other.serve();

@@ -13,6 +13,7 @@ import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { planOf } from '../support/query-plan.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
+import { changesQuery } from '../support/streams.ts';
 
 const TEXT = streamName(7001, 'text');
 const IMAGE = streamName(7001, 'image');
@@ -27,18 +28,8 @@ function storeWithRows(): TestStore {
   return store;
 }
 
-function pageOf(store: TestStore, more: Partial<Parameters<typeof readChangesPage>[1]> = {}) {
-  return readChangesPage(store.reader, {
-    streams: [TEXT, IMAGE],
-    content_types: ['text', 'image'],
-    filters: NO_FILTERS,
-    start: { kind: 'after', position: 0 },
-    limit: 100,
-    projection: null,
-    baseUrl: Buffer.from('https://api.example'),
-    recentDeliveries: new Map(),
-    ...more,
-  });
+function pageOf(store: TestStore, more: Parameters<typeof changesQuery>[0] = {}) {
+  return readChangesPage(store.reader, changesQuery({ streams: [TEXT, IMAGE], ...more }));
 }
 
 const OTHER_LETTER = `UPDATE stream_row SET body = replace(body, '"event"', '"evenu"') WHERE position = 30`;

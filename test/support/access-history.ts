@@ -48,13 +48,11 @@ export function reopened(): { content: Content; recovered: string[] } {
   return { content: contentOfDatabase(db), recovered };
 }
 
-/** Reopens access.db as another actor. */
 export function reopenAs(operation: Doing): void {
   if (db.open) db.close();
   db = openAccess(folder.root, { operation });
 }
 
-/** The changes that the audit trail shows. */
 export function audited(): readonly AuditedChange[] {
   return readTrail(db).changes;
 }

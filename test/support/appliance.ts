@@ -31,7 +31,7 @@ export type Installation = ReturnType<typeof createInstallation>;
 /** A run that listens. */
 export type Serving = Awaited<ReturnType<Installation['serve']>>;
 
-/** An account with the subscriptions 7001 and 7002 (text only), and a key that reads both. */
+/** An account with the subscriptions 7001 and 7002 (text only), and a key that reads both; `using` removes it. */
 export function createInstallation(settings: Readonly<Record<string, string>> = {}) {
   const root = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   const data = join(root, 'data');
@@ -42,6 +42,11 @@ export function createInstallation(settings: Readonly<Record<string, string>> = 
     const run = runProgram(['serve', '--data', data, '--port', '0'], { ...env, ...more }, { isKept: true });
     runs.push(run);
     return run;
+  };
+  const remove = () => {
+    // A failed test may have left one running, which would keep the test process alive.
+    for (const run of runs) void run.kill();
+    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
   };
   return {
     data,
@@ -57,11 +62,8 @@ export function createInstallation(settings: Readonly<Record<string, string>> = 
       const url = await run.url();
       return { ...run, url, log: run.log(), get: (path: string) => fetch(`${url}${path}`) };
     },
-    remove() {
-      // A failed test may have left one running, which would keep the test process alive.
-      for (const run of runs) void run.kill();
-      rmSync(root, { recursive: true, force: true, maxRetries: 5 });
-    },
+    remove,
+    [Symbol.dispose]: remove,
   };
 }
 
@@ -102,6 +104,7 @@ export interface Detection extends Match {
 /** A running installation, shared by a test file. */
 export type Appliance = Awaited<ReturnType<typeof startAppliance>>;
 
+/** `await using` stops and removes it. */
 export async function startAppliance(settings: Readonly<Record<string, string>> = {}) {
   const installation = createInstallation(settings);
   let serving = await installation.serve().catch((error) => {
@@ -120,10 +123,10 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
     returned.add(line);
     return line;
   }
-  async function stop(): Promise<void> {
+  const stop = async () => {
     await serving.stop();
     installation.remove();
-  }
+  };
   return {
     ...installation,
     ...{ get, put, processed },

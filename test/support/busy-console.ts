@@ -18,12 +18,13 @@ import { until } from './until.ts';
 /** Markup, characters that change the text direction, and thousands of further characters. */
 export const HOSTILE = `<img src=x onerror="document.title='taken'">\u202Egnp.exe\u2066 ${'long '.repeat(600)}`;
 const DAYS = 89;
+/** So many windows of newswire have failed, the newest of all. */
+export const FAILED = 200;
 export const PICTURE = 'https://publisher.example/picture.jpg';
 
 export type BusyConsole = Awaited<ReturnType<typeof startBusyConsole>>;
 
-/** @param failed how many windows of newswire have failed, the newest of all */
-async function startBusyConsole(failed: number) {
+async function startBusyConsole() {
   const appliance = await startAppliance({
     WIREWATCH_ADMIN_PORT: `${await freePort()}`,
     WIREWATCH_COPY_TO: join(testFolder(), 'copy'),
@@ -50,7 +51,7 @@ async function startBusyConsole(failed: number) {
     await appliance.dropped(fileName('newswire', windowMs), ndjson([scored]));
   }
   await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([photo]));
-  const failing = Array.from({ length: failed }, nextWindowMs);
+  const failing = Array.from({ length: FAILED }, nextWindowMs);
   const failedMs = failing.at(-1) ?? 0;
   for (const windowMs of failing) {
     const strength_score = windowMs === failedMs ? HOSTILE : 'high';
@@ -71,12 +72,12 @@ async function startBusyConsole(failed: number) {
 }
 
 /** Call it within `describe`. @param onBegin called before each test with its page, which the test does not close */
-export function prepareConsole(onBegin: (console: ConsolePage & BusyConsole) => void, failed = 1): void {
+export function prepareConsole(onBegin: (console: ConsolePage & BusyConsole) => void): void {
   let browser: Browser;
   let busy: BusyConsole;
   let opened: ConsolePage;
   before(async () => {
-    [browser, busy] = await Promise.all([launchBrowser(), startBusyConsole(failed)]);
+    [browser, busy] = await Promise.all([launchBrowser(), startBusyConsole()]);
   });
   after(async () => {
     await browser?.close();

@@ -94,7 +94,6 @@ export function recordDiskCalls(onCall: (call: DiskCall) => void): () => void {
   };
 }
 
-/** Runs `work` and returns its calls. */
 export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
   const calls: DiskCall[] = [];
   const end = recordDiskCalls((call) => calls.push(call));
@@ -156,7 +155,6 @@ export class Unsynced {
     return [...this.#gone];
   }
 
-  /** Records one call. */
   note(call: DiskCall): void {
     const { path } = call;
     switch (call.call) {

@@ -18,7 +18,6 @@ export async function startLab(folder: string, args: readonly string[] = []) {
   /** A request to the API with the lab's key. */
   const get = (target: string, headers: Readonly<Record<string, string>> = {}) =>
     fetch(`${url}${target}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
-  /** The JSON body of a response. */
   // biome-ignore lint/suspicious/noExplicitAny: each test knows what it asked for
   const json = (response: Response): Promise<any> => response.json();
   return {

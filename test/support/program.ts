@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { checkResponsesOf } from './checked-fetch.ts';
 import { programCommand } from './command.ts';
+import { pauseMs } from './until.ts';
 
 /** Much longer than any step takes: only a failing test waits this long. */
 const TIMEOUT_MS = 120_000;
-const CHECK_EVERY_MS = 10;
 
 export interface LogLine {
   readonly level: string;
@@ -64,17 +64,17 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
   });
   /** Resolves when the condition holds; rejects if the program ends first. */
   async function until<Value>(what: string, check: () => Value | undefined): Promise<Value> {
-    const untilMs = performance.now() + TIMEOUT_MS;
+    const startMs = performance.now();
     for (;;) {
       const wasOver = exitCode !== undefined;
       const found = check();
       if (found !== undefined) return found;
-      if (wasOver || performance.now() > untilMs) {
+      if (wasOver || performance.now() > startMs + TIMEOUT_MS) {
         const why = wasOver ? 'it ended' : `not within ${TIMEOUT_MS} ms`;
         const output = `stdout:\n${stdout.join('')}\nstderr:\n${stderr.join('')}`;
         throw new Error(`wirewatch ${args.join(' ')}: waited for ${what}: ${why}. ${output}`);
       }
-      await somethingNew(child);
+      await somethingNew(child, pauseMs(startMs));
     }
   }
   /** Waits for the first matching log line. */
@@ -89,7 +89,6 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
     /** Undefined while it runs. */
     exitCode: () => exitCode,
     until,
-    /** Its stdout so far. */
     stdout: () => stdout.join(''),
     /** Its stderr so far: log lines, or an error message. */
     stderr: () => stderr.join(''),
@@ -113,15 +112,13 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
   };
 }
 
-/** Resolves on new output, or after a moment: the condition may also depend on a file. */
-async function somethingNew({ stdout, stderr }: ChildProcess): Promise<void> {
+/** Resolves on new output, or after a time: the condition may also depend on a file. */
+async function somethingNew({ stdout, stderr }: ChildProcess, ms: number): Promise<void> {
   const over = new AbortController();
   const output = [stdout, stderr].flatMap((stream) =>
     stream === null ? [] : [once(stream, 'data', { signal: over.signal })],
   );
-  await Promise.race([wait(CHECK_EVERY_MS, null, { signal: over.signal }), ...output]).finally(() =>
-    over.abort(),
-  );
+  await Promise.race([wait(ms, null, { signal: over.signal }), ...output]).finally(() => over.abort());
 }
 
 /** A failed test may leave a program running, which would keep the test process alive. */

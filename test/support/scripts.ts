@@ -16,7 +16,6 @@ export function source(file: string): string {
   return JSON.stringify(pathToFileURL(path.join(root, 'src', file)).href);
 }
 
-/** Runs a short script as a module. */
 export function runScript(
   code: string,
   env: Readonly<Record<string, string>> = {},

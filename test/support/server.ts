@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import { after } from 'node:test';
 import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
@@ -107,7 +106,7 @@ export async function startTestServer(options: TestServerOptions = {}) {
     keyUses,
     seenKeys: createSeenKeys(),
     metrics: options.metrics ?? null,
-    log: options.log ?? pino({ base: null }, logCollector(lines)),
+    log: options.log ?? pino({ base: null }, { write: (line) => void lines.push(JSON.parse(line)) }),
     now: () => nowMs,
     ...(options.times === undefined ? {} : { times: options.times }),
   }).catch((error: unknown) => {
@@ -134,7 +133,6 @@ export async function startTestServer(options: TestServerOptions = {}) {
     /** The log lines, oldest first. */
     lines,
     ...{ recentDeliveries, dailyRows, keyUses, waiting },
-    /** Sets the clock. */
     setNow(ms: number): void {
       nowMs = ms;
     },
@@ -142,7 +140,6 @@ export async function startTestServer(options: TestServerOptions = {}) {
     makeKey: (terms?: TestTerms) =>
       addTestKey(access, NOW_MS, { name: 'test', subscriptions: BOTH, ...terms }),
     get,
-    /** The status of a response. */
     async statusOf(...asked: Parameters<typeof get>): Promise<number> {
       const response = await get(...asked);
       await response.arrayBuffer();
@@ -198,13 +195,4 @@ function configOf({ tls, photos, disabled = [], ...given }: TestServerOptions): 
 function withGiven<Section extends object>(section: Section, given: object): Section {
   const own = Object.entries(given).filter(([name]) => name in section);
   return { ...section, ...Object.fromEntries(own) };
-}
-
-function logCollector(lines: Record<string, unknown>[]): Writable {
-  return new Writable({
-    write(chunk, _encoding, done) {
-      lines.push(JSON.parse(String(chunk)));
-      done();
-    },
-  });
 }

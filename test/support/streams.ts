@@ -11,6 +11,21 @@ const TYPES: readonly ContentType[] = ['text', 'image'];
 /** Those of the subscriptions 7001 and 7002. */
 export const STREAMS = [7001, 7002].flatMap((id) => TYPES.map((type) => streamName(id, type)));
 
+/** A query for the change stream, by default from its beginning on. */
+export function changesQuery(more: Partial<ChangesQuery> = {}): ChangesQuery {
+  return {
+    streams: STREAMS,
+    content_types: TYPES,
+    filters: NO_FILTERS,
+    start: { kind: 'after', position: 0 },
+    limit: 100,
+    projection: null,
+    baseUrl: Buffer.from('https://api.example'),
+    recentDeliveries: new Map(),
+    ...more,
+  };
+}
+
 /**
  * Reads the change stream as a client does, page by page.
  *
@@ -22,16 +37,8 @@ export function readStream(
 ): string {
   const pages: Buffer[] = [];
   for (let position = from; ; ) {
-    const page = readChangesPage(db, {
-      streams,
-      content_types: TYPES,
-      filters: NO_FILTERS,
-      start: { kind: 'after', position },
-      limit: 1000,
-      projection: null,
-      baseUrl,
-      recentDeliveries: new Map(),
-    });
+    const start = { kind: 'after', position } as const;
+    const page = readChangesPage(db, changesQuery({ streams, start, limit: 1000, baseUrl }));
     if (page.rows > 0) pages.push(page.data);
     if (!page.has_more) return pages.join(',');
     position = page.position;

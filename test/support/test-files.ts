@@ -12,8 +12,7 @@ const LONG = `long${path.sep}`;
  */
 const LONG_IN_ROOMS = new Set(
   words(`
-  archive compact-online console-actions console-customers console-demo console-dialogs
-  console-overdue console-tls console-views crash data-folder demo followers heal
+  archive compact-online console-actions console-demo console-tls console-views crash data-folder demo followers heal
   keep key-store-errors lab-clock lab-control lab-faults lab-start log log-on-terminal manual-operating photo-sending
   preseed pull pull-compare pull-retry removal-request restore restore-crash resumed-backfills s3-place
   several-processes slow-clients testing-your-client tls verify-data your-exports`),
@@ -47,14 +46,31 @@ export function testsByName(tests: string): Map<string, string> {
  *
  * @param tests the folder of all tests
  */
-export function startsProgram(file: string, tests: string, seen = new Set<string>()): boolean {
-  if (file === path.join(tests, 'support', 'command.ts')) return true;
-  if (seen.has(file) || !file.startsWith(tests)) return false;
+export function startsProgram(file: string, tests: string): boolean {
+  return importsOf(file, tests).has(path.join(tests, 'support', 'command.ts'));
+}
+
+/** Hooks of all tests of a process; those within a suite, and what ends with the process, are of no others. */
+const HOOK = /^(before|beforeEach|afterEach)\(/m;
+const HOOK_IN_SUPPORT = /^\s*(before|beforeEach|afterEach)\([^)]/m;
+const CHANGED_PROCESS = /process\.(env\.\w+ \S*=|argv|chdir|umask|seteuid)|delete process\.env|\bmock\./;
+
+/** Whether a test file can run in one process with others: it starts no program, and changes nothing that they see. */
+export function sharesProcess(file: string, tests: string): boolean {
+  if (startsProgram(file, tests)) return false;
+  return [...importsOf(file, tests)].every((one) => {
+    const text = readFileSync(one, 'utf8');
+    return !(one === file ? HOOK : HOOK_IN_SUPPORT).test(text) && !CHANGED_PROCESS.test(text);
+  });
+}
+
+/** The file, and what it imports of the tests, at any depth, without types. */
+function importsOf(file: string, tests: string, seen = new Set<string>()): ReadonlySet<string> {
+  if (seen.has(file) || !file.startsWith(tests)) return seen;
   seen.add(file);
   const imports = readFileSync(file, 'utf8').matchAll(
     /^(?:import|export)(?! type)[^;]*? from '(\..*?\.ts)'/gm,
   );
-  return [...imports].some(([, name = '']) =>
-    startsProgram(path.resolve(path.dirname(file), name), tests, seen),
-  );
+  for (const [, name = ''] of imports) importsOf(path.resolve(path.dirname(file), name), tests, seen);
+  return seen;
 }

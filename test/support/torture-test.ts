@@ -13,7 +13,6 @@ export interface TortureTest {
   readonly fired: readonly string[];
   /** Another seed, if this share of the default one does not fire everything. */
   readonly seed?: number;
-  /** Further checks of the figures. */
   readonly check?: (figures: Outcome['figures']) => void;
 }
 

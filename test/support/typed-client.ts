@@ -28,7 +28,6 @@ export async function compileTypedClient(folder: string, document: string): Prom
   await compileClient(folder);
 }
 
-/** Compiles a written client. */
 export function compileClient(folder: string): Promise<void> {
   return run(folder, 'typescript/bin/tsc', ...STRICT, ...MODERN, 'client.ts');
 }

@@ -55,7 +55,6 @@ interface Target {
   readonly name: string;
   readonly times: number;
   readonly kinds: readonly DamageKind[];
-  /** The files to damage. */
   paths(kind: DamageKind): readonly string[];
   /** @throws Error if the outcome is not allowed */
   check(time: number): Promise<Result>;

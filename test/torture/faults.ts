@@ -1,10 +1,10 @@
 /**
- * Makes every call on a file fail once, with one of four errors. The program must retry, or report the error with an
+ * Makes calls on files fail, each kind of call on each file once in each stage, with one of four errors. The program must retry, or report the error with an
  * alert or an exit code. After a restart at the latest, it must continue, and nothing may be lost.
  */
 import { type Call, ERROR_NAMES, type ErrorName, type Injection } from './io/inject.ts';
 import type { Part } from './part.ts';
-import type { Trial } from './scenario/recording.ts';
+import type { Trial } from './scenario/trials.ts';
 import { runTrials } from './scenario/trials.ts';
 
 /** Reading cannot fill a disk. */
@@ -14,11 +14,12 @@ const READING =
 
 export const faults: Part = {
   name: 'faults',
-  about: 'every file call of the kill scenario fails once with EIO, ENOSPC, EBUSY or ESTALE',
-  minutes: 400,
+  about: 'each kind of call on each file fails once in each stage, with EIO, ENOSPC, EBUSY or ESTALE',
+  minutes: 70,
   run: (options) =>
     runTrials(options, {
       counted: 'changes and reads',
+      isOnceEach: true,
       injections: ({ number, name }: Call, prng) => {
         const error = prng.pick(READING.test(name) ? OF_READS : ERROR_NAMES);
         return [{ how: 'fail', at: number, name, error }];

@@ -20,6 +20,7 @@ import { shiftedClock } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type History, type Part, runHistories, type Tally } from './part.ts';
+import { Model } from './scenario/model.ts';
 
 const HISTORIES = 300;
 const STEPS = 14;
@@ -37,12 +38,6 @@ export const histories: Part = {
     ),
 };
 
-interface DroppedRow extends Row {
-  readonly first_detected_at: string;
-  readonly last_scored_at: string;
-  readonly strength_score: number;
-}
-
 interface Copy {
   readonly path: string;
   /** The last entry of the log at the time of the copy. */
@@ -54,8 +49,7 @@ class RandomHistory implements History {
   readonly #tally: Tally;
   readonly #installation: Installation;
   #serving: Serving | null = null;
-  /** Every row that was dropped, by the id of its detection. */
-  readonly #model = new Map<string, DroppedRow[]>();
+  readonly #model = new Model();
   readonly #dropped: { name: string; content: Buffer }[] = [];
   readonly #baseMs: number;
   #rows = 0;
@@ -187,7 +181,7 @@ class RandomHistory implements History {
     if (isAwaited) await this.#rest();
   }
 
-  #row(article: number): DroppedRow {
+  #row(article: number): Row {
     this.#rows += 1;
     const subscription = this.#prng.pick(this.#subscriptions);
     const row = {
@@ -199,8 +193,7 @@ class RandomHistory implements History {
       last_scored_at: formatMs(this.#baseMs + ((this.#rows * 7919) % 50_000) * 1000),
       strength_score: this.#prng.below(99),
     };
-    const id = `t.${subscription}.${row.source_internal_id}.${article}`;
-    this.#model.set(id, [...(this.#model.get(id) ?? []), row]);
+    this.#model.apply('newswire', [row]);
     return row;
   }
 
@@ -303,7 +296,7 @@ class RandomHistory implements History {
       await this.#rest();
       const client = new Follower();
       await client.follow(this.#get);
-      if ([...this.#model.keys()].every((id) => client.copy.has(id))) return;
+      if ([...this.#model.newest.keys()].every((id) => client.copy.has(id))) return;
       assert.ok(tries < 200, 'the files of the lost entries were not read again');
       await sleep(50);
     }
@@ -315,7 +308,7 @@ class RandomHistory implements History {
     await this.#rest();
     this.#installation.cli(['subscription', 'remove', '7002', '--yes']);
     this.#subscriptions = [7001];
-    for (const id of [...this.#model.keys()]) if (id.startsWith('t.7002.')) this.#model.delete(id);
+    this.#model.remove(7002);
     for (const path of this.#backups) rmSync(path, { recursive: true });
     [this.#backups, this.#copies] = [[], { databases: [], folders: [] }];
     return true;
@@ -347,12 +340,11 @@ class RandomHistory implements History {
   }
 
   #check({ copy }: Follower): void {
-    assert.deepEqual([...copy.keys()].sort(), [...this.#model.keys()].sort());
-    for (const [id, rows] of this.#model) {
-      const row = copy.get(id);
-      const newest = rows.toSorted((a, b) => a.last_scored_at.localeCompare(b.last_scored_at)).at(-1);
-      const [first] = rows.map(({ first_detected_at }) => first_detected_at).sort();
-      assert.deepEqual([row?.strength.score, row?.first_detected_at], [newest?.strength_score, first], id);
+    const { newest } = this.#model;
+    assert.deepEqual([...copy.keys()].sort(), [...newest.keys()].sort());
+    for (const [id, { row, first }] of newest) {
+      const shown = copy.get(id);
+      assert.deepEqual([shown?.strength.score, shown?.first_detected_at], [row.strength_score, first], id);
     }
   }
 

@@ -12,6 +12,7 @@ export const kill: Part = {
   run: (options) =>
     runTrials(options, {
       counted: 'changes',
+      isOnceEach: false,
       injections: ({ number, name }, prng) => [
         { how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill', at: number, name },
       ],

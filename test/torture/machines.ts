@@ -313,7 +313,6 @@ class Histories implements History {
   }
 }
 
-/** The newest version of each detection. */
 function newest(rows: readonly Row[]): Map<string, Row> {
   return new Map(rows.map((row) => [idOf(row), row]));
 }

@@ -9,11 +9,9 @@ import { seededPrng } from '../support/seeded-prng.ts';
 import { type IoEvent, readRecord } from './io/record.ts';
 import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 import { type Checked, checkImage } from './power/check.ts';
-import { Disk, differences } from './power/disk.ts';
-import { pickSurvivors, SURVIVALS, type Survivors, writeImage } from './power/image.ts';
+import { Disk, differences, pickSurvivors, SURVIVALS, type Survivors, writeImage } from './power/disk.ts';
 import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
-import { startOn } from './power/start.ts';
-import { recordStory, type Story } from './power/story.ts';
+import { recordStory, type Story, startOn } from './power/story.ts';
 
 const IMAGES = 20_000;
 const STARTS = 200;

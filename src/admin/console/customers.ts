@@ -1,6 +1,6 @@
 /** Accounts, subscriptions and keys as the commands print them with --json, with their usage and their followers. */
 import { type Account, accountDocument, listAccounts } from '../../auth/accounts.ts';
-import { type Key, listKeys, subscriptionsText } from '../../auth/keys.ts';
+import { type Key, listKeys, rightsOf } from '../../auth/keys.ts';
 import { listSubscriptions, subscriptionDocument } from '../../auth/subscriptions.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { NO_USAGE, readUsage, refusalsByKey, rowsToday } from '../../limits/usage.ts';
@@ -25,7 +25,7 @@ export function readCustomers(sources: Sources, { query }: Read) {
   const documentOf = keyDocuments(sources);
   const keyEntry = (key: Key) => ({
     ...documentOf(key),
-    subscriptions: subscriptionsText(key.subscriptions).split(',').filter(Boolean),
+    subscriptions: rightsOf(key.subscriptions),
     /** Refused requests of the last seven days, by reason, the most frequent first. */
     refused: (refusals.get(key.id) ?? []).map(({ key_id: _, ...counts }) => {
       return { ...counts, last_at: formatMs(counts.last_at) };

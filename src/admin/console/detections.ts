@@ -5,6 +5,7 @@ import type { StreamName } from '../../detection/content-type.ts';
 import type { DetectionMembers } from '../../detection/fields.ts';
 import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../log/format.ts';
+import { deliveredAtMs } from '../../query/delivery.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {
   type DetectionFilters,
@@ -12,13 +13,7 @@ import {
   filterSql,
   STREAM_PARAMETERS,
 } from '../../query/filters.ts';
-import {
-  deliveredAtMs,
-  knownStreams,
-  newestRows,
-  type StreamRow,
-  versionRows,
-} from '../../query/latest-rows.ts';
+import { knownStreams, newestRows, type StreamRow, versionRows } from '../../query/latest-rows.ts';
 import {
   ANY_TEXT,
   defaulted,

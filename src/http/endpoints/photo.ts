@@ -6,7 +6,7 @@
  * pipes not waited for, so nothing outside the folder is read.
  */
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from '@sinclair/typebox';
 import { isPhotoSignature, parsePhotoId } from '../../detection/photo-address.ts';
@@ -149,16 +149,10 @@ function notFound(): Refused {
   return new Refused('not_found', 'No photo exists at this address.');
 }
 
-interface Photo {
-  readonly handle: FileHandle;
-  readonly size: number;
-  /** Strong: other content has another size or modification time. */
-  readonly etag: string;
-  readonly contentType: string;
-}
+type Photo = NonNullable<Awaited<ReturnType<typeof openPhoto>>>;
 
 /** @returns null when there is none; an empty file is still being written and counts as none */
-async function openPhoto(folder: string, id: number): Promise<Photo | null> {
+async function openPhoto(folder: string, id: number) {
   for (const [ending, contentType] of CONTENT_TYPES) {
     const file = await openFile(join(folder, `${id}${ending}`));
     if (file !== null) return { ...file, contentType };
@@ -166,7 +160,7 @@ async function openPhoto(folder: string, id: number): Promise<Photo | null> {
   return null;
 }
 
-async function openFile(path: string): Promise<Omit<Photo, 'contentType'> | null> {
+async function openFile(path: string) {
   const handle = await open(path, OPEN_FLAGS).catch((error: unknown) => {
     if (isErrorCode(error, ...NOT_A_FILE)) return null;
     throw error;
@@ -176,6 +170,7 @@ async function openFile(path: string): Promise<Omit<Photo, 'contentType'> | null
   try {
     const stat = await handle.stat({ bigint: true });
     isKept = stat.isFile() && stat.size > 0n;
+    // Strong: other content has another size or modification time.
     const etag = `"${stat.size.toString(16)}-${stat.mtimeNs.toString(16)}"`;
     return isKept ? { handle, size: Number(stat.size), etag } : null;
   } finally {

@@ -12,7 +12,7 @@ import { type IngestRequest, type RequestOutcome, unserved } from '../requests/r
 import { createDecidedEntry, endDecisions, noteDecided } from './decisions.ts';
 import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
 
-export type ReportedEvent = Exclude<IngestEvent, { kind: 'ready' | 'told' | 'proposed' }>;
+export type ReportedEvent = Exclude<IngestEvent, { kind: 'told' | 'proposed' }>;
 
 /** Resolves once the copy has an entry, for which the thread stands still. */
 export type Decide = (entry: Mark) => Promise<void>;
@@ -61,8 +61,7 @@ export function startIngest(
     isReady.promise.catch(() => {});
     const calls = callsTo<IngestCalls, IngestEvent>(thread, 'the ingest thread', (event) => {
       if (event.kind === 'ready') isReady.resolve();
-      else if (event.kind === 'proposed')
-        void decide(event.entry).then(() => noteDecided(decided, event.entry));
+      if (event.kind === 'proposed') void decide(event.entry).then(() => noteDecided(decided, event.entry));
       else if (event.kind === 'told') tells.get(event.number)?.(event.progress);
       else onEvent(event);
     });

@@ -2,7 +2,7 @@
 import { domainToASCII } from 'node:url';
 import type { Prng } from './prng.ts';
 
-export type Publisher = ReturnType<typeof publishers>[number];
+export type Publisher = ReturnType<typeof anyPublisher>;
 
 const listed = (text: string) => text.split('|');
 /** The three parts of a headline. */
@@ -47,23 +47,16 @@ export function slug(prng: Prng): string {
   return prng.pick(SLUGS);
 }
 
-/** Made on first use: every start of the program would otherwise wait for them. */
-let made: readonly Publisher[] | undefined;
+const NAMES = TOWNS.flatMap((town) => TITLES.map((title) => `${town} ${title}`));
+const PUBLISHERS = NAMES.flatMap((name) => DOMAIN_SUFFIXES.map((suffix) => [name, suffix] as const));
 
-export function anyPublisher(prng: Prng): Publisher {
-  made ??= publishers();
-  return prng.pick(made);
-}
-
-function publishers() {
-  const names = TOWNS.flatMap((town) => TITLES.map((title) => `${town} ${title}`));
-  const all = names.flatMap((name) => DOMAIN_SUFFIXES.map((suffix) => ({ name, suffix })));
-  return all.map(({ name, suffix }, index) => {
-    /** The registrable domain in Unicode; `asciiDomain`: in punycode. */
-    const domain = `${name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-')}.${suffix}`;
-    // Some ids have fifteen digits, the maximum.
-    const id = index % 50 === 49 ? 999_999_999_999_999 - index : 1000 + index * 37;
-    // `print`: its newswire rows have `article_print`.
-    return { id, name, domain, asciiDomain: domainToASCII(domain), print: index % 7 === 3 };
-  });
+export function anyPublisher(prng: Prng) {
+  const index = prng.below(PUBLISHERS.length);
+  const [name = '', suffix] = PUBLISHERS[index] ?? [];
+  /** The registrable domain in Unicode; `asciiDomain`: in punycode. */
+  const domain = `${name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '-')}.${suffix}`;
+  // Some ids have fifteen digits, the maximum.
+  const id = index % 50 === 49 ? 999_999_999_999_999 - index : 1000 + index * 37;
+  // `print`: its newswire rows have `article_print`.
+  return { id, name, domain, asciiDomain: domainToASCII(domain), print: index % 7 === 3 };
 }

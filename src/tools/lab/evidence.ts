@@ -52,30 +52,23 @@ export class Evidence {
 }
 
 /** Two requests in a row. */
-export interface Pair {
-  readonly request: RequestRecord;
-  readonly next: RequestRecord;
-  /** From the arrival of one to that of the next. */
-  readonly ms: number;
-  /** From the end of the answer to one to the arrival of the next. */
-  readonly pauseMs: number;
-  /** In between the client was killed, or ended by itself. */
-  readonly isKilled: boolean;
-  readonly isRestarted: boolean;
-}
+export type Pair = ReturnType<typeof pairs>[number];
 
-export function pairs(requests: readonly RequestRecord[], { moments }: Evidence): Pair[] {
-  const kills = moments.filter(({ kind }) => kind === 'killed');
+export function pairs(requests: readonly RequestRecord[], { moments }: Evidence) {
   return requests.slice(1).map((next, index) => {
     const request = requests[index] ?? next;
     const arrivedMs = Date.parse(next.real_at);
+    const between = moments.filter(({ after }) => after >= request.number && after < next.number);
     return {
       request,
       next,
+      /** From the arrival of one to that of the next. */
       ms: arrivedMs - Date.parse(request.real_at),
+      /** From the end of the answer to one to the arrival of the next. */
       pauseMs: arrivedMs - Date.parse(request.real_finished_at ?? next.real_at),
-      isKilled: wasInterrupted(kills, request, next),
-      isRestarted: wasInterrupted(moments, request, next),
+      isKilled: between.some(({ kind }) => kind === 'killed'),
+      /** The client was killed, or ended by itself. */
+      isRestarted: between.length > 0,
     };
   });
 }
@@ -102,12 +95,4 @@ export function isDamaged({ fault, status, complete }: RequestRecord): boolean {
 
 export function isGoodPage({ status, complete, has_more }: RequestRecord): boolean {
   return status === 200 && complete === true && has_more !== null;
-}
-
-export function wasInterrupted(
-  moments: readonly Moment[],
-  request: RequestRecord,
-  next: RequestRecord,
-): boolean {
-  return moments.some(({ after }) => after >= request.number && after < next.number);
 }

@@ -4,16 +4,7 @@
  * too long is far longer than any machine needs.
  */
 import { SECOND_MS } from '../../time.ts';
-import {
-  chains,
-  type Evidence,
-  filtersOf,
-  isDamaged,
-  isGoodPage,
-  type Pair,
-  pairs,
-  wasInterrupted,
-} from './evidence.ts';
+import { chains, type Evidence, filtersOf, isDamaged, isGoodPage, type Pair, pairs } from './evidence.ts';
 import type { RequestRecord } from './report.ts';
 
 export interface Violation {
@@ -177,16 +168,15 @@ export function unfinishedPeriods(evidence: Evidence): Result {
 }
 
 /** A refused request for changes must not be repeated as it was. */
-export function repeated400({ requests, moments, invalidAfter, unauthorizedAfter }: Evidence): Result {
+export function repeated400(evidence: Evidence): Result {
+  const { requests, invalidAfter, unauthorizedAfter } = evidence;
   if (invalidAfter === null) return NOT_REACHED;
   const own = requests.filter(
     ({ number }) => number > invalidAfter && number <= (unauthorizedAfter ?? Number.POSITIVE_INFINITY),
   );
   const refused = own.filter(({ endpoint, status }) => endpoint === 'listChanges' && status === 400);
-  const found = refused.flatMap((next, index) => {
-    const request = refused[index - 1];
-    if (request === undefined || wasInterrupted(moments, request, next)) return [];
-    if (JSON.stringify(request.parameters) !== JSON.stringify(next.parameters)) return [];
+  const found = pairs(refused, evidence).flatMap(({ request, next, isRestarted }) => {
+    if (isRestarted || JSON.stringify(request.parameters) !== JSON.stringify(next.parameters)) return [];
     const detail = `request ${next.number} repeats what request ${request.number} was refused with 400`;
     return violation(detail, request.number, next.number);
   });
@@ -194,19 +184,20 @@ export function repeated400({ requests, moments, invalidAfter, unauthorizedAfter
 }
 
 /** A client may repeat the call once, with a new token. */
-export function repeated401({ requests, moments, unauthorizedAfter }: Evidence): Result {
+export function repeated401(evidence: Evidence): Result {
+  const { requests, unauthorizedAfter } = evidence;
   if (unauthorizedAfter === null) return NOT_REACHED;
   const tokens = requests.filter(({ endpoint }) => endpoint === 'createToken');
   const calls = requests.filter(({ endpoint }) => endpoint !== 'createToken');
-  const isRefused = (request: RequestRecord | undefined, next: RequestRecord) =>
-    request?.status === 401 && !wasInterrupted(moments, request, next);
-  const found = calls.flatMap((next, index) => {
-    const [earlier, request] = [calls[index - 2], calls[index - 1]];
-    if (request === undefined || !isRefused(request, next)) return [];
+  const isRefused = ({ request, isRestarted }: Pair) => request.status === 401 && !isRestarted;
+  const found = pairs(calls, evidence).flatMap((pair, index, all) => {
+    if (!isRefused(pair)) return [];
+    const { request, next } = pair;
     const isNew = tokens.some(
       ({ number, status }) => status === 200 && number > request.number && number < next.number,
     );
-    if (isNew && !isRefused(earlier, request)) return [];
+    const before = all[index - 1];
+    if (isNew && (before === undefined || !isRefused(before))) return [];
     const what = `repeats what request ${request.number} was refused with 401`;
     return violation(`request ${next.number} ${what}`, request.number, next.number);
   });

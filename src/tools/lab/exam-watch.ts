@@ -106,11 +106,6 @@ export class Watch {
     return this.until('it did not ask again after its last page', this.#lastPage, isAgain);
   }
 
-  /** Whether it waits at the service for the next change. */
-  async isWaiting(): Promise<boolean> {
-    return this.followed(await this.all()).at(-1)?.waits === true;
-  }
-
   /** Requests for changes with the filters of the client's first page: other filters are other streams. */
   followed(requests: readonly RequestRecord[]): RequestRecord[] {
     const changes = requests.filter(({ endpoint }) => endpoint === 'listChanges');

@@ -209,7 +209,7 @@ class Exam extends Watch {
       await this.askedAgain();
       const last = await this.last();
       // A client that waits asks again after the page of one more detection.
-      const more = (await this.isWaiting()) ? 1 : 0;
+      const more = this.followed(await this.all()).at(-1)?.waits === true ? 1 : 0;
       const wall = await this.fault({ status: 429, retry_after: RETRY_AFTER, times: 1000, after: 1 });
       const lower = await this.fault({ duplicate: true, pages: 2 + tries + more });
       await ask('drop', { rows: 1, export: 'newswire' });

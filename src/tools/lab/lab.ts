@@ -89,7 +89,7 @@ export class Lab implements LabJoined {
     const waits = () => this.#running().waiting.isIdle(request.socket);
     const record = this.requests.begin(request, endpoint, waits);
     const found = endpoint === null ? null : this.faults.next(endpoint);
-    const fault = found === null ? null : this.#redirected(found, request);
+    const fault = found === null ? null : this.#redirected(found, request, endpoint);
     return new LabRequest({ request, exchange, route, fault, record, baseUrl }, this);
   }
 
@@ -196,12 +196,15 @@ export class Lab implements LabJoined {
   };
 
   /** Changes the request for a shorter page, or into that for the page before. @returns null if there is none */
-  #redirected(fault: Fault, request: { url?: string | undefined }): Fault | null {
+  #redirected(fault: Fault, request: IncomingMessage, endpoint: string | null): Fault | null {
     const { duplicate, page_rows, pages } = fault.spec;
-    if (duplicate !== true && page_rows === undefined) return fault;
+    // Another endpoint would refuse the parameter.
+    const isShorter =
+      page_rows !== undefined && (endpoint === 'listChanges' || endpoint === 'listDetections');
+    if (duplicate !== true && !isShorter) return fault;
     const [path = '', query = ''] = (request.url ?? '').split('?');
     const parameters = new URLSearchParams(query);
-    if (page_rows !== undefined) {
+    if (isShorter) {
       const limit = Number(parameters.get('limit') ?? PAGE_ROWS_DEFAULT);
       if (page_rows < limit) parameters.set('limit', `${page_rows}`);
       request.url = `${path}?${parameters}`;

@@ -24,15 +24,7 @@ import {
   type Work,
 } from './procedures.ts';
 
-export interface Comparison {
-  /** Detections of the copy. */
-  readonly detections: number;
-  /** Detections that differ, but changed after the copy was updated. */
-  readonly changed_since: number;
-  /** Detections of streams that the key does not read, such as those of a removed subscription; they are not compared. */
-  readonly not_read: { readonly detections: number; readonly streams: readonly string[] };
-  readonly differences: readonly Difference[];
-}
+export type Comparison = Awaited<ReturnType<typeof compareCopy>>;
 
 export interface Difference {
   readonly id: string;
@@ -57,7 +49,7 @@ interface Own {
 }
 
 /** @throws Refused `failed` for a copy or an answer that cannot be read */
-export async function compareCopy({ api, copy, start, onPage }: Work): Promise<Comparison> {
+export async function compareCopy({ api, copy, start, onPage }: Work) {
   // Before the rows: a row that is newer than the cursor counts as changed.
   const { cursor } = copy.position();
   const { rows, streams } = await listRows(copy, start);
@@ -85,8 +77,15 @@ export async function compareCopy({ api, copy, start, onPage }: Work): Promise<C
   const query = { ...begun, fields: 'id', limit: LIMIT };
   for await (const { body } of api.pages(CHANGES, ChangesPage, query))
     for (const { id } of body.data) if (found.delete(id)) changed_since += 1;
-  const not_read = { detections: notRead, streams };
-  return { detections, changed_since, not_read, differences: [...found.values()] };
+  return {
+    /** Detections of the copy. */
+    detections,
+    /** Detections that differ, but changed after the copy was updated. */
+    changed_since,
+    /** Detections of streams that the key does not read, such as those of a removed subscription; they are not compared. */
+    not_read: { detections: notRead, streams },
+    differences: [...found.values()],
+  };
 }
 
 /** The detections of the copy, the highest version of each, and the streams of those that the key does not read. */

@@ -11,6 +11,7 @@ import { runBeside } from '../../support/command.ts';
 import { CHANGES, type Lab, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
 import { example } from '../../support/manual.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
+import { until } from '../../support/until.ts';
 
 async function command(
   lab: Lab,
@@ -160,6 +161,14 @@ test('other operations work on a running lab, and a lab operation on no other in
     installation.remove();
   }
 });
+
+test('an exam that is interrupted leaves no fault', () =>
+  withLab([], async (lab) => {
+    const exam = runProgram(['lab', 'exam', '--data', lab.data]);
+    await until('a fault', async () => (await lab.control('fault-list')).length > 0);
+    assert.equal(await exam.kill('SIGINT'), 1, exam.stderr());
+    assert.deepEqual(await lab.control('fault-list'), []);
+  }));
 
 test('the ids of endpoints are those of the API', () => {
   assert.deepEqual([...ENDPOINT_IDS].sort(), ENDPOINTS.map(({ id }) => id).sort());

@@ -60,7 +60,9 @@ test('another origin may read the header of a fault; a lab ends at once even dur
   await inFolder(async (folder) => {
     mkdirSync(join(folder, 'lab'));
     const page = 'https://page.example';
-    writeFileSync(join(folder, 'lab', 'wirewatch.toml'), `[server]\ncors_origins = ["${page}"]\n`);
+    // A lab has no copy, and follows none.
+    const copy = `[copy]\nto = "${join(folder, 'copy')}"\nstandby = true\n`;
+    writeFileSync(join(folder, 'lab', 'wirewatch.toml'), `[server]\ncors_origins = ["${page}"]\n${copy}`);
     const lab = await startLab(folder, []);
     await lab.control('fault-add', { status: 503 });
     const faulty = await lab.get('/v1/me', { origin: page });
@@ -71,7 +73,7 @@ test('another origin may read the header of a fault; a lab ends at once even dur
     for (let left = 1; left > 0; ) [{ left }] = await lab.control('fault-list');
     await lab.stop();
     await cut;
-    assert.ok(!existsSync(join(folder, 'ready.json')));
+    for (const name of ['ready.json', 'copy']) assert.ok(!existsSync(join(folder, name)), name);
   });
 });
 

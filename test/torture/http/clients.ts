@@ -25,7 +25,6 @@ interface Kind {
   readonly first: (target: Target, prng: Prng) => string;
   /** Sent repeatedly, slower than the program accepts. */
   readonly trickle?: string;
-  /** Whether the client never reads. */
   readonly neverReads?: boolean;
   /** When the client closes the connection: once its bytes are sent, or during the response. Absent: it does not. */
   readonly disconnects?: 'at once' | 'in the answer';

@@ -11,7 +11,6 @@ export class Secrets {
   readonly #needles: { readonly what: string; readonly text: string }[] = [];
   readonly #found = new Map<string, string>();
   planted = 0;
-  /** Texts and files searched. */
   searched = 0;
 
   /** One sentence per secret found, without the secret. */

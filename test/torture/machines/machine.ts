@@ -218,7 +218,6 @@ export class Machine {
   }
 }
 
-/** The id of a row's detection. */
 export function idOf({ body }: Row): string {
   return /^\{"id":"([^"]+)"/.exec(body)?.[1] ?? '';
 }

@@ -62,6 +62,10 @@ log/recover.ts | recovery-faults | a doubtful end does not count as a torn end
       throw new
 log/recover.ts | recovery-faults | an entry that only the write-ahead log has is not cut off
   [-requireReach(folder, tail);-]
+store/database.ts | recovery-faults | a connection that may only read is not taken for a writer
+  [-db.pragma('incremental_vacuum');-]
+appliance-ingest.ts | key-store-errors | what a thread brought up to date is served, also if it is not the first
+  [-reader.release();-]
 log/recover.ts | recovery-faults | a database is given up only after the log was read to its end
   [-await requireWhole(tail, options);-]
           madeAnew =
@@ -83,7 +87,7 @@ log/compact.ts | compact | a log is rewritten only from a database that equals i
 ingest/requests/replay.ts | removal | a replay brings no removed rows back
   mapping, [-streams, -]rows_to_skip
 copy/discarded.ts | restore-damaged | a log that ends before its database has a lost end
-  [-lost.last?.id === readLogMarkOf(live.detections)?.id-]{+true+}
+  [-lost.last?.id === readLogMarkOf(detections)?.id-]{+true+}
 log/version-epoch.ts | version-epoch | positions stay exact numbers
   if (position [-<= POSITION_MAX && (ofClock > 0 || nowMs > CLOCK_MAX_MS)-]{+> 0+}) return
 log/scrub.ts | scrub-damage | damage of the log is reported

@@ -2,16 +2,20 @@
  * Records a run of the real program through the stages of the scenario: its calls on files, responses and printed
  * output. In some stages it is killed.
  */
-import { mkdirSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatMs } from '../../../src/time.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { formatMs, HOUR_MS } from '../../../src/time.ts';
+import { contentOf, fileName, idOf, newRow, nextWindowMs } from '../../support/export-files.ts';
+import { filesWaiting, isErrorLine } from '../../support/installation-state.ts';
 import { type RunningProgram, runProgram } from '../../support/program.ts';
 import { compileLibrary, createInjector } from '../io/inject.ts';
-import { type IoEvent, readRecord } from '../io/record.ts';
+import { dropRecorded, type IoEvent, readRecord } from '../io/record.ts';
 import { makeSmallProgram } from '../scenario/small-program.ts';
-import { stagesFrom } from '../scenario/stages.ts';
+import { isRemoved, stagesFrom } from '../scenario/stages.ts';
 import { DATA, SETTINGS, World } from '../scenario/world.ts';
-import { Follower, type Page } from './follower.ts';
+import type { Known } from './known.ts';
 
 export interface Story {
   readonly events: readonly IoEvent[];
@@ -84,4 +88,153 @@ export function runRecorded(
 ): RunningProgram {
   const recorded = { LD_PRELOAD: library, IO_ROOT: root, IO_RECORD: record };
   return runProgram([...args, '--data', join(root, DATA)], { ...SETTINGS, ...recorded });
+}
+
+/**
+ * Starts the real program on an image: a client continues from its cursor, and every dropped file is read.
+ *
+ * @param record the file for the record; @throws Error if something that a client had received no longer holds
+ */
+export async function startOn(
+  image: string,
+  { files, key, library }: Story,
+  known: Known,
+  record: string,
+): Promise<void> {
+  const recording = { library, record, root: image };
+  writeFileSync(record, '');
+  const program = runRecorded(['serve', '--port', '0'], recording);
+  try {
+    const url = await program.url();
+    const drop = join(image, DATA, 'drop');
+    if (await isPaused(url)) await runRecorded(['ingest', 'resume'], recording).ended;
+    // Without a known key, the subscription may not exist yet, and rows would be skipped.
+    const added = known.keys.size === 0 ? '' : dropNew(record, drop, files);
+    // One that a reset had taken is in .taken/, with a number before its name.
+    const held = () => program.log().flatMap(({ msg, file }) => (msg === 'file held' ? String(file) : []));
+    const isHeld = (name: string) => held().some((one) => name === one || name.endsWith(`.${one}`));
+    await program.until('the files to be read', () => filesWaiting(drop).every(isHeld) || undefined);
+    if (known.cursor !== null)
+      await followOn(url, key, { ...known, cursor: known.cursor }, { files, held: held(), added });
+    assert.equal(await program.stop(), 0, 'the program failed to stop');
+    assert.deepEqual(program.log().filter(isErrorLine), [], 'a power cut must not cause errors in the log');
+  } finally {
+    await program.kill();
+  }
+}
+
+async function isPaused(url: string): Promise<boolean> {
+  const health: { alerts: { paused: number } } = JSON.parse(await (await fetch(`${url}/v1/health`)).text());
+  return health.alerts.paused === 1;
+}
+
+/** @returns the id of its detection */
+function dropNew(record: string, drop: string, files: Story['files']): string {
+  const row = newRow();
+  const name = fileName('newswire', nextWindowMs());
+  dropRecorded(record, {
+    draft: `${drop}-draft`,
+    path: join(drop, name),
+    content: contentOf('ndjson', [row]),
+  });
+  files.set(name, [idOf(row)]);
+  return idOf(row);
+}
+
+async function followOn(
+  url: string,
+  key: string,
+  { rows, cursor, dropped }: Known & { readonly cursor: string },
+  { files, held, added }: { files: Story['files']; held: readonly string[]; added: string },
+): Promise<void> {
+  const all = await Follower.readAll(url, key, `since=${formatMs(Date.now() - HOUR_MS)}`);
+  const rest = await Follower.readAll(url, key, `cursor=${cursor}`);
+  assert.ok([rows, ...rest].join() === all.join(), 'a client does not continue where it stopped');
+  const stream: { id: string }[] = JSON.parse(`[${all.join()}]`);
+  const ids = new Set(stream.map(({ id }) => id));
+  assert.ok(ids.has(added), 'a file dropped after the power cut does not reach the stream');
+  for (const name of dropped.keys())
+    for (const id of held.includes(name) ? [] : (files.get(name) ?? []))
+      assert.ok(ids.has(id) || isRemoved(id), `${name} was read, but ${id} is not in the stream`);
+}
+
+export interface Page {
+  /** The rows as received, separated by commas. */
+  readonly rows: string;
+  readonly cursor: string;
+}
+
+const LIMIT = 40;
+const POLL_MS = 4;
+const BEGIN = '{"data":[';
+const END = '],"next_cursor"';
+
+/** A client of the change stream that records the page of each response by request id. */
+class Follower {
+  /** By request id. */
+  readonly pages = new Map<string, Page>();
+  readonly #key: string;
+  #start: string;
+  #url: string | null = null;
+  #isOver = false;
+
+  /** @param start the first parameter of the query: `since=…` or `cursor=…` */
+  constructor(key: string, start: string) {
+    this.#key = key;
+    this.#start = start;
+    void this.#follow();
+  }
+
+  /** Sets the appliance's address. @param url null: no appliance is running */
+  at(url: string | null): void {
+    this.#url = url;
+  }
+
+  stop(): void {
+    this.#isOver = true;
+  }
+
+  /** Reads to the end of the stream. @returns the rows */
+  static async readAll(url: string, key: string, start: string): Promise<string[]> {
+    const rows: string[] = [];
+    for (let next = start; ; ) {
+      const answer = await ask(`${url}/v1/detections/changes?${next}&limit=1000`, key);
+      if (answer === null) throw new Error('the change stream returned no page');
+      if (answer.page.rows !== '') rows.push(answer.page.rows);
+      if (!answer.hasMore) return rows;
+      next = `cursor=${answer.page.cursor}`;
+    }
+  }
+
+  async #follow(): Promise<void> {
+    while (!this.#isOver) {
+      const answer =
+        this.#url === null
+          ? null
+          : await ask(`${this.#url}/v1/detections/changes?${this.#start}&limit=${LIMIT}`, this.#key);
+      if (answer !== null && answer.page.rows !== '') {
+        this.pages.set(answer.request, answer.page);
+        this.#start = `cursor=${answer.page.cursor}`;
+      }
+      if (answer?.hasMore !== true) await sleep(POLL_MS);
+    }
+  }
+}
+
+/** @returns null if there is no page: the program has stopped, or is still starting */
+async function ask(
+  url: string,
+  key: string,
+): Promise<{ request: string; page: Page; hasMore: boolean } | null> {
+  try {
+    const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+    const body = await response.text();
+    if (response.status !== 200) return null;
+    const rows = body.slice(BEGIN.length, body.lastIndexOf(END));
+    const { next_cursor, has_more } = JSON.parse(`{"x":[${body.slice(body.lastIndexOf(END))}`);
+    const request = response.headers.get('x-request-id') ?? '';
+    return { request, page: { rows, cursor: String(next_cursor) }, hasMore: has_more === true };
+  } catch {
+    return null;
+  }
 }

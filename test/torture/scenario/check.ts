@@ -27,8 +27,12 @@ export async function checkWorld(
   reference: readonly Detection[] | null,
   { mayRebuild = false, mayReorder = false } = {},
 ): Promise<void> {
-  if (existsSync(join(world.backup, 'installation.json'))) await mustEnd(world, ['verify', 'BACKUP']);
-  if (existsSync(join(world.place, 'installation.json'))) await mustEnd(world, ['verify', 'PLACE']);
+  for (const [name, copy] of [
+    ['BACKUP', world.backup],
+    ['PLACE', world.place],
+  ] as const)
+    if (world.isWritten(copy) && existsSync(join(copy, 'installation.json')))
+      await mustEnd(world, ['verify', name]);
   await world.start();
   await world.until('ingest to be idle', () => world.isIdle());
   await world.follow();

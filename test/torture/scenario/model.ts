@@ -74,7 +74,6 @@ export class Model {
     this.files.push({ sha256: sha256Of(content), folders });
   }
 
-  /** A file was moved to another folder. */
   move(content: Buffer, ...folders: Folder[]): void {
     const found = this.files.find(({ sha256 }) => sha256 === sha256Of(content));
     if (found === undefined) throw new Error('no such file');

@@ -1,11 +1,26 @@
 /** Repeats stages of the scenario many times, in parallel, each time with one call killed or failed. */
+import { mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
+import type { Detection } from '../../support/appliance.ts';
 import { seededPrng, shuffled } from '../../support/seeded-prng.ts';
-import { type Call, type Counted, ERROR_NAMES, type Injection } from '../io/inject.ts';
+import {
+  type Call,
+  type Counted,
+  compileLibrary,
+  createInjector,
+  ERROR_NAMES,
+  type Hit,
+  type Injection,
+  type Injector,
+} from '../io/inject.ts';
 import { inEach, type Outcome, type PartOptions, Tally } from '../part.ts';
-import { type RecordedStage, type Recording, record, type Trial } from './recording.ts';
+import { checkWorld } from './check.ts';
+import { Model } from './model.ts';
+import { makeSmallProgram } from './small-program.ts';
+import { machineStagesFrom, type Stage, stagesFrom } from './stages.ts';
+import { type Event, type Snapshot, World } from './world.ts';
 
 /** More would only compete for the disk. */
 const WORKERS_MAX = 4;
@@ -20,6 +35,8 @@ const MISSED_MAX = 0.05;
 
 export interface TrialPlan {
   readonly counted: Counted;
+  /** Whether equal calls are one case: those of one name on one file within a stage. */
+  readonly isOnceEach: boolean;
   /** The faults to inject at a call, each in its own trial. */
   readonly injections: (call: Call, prng: Prng) => readonly Injection[];
   /** A further check of the result. @returns the failure, or null */
@@ -38,8 +55,8 @@ interface Case extends Chosen {
   readonly call: string;
   /** The fault and the call: `fail EIO fsync`. */
   readonly kind: string;
-  /** The kind, with the stage and the file. */
-  readonly place: string;
+  /** The call, the stage and the file. */
+  readonly where: string;
 }
 
 /**
@@ -50,10 +67,14 @@ interface Case extends Chosen {
  */
 export async function runTrials(
   options: PartOptions,
-  { counted, injections, check, kindsOf }: TrialPlan,
+  { counted, isOnceEach, injections, check, kindsOf }: TrialPlan,
 ): Promise<Outcome> {
   const recording = await record(options.folder, counted, options.onProgress);
-  const all = recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed));
+  const every = shuffled(
+    seededPrng(options.seed, 'choice'),
+    recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed)),
+  );
+  const all = isOnceEach ? [...new Map(every.map((each) => [each.where, each])).values()] : every;
   const repeated = process.env.TORTURE_CASE?.split('; ').map((text) => caseNamed(text, recording.stages));
   const chosen = repeated ?? choose(all, options);
   const tally = new Tally();
@@ -95,8 +116,8 @@ function casesOf(stage: RecordedStage, injections: TrialPlan['injections'], seed
     const prng = seededPrng(seed, stage.stage.name, call.number);
     return injections(call, prng).map((injection) => {
       const kind = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
-      const place = `${kind} ${stage.stage.name} ${plain(call.path)}`;
-      return { stage, injection, call: call.name, kind, place };
+      const where = `${call.name} ${stage.stage.name} ${plain(call.path)}`;
+      return { stage, injection, call: call.name, kind, where };
     });
   });
 }
@@ -106,8 +127,8 @@ function plain(path: string): string {
   return path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16}/g, '*').replace(/\d+/g, '*');
 }
 
-function choose(all: readonly Case[], { share, seed }: PartOptions): Case[] {
-  const places = inTurn(shuffled(seededPrng(seed, 'choice'), all), ({ place }) => place);
+function choose(all: readonly Case[], { share }: PartOptions): Case[] {
+  const places = inTurn(all, ({ kind, where }) => `${kind} ${where}`);
   const kinds = inTurn(places, ({ kind }) => kind);
   return inTurn(kinds, ({ call }) => call).slice(0, Math.ceil(all.length * share));
 }
@@ -129,7 +150,6 @@ function caseOf({ stage: { stage }, injection }: Chosen): string {
   return `${stage.name}, ${how} ${injection.at} ${injection.name}`;
 }
 
-/** Finds the case of a TORTURE_CASE value. */
 function caseNamed(text: string, stages: readonly RecordedStage[]): Chosen {
   const [, name, how, at, call = ''] = /^(.+), (kill|kill midway|fail \w+) (\d+) (\w+)$/.exec(text) ?? [];
   const stage = stages.find((each) => each.stage.name === name);
@@ -150,4 +170,123 @@ async function untilHit(
     const trial = await worker(stage, { ...injection, at });
     if (trial.hit !== null || trial.failure !== null || tries === TRIES_MAX) return trial;
   }
+}
+
+interface RecordedStage {
+  readonly stage: Stage;
+  /** Null: nothing is installed yet. */
+  readonly before: Snapshot | null;
+  readonly calls: readonly Call[];
+  /** The expected state after the stage. */
+  readonly model: Model;
+  readonly rows: readonly Detection[];
+}
+
+export interface Trial {
+  readonly hit: Hit | null;
+  readonly events: readonly Event[];
+  /** Null if everything held. */
+  readonly failure: string | null;
+}
+
+type Recording = Awaited<ReturnType<typeof record>>;
+
+/**
+ * Runs the scenario once without faults, and records each stage: the state before it, its calls and its result.
+ *
+ * @param folder an empty folder
+ * @throws AssertionError if even the run without faults differs from the model
+ */
+async function record(folder: string, counted: Counted, onProgress: (progress: string) => void) {
+  const main = makeSmallProgram(folder);
+  const library = compileLibrary(folder);
+  const { world, injector } = makeWorld(main, library, join(folder, 'first'));
+  const stages: RecordedStage[] = [];
+  const done: Stage[] = [];
+  let before: Snapshot | null = null;
+  const nowMs = Date.now();
+  try {
+    for (const stage of [...stagesFrom(nowMs), ...machineStagesFrom(nowMs)]) {
+      world.load(before);
+      injector.begin(counted, null, true);
+      await world.runStage(stage);
+      injector.end();
+      const calls = injector.trace();
+      done.push(stage);
+      const model = modelOf(done);
+      await world.start();
+      const { rows } = await world.fresh();
+      await world.stop();
+      const after = world.save(join(folder, `after-${done.length}`));
+      await checkWorld(world, model, null);
+      stages.push({ stage, before, calls, model, rows });
+      before = { ...after, copy: world.copy };
+      onProgress(`${stage.name}: ${calls.length} calls`);
+    }
+  } finally {
+    // A stage that fails leaves its program.
+    await world.end();
+  }
+  return {
+    stages,
+    /**
+     * @param own a folder that does not exist yet
+     * @returns a function that repeats a stage from the state before it, with one call killed or failed
+     */
+    worker(own: string): (stage: RecordedStage, injection: Injection) => Promise<Trial> {
+      const place = makeWorld(main, library, own);
+      return (stage, injection) => tryOnce(place, counted, stage, injection);
+    },
+  };
+}
+
+interface Place {
+  readonly world: World;
+  readonly injector: Injector;
+}
+
+function makeWorld(main: string, library: string, folder: string): Place {
+  const root = join(folder, 'root');
+  mkdirSync(root, { recursive: true });
+  const injector = createInjector(library, root, join(folder, 'control'));
+  return { world: new World(main, root, injector), injector };
+}
+
+async function tryOnce(
+  { world, injector }: Place,
+  counted: Counted,
+  { stage, before, model, rows }: RecordedStage,
+  injection: Injection,
+): Promise<Trial> {
+  world.load(before);
+  injector.begin(counted, injection);
+  let failure: string | null = null;
+  try {
+    await world.runStage(stage);
+    injector.end();
+    const hit = injector.hit();
+    await checkWorld(world, model, rows, {
+      mayRebuild: isUnreadableDatabase(hit, injection),
+      // A failing call may delay a file, and others are read first.
+      mayReorder: injection.how === 'fail',
+    });
+  } catch (error) {
+    failure = error instanceof Error ? error.message : String(error);
+  } finally {
+    injector.end();
+    await world.end();
+  }
+  return { hit: injector.hit(), events: [...world.events], failure };
+}
+
+/** SQLite, and therefore the program, treats a read error (EIO) as damage. */
+function isUnreadableDatabase(hit: Hit | null, injection: Injection): boolean {
+  const isEio = injection.how === 'fail' && injection.error === 'EIO';
+  return isEio && hit !== null && /^pread64 .*detections\.db/.test(hit.what);
+}
+
+function modelOf(stages: readonly Stage[]): Model {
+  const model = new Model();
+  for (const { steps } of stages) for (const step of steps) step.expect?.(model);
+  return model;
 }

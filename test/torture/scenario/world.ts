@@ -1,6 +1,6 @@
 /** An installation in a folder, its running appliance, and a client that follows the change stream. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readLogMarkOf } from '../../../src/store/log-mark.ts';
@@ -49,7 +49,6 @@ export interface Snapshot {
 
 /** Keeps a record of an installation's changes, and of what clients and operators are told. */
 export interface Recorder {
-  /** The path of the record. */
   readonly record: string;
   /** A folder beside the installation, in which files are written before they are dropped. */
   readonly drafts: string;
@@ -85,6 +84,8 @@ export class World {
   readonly logs: (() => readonly LogLine[])[] = [];
   #stageSettings: Readonly<Record<string, string>> = {};
   #server: { readonly run: RunningProgram; readonly url: string } | null = null;
+  /** The files of both copies as they were loaded. */
+  #loaded = new Map<string, string>();
 
   /** @param main the program's entry; @param folder of the injector */
   constructor(main: string, folder: string, injector: Injector, recorder: Recorder | null = null) {
@@ -132,8 +133,13 @@ export class World {
     this.keys = { ...snapshot?.keys };
     this.role = snapshot?.role ?? 'alone';
     this.copy = snapshot?.copy ?? { cursor: null, rows: [] };
-    if (snapshot === null) return;
-    cpSync(snapshot.folder, this.root, { recursive: true, preserveTimestamps: true });
+    if (snapshot !== null) cpSync(snapshot.folder, this.root, { recursive: true, preserveTimestamps: true });
+    this.#loaded = new Map([this.backup, this.place].map((copy) => [copy, filesOf(copy)]));
+  }
+
+  /** Whether a copy has other files than before the stage. */
+  isWritten(copy: string): boolean {
+    return filesOf(copy) !== this.#loaded.get(copy);
   }
 
   /** Runs a stage from start to stop; steps that the fault interrupts are repeated. */
@@ -263,7 +269,6 @@ export class World {
     }
   }
 
-  /** Runs a command once. */
   async command(args: readonly string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
     const run = this.#run(args.map((arg) => ({ BACKUP: this.backup, PLACE: this.place })[arg] ?? arg));
     try {
@@ -365,6 +370,14 @@ export class World {
 /** Log lines after which the program continues only after a restart, or after an hour. */
 function needsRestart({ msg, alert }: LogLine): boolean {
   return /^(ingest stopped|cannot delete an old file)/.test(String(msg)) || alert === 'database damaged';
+}
+
+/** The names of the files in a folder, with their sizes and times. */
+function filesOf(folder: string): string {
+  if (!existsSync(folder)) return '';
+  const names = readdirSync(folder, { recursive: true }).map(String).sort();
+  const files = names.map((name) => ({ name, found: statSync(join(folder, name), { bigint: true }) }));
+  return files.map(({ name, found }) => `${name} ${found.size} ${found.mtimeNs}`).join('\n');
 }
 
 async function within<Value>(what: string, promise: Promise<Value>): Promise<Value> {

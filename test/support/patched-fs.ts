@@ -1,0 +1,45 @@
+/** Functions of node:fs that do something else in this process, such as fail as on a bad disk. */
+import assert from 'node:assert/strict';
+import fs, { fstatSync, statSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+
+/** Puts another function in the place of one of node:fs. @param make gets the real one; @returns ends it when disposed */
+export function patched<Name extends keyof typeof fs>(
+  name: Name,
+  make: (real: (typeof fs)[Name]) => (typeof fs)[Name],
+): Disposable {
+  const real = fs[name];
+  const put = (call: (typeof fs)[Name]) => {
+    fs[name] = call;
+    syncBuiltinESMExports();
+  };
+  put(make(real));
+  return { [Symbol.dispose]: () => put(real) };
+}
+
+/** An error of the system, as Node throws it. */
+export const systemError = (code: string, syscall: string) =>
+  Object.assign(new Error(`${code}: it fails, ${syscall}`), { code, syscall });
+
+/**
+ * Makes reads of a file fail, as on a failing disk.
+ *
+ * @param times how many reads fail before they succeed again; Infinity: all of them
+ * @throws AssertionError if fewer reads were made; errors of `work`
+ */
+export async function withFailingReads<Result>(
+  path: string,
+  times: number,
+  work: () => Result | Promise<Result>,
+): Promise<Result> {
+  const { ino } = statSync(path);
+  let left = times;
+  using _ = patched('readSync', (read) => (file: number, ...rest: [NodeJS.ArrayBufferView]) => {
+    if (left === 0 || fstatSync(file).ino !== ino) return read(file, ...rest);
+    left -= 1;
+    throw systemError('EIO', 'read');
+  });
+  const result = await work();
+  assert.ok(left === 0 || times === Number.POSITIVE_INFINITY, `${left} fewer reads than expected`);
+  return result;
+}
