@@ -8,9 +8,9 @@ import { once } from 'node:events';
 import { readdirSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { DAY_MS } from '../../src/time.ts';
-import { type Appliance, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { inFolder, type LogLine, type RunningProgram, runProgram } from '../support/program.ts';
@@ -23,26 +23,20 @@ const LARGE_ROWS = 1000;
 const LARGE_PAGE = `${CHANGES}&limit=${LARGE_ROWS}`;
 
 /** Filled, then stopped: each test starts the program on its folder as needed. */
-let appliance: Appliance;
+const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+const text = 'x'.repeat(4000);
+const members = {
+  article_headline: text,
+  source_language: text,
+  article_publisher_id: 1,
+  article_publisher_name: text,
+  article_url: `https://long.example/${text}`,
+};
+const rows = Array.from({ length: LARGE_ROWS }, () => newRow(members));
+const filled = await appliance.dropped(fileName('newswire', nextWindowMs(), 'ndjson'), ndjson(rows));
+assert.equal(filled.msg, 'file applied');
+await appliance.serving().stop();
 let url: string;
-
-before(async () => {
-  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  const text = 'x'.repeat(4000);
-  const rows = Array.from({ length: LARGE_ROWS }, () =>
-    newRow({
-      article_headline: text,
-      source_language: text,
-      article_publisher_id: 1,
-      article_publisher_name: text,
-      article_url: `https://long.example/${text}`,
-    }),
-  );
-  const line = await appliance.dropped(fileName('newswire', nextWindowMs(), 'ndjson'), ndjson(rows));
-  assert.equal(line.msg, 'file applied');
-  await appliance.serving().stop();
-});
-after(() => appliance?.remove());
 
 const serve = () => runProgram(['serve', '--data', appliance.data, '--port', '0']);
 
