@@ -184,7 +184,11 @@ const GAUGES: Readonly<Record<string, Reader>> = {
     'When the TLS certificate in use expires.',
     ({ certificateExpiresMs }) => inSeconds(certificateExpiresMs()),
   ],
-  'wirewatch_account_rows_today{account}': ['Rows that an account has read on this UTC day.', rowsToday],
+  'wirewatch_account_rows_today{account}': [
+    'Rows that an account has read on this UTC day.',
+    ({ accounts, dailyRows, now }) =>
+      accounts.map((own) => [dailyRows.used('account', accountUsageId(own), now()), own.id]),
+  ],
   'wirewatch_account_last_request_timestamp_seconds{account}': [
     'When a key of an account was last used.',
     lastRequests,
@@ -267,10 +271,6 @@ function readAccounts({ access }: GaugeSources['folder']) {
   } catch {
     return { accounts: [], keys: [] };
   }
-}
-
-function rowsToday({ accounts, dailyRows, now }: Sources): Reading {
-  return accounts.map((account) => [dailyRows.used('account', accountUsageId(account), now()), account.id]);
 }
 
 function lastRequests({ keys, keyUses }: Sources): Reading {

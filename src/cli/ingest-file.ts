@@ -251,6 +251,7 @@ function explanationText(explanation: Explanation): string {
     ([stream, rows]) =>
       `  skipped: ${counted(rows, 'row')} of ${stream}, because there is no such subscription or content type`,
   );
+  const rows_unknown = Object.values(unknown_rows).reduce((sum, count) => sum + count, 0);
   const isUnread = history.length > 0 && explanation.rows === 0 && explanation.errors_total === 0;
   return joined('\n', [
     explanation.file,
@@ -259,12 +260,8 @@ function explanationText(explanation: Explanation): string {
     window_status !== null && `Window status: ${window_status}`,
     explanation.advice,
     effect !== null &&
-      `effect: ${grouped(effect.created)} created, ${grouped(effect.updated)} updated, ${grouped(effect.rescored)} re-scored, ${grouped(effect.unchanged)} unchanged${effect.rows < explanation.rows - sumOf(unknown_rows) ? ` (of the first ${counted(effect.rows, 'row')})` : ''}`,
+      `effect: ${grouped(effect.created)} created, ${grouped(effect.updated)} updated, ${grouped(effect.rescored)} re-scored, ${grouped(effect.unchanged)} unchanged${effect.rows < explanation.rows - rows_unknown ? ` (of the first ${counted(effect.rows, 'row')})` : ''}`,
     ...unknown,
     history.length > 0 && `\nearlier files with this name:\n${fileTable(history)}`,
   ]);
-}
-
-function sumOf(counts: Readonly<Record<string, number>>): number {
-  return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }

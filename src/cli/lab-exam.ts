@@ -1,5 +1,6 @@
 /** `wirewatch lab exam`: plays bad days to a client of the running lab, and grades it. */
 import { type ChildProcess, exec, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -126,31 +127,24 @@ function announce(text: string): void {
 function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientProcess {
   let child: ChildProcess | null = null;
   let ended: number | null | undefined;
-  let gone: Promise<void> = Promise.resolve();
+  let gone = Promise.resolve();
   return {
     get isRunning() {
       return child !== null;
     },
     start() {
       // A process group of its own, so that kill ends what the shell started. Its output is for the user.
-      const started = spawn(command, {
-        env,
-        shell: true,
-        detached: process.platform !== 'win32',
-        stdio: ['ignore', 2, 2],
-      });
+      const started = spawn(command, { env, shell: true, detached: true, stdio: ['ignore', 2, 2] });
       child = started;
-      gone = new Promise((resolve) => {
-        const end = (code: number | null) => {
-          if (child === started) {
-            child = null;
-            ended = code;
-          }
-          resolve();
-        };
-        started.once('error', () => end(null));
-        started.once('exit', end);
-      });
+      const end = (code: number | null) => {
+        if (child !== started) return;
+        child = null;
+        ended = code;
+      };
+      gone = once(started, 'exit').then(
+        ([code]) => end(code),
+        () => end(null),
+      );
     },
     takeEnd() {
       const code = ended;
@@ -162,8 +156,7 @@ function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientProcess {
       child = null;
       if (running?.pid === undefined) return;
       try {
-        if (process.platform === 'win32') running.kill('SIGKILL');
-        else process.kill(-running.pid, 'SIGKILL');
+        process.kill(-running.pid, 'SIGKILL');
       } catch {
         // It has just ended.
       }

@@ -50,18 +50,6 @@ const MEMBERS = {
 
 type LabStart = ValuesOf<typeof MEMBERS> & { readonly seed: string };
 
-const registerStart = defineCommand({
-  members: MEMBERS,
-  options: LISTENING_OPTIONS,
-  examples: [
-    'lab --port 8080 --seed 7 --key-file key.txt',
-    'lab clock +26h',
-    'lab drop --rows 3 --age 3d',
-    'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
-  ],
-  run: ({ seed = SEED_DEFAULT, ...values }, self) => start(self, { ...values, seed }),
-});
-
 export function register(command: Command): void {
   operationGroup('lab')(command);
   for (const own of command.commands) {
@@ -70,7 +58,17 @@ export function register(command: Command): void {
     if (own.name() === 'clock') own.allowUnknownOption();
   }
   registerExam(command);
-  registerStart(command);
+  defineCommand({
+    members: MEMBERS,
+    options: LISTENING_OPTIONS,
+    examples: [
+      'lab --port 8080 --seed 7 --key-file key.txt',
+      'lab clock +26h',
+      'lab drop --rows 3 --age 3d',
+      'lab fault add --status 429 --retry-after 7 --endpoint listChanges --times 3',
+    ],
+    run: ({ seed = SEED_DEFAULT, ...values }, self) => start(self, { ...values, seed }),
+  })(command);
 }
 
 async function start(command: Command, options: LabStart): Promise<null> {
@@ -86,7 +84,9 @@ async function start(command: Command, options: LabStart): Promise<null> {
     seed,
     clockMs: parseLabTime(options.clock ?? '') ?? Date.now(),
     keys(prefix) {
-      return [{ ...seededKey(prefix, seed), name: 'lab', subscriptions }];
+      // Anyone who knows the seed knows the key: a lab holds sample data only.
+      const key = createKey(prefix, (length) => seeded(`${length}`, seed, length));
+      return [{ ...key, name: 'lab', subscriptions }];
     },
     fill: (feed) => feed.dropMonth(),
     onStop: removeReadyFile,
@@ -199,11 +199,6 @@ export async function startLab(command: Command, kind: LabKind, options: LabOpti
   if (started !== undefined) return started;
   await ended;
   return null;
-}
-
-/** A key that follows from a seed. Anyone who knows the seed knows the key: a lab holds sample data only. */
-function seededKey(prefix: string, seed: string) {
-  return createKey(prefix, (length) => seeded(`${length}`, seed, length));
 }
 
 function seeded(what: string, seed: string, length: number): Buffer {

@@ -96,7 +96,9 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   });
   return {
     value: { verified: folder.root, ok, entry, findings: document, not_compared },
-    text: ok ? intactText(folder, entry) : damagedText(folder, { ...result, findings }),
+    text: ok
+      ? `${folder.root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log, access.db and its spare copy are sound, and the secret is present.`
+      : damagedText(folder, { ...result, findings }),
     failed: !ok,
   };
 }
@@ -141,10 +143,6 @@ const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
     'Restart Wirewatch: access.db and its spare copy replace one another. If neither is sound, restore a backup: wirewatch restore BACKUP --replace',
   secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
 };
-
-function intactText({ root }: DataFolder, entry: number | null): string {
-  return `${root} is intact: every log entry up to number ${grouped(entry ?? 0)} is complete, detections.db matches the log, access.db and its spare copy are sound, and the secret is present.`;
-}
 
 function damagedText({ root }: DataFolder, { findings, not_compared }: ScrubResult): string {
   const parts = findings.map(({ kind, count, first }) => {

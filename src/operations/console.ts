@@ -37,12 +37,20 @@ function mayNote({ live }: Context): boolean {
   return live === null || live.role === 'writer';
 }
 
-/** The audit trail has every link: whoever opens it acts in the name of the one who made it. */
+/**
+ * The audit trail has every link: whoever opens it acts in the name of the one who made it.
+ * @throws Refused `failed` if Wirewatch is not running, or its console is off
+ */
 function linkInto(
   context: Context,
   { as, read_only = false }: { readonly as: string | undefined; readonly read_only: boolean | undefined },
 ) {
-  const { url } = consoleOf(context.folder.root, context.live);
+  const { folder, live } = context;
+  if (live === null)
+    throw failed(`Wirewatch is not running on ${folder.root}. Start it with: wirewatch serve`);
+  if (live.console === null)
+    throw failed('the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.');
+  const { url } = live.console;
   const by = { ...context.by, ...(as !== undefined && { as }) };
   const asked = { kind: 'console-link', as: as ?? null, read_only };
   if (mayNote(context)) context.change((access) => noteOperation(access, asked));
@@ -62,11 +70,4 @@ function linkInto(
       `Open it in a browser within ${LINK_MS / MINUTE_MS} minutes: it works once, and begins a session of twelve hours for ${value.name}${read_only ? ', read-only' : ''}.`,
     ],
   };
-}
-
-/** @throws Refused `failed` if Wirewatch is not running, or its console is off */
-function consoleOf(root: string, live: Context['live']) {
-  if (live === null) throw failed(`Wirewatch is not running on ${root}. Start it with: wirewatch serve`);
-  if (live.console !== null) return live.console;
-  throw failed('the console is off. Set [admin] port, 9464 for example, and restart Wirewatch.');
 }

@@ -82,13 +82,11 @@ const window = texts('time', isWindow, 'the start of a ten-minute window such as
 const detectionId = texts('id', isDetectionId, 'the id of a detection such as t.7001.123.456');
 
 const EXPORT = choice(EXPORT_NAMES, { hint: 'the export', placeholder: 'name' });
-const SUBSCRIPTION = whole(1, NUMBER_MAX, 'number of the subscription');
-const ID = required(detectionId('id of the detection'));
 const BYTES_MAX = 1_000_000_000;
 const FEED = {
   rows: whole(0, 10_000, 'new detections, over all files together (default: 10)'),
   export: EXPORT,
-  subscription: SUBSCRIPTION,
+  subscription: whole(1, NUMBER_MAX, 'number of the subscription'),
 };
 const FAULT = {
   endpoint: choice(ENDPOINT_IDS, { hint: 'only requests to this endpoint', placeholder: 'name' }),
@@ -173,7 +171,7 @@ const DESCRIPTIONS = {
   correct: described({
     summary: 'rescore a detection: another score makes a new version, the same score none',
     members: {
-      id: ID,
+      id: required(detectionId('id of the detection')),
       score: required(decimal(100, 'a score: 0 to 100 for text, 0 to 99 for an image', 'the score')),
     },
     operands: ['id'],

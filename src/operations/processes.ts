@@ -4,7 +4,6 @@ import { counted, grouped } from '../counted.ts';
 import type { OwnProcess } from '../own-process.ts';
 import { failed } from '../refused.ts';
 import { act, type Context } from './operation.ts';
-import type { Outcome } from './problem.ts';
 
 const running = new Set<OwnProcess>();
 
@@ -17,21 +16,18 @@ export const PROCESS_OPERATIONS = [
       label: 'Back up now',
       will: 'The copy is brought up to date. Reads and ingest continue.',
     },
-    run(context) {
+    async run(context) {
       const { dataFolder, ingest, copy } = context.config;
       if (copy.to === '')
         throw failed('no copy is kept: set [copy] to in the configuration, and restart Wirewatch.');
       const args = [copy.to, '--data', dataFolder, '--drop', ingest.drop];
-      const outcomeOf: OutcomeOf = (printed) => ({
-        value: printed,
-        done: `${printed.path} is up to date: ${grouped(Number(printed.written))} bytes written.`,
+      const printed = await inProcess(context, 'backup', ['backup', ...args], {
+        WIREWATCH_COPY_ENDPOINT: copy.endpoint,
+        WIREWATCH_COPY_REGION: copy.region,
+        WIREWATCH_COPY_CREDENTIALS: copy.credentials,
       });
-      const { endpoint, region, credentials } = copy;
-      return inProcess(context, 'backup', ['backup', ...args], outcomeOf, {
-        WIREWATCH_COPY_ENDPOINT: endpoint,
-        WIREWATCH_COPY_REGION: region,
-        WIREWATCH_COPY_CREDENTIALS: credentials,
-      });
+      const bytes = grouped(Number(printed.written));
+      return { value: printed, done: `${printed.path} is up to date: ${bytes} bytes written.` };
     },
   }),
   act('verify', {
@@ -42,16 +38,16 @@ export const PROCESS_OPERATIONS = [
       label: 'Verify now',
       will: 'The log is read to its end and the database compared with it. This may take minutes; reads and ingest continue.',
     },
-    run: (context) =>
-      inProcess(context, 'scrub', ['verify', '--data', context.config.dataFolder], (printed) => {
-        if (printed.ok === true) return { value: printed, done: 'The databases match their logs.' };
-        const count = Array.isArray(printed.findings) ? printed.findings.length : 0;
-        const done =
-          count > 0
-            ? `${counted(count, 'kind')} of damage found. Run wirewatch verify to see all.`
-            : `Not everything could be compared: ${printed.not_compared}.`;
-        return { value: printed, done, failed: true };
-      }),
+    async run(context) {
+      const printed = await inProcess(context, 'scrub', ['verify', '--data', context.config.dataFolder]);
+      if (printed.ok === true) return { value: printed, done: 'The databases match their logs.' };
+      const count = Array.isArray(printed.findings) ? printed.findings.length : 0;
+      const done =
+        count > 0
+          ? `${counted(count, 'kind')} of damage found. Run wirewatch verify to see all.`
+          : `Not everything could be compared: ${printed.not_compared}.`;
+      return { value: printed, done, failed: true };
+    },
   }),
   act('promote', {
     summary: 'make this standby the writer: it ingests from now on, and the old writer stops when it notices',
@@ -80,21 +76,18 @@ export async function endProcesses(): Promise<void> {
   await Promise.all([...running].map((process) => process.giveUp()));
 }
 
-type OutcomeOf = (printed: Readonly<Record<string, unknown>>) => Outcome;
-
-/** @param outcomeOf what the command printed @param settings that no argument gives */
+/** @param settings that no argument gives @returns what the command printed @throws Refused `failed` with its reason */
 async function inProcess(
   context: Context,
   kind: string,
   args: readonly string[],
-  outcomeOf: OutcomeOf,
   settings: Readonly<Record<string, string>> = {},
-): Promise<Outcome> {
+): Promise<Readonly<Record<string, unknown>>> {
   context.change((access) => noteOperation(access, { kind }));
   const { runCommand } = await import('../own-process.ts');
   const process = runCommand(args, settings);
   running.add(process);
   const outcome = await process.outcome.finally(() => running.delete(process));
   if (outcome.kind === 'failed') throw failed(outcome.detail);
-  return outcomeOf(outcome.printed);
+  return outcome.printed;
 }

@@ -86,7 +86,7 @@ async function remove(
 ): Promise<Outcome> {
   const { noun, id, open, configured } = removable;
   // Null: it was removed before, and interrupted.
-  const rows = open.length > 0 ? null : rowsOf(context, removable.subscriptions());
+  const rows = open.length > 0 ? null : rowsOf(context.detections(), removable.subscriptions());
   const request = (subscriptions: readonly number[]) => ({ kind: 'remove', subscriptions }) as const;
   const removed = context.change((access) =>
     writing(access, () => {
@@ -106,7 +106,7 @@ async function remove(
   const { keys_without_subscriptions: idle } = removed;
   return {
     value: { [noun]: id, ...removed, ...rows, left_in_log, configured },
-    done: `Removed ${noun} ${id}: ${rowsText(rows)}.`,
+    done: `Removed ${noun} ${id}: ${counted(rows.detections, 'detection')} in ${counted(rows.versions, 'version')}.`,
     next: [
       idle.length > 0 &&
         `These keys have no subscription left to read: ${idle.join(', ')}. Give them others (wirewatch key set ID --subscriptions LIST) or revoke them (wirewatch key revoke ID).`,
@@ -117,8 +117,7 @@ async function remove(
   };
 }
 
-function rowsOf({ detections }: Context, subscriptions: readonly number[]): RowCounts {
-  const db = detections();
+function rowsOf(db: Database | null, subscriptions: readonly number[]): RowCounts {
   return db === null ? { detections: 0, versions: 0 } : countRows(db, subscriptions);
 }
 
@@ -126,8 +125,4 @@ function logText(left: string | null): string {
   return left === null
     ? 'The log no longer contains them.'
     : `The log still contains them: ${left}. Wirewatch tries again every hour and at each start.`;
-}
-
-function rowsText({ detections, versions }: RowCounts): string {
-  return `${counted(detections, 'detection')} in ${counted(versions, 'version')}`;
 }

@@ -139,7 +139,9 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
     return {
       db,
       exports: exportsOf((name) => readReach(db, name, nowMs)),
-      not_applied: filesNotApplied(db, nowMs - DAY_MS, NOT_APPLIED_MAX).map((file) => notApplied(db, file)),
+      not_applied: filesNotApplied(db, nowMs - DAY_MS, NOT_APPLIED_MAX).map((file) => {
+        return { ...fileDocument(file), what_to_do: whatToDo(db, file) };
+      }),
       applying: applyingFiles(db).map(({ name: file, report: { rows = 0 }, rows_applied }) => {
         return { file, rows, rows_applied };
       }),
@@ -192,10 +194,6 @@ function waitsFor(running: boolean, pausedSince: string | null, alerts: readonly
   return alert === undefined
     ? null
     : { reason: `${alert.name}: ${alert.detail}`, what_to_do: alert.what_to_do };
-}
-
-function notApplied(db: Database, record: FileRecord) {
-  return { ...fileDocument(record), what_to_do: whatToDo(db, record) };
 }
 
 function whatToDo(db: Database, { name, export: exportName, window_start, outcome }: FileRecord): string {

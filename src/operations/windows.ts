@@ -44,6 +44,7 @@ const RELEASES = [
     summary:
       'read a failed window again: the newest file for it in the drop folder, or else the file that failed',
     label: 'Reset',
+    only: 'only a failed window can be reset',
     will: 'The newest file for the window in the drop folder is read; without one, the failed file is read again. Its detections then reach the change stream. Other files for the window are then read as corrections.',
   },
   {
@@ -52,6 +53,7 @@ const RELEASES = [
     summary:
       'read an abandoned window after all: the newest file for it in the drop folder. Or do without the file of a failed window: the window counts as done',
     label: 'Accept',
+    only: 'only an abandoned or failed window can be accepted',
     will: 'Of an abandoned window, the newest file in the drop folder is read, and its detections reach the change stream. A failed window counts as done without the file that failed, which moves to the archive. Other files for the window are then read as corrections.',
   },
 ] as const;
@@ -176,7 +178,7 @@ function heldStarts(context: Context, exportName: ExportName, from: ResettableSt
 /** @throws Refused `failed` if the release is not for windows with the status of this one; names the one that is */
 function requireStatus(
   context: Context,
-  { name, from }: Release,
+  { name, from, only }: Release,
   exportName: ExportName,
   start: number,
 ): void {
@@ -188,10 +190,6 @@ function requireStatus(
     right === undefined
       ? `See: wirewatch window list ${exportName} --status ${from}`
       : `Run: wirewatch window ${right.name} ${window}`;
-  const only =
-    name === 'reset'
-      ? 'only a failed window can be reset'
-      : 'only an abandoned or failed window can be accepted';
   throw failed(`the window ${window} ${statusPhrase(status)}: ${only}. ${next}`);
 }
 
@@ -269,11 +267,7 @@ function nameOf(exportName: ExportName, start: number): string {
 }
 
 function readStarts(texts: readonly string[]): Reading<readonly number[]> {
-  const starts = new Set<number>();
-  for (const text of texts) {
-    const start = readWindowStart(text);
-    if (start.kind === 'wrong') return start;
-    starts.add(start.value);
-  }
-  return read([...starts]);
+  const starts = texts.map(readWindowStart);
+  const wrong = starts.find((start) => start.kind === 'wrong');
+  return wrong ?? read([...new Set(starts.flatMap((start) => (start.kind === 'read' ? start.value : [])))]);
 }

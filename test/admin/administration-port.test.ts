@@ -3,31 +3,24 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect } from 'node:net';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { metricsOfManual } from '../support/manual.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 
+const port = await freePort();
+const admin = `http://127.0.0.1:${port}`;
+const appliance = await sharedAppliance({
+  WIREWATCH_ADMIN_PORT: `${port}`,
+  WIREWATCH_SERVER_MAX_CONNECTIONS: '100',
+  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
+  WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2',
+});
+
 describe('the program with [admin] port', () => {
-  let appliance: Appliance;
-  let admin: string;
-  showLogOfFailures(() => appliance?.serving());
-
-  before(async () => {
-    const port = await freePort();
-    admin = `http://127.0.0.1:${port}`;
-    appliance = await startAppliance({
-      WIREWATCH_ADMIN_PORT: `${port}`,
-      WIREWATCH_SERVER_MAX_CONNECTIONS: '100',
-      WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
-      WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2',
-    });
-  });
-  after(() => appliance?.stop());
-
   async function metrics(): Promise<Map<string, number>> {
     const text = await (await fetch(`${admin}/metrics`)).text();
     const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -161,9 +154,8 @@ describe('the program with [admin] port', () => {
   });
 
   test('connections that send no complete request shut nobody out of it', async () => {
-    const { port } = new URL(admin);
     const open = async (count: number) => {
-      const socket = connect(Number(port), '127.0.0.1');
+      const socket = connect(port, '127.0.0.1');
       socket.on('error', () => {});
       await once(socket, 'connect');
       socket.write(['', 'GET / HTTP/1.1\r\n', 'POST /console/session HTTP/1.1\r\nContent-'][count % 3] ?? '');

@@ -5,7 +5,7 @@ import { renameSync } from 'node:fs';
 import { request } from 'node:http';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Worker } from 'node:worker_threads';
 import type { Jobs, Session } from '../../src/admin/console/api.ts';
 import { Operations } from '../../src/admin/thread-client.ts';
@@ -13,7 +13,7 @@ import type { Told } from '../../src/admin/thread-messages.ts';
 import type { Live } from '../../src/operations/operation.ts';
 import { OPERATIONS } from '../../src/operations/table.ts';
 import { startWorker } from '../../src/packed.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance, startAppliance } from '../support/appliance.ts';
 import {
   consoleOf,
   linkOf,
@@ -27,35 +27,18 @@ import { freePort } from '../support/free-port.ts';
 import { LIVE, operationsOptions } from '../support/live.ts';
 import { inFolder } from '../support/program.ts';
 import { until } from '../support/until.ts';
+import { words } from '../support/words.ts';
 
-const READS = [
-  'changes',
-  'session',
-  'overview',
-  'windows',
-  'trends',
-  'trends/keys',
-  'files',
-  'customers',
-  'detections/live',
-  'history/audit',
-  'jobs',
-];
+const READS = words(`
+  changes session overview windows trends trends/keys files customers detections/live history/audit jobs`);
 const FAR = '198.51.100.7';
 const USER = `${userInfo().username} (alice)`;
 
+const port = await freePort();
+const origin = `http://127.0.0.1:${port}`;
+const appliance = await sharedAppliance({ WIREWATCH_ADMIN_PORT: `${port}`, SUDO_USER: 'alice' });
+
 describe('the console of a running appliance', () => {
-  let appliance: Appliance;
-  let origin = '';
-  showLogOfFailures(() => appliance?.serving());
-
-  before(async () => {
-    const port = await freePort();
-    origin = `http://127.0.0.1:${port}`;
-    appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${port}`, SUDO_USER: 'alice' });
-  });
-  after(() => appliance?.stop());
-
   test('a link starts one session of twelve hours', async () => {
     const link = linkOf(appliance, '--as', 'Ada Lovelace');
     assert.equal(new URL(link).origin, origin);

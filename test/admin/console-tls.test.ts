@@ -13,17 +13,13 @@ import { inFolder } from '../support/program.ts';
 
 describe('on a network address', () => {
   test('an unusable certificate is refused by the name of its setting', () => {
-    const installation = createInstallation({
+    using installation = createInstallation({
       WIREWATCH_ADMIN_PORT: '9',
       WIREWATCH_ADMIN_TLS_CERTIFICATE: '/nowhere.pem',
       WIREWATCH_ADMIN_TLS_KEY: '/nowhere.key',
     });
-    try {
-      const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
-      assert.deepEqual([status, /\[admin\] tls_\w+, \/nowhere/.test(stderr)], [78, true], stderr);
-    } finally {
-      installation.remove();
-    }
+    const { status, stderr } = installation.cli(['serve', '--port', '0'], { anyStatus: true });
+    assert.deepEqual([status, /\[admin\] tls_\w+, \/nowhere/.test(stderr)], [78, true], stderr);
   });
 
   test("with its own or the server's TLS, it speaks https", { skip: WITHOUT_OPENSSL }, () =>

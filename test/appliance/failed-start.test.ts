@@ -1,11 +1,10 @@
 /** A failed start cleans up: threads end, files and ports are closed, and the locks are released last. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { after, beforeEach, describe, test } from 'node:test';
 import pino from 'pino';
 import { startAppliance } from '../../src/appliance.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -13,24 +12,17 @@ import { bootIngestThread } from '../../src/ingest/threads/ingest-client.ts';
 import { Refused, type RefusedCode } from '../../src/refused.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { takeLock } from '../../src/store/locks.ts';
-import { freePort } from '../support/free-port.ts';
+import { freePort, listen } from '../support/free-port.ts';
 import { openFilesBelow } from '../support/open-files.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const taken = createServer();
-let takenPort: string;
-let folder: string;
-
-before(async () => {
-  taken.listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  const address = taken.address();
-  takenPort = address === null || typeof address === 'string' ? '' : String(address.port);
-});
+const takenPort = `${await listen(taken)}`;
 after(() => taken.close());
+let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
+  folder = testFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 /** Starts with these settings, which must be refused. @returns the message */
 async function failedStart(env: NodeJS.ProcessEnv, code: RefusedCode): Promise<string> {

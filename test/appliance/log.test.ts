@@ -76,7 +76,7 @@ describe('in a log file', () => {
     }));
 
   test('rename and HUP under load, as logrotate does: each request is in exactly one file', async () => {
-    const installation = createInstallation();
+    using installation = createInstallation();
     await inFolder(async (folder) => {
       const file = path.join(folder, 'wirewatch.log');
       const args = ['serve', '--data', installation.data, '--port', '0'];
@@ -107,7 +107,7 @@ describe('in a log file', () => {
       const logged = [...rotated, file].flatMap((one) => linesOf(one)).map((line) => line.request_id);
       assert.deepEqual(logged.filter((id) => id !== undefined).sort(), asked.sort());
       assert.ok(linesOf(file).length > 0);
-    }).finally(installation.remove);
+    });
   });
 
   test('if a new file cannot be opened, it continues in the open one and says so', () =>

@@ -4,21 +4,15 @@ import { test } from 'node:test';
 import { createKey } from '../../src/auth/key-form.ts';
 import { withoutSecrets } from '../../src/logger.ts';
 import { runScript, source } from '../support/scripts.ts';
+import { words } from '../support/words.ts';
 
 const { key } = createKey('ww');
 
 const written = (fields: Record<string, unknown>) => JSON.stringify(withoutSecrets(fields));
 
 test('a field with a secret name has no value', () => {
-  for (const name of [
-    'authorization',
-    'Authorization',
-    'x-api-key',
-    'clientSecret',
-    'access_token',
-    'signature',
-    'password',
-  ])
+  const names = 'authorization Authorization x-api-key clientSecret access_token signature password';
+  for (const name of words(names))
     for (const fields of [{ [name]: key }, { headers: { [name]: key } }, { list: [{ [name]: 7 }] }]) {
       const line = written(fields);
       assert.match(line, /\[redacted\]/, name);

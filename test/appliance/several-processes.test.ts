@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, test } from 'node:test';
+import { afterEach, beforeEach, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { restore } from '../../src/copy/restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -89,39 +89,26 @@ test('files removed before they are read are no error', { skip: process.platform
   await serving.stop();
 });
 
-describe('a restore', () => {
-  let copy: string;
-  beforeEach(async () => {
-    await applied();
-    copy = join(dirname(installation.data), 'copy');
-    assert.equal(await run('backup', copy).ended, 0);
-  });
-  const options = async (data: string, onProgress: () => void = () => {}) => ({
-    source: await sourceAt(copy),
-    data,
-    drop: installation.drop,
-    replace: true,
-    untilMs: null,
-    now: Date.now,
-    onProgress,
-  });
-
-  test('does not wait for a running command, and none starts during it', async () => {
-    const release = keepInPlace(folderOf());
-    await assert.rejects(
-      restore(await options(installation.data)),
-      /another command, such as a backup, is using .*Nothing was changed/,
-    );
-    release();
-    const add = ['account', 'add', 'late', '--name', 'Late'];
-    const said: string[] = [];
-    const meanwhile = () => {
-      if (said.length === 0) said.push(installation.cli(add, { anyStatus: true }).stderr);
-    };
-    assert.ok(!('earlier' in (await restore(await options(installation.data, meanwhile)))));
-    assert.match(said.join(), /^wirewatch: a restore into .* is running/);
-    assert.equal(installation.cli(add).status, 0);
-  });
+test('a restore does not wait for a running command, and none starts during it', async () => {
+  await applied();
+  const copy = join(dirname(installation.data), 'copy');
+  assert.equal(await run('backup', copy).ended, 0);
+  const restored = async (onProgress: () => void = () => {}) => {
+    const { data, drop } = installation;
+    const how = { replace: true, untilMs: null, now: Date.now };
+    return restore({ source: await sourceAt(copy), data, drop, ...how, onProgress });
+  };
+  const release = keepInPlace(folderOf());
+  await assert.rejects(restored(), /another command, such as a backup, is using .*Nothing was changed/);
+  release();
+  const add = ['account', 'add', 'late', '--name', 'Late'];
+  const said: string[] = [];
+  const meanwhile = () => {
+    if (said.length === 0) said.push(installation.cli(add, { anyStatus: true }).stderr);
+  };
+  assert.ok(!('earlier' in (await restored(meanwhile))));
+  assert.match(said.join(), /^wirewatch: a restore into .* is running/);
+  assert.equal(installation.cli(add).status, 0);
 });
 
 test('pull leaves a copy alone while another pull writes it', async () => {

@@ -5,12 +5,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { DAY_MS } from '../../src/time.ts';
-import { type Appliance, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { inFolder, type LogLine, type RunningProgram, runProgram } from '../support/program.ts';
@@ -18,31 +18,26 @@ import { parseResponses } from '../support/raw-http.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = `/v1/detections/changes?since=${new Date(Date.now() - DAY_MS).toISOString()}`;
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** A full page of rows, each so long that the page does not fit into the buffers of a connection. */
 const LARGE_ROWS = 1000;
 const LARGE_PAGE = `${CHANGES}&limit=${LARGE_ROWS}`;
 
 /** Filled, then stopped: each test starts the program on its folder as needed. */
-let appliance: Appliance;
+const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
+const text = 'x'.repeat(4000);
+const members = {
+  article_headline: text,
+  source_language: text,
+  article_publisher_id: 1,
+  article_publisher_name: text,
+  article_url: `https://long.example/${text}`,
+};
+const rows = Array.from({ length: LARGE_ROWS }, () => newRow(members));
+const filled = await appliance.dropped(fileName('newswire', nextWindowMs(), 'ndjson'), ndjson(rows));
+assert.equal(filled.msg, 'file applied');
+await appliance.serving().stop();
 let url: string;
-
-before(async () => {
-  appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  const text = 'x'.repeat(4000);
-  const rows = Array.from({ length: LARGE_ROWS }, () =>
-    newRow({
-      article_headline: text,
-      source_language: text,
-      article_publisher_id: 1,
-      article_publisher_name: text,
-      article_url: `https://long.example/${text}`,
-    }),
-  );
-  const line = await appliance.dropped(fileName('newswire', nextWindowMs(), 'ndjson'), ndjson(rows));
-  assert.equal(line.msg, 'file applied');
-  await appliance.serving().stop();
-});
-after(() => appliance?.remove());
 
 const serve = () => runProgram(['serve', '--data', appliance.data, '--port', '0']);
 
@@ -176,6 +171,49 @@ test('a client that sends a hundred or more requests before the first response i
       !paths().includes('/v1/detections/x'),
       'requests of a disconnected client must not be processed',
     );
+  });
+});
+
+test('every request is one line of JSON with its id, key, status, rows and duration, and no secret', async () => {
+  await serving(async (run) => {
+    const { key } = appliance;
+    const [, , keyId = '', secret = ''] = key.split('_');
+    const authorization = `Bearer ${key}`;
+    const page = await fetch(`${url}${CHANGES}&limit=2`, { headers: { authorization } });
+    const { next_cursor: cursor } = JSON.parse(await page.text());
+    const bearer = { headers: { authorization } };
+    const calls: [path: string, init: RequestInit, status: number][] = [
+      [`/v1/detections/changes?cursor=${cursor}&limit=7`, bearer, 200],
+      [`/v1/detections/${key}`, bearer, 400],
+      [`/${key}?access_token=${key}`, bearer, 404],
+      [CHANGES, { headers: { authorization: `${authorization}x` } }, 401],
+      [CHANGES, { method: 'POST', ...bearer, body: key }, 405],
+    ];
+    const expected = [];
+    for (const [path, init, status] of calls) {
+      const response = await fetch(`${url}${path}`, init);
+      await response.arrayBuffer();
+      assert.equal(response.status, status, path);
+      const request_id = response.headers.get('x-request-id') ?? '';
+      assert.match(request_id, UUID);
+      expected.push([request_id, init.method ?? 'GET', status < 401 ? keyId : undefined, status]);
+    }
+    const lines = await run.until('a line for each', () => {
+      const found = requestLines(run).slice(1);
+      return found.length === expected.length ? found : undefined;
+    });
+    assert.deepEqual(
+      lines.map((line) => [line.request_id, line.method, line.key_id, line.status]),
+      expected,
+    );
+    assert.equal(lines[0]?.rows, 7);
+    assert.ok(lines.every(({ level, duration_ms }) => level === 'info' && Number(duration_ms) >= 0));
+    assert.ok(run.log().every(({ level }) => level !== 'not a log line'));
+    const installation = readFileSync(join(appliance.data, 'secret'));
+    const secrets = [secret, cursor, 'access_token'];
+    for (const encoding of ['hex', 'base64', 'base64url'] as const)
+      secrets.push(installation.toString(encoding));
+    for (const text of secrets) assert.ok(!run.stderr().includes(text), text);
   });
 });
 

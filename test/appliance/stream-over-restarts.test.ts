@@ -145,10 +145,7 @@ test('the base address is in photo URLs and error types, and changing it changes
     page.data.map(({ source }) => source.image_url),
     [before[0]?.replace(url, BASE_URL), before[1]],
   );
-  assert.deepEqual(
-    page.data.map(({ version }) => version),
-    [1, 1],
-  );
+  assert.ok(page.data.every(({ version }) => version === 1));
   assert.deepEqual((await changes(`cursor=${page.next_cursor}`)).data, []);
   const detection = await appliance.detection(id);
   assert.deepEqual([detection?.version, detection?.source.image_url], [1, page.data[0]?.source.image_url]);

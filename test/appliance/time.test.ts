@@ -103,39 +103,18 @@ test('the start of a window is formatted as in file names, and parsed back', () 
       assert.equal(parseWindowStart(text), start);
     }),
   );
-  for (const text of [
-    '20261121T1011Z',
-    '20261121T1010',
-    '20261321T1010Z',
-    '20260230T1010Z',
-    '20261121T2400Z',
-    ' 20261121T1010Z',
-    '20261121T1010Z\n',
-    '2026-11-21T10:10Z',
-  ]) {
+  const wrong = words(
+    '20261121T1011Z 20261121T1010 20261321T1010Z 20260230T1010Z 20261121T2400Z 2026-11-21T10:10Z',
+  );
+  for (const text of [...wrong, ' 20261121T1010Z', '20261121T1010Z\n'])
     assert.equal(parseWindowStart(text), null, text);
-  }
 });
 
 test('time zones are IANA names in any case; offsets and abbreviations are none', () => {
   assert.equal(zoneName('europe/berlin'), 'Europe/Berlin');
-  assert.equal(zoneName('UTC'), 'UTC');
   assert.equal(zoneName('utc'), 'UTC');
-  assert.equal(zoneName('Europe/Kyiv'), 'Europe/Kyiv');
-  assert.equal(zoneName('Etc/GMT+3'), 'Etc/GMT+3');
-  assert.equal(zoneName('America/Argentina/Buenos_Aires'), 'America/Argentina/Buenos_Aires');
-  for (const text of [
-    '',
-    '+01:00',
-    '-0500',
-    'BST',
-    'IST',
-    'Berlin',
-    'Europe/Nowhere',
-    'UTC+1',
-    ' UTC',
-    'SystemV/EST5',
-  ]) {
-    assert.equal(zoneName(text), null, text);
-  }
+  for (const name of words('UTC Europe/Kyiv Etc/GMT+3 America/Argentina/Buenos_Aires'))
+    assert.equal(zoneName(name), name);
+  const wrong = words('+01:00 -0500 BST IST Berlin Europe/Nowhere UTC+1 SystemV/EST5');
+  for (const text of [...wrong, '', ' UTC']) assert.equal(zoneName(text), null, text);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { SHELLS } from '../../src/cli/completion.ts';
 import { onPath, runBeside } from '../support/command.ts';
 import { inFolder } from '../support/program.ts';
@@ -11,13 +11,11 @@ import { inFolder } from '../support/program.ts';
 const has = (shell: string) => spawnSync(shell, ['--version']).status === 0;
 const scripts = new Map<string, string>();
 
-before(async () => {
-  for (const shell of SHELLS) {
-    const program = await runBeside(['completion', shell]);
-    assert.equal(program.status, 0, program.stderr);
-    scripts.set(shell, program.stdout);
-  }
-});
+for (const shell of SHELLS) {
+  const program = await runBeside(['completion', shell]);
+  assert.equal(program.status, 0, program.stderr);
+  scripts.set(shell, program.stdout);
+}
 
 /** Scripts that print what a shell offers after the words; the last word may be incomplete. */
 const ASK: Readonly<Record<string, { program: string; args: string[]; code: string }>> = {

@@ -8,7 +8,7 @@ import { listeningUrl } from '../../src/config/listening.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { runBeside } from '../support/command.ts';
-import { freePort } from '../support/free-port.ts';
+import { freePort, listen } from '../support/free-port.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 const healthcheck = (args: readonly string[], settings: Readonly<Record<string, string>> = {}) =>
@@ -16,12 +16,9 @@ const healthcheck = (args: readonly string[], settings: Readonly<Record<string, 
 
 /** Runs `use` with a server that always sends this response. */
 async function answering(answer: RequestListener, use: (url: string) => Promise<void>): Promise<void> {
-  const server = createServer(answer).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const server = createServer(answer);
   try {
-    await use(`http://127.0.0.1:${port}`);
+    await use(`http://127.0.0.1:${await listen(server)}`);
   } finally {
     server.closeAllConnections();
     server.close();

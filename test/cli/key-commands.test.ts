@@ -102,14 +102,7 @@ test('key set changes only the given members', async () => {
   );
   assert.deepEqual(await set('--expires', 'none'), { ...limited, expires_at: null });
   await failing(1, /belongs to account acme/, 'key', 'set', made.id, '--account', 'other', '--name', 'x');
-  await failing(
-    1,
-    /belongs to account other/,
-    'key',
-    'set',
-    made.id,
-    ...words('--subscriptions 8001 --name x'),
-  );
+  await failing(1, /belongs to account other/, ...words(`key set ${made.id} --subscriptions 8001 --name x`));
   assert.deepEqual(await json('key', 'show', made.id), { ...limited, expires_at: null });
   await failing(1, /key abcdefghij23 does not exist/, 'key', 'set', 'abcdefghij23', '--name', 'x');
 });

@@ -1,14 +1,13 @@
 /** `wirewatch status`: the state on one screen. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { test } from 'node:test';
 import type { Status } from '../../src/operations/status.ts';
 import { statusText } from '../../src/operations/status-views.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import { programCommand, runBeside } from '../support/command.ts';
+import { runBeside } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { inFolder } from '../support/program.ts';
+import { inFolder, runProgram } from '../support/program.ts';
 import { onTerminal, terminalMissing } from '../support/terminal.ts';
 import { until } from '../support/until.ts';
 
@@ -82,19 +81,14 @@ test("shows what waits during a pause, and the database's state without an appli
 });
 
 test('--watch updates it on a terminal', { skip: terminalMissing }, async () => {
-  const { command, args, options } = programCommand(['status', '--watch', '--data', appliance.data]);
-  const [program, all] = onTerminal(command, args);
-  const child = spawn(program, all, { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
-  let shown = '';
-  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    shown += chunk;
-  });
+  const run = runProgram(['status', '--watch', '--data', appliance.data], {}, { through: onTerminal });
+  const shows = (what: RegExp) => run.until(`${what}`, () => what.exec(run.stdout()) ?? undefined);
   try {
-    await until('the first screen', () => /Wirewatch +running/.test(shown));
+    await shows(/Wirewatch +running/);
     appliance.cli(['ingest', 'pause']);
-    await until('the pause', () => /paused since/.test(shown));
+    await shows(/paused since/);
   } finally {
-    child.kill('SIGTERM');
+    run.kill('SIGTERM');
     appliance.cli(['ingest', 'resume']);
   }
 });

@@ -3,34 +3,24 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { listSegments } from '../../src/log/segment.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
-import {
-  assertSameContent,
-  type Content,
-  contentOfDetections,
-  withoutLog,
-} from '../support/database-content.ts';
+import { assertSameContent, contentOfDetections, withoutLog } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
 
-let installation: Installation;
-let content: Content;
-
-before(async () => {
-  installation = createInstallation(SETTINGS);
-  const serving = await installation.serve();
-  await drop(serving, 300);
-  await serving.stop();
-  content = contentOfDetections(installation.data);
-});
-after(() => installation?.remove());
+const installation = createInstallation(SETTINGS);
+after(() => installation.remove());
+const first = await installation.serve();
+await drop(first, 300);
+await first.stop();
+let content = contentOfDetections(installation.data);
 
 async function drop(serving: Serving, rows: number): Promise<void> {
   const name = fileName('newswire', nextWindowMs());

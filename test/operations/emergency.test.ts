@@ -36,13 +36,22 @@ test('on a full disk every revocation succeeds at once, running, stopped and aft
   });
 });
 
+/** @returns runs a command on a data folder, which must succeed, and returns what it prints */
+function commandsOn(data: string) {
+  return async (...args: string[]): Promise<string> => {
+    const { status, stdout, stderr } = await runBeside([...args, '--data', data]);
+    assert.equal(status, 0, `${args.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+}
+
+async function statusOf(url: string, key = ''): Promise<number> {
+  return (await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } })).status;
+}
+
 /** Keys of an account of a new installation. */
 async function makeKeys(count: number, data: string): Promise<{ id: string; key: string }[]> {
-  const cli = async (line: string) => {
-    const { status, stdout, stderr } = await runBeside([...line.split(' '), '--data', data, '--json']);
-    assert.equal(status, 0, `${line}: ${stderr}`);
-    return JSON.parse(stdout);
-  };
+  const cli = async (line: string) => JSON.parse(await commandsOn(data)(...line.split(' '), '--json'));
   await cli('account add acme --name Acme');
   await cli('subscription add 7001 --account acme');
   const keys = [];
@@ -54,18 +63,12 @@ async function makeKeys(count: number, data: string): Promise<{ id: string; key:
 }
 
 async function onFullDisk(data: string, drop: string, ballast: string): Promise<void> {
-  const cli = async (...args: string[]) => {
-    const run = await runBeside([...args, '--data', data]);
-    assert.equal(run.status, 0, `${args.join(' ')}: ${run.stderr}`);
-    return run.stdout;
-  };
+  const cli = commandsOn(data);
   const keys = await makeKeys(KEYS, data);
   const serve = async () => {
     const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
     return { serving, url: await serving.url() };
   };
-  const statusOf = async (url: string, key = '') =>
-    (await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } })).status;
   const revoke = (at: number) => cli('key', 'revoke', keys[at]?.id ?? '', '--yes');
 
   const first = await serve();
@@ -156,9 +159,7 @@ async function onReadOnlyDisk(data: string, drop: string, trigger: string): Prom
   const [{ id, key } = { id: '', key: '' }] = await makeKeys(1, data);
   const serving = runProgram(['serve', '--data', data, '--drop', drop, '--port', '0']);
   const url = await serving.url();
-  const status = async () =>
-    (await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } })).status;
-  assert.equal(await status(), 200);
+  assert.equal(await statusOf(url, key), 200);
 
   // As the file system itself does after an error; a plain remount is refused while files are open for writing.
   writeFileSync(trigger, '1');
@@ -168,7 +169,7 @@ async function onReadOnlyDisk(data: string, drop: string, trigger: string): Prom
     revoked.err,
     /is revoked only in the memory of the running Wirewatch.*After a restart it would work again/,
   );
-  assert.equal(await status(), 401);
+  assert.equal(await statusOf(url, key), 401);
   await serving.logged('the alert', ({ alert }) => alert === 'data folder not writable');
   for (const words of [['alert', 'list'], ['status']])
     assert.match((await cli(...words)).out, /data folder not writable.*read-only/s);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { openControlSocket } from '../../src/admin/control-socket.ts';
@@ -15,14 +15,9 @@ import { formOf, OPERATIONS } from '../../src/operations/table.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readProcessId } from '../../src/store/noted-address.ts';
 import { formatMs } from '../../src/time.ts';
-import {
-  type Appliance,
-  createInstallation,
-  type Installation,
-  startAppliance,
-} from '../support/appliance.ts';
+import { createInstallation, type Installation, sharedAppliance } from '../support/appliance.ts';
 import { runBeside } from '../support/command.ts';
-import { type Console, openConsole } from '../support/console-client.ts';
+import { openConsole } from '../support/console-client.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { operationsOptions } from '../support/live.ts';
@@ -89,28 +84,18 @@ function argsOf(operation: Operation, given: Given): string[] {
   return [...words.slice(1), ...(operation.confirmedBy !== undefined ? ['--yes'] : [])];
 }
 
+const window = nextWindowMs();
+const appliance = await sharedAppliance({
+  WIREWATCH_ADMIN_PORT: `${await freePort()}`,
+  WIREWATCH_COPY_TO: join(testFolder(), 'copy'),
+});
+await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));
+const ui = await openConsole(appliance);
+const stopped = createInstallation();
+after(() => stopped.remove());
+await (await stopped.serve()).stop();
+
 describe('every operation', () => {
-  let appliance: Appliance;
-  let ui: Console;
-  let stopped: Installation;
-  const window = nextWindowMs();
-
-  before(async () => {
-    appliance = await startAppliance({
-      WIREWATCH_ADMIN_PORT: `${await freePort()}`,
-      WIREWATCH_COPY_TO: join(testFolder(), 'copy'),
-    });
-    await appliance.dropped(fileName('newswire', window), ndjson([newRow()]));
-    ui = await openConsole(appliance);
-    stopped = createInstallation();
-    const serving = await stopped.serve();
-    await serving.stop();
-  });
-  after(async () => {
-    await appliance?.stop();
-    stopped?.remove();
-  });
-
   test('has a sample', () => {
     const names = [...samplesOf('', '').keys()].sort();
     // Those of a lab have tests of their own (test/tools/lab).

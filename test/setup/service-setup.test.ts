@@ -20,14 +20,9 @@ const DATA = '/var/lib/wirewatch';
 /** A program that exists on every system, and is not in a home folder. */
 const PROGRAM = '/bin/sh';
 
-const scratch = testFolder();
-
-let folders = 0;
-
 /** The files of an installation that does not exist yet, in folders that do not exist either. */
 function newPlaces() {
-  folders += 1;
-  const folder = path.join(scratch, String(folders));
+  const folder = path.join(testFolder(), 'new');
   return {
     folder,
     config: path.join(folder, 'etc', 'wirewatch.toml'),

@@ -123,8 +123,7 @@ export class Console {
 function tokenOf(body: Body): string | null {
   if (body.kind !== 'whole') return null;
   try {
-    const value: unknown = JSON.parse(body.bytes.toString());
-    const token = typeof value === 'object' && value !== null ? Reflect.get(value, 'token') : null;
+    const { token } = Object(JSON.parse(body.bytes.toString()));
     return typeof token === 'string' ? token : null;
   } catch {
     return null;

@@ -86,10 +86,6 @@ function textsOf({ base_url }: Sources, rows: readonly StreamRow[]): string[] {
   return rows.map(({ body }) => withBaseUrl(body, baseUrl));
 }
 
-function entriesOf(sources: Sources, rows: readonly StreamRow[]): DetectionEntry[] {
-  return textsOf(sources, rows).map((text) => JSON.parse(text));
-}
-
 function page(texts: readonly string[], rest: Omit<DetectionsPage, 'detections'>): string {
   return `{"detections":[${texts.join(',')}],${JSON.stringify(rest).slice(1)}`;
 }
@@ -233,7 +229,7 @@ export function readOne(sources: Sources, { query }: Read) {
   const text = found && currentText(sources, db, id);
   if (found === null || text === null) throw new Refused('not_found', `There is no detection ${id}.`);
   const rows = found.rows.sort((a, b) => b.version - a.version);
-  const detections = entriesOf(sources, rows);
+  const detections: DetectionEntry[] = textsOf(sources, rows).map((text) => JSON.parse(text));
   const versions = rows.map((row, at) => {
     const [detection, before] = [detections[at], detections[at + 1]];
     if (detection === undefined) throw new Error('a row without a text');
