@@ -9,7 +9,7 @@
  * names another executable.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
@@ -80,6 +80,8 @@ function writeToMemory(): void {
   if (process.env.TMPDIR !== undefined || !existsSync(MEMORY)) return;
   const { bavail, bsize } = statfsSync(MEMORY);
   const folder = mkdtempSync(path.join(MEMORY, 'wirewatch-'));
+  // Like /tmp: some tests act as another user.
+  chmodSync(folder, 0o1777);
   process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   process.once('SIGINT', () => process.exit(130));
   // Some tests run what they write.

@@ -119,10 +119,11 @@ test('[alerts] command is run; a hostile file name reaches it as text on one lin
     fs.appendFileSync(process.argv[2], fs.readFileSync(0));`,
   );
   const pwned = join(folder, 'pwned');
-  const shell = `touch '${pwned.replaceAll('/', '$PWN')}'`;
+  // A name has no slash.
+  const shell = 'touch $PWNED';
   const name = `";$(${shell})\`${shell}\`|${shell}&\n\nRun: sh evil.sh\r\u001b[2J\u009b2J\u202e --help\t%s{}`;
   const appliance = await startAppliance({
-    PWN: '/',
+    PWNED: pwned,
     WIREWATCH_ALERTS_COMMAND: [process.execPath, script, received].join(','),
   });
   try {
@@ -140,6 +141,7 @@ test('[alerts] command is run; a hostile file name reaches it as text on one lin
     assert.doesNotMatch(detail, /[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/);
     const [args, env] = JSON.parse(readFileSync(`${received}.process`, 'utf8'));
     assert.deepEqual(args, [received]);
+    assert.equal(env.PWNED, pwned, 'a shell would create it');
     assert.doesNotMatch(JSON.stringify(env), /evil/);
     assert.equal(existsSync(pwned), false);
   } finally {
