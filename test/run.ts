@@ -1,6 +1,5 @@
 /**
- * Runs test files for `npm test` and similar commands, several at a time, each in its own process; without names, short
- * ones that start no program share one with others of their room (sharesProcess).
+ * Runs test files for `npm test` and similar commands, each in its own process, several at a time.
  *
  * Usage: node test/run.ts [--long] [--executable] [--grep PATTERN] [TEST...]. A test is a file, or its name without
  * .test.ts; --grep runs only those whose title matches. By default, runs all tests except those that take minutes; with
@@ -9,17 +8,25 @@
  * names another executable.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
-import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { nearest } from '../src/nearest.ts';
 import { ENTRIES } from './support/quick-typebox.ts';
-import { sharesProcess, testFiles, testsByName } from './support/test-files.ts';
+import { testFiles, testsByName } from './support/test-files.ts';
 import { words } from './support/words.ts';
 
 const TESTS = import.meta.dirname;
@@ -52,12 +59,8 @@ async function main(): Promise<void> {
       await runFiles(named.length > 0 ? named : filesOf(OF_EXECUTABLE), grep);
     }
     if (values.long !== true && values.executable !== true) {
-      if (named.length > 0 || grep !== undefined)
-        await runFiles(named.length > 0 ? named : inOrder('short'), grep);
-      else {
-        writeToMemory();
-        await runInGroups(inOrder('short'), folder);
-      }
+      if (named.length === 0 && grep === undefined) writeToMemory();
+      await runFiles(named.length > 0 ? named : inOrder('short'), grep);
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -77,7 +80,7 @@ const MEMORY_BYTES_MIN = 4 * 1024 ** 3;
 
 /** Has tests write to memory where it has room, unless TMPDIR names another place: they sync thousands of times. */
 function writeToMemory(): void {
-  if (process.env.TMPDIR !== undefined || !existsSync(MEMORY)) return;
+  if (process.env.TMPDIR !== undefined || !isWritable(MEMORY)) return;
   const { bavail, bsize } = statfsSync(MEMORY);
   const folder = mkdtempSync(path.join(MEMORY, 'wirewatch-'));
   // Like /tmp: some tests act as another user.
@@ -88,6 +91,15 @@ function writeToMemory(): void {
   const script = path.join(folder, 'script');
   writeFileSync(script, '#!/bin/sh\n', { mode: 0o755 });
   if (bavail * bsize >= MEMORY_BYTES_MIN && spawnSync(script).status === 0) process.env.TMPDIR = folder;
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Tests import the manual's Markdown as text; the program has it in its bundle. */
@@ -128,56 +140,16 @@ const WAITING = 2;
 /** So few files that failed are run again, alone: a machine may stop a process for seconds. More of them are no chance. */
 const RETRIED_MAX = 3;
 
-/** @param groups the files that a script of {@link runInGroups} loads, by its path */
-async function runFiles(files: string[], grep?: string, groups: Groups = new Map()): Promise<void> {
-  const failed = await failedFiles(files, { concurrency: availableParallelism() + WAITING, grep, groups });
+async function runFiles(files: string[], grep?: string): Promise<void> {
+  const failed = await failedFiles(files, availableParallelism() + WAITING, grep);
   if (failed.length === 0) return;
   const isRetried = files.length > 1 && failed.length <= RETRIED_MAX;
-  const alone = failed.flatMap((file) => groups.get(file) ?? file);
-  const again = isRetried ? await failedFiles(alone, { concurrency: 1, grep }) : failed;
+  const again = isRetried ? await failedFiles(failed, 1, grep) : failed;
   if (again.length > 0) process.exitCode = 1;
   else
     process.stdout.write(
-      `\nFailed beside other tests and passed alone, which is a defect all the same:\n  ${alone.join('\n  ')}\n`,
+      `\nFailed beside other tests and passed alone, which is a defect all the same:\n  ${failed.join('\n  ')}\n`,
     );
-}
-
-type Groups = ReadonlyMap<string, readonly string[]>;
-
-/** So many files share a process: with more, the run could wait for one process at its end. */
-const GROUP_FILES = 8;
-
-/** Runs test files, those that can share a process in groups. @param folder for the scripts that load them */
-async function runInGroups(files: readonly string[], folder: string): Promise<void> {
-  const groups = new Map<string, readonly string[]>();
-  const sharing = Map.groupBy(
-    files.filter((file) => sharesProcess(file, TESTS)),
-    roomOf,
-  );
-  for (const [room, all] of sharing)
-    for (let at = 0; at < all.length; at += GROUP_FILES) {
-      const group = all.slice(at, at + GROUP_FILES);
-      if (group.length < 2) continue;
-      const script = path.join(folder, `${room}-${at}.mjs`);
-      writeFileSync(script, loading(group));
-      groups.set(script, group);
-    }
-  const grouped = new Set([...groups.values()].flat());
-  const first = files.filter((file) => FIRST.includes(path.basename(file, '.test.ts')));
-  const others = files.filter((file) => !grouped.has(file) && !first.includes(file));
-  await runFiles([...first, ...groups.keys(), ...others], undefined, groups);
-}
-
-/** A script that loads test files. Its first test holds back theirs, which what another does at its top could disturb. */
-function loading(files: readonly string[]): string {
-  const urls = files.map((file) => pathToFileURL(file).href);
-  return `import { test } from 'node:test';
-const loaded = Promise.withResolvers();
-test('${files.length} files of ${roomOf(files[0] ?? '')} in one process', () => loaded.promise);
-const fail = (url, error) => void test('cannot load ' + url, () => Promise.reject(error));
-for (const url of ${JSON.stringify(urls)}) await import(url).catch((error) => fail(url, error));
-loaded.resolve();
-`;
 }
 
 /** The first folder of a test file below `test`. */
@@ -186,17 +158,8 @@ function roomOf(file: string): string {
   return room === '' ? 'test' : room;
 }
 
-interface RunOptions {
-  readonly concurrency: number;
-  readonly grep?: string | undefined;
-  readonly groups?: Groups;
-}
-
 /** Runs test files, and prints how they went. @returns those that failed */
-async function failedFiles(
-  files: string[],
-  { concurrency, grep, groups = new Map() }: RunOptions,
-): Promise<string[]> {
+async function failedFiles(files: string[], concurrency: number, grep?: string): Promise<string[]> {
   const execArgv = [...IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
   const tests = run({ files, concurrency, execArgv, ...patterns });
@@ -210,10 +173,8 @@ async function failedFiles(
   tests.on('test:complete', ({ name, file = '', details }) => {
     const began = begun.get(file);
     if (began === undefined || path.resolve(name) !== file) return;
-    const of = groups.get(file) ?? [file];
-    const others = of.length > 1 ? ` and ${of.length - 1} others` : '';
-    const what = `${path.relative(TESTS, of[0] ?? '')}${others}`;
-    times.push({ what, room: roomOf(of[0] ?? ''), seconds: (performance.now() - began) / 1000 });
+    const seconds = (performance.now() - began) / 1000;
+    times.push({ what: path.relative(TESTS, file), room: roomOf(file), seconds });
     if (details.passed === false) failed.push(file);
   });
   for await (const text of tests.compose(spec)) process.stdout.write(text);

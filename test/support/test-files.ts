@@ -46,31 +46,14 @@ export function testsByName(tests: string): Map<string, string> {
  *
  * @param tests the folder of all tests
  */
-export function startsProgram(file: string, tests: string): boolean {
-  return withImports(file, tests).has(path.join(tests, 'support', 'command.ts'));
-}
-
-/** Hooks of all tests of a process; those within a suite, and what ends with the process, are of no others. */
-const HOOK = /^(before|beforeEach|afterEach)\(/m;
-const HOOK_IN_SUPPORT = /^\s*(before|beforeEach|afterEach)\([^)]/m;
-const CHANGED_PROCESS = /process\.(env\.\w+ \S*=|argv|chdir|umask|seteuid)|delete process\.env|\bmock\./;
-
-/** Whether a test file can run in one process with others: it starts no program, and changes nothing that they see. */
-export function sharesProcess(file: string, tests: string): boolean {
-  if (startsProgram(file, tests)) return false;
-  return [...withImports(file, tests)].every((one) => {
-    const text = readFileSync(one, 'utf8');
-    return !(one === file ? HOOK : HOOK_IN_SUPPORT).test(text) && !CHANGED_PROCESS.test(text);
-  });
-}
-
-/** The file, and what it imports of the tests, at any depth, without types. */
-function withImports(file: string, tests: string, seen = new Set<string>()): ReadonlySet<string> {
-  if (seen.has(file) || !file.startsWith(tests)) return seen;
+export function startsProgram(file: string, tests: string, seen = new Set<string>()): boolean {
+  if (file === path.join(tests, 'support', 'command.ts')) return true;
+  if (seen.has(file) || !file.startsWith(tests)) return false;
   seen.add(file);
   const imports = readFileSync(file, 'utf8').matchAll(
     /^(?:import|export)(?! type)[^;]*? from '(\..*?\.ts)'/gm,
   );
-  for (const [, name = ''] of imports) withImports(path.resolve(path.dirname(file), name), tests, seen);
-  return seen;
+  return [...imports].some(([, name = '']) =>
+    startsProgram(path.resolve(path.dirname(file), name), tests, seen),
+  );
 }
