@@ -251,8 +251,7 @@ query/period-page.ts | period-page | a page of a period ends at its bound
 http/waiting.ts | long-poll | the waits of a key are bounded
   [-own.length >= WAITS_PER_KEY_MAX-]{+false+}
 http/page-turns.ts | page-turns | each key has one place in the queue
-  [-queues.delete(keyId);
-      -]if
+  {+if (queue.length === 0) +}queues.delete(keyId);
 query/changes-page.ts | changes-page | a page of one stream is a range of places
   place > @low AND [-place-]{+place + 0+} <= @high
 
