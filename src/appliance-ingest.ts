@@ -194,7 +194,6 @@ function madeAnewByStart({ conditions, reader }: IngestSurroundings, behind: str
       reader.await(behind);
     },
     worksMs: 0,
-    onResumed() {},
   };
 }
 

@@ -8,16 +8,7 @@
  * names another executable.
  */
 import { spawnSync } from 'node:child_process';
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  existsSync,
-  mkdtempSync,
-  rmSync,
-  statfsSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
@@ -27,6 +18,7 @@ import { build } from 'esbuild';
 import { nearest } from '../src/nearest.ts';
 import { ENTRIES } from './support/quick-typebox.ts';
 import { testFiles, testsByName } from './support/test-files.ts';
+import { isWritable } from './support/test-folder.ts';
 import { words } from './support/words.ts';
 
 const TESTS = import.meta.dirname;
@@ -91,15 +83,6 @@ function writeToMemory(): void {
   const script = path.join(folder, 'script');
   writeFileSync(script, '#!/bin/sh\n', { mode: 0o755 });
   if (bavail * bsize >= MEMORY_BYTES_MIN && spawnSync(script).status === 0) process.env.TMPDIR = folder;
-}
-
-function isWritable(folder: string): boolean {
-  try {
-    accessSync(folder, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Tests import the manual's Markdown as text; the program has it in its bundle. */

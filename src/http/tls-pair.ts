@@ -1,9 +1,11 @@
 /** The certificate and key for TLS, checked before they are used: OpenSSL's messages do not say which file to fix. */
+
 import { createPrivateKey, constants as cryptoConstants, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Conditions } from '../health/alert-conditions.ts';
 import type { Logger } from '../logger.ts';
+import { oneAtATime } from '../one-at-a-time.ts';
 import { paced } from '../pace.ts';
 import { misconfigured, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, type Now, SECOND_MS } from '../time.ts';
@@ -148,7 +150,6 @@ export function watchTlsPair(options: TlsRenewalOptions) {
   const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
   let pair = options.pair;
   let failures = 0;
-  let underWay: Promise<void> | null = null;
   const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
   const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
 
@@ -175,15 +176,10 @@ export function watchTlsPair(options: TlsRenewalOptions) {
   }
 
   /**
-   * Resolves when what was found is in use, or refused. A call during a check waits for that one: on a network share that
-   * hangs, each would block two of Node's four threads for files.
+   * Resolves when what was found is in use, or refused. On a network share that hangs, each check would block two of
+   * Node's four threads for files.
    */
-  function check(): Promise<void> {
-    underWay ??= checkNow().finally(() => {
-      underWay = null;
-    });
-    return underWay;
-  }
+  const check = oneAtATime(checkNow);
 
   checkValidity();
   const timer = everyMs === null ? undefined : setInterval(check, everyMs);

@@ -2,11 +2,13 @@
  * The file `usage`: counts of the running appliance that may be lost, in no log and no backup. A start reads it, and so
  * does whoever shows it. If it cannot be used, the start counts from zero.
  */
+
 import { readFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
+import { oneAtATime } from '../one-at-a-time.ts';
 import { paced } from '../pace.ts';
 import { isErrorCode, reasonOf } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
@@ -77,7 +79,6 @@ export interface UsageKeeperOptions {
 /** Has the counts written every two seconds and at a clean stop. A crash forgets the rows read since. */
 export function createUsageKeeper(options: UsageKeeperOptions) {
   const { text, onFailure, everyMs = WRITE_EVERY_MS } = options;
-  let underWay: Promise<void> | null = null;
   let isFailing = false;
   /** Compared as it is, since most runs of a quiet appliance change nothing. */
   let written: string | null = null;
@@ -96,21 +97,15 @@ export function createUsageKeeper(options: UsageKeeperOptions) {
     }
   }
 
-  /** Never rejects. A call during a write waits for that write. */
-  function write(): Promise<void> {
-    underWay ??= writeNow().finally(() => {
-      underWay = null;
-    });
-    return underWay;
-  }
-
+  /** Never rejects. */
+  const write = oneAtATime(writeNow);
   const timer = everyMs === null ? undefined : setInterval(write, everyMs).unref();
   return {
     write,
     async close() {
       clearInterval(timer);
       // A write in progress lacks the counts made since it began.
-      await underWay;
+      await write();
       await write();
     },
   };

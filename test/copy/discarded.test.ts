@@ -1,13 +1,13 @@
 /** What a restore compares: reads of the log that it replaces, and of the restored one, may fail. */
 import assert from 'node:assert/strict';
-import fs, { cpSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import { test } from 'node:test';
 import { Given, replacedHistory } from '../../src/copy/discarded.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { LogFailure } from '../../src/store/log-errors.ts';
 import { withHistory } from '../support/history.ts';
-import { withFailingReads } from '../support/patched-fs.ts';
+import { patched, withFailingReads } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 test('a read of the replaced log, or of its database, may fail once; the restored log must be readable', () =>
@@ -25,15 +25,13 @@ test('a read of the replaced log, or of its database, may fail once; the restore
     assert.equal(await isSame(history.folder.log, Number.POSITIVE_INFINITY), false);
     await assert.rejects(isSame(stage.log, 1), LogFailure);
     // The driver looks for the folder of a database before it opens that.
-    const isThere = fs.existsSync;
     const looksFailing = (times: number) => {
       let left = times;
-      fs.existsSync = (path) => (path === history.folder.root && left-- > 0 ? false : isThere(path));
-      try {
-        return replacedHistory(history.folder, stage, new Given()).isSame;
-      } finally {
-        fs.existsSync = isThere;
-      }
+      using _ = patched(
+        'existsSync',
+        (isThere) => (path) => (path === history.folder.root && left-- > 0 ? false : isThere(path)),
+      );
+      return replacedHistory(history.folder, stage, new Given()).isSame;
     };
     assert.deepEqual([1, 2].map(looksFailing), [true, false]);
   }));

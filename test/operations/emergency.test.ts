@@ -4,19 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  accessSync,
-  appendFileSync,
-  constants,
-  mkdirSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { runBeside } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';
+import { isWritable } from '../support/test-folder.ts';
 
 const KEYS = 12;
 const DISK_MIB = 24;
@@ -141,15 +134,6 @@ test('on a disk that became read-only, a key is refused at once, in memory alone
     }
   });
 });
-
-function isWritable(path: string): boolean {
-  try {
-    accessSync(path, constants.W_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 async function onReadOnlyDisk(data: string, drop: string, trigger: string): Promise<void> {
   const cli = async (...args: string[]) => {

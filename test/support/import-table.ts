@@ -32,9 +32,10 @@ export const ROOMS = listed({
   'text-files.d.ts': '',
   'thread-call.ts': 'refused.ts',
   'version.ts': '',
+  'one-at-a-time.ts': '',
   'wakeable-timer.ts': '',
   detection: 'bounded-map.ts seal.ts',
-  limits: 'addresses.ts bounded-map.ts counted.ts pace.ts refused.ts time.ts',
+  limits: 'addresses.ts bounded-map.ts counted.ts one-at-a-time.ts pace.ts refused.ts time.ts',
   config:
     'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts time-zone.ts time.ts',
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
@@ -67,7 +68,7 @@ export const ROOMS = listed({
     operations query refused.ts store time.ts tools/generate windows`,
   openapi: 'auth detection problem-titles.ts http',
   http: `
-    addresses.ts auth clock.ts config counted.ts detection problem-titles.ts health limits logger.ts pace.ts
+    addresses.ts auth clock.ts config counted.ts detection problem-titles.ts health limits logger.ts one-at-a-time.ts pace.ts
     printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,
   admin: `
     auth clock.ts config detection drop health http ingest limits log logger.ts manual

@@ -1,5 +1,5 @@
 /** New folders for tests, below the system's temporary folder; they are removed when the test process ends. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -14,4 +14,13 @@ export function testFolder(): string {
 
 function removeAll(): void {
   for (const folder of made) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+export function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
 }

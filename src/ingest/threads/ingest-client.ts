@@ -25,7 +25,7 @@ export interface Passing {
   readonly onInterrupted: () => void;
   /** How long the new thread must have worked, since it was ready, until the fault counts as over. */
   readonly worksMs: number;
-  readonly onResumed: () => void;
+  readonly onResumed?: () => void;
 }
 
 const CHECK_EVERY_MS = paced(SECOND_MS);
@@ -100,7 +100,7 @@ export function startIngest(
       const { ended } = current;
       const works = current.ready.then(() => sleep(passes.worksMs, true, { ref: false }));
       if (await Promise.race([works.catch(() => false), ended.then(() => false)])) {
-        passes.onResumed();
+        passes.onResumed?.();
         interrupted = null;
       }
     }
