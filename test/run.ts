@@ -114,8 +114,8 @@ const OF_EXECUTABLE = words(`
   administration-port check command-line completion demo generate-command healthcheck lab-start
   log-on-terminal samples service-setup start-and-stop verify-data`);
 
-/** A test that hangs fails after this time, in minutes, and the others go on: far longer than any takes beside load. */
-const TEST_MINUTES_MAX = 40;
+/** A test that hangs fails after so many minutes, and the others go on: far longer than any takes beside load. */
+const TEST_MINUTES_MAX = { short: 10, long: 40 };
 
 /** More test files at once than processors: they also wait for threads, timers and the disk. */
 const WAITING = 2;
@@ -143,7 +143,8 @@ function roomOf(file: string): string {
 
 /** Runs test files, and prints how they went. @returns those that failed */
 async function failedFiles(files: string[], concurrency: number, grep?: string): Promise<string[]> {
-  const execArgv = [...IMPORTS, `--test-timeout=${TEST_MINUTES_MAX * 60_000}`, '--test-force-exit'];
+  const minutes = TEST_MINUTES_MAX[files.some((file) => roomOf(file) === 'long') ? 'long' : 'short'];
+  const execArgv = [...IMPORTS, `--test-timeout=${minutes * 60_000}`, '--test-force-exit'];
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
   const tests = run({ files, concurrency, execArgv, ...patterns });
   const begun = new Map<string, number>();

@@ -104,7 +104,7 @@ export function createUsageKeeper(options: UsageKeeperOptions) {
     write,
     async close() {
       clearInterval(timer);
-      // A write in progress lacks the counts made since it began.
+      // Twice: a write in progress lacks the counts made since it began.
       await write();
       await write();
     },
