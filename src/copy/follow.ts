@@ -14,7 +14,7 @@ import { listSegments } from '../log/segment.ts';
 import { epochTimes } from '../log/version-epoch.ts';
 import { failed } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
-import { checkpoint } from '../store/checkpoint.ts';
+import { checkpoint, rewrite } from '../store/checkpoint.ts';
 import { waitsForCopy } from '../store/copy-mode.ts';
 import { openContent, openDatabase } from '../store/database.ts';
 import { DatabaseBehind } from '../store/database-errors.ts';
@@ -205,6 +205,8 @@ export class Follower {
 
   async #takeLog(place: Place, objects: readonly LogObject[]): Promise<void> {
     const { folder, program } = this.#options;
+    // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
+    rewrite(this.#db);
     this.#log.closeSegment();
     await takeLog(place, objects, folder.log);
     const tail = findTail(folder.log);

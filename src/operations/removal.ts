@@ -96,7 +96,7 @@ async function remove(
     }),
   );
   const answer = await context.ingest(request(removed?.subscriptions ?? open));
-  /** Why the log still contains the rows; null if it does not. */
+  /** Why the log, or the file of the database, may still contain the rows; null if they do not. */
   const left_in_log = 'left_in_log' in answer ? answer.left_in_log : null;
   if (rows === null || removed === null)
     return {
@@ -110,7 +110,7 @@ async function remove(
     next: [
       idle.length > 0 &&
         `These keys have no subscription left to read: ${idle.join(', ')}. Give them others (wirewatch key set ID --subscriptions LIST) or revoke them (wirewatch key revoke ID).`,
-      `${logText(left_in_log)} Files in archive/ still contain them, and so does a further copy until the next backup into it (see: wirewatch manual backup). If later exports have rows of a removed subscription, the alert "rows skipped" opens. The freed space in detections.db is reused; the file does not shrink.`,
+      `${logText(left_in_log)} Files in archive/ still contain them, and so does a further copy until the next backup into it (see: wirewatch manual backup). If later exports have rows of a removed subscription, the alert "rows skipped" opens.`,
       configured &&
         `${context.config.configFile} still has an entry for ${noun} ${id}: the next start will add it again, without detections. Remove the entry.`,
     ],
@@ -123,6 +123,6 @@ function rowsOf(db: Database | null, subscriptions: readonly number[]): RowCount
 
 function logText(left: string | null): string {
   return left === null
-    ? 'The log no longer contains them.'
-    : `The log still contains them: ${left}. Wirewatch tries again every hour and at each start.`;
+    ? 'Log and database no longer contain them.'
+    : `Log or database may still contain them: ${left}. Wirewatch tries again every hour and at each start.`;
 }

@@ -17,7 +17,9 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { reasonOf } from '../refused.ts';
 import { type Database, openDatabase, removeDatabase, removeWal, sizeOf } from './database.ts';
+import { isDiskFull } from './database-errors.ts';
 import { DETECTIONS_SCHEMA } from './detections-schema.ts';
 import { openFile, syncFolder, writeWhole } from './folder.ts';
 
@@ -58,6 +60,26 @@ export function checkpoint(db: Database): void {
   if (!copyPages(db, 'FULL')) return;
   removeMarker(db.name);
   copyPages(db, 'TRUNCATE');
+}
+
+/**
+ * Writes the file anew. SQLite overwrites what it frees (`secure_delete`), but not what the split of a page leaves in its
+ * unused part: copies of rows that moved, which may be deleted since. Needs twice the room of the file for a while, and
+ * nobody writes meanwhile: some seconds for each gigabyte. Not within a transaction.
+ * @returns why it could not: the disk has too little room; null: it did
+ * @throws SQLite's other errors
+ */
+export function rewrite(db: Database): string | null {
+  try {
+    // On a connection of its own: what the writing one holds for a while is in memory (log/effects.ts).
+    using other = openDetections(db.name);
+    other.exec('VACUUM');
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    return `detections.db cannot be written anew, for which its disk needs twice its size: ${reasonOf(error)}`;
+  }
+  checkpoint(db);
+  return null;
 }
 
 /** Closes the writing connection after a checkpoint: no file is left beside the database. @throws as {@link checkpoint} */

@@ -1,7 +1,7 @@
 /** Opens SQLite databases: the only place that does. https://sqlite.org/wal.html, https://sqlite.org/pragma.html */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Driver from 'better-sqlite3';
 import { isErrorCode, misconfigured, type Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
@@ -190,10 +190,21 @@ function tryRemove(path: string): void {
   }
 }
 
+/**
+ * Has SQLite write its temporary files where the room is; its own choice is /var/tmp. It reads the variable once, when it
+ * opens the first database, which the main thread does: a lock. https://sqlite.org/tempfiles.html
+ */
+function writeTemporaryTo(folder: string): void {
+  process.env.SQLITE_TMPDIR ??= folder;
+}
+
 /** @param from a path, or the content of a database in memory */
 function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Database {
   const mayCreate = driver.readonly !== true && driver.fileMustExist !== true;
-  if (typeof from === 'string' && from !== ':memory:' && mayCreate) makePrivate(from);
+  if (typeof from === 'string' && from !== ':memory:' && mayCreate) {
+    writeTemporaryTo(dirname(from));
+    makePrivate(from);
+  }
   const db: Database = Object.assign(new Driver(from, withNativeBinding(driver)), {
     [Symbol.dispose]: () => void db.close(),
   });

@@ -1,6 +1,7 @@
 /** `subscription remove` and `account remove`: their effects, and adding again. */
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Database } from '../../src/store/database.ts';
@@ -135,10 +136,30 @@ describe('beside a running appliance', () => {
     const id = key.split('_')[2];
     const { stdout } = appliance.cli(['subscription', 'remove', '7003', '--yes']);
     assert.match(stdout, new RegExp(`no subscription left to read: ${id}\\.`));
-    assert.match(stdout, /The log no longer contains them\. Files in archive\/ still contain them/);
-    assert.match(stdout, /the file does not shrink/);
+    assert.match(stdout, /Log and database no longer contain them\. Files in archive\/ still contain them/);
     const page = await changes(`since=${new Date().toISOString()}`, key);
     assert.deepEqual([page.data, page.has_more], [[], false]);
+  });
+
+  test('nothing is left of removed rows in detections.db: not in the unused part of a page', async () => {
+    appliance.cli(['subscription', 'add', '7004', '--account', 'agency']);
+    const rows = Array.from({ length: 1000 }, () => newRow({ subscription_id: 7004 }));
+    const others = Array.from({ length: 1000 }, () => newRow({ subscription_id: 8001 }));
+    await apply(rows.flatMap((row, at) => [row, others[at] ?? row]));
+    remove('subscription', 'remove', '7004');
+    const content = ['', '-wal']
+      .map((end) => `${detections()}${end}`)
+      .map((path) => readFileSync(path, 'latin1'));
+    const has = (row: Row) => content.some((text) => text.includes(idOf(row)));
+    assert.deepEqual(
+      rows.filter(has).map((row) => idOf(row)),
+      [],
+    );
+    assert.equal(
+      reading(detections(), (db) => db.pragma('freelist_count', { simple: true })),
+      0,
+    );
+    assert.ok(others.every(has));
   });
 
   test('an account is removed with its keys, subscriptions and detections', async () => {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { openConsole } from '../support/console-client.ts';
+import { reading } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { changesOf, createMachinePair } from '../support/machine-pair.ts';
@@ -69,14 +70,18 @@ test('it follows: rows, accounts, keys', async () => {
 });
 
 test('what is removed leaves its files, too', async () => {
-  const row = newRow({ subscription_id: 7002 });
-  putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson([row]));
+  const rows = Array.from({ length: 200 }, () => newRow({ subscription_id: 7002 }));
+  const [row = newRow()] = rows;
+  putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson(rows));
   const { data } = other;
   const files = ['detections.db', 'detections.db-wal'].map((name) => join(data, name));
   const hasRow = () => files.some((path) => existsSync(path) && readFileSync(path).includes(idOf(row)));
   await until('the row', hasRow);
   one.cli(['subscription', 'remove', '7002', '--yes']);
   await until('nothing of it', () => !hasRow());
+  const freePages = () =>
+    reading(join(data, 'detections.db'), (db) => db.pragma('freelist_count', { simple: true }));
+  await until('a file without free pages', () => freePages() === 0);
 });
 
 test('behind a compaction it makes its database anew, and follows', async () => {

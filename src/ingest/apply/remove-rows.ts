@@ -1,6 +1,6 @@
 /**
- * Deletes the rows of removed subscriptions: detections, then their versions, then their rows in the log, by compaction
- * (log/compact.ts). By then no client sees them and no row for them is accepted.
+ * Deletes the rows of removed subscriptions: detections, then their versions, then what is left of them in the file
+ * (store/checkpoint.ts), then their rows in the log, by compaction (log/compact.ts). By then no client sees them and no row for them is accepted.
  *
  * The log records the removal once, before the first row goes, in bounded transactions without log entries; waiting windows
  * are read in between. After a crash it starts again with what is left. `stream` keeps its row of a removed stream, so that
@@ -14,7 +14,7 @@ import { type Compacted, compact, hasRemovedRows, inTurns, progressText, REMOVE 
 import { endedStreams } from '../../log/detection-rows.ts';
 import { paced } from '../../pace.ts';
 import { Refused, reasonOf } from '../../refused.ts';
-import { checkpoint } from '../../store/checkpoint.ts';
+import { rewrite } from '../../store/checkpoint.ts';
 import { writing } from '../../store/database.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
 import { isLogError } from '../../store/log-errors.ts';
@@ -45,12 +45,15 @@ export interface LongWork {
   readonly tell: (progress: string) => void;
 }
 
-/** Ends the streams of subscriptions in the log, and deletes the rows of these and of all that were ended before. */
+/**
+ * Ends the streams of subscriptions in the log, and deletes the rows of these and of all that were ended before.
+ * @returns why parts of them may still be in the file; null if they are not
+ */
 export async function removeRows(
   writer: StreamWriter,
   subscriptions: readonly number[],
   { between, tell }: LongWork,
-): Promise<void> {
+): Promise<string | null> {
   const { db } = writer;
   writer.applyPending();
   for (const subscription of subscriptions) {
@@ -65,21 +68,20 @@ export async function removeRows(
     const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
     for (const sql of [DELETE_DETECTIONS, DELETE_RESCORED, DELETE_STREAM_ROWS])
       for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {
-        // SQLite overwrites them (`secure_delete`).
         rows = writing(db, () => db.prepare(sql).run(values).changes);
         deleted += rows;
         tell(`${counted(deleted, 'row')} deleted`);
         await between();
       }
   }
-  // Until then the file itself still has them.
-  checkpoint(db);
+  tell('writing detections.db anew');
+  return rewrite(db);
 }
 
 /**
  * Completes all open removals with one compaction of the log, and closes them: until then a subscription cannot be added
  * again. It does the same for what a restored log has of removed rows.
- * @returns `left_in_log`: why the log still has such rows, and the removals stay open; null if it has none
+ * @returns `left_in_log`: why log or database may still have such rows, and the removals stay open; null if they have none
  */
 export async function serveRemovals(
   ingest: Ingest,
@@ -90,12 +92,12 @@ export async function serveRemovals(
   const hasRows = (ifDamaged: boolean) =>
     hasRemovedRows(folder.log, readLogMark(writer.db)?.entry ?? 0, ifDamaged);
   const isDue = subscriptions.length > 0 || hasRows(false);
-  if (isDue) await removeRows(writer, subscriptions, { between, tell });
+  const left_in_file = isDue ? await removeRows(writer, subscriptions, { between, tell }) : null;
   const compacted =
     isDue && hasRows(true) ? await compactNow(writer, ingest, { between: inTurns(between), tell }) : null;
-  const left_in_log = compacted?.ok === false ? compacted.reason : null;
+  const left_in_log = compacted?.ok === false ? compacted.reason : left_in_file;
   if (left_in_log !== null)
-    log('error', 'cannot delete the rows of removed subscriptions from the log: trying again in an hour', {
+    log('error', 'cannot delete all that is left of removed subscriptions: trying again in an hour', {
       detail: left_in_log,
     });
   setCondition('removal incomplete', left_in_log);
