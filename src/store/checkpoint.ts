@@ -26,6 +26,8 @@ import { openFile, syncFolder, writeWhole } from './folder.ts';
 /** A write-ahead log of this size is copied between two transactions. */
 export const CHECKPOINT_BYTES = 32 * 1024 * 1024;
 const WAIT_MS = 250;
+/** A rewrite passes each page once. */
+const REWRITE_CACHE_KIB = 8 * 1024;
 /** https://sqlite.org/fileformat.html#the_write_ahead_log */
 const SALTS_AT = 16;
 const SALTS_BYTES = 8;
@@ -73,6 +75,7 @@ export function rewrite(db: Database): string | null {
   try {
     // On a connection of its own: what the writing one holds for a while is in memory (log/effects.ts).
     using other = openDetections(db.name);
+    other.pragma(`cache_size = -${REWRITE_CACHE_KIB}`);
     other.exec('VACUUM');
   } catch (error) {
     if (!isDiskFull(error)) throw error;
