@@ -168,6 +168,8 @@ const pair = createMachinePair({
 const { one, other, place } = pair;
 const disks = new Map([one, other].map((machine) => [machine, week.smallDisk(machine.data)]));
 const serving = new Map<Installation, site.Serving>();
+/** What was logged until the last start: on a full disk, a file may be read before it. */
+const earlier: LogLine[] = [];
 let [writer, standby] = [one, other];
 const prng = seededPrng('38', 'week');
 const model = new Model();
@@ -185,7 +187,10 @@ const coming = new Map<number, Delivery[]>();
 
 const diskOf = (machine: Installation) => disks.get(machine) ?? assert.fail();
 const running = (machine: Installation) => serving.get(machine) ?? assert.fail('it does not run');
-const start = async (machine: Installation) => serving.set(machine, await machine.serve());
+const start = async (machine: Installation) => {
+  earlier.push(...(serving.get(machine)?.log ?? []));
+  serving.set(machine, await machine.serve());
+};
 const keep = (name: string, key: string) => keys.set(name, { key, untilMs: FOREVER });
 const keyOf = (name: string) => keys.get(name) ?? assert.fail(name);
 const idOf = (name: string) => keyOf(name).key.split('_')[2] ?? '';
@@ -232,10 +237,11 @@ async function deliver(...files: readonly Delivery[]): Promise<void> {
   else await settle(files);
 }
 
-async function settle(files: readonly Delivery[]): Promise<void> {
+/** Waits until files are read; those that waited may have been read before a restart. */
+async function settle(files: readonly Delivery[], before: readonly LogLine[] = []): Promise<void> {
   for (const [file, outcome = 'applied'] of files) {
     const isOutcome = (line: LogLine) => line.file === file.name && line.msg === `file ${outcome}`;
-    await running(writer).logged(`${file.name} to be ${outcome}`, isOutcome);
+    if (!before.some(isOutcome)) await running(writer).logged(`${file.name} to be ${outcome}`, isOutcome);
     if (outcome === 'held') waiting.push([file]);
     const rows = file.rows.filter((row) => subscriptions.includes(Number(row.subscription_id)));
     if (outcome === 'applied') model.apply(file.export, rows, file.name.includes('backfill'));
@@ -250,7 +256,7 @@ async function fill(): Promise<void> {
 async function makeRoom(): Promise<void> {
   diskOf(writer).makeRoom();
   isBlocked = false;
-  await settle(waiting.splice(0));
+  await settle(waiting.splice(0), earlier);
 }
 
 /** Delivers the files of the windows that have just ended, and those that come late. */
