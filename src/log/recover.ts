@@ -6,7 +6,7 @@
  * |---|---|---|
  * | any | ends before the database, as its `-wal` may show | refused |
  * | any | a part that is needed is damaged | refused |
- * | none | none | created |
+ * | none, also where a note calls it damaged | none | created |
  * | unusable, though SQLite finds no damage, and nothing was ever applied | none | rebuilt, without entries |
  * | unusable otherwise | none | refused |
  * | unusable | behind its end, an entry is damaged whose own end is intact | refused: it may be decided |
@@ -196,8 +196,12 @@ function refuseHopeless({ log, detections }: DataFolder, { last, isDoubtful }: T
     throw new LogDamage(`the log is missing, and the database cannot be used: ${reason}`);
 }
 
-/** Whether a database is sound and has never applied an entry: a read that failed once may have marked it as damaged. */
+/**
+ * Whether a database is sound and has never applied an entry, or was never completed: a read that failed once may have
+ * marked it as damaged.
+ */
 function isUnused(path: string): boolean {
+  if (!existsSync(path)) return true;
   try {
     using db = openDatabase(path, 'inspect');
     const isWritten = db.prepare('SELECT 1 FROM log_mark UNION ALL SELECT 1 FROM stream_row LIMIT 1').get();

@@ -157,14 +157,15 @@ test('a new database that one failed read marked as damaged is created again; on
     rmSync(folder.log, { recursive: true });
     noteDamage(folder, 'a read failed');
     await assert.rejects(history.restart(), /the log is missing/);
-    rmSync(folder.damage);
-    rmSync(folder.detections);
+    for (const what of ['never completed', 'new']) {
+      if (what === 'never completed') rmSync(folder.detections);
+      noteDamage(folder, 'a read failed');
+      const { madeAnew } = await history.restart();
+      assert.match(String(madeAnew), /marked as damaged: a read failed/, what);
+      assert.ok(!existsSync(folder.damage));
+      history.stop();
+    }
     await history.restart();
-    history.stop();
-    noteDamage(folder, 'a read failed');
-    const { madeAnew } = await history.restart();
-    assert.match(String(madeAnew), /marked as damaged: a read failed/);
-    assert.ok(!existsSync(folder.damage));
     history.apply(rowsFrom(1, 3));
   }));
 
