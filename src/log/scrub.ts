@@ -17,7 +17,7 @@ import { errorCode, failed, Refused, reasonOf } from '../refused.ts';
 import { type Database, openDatabase, openScratch, requireSchema, sizeOf } from '../store/database.ts';
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
-import { type DataFolder, freeBytes } from '../store/folder.ts';
+import { type DataFolder, freeBytes, ROOM_LEFT_BYTES } from '../store/folder.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { type LogMark, readLogMark } from '../store/log-mark.ts';
 import { rowChecksum } from '../store/row-checksum.ts';
@@ -39,7 +39,6 @@ export interface ScrubOptions {
   readonly db?: Database;
 }
 
-const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
 /** A share of the size of the database. */
 const SCRATCH_SHARE = 0.2;
 const NO_ROOM =

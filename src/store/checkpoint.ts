@@ -17,11 +17,9 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, linkSync, readFileSync, readSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { reasonOf } from '../refused.ts';
 import { type Database, openDatabase, removeDatabase, removeWal, sizeOf } from './database.ts';
-import { isDiskFull } from './database-errors.ts';
 import { DETECTIONS_SCHEMA } from './detections-schema.ts';
-import { openFile, syncFolder, writeWhole } from './folder.ts';
+import { freeBytes, openFile, ROOM_LEFT_BYTES, syncFolder, writeWhole } from './folder.ts';
 
 /** A write-ahead log of this size is copied between two transactions. */
 export const CHECKPOINT_BYTES = 32 * 1024 * 1024;
@@ -66,20 +64,22 @@ export function checkpoint(db: Database): void {
 
 /**
  * Writes the file anew. SQLite overwrites what it frees (`secure_delete`), but not what the split of a page leaves in its
- * unused part: copies of rows that moved, which may be deleted since. Needs twice the room of the file for a while, and
- * nobody writes meanwhile: some seconds for each gigabyte. Not within a transaction.
- * @returns why it could not: the disk has too little room; null: it did
- * @throws SQLite's other errors
+ * unused part: copies of rows that moved, which may be deleted since. Nobody else writes meanwhile: some seconds for each
+ * gigabyte. Not within a transaction.
+ * @returns why it was not done: the disk has too little room; null: it was
+ * @throws SQLite's error, or that of the disk
  */
 export function rewrite(db: Database): string | null {
-  try {
+  const pragma = (name: string) => Number(db.pragma(name, { simple: true }));
+  const bytes = (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
+  // Once in a temporary file, once in the write-ahead log. If that filled the disk, ingest would stand still.
+  if (freeBytes(dirname(db.name)) < 2 * bytes + ROOM_LEFT_BYTES)
+    return 'the disk has too little free space to write detections.db anew: it needs twice its size, and 512 MiB more';
+  {
     // On a connection of its own: what the writing one holds for a while is in memory (log/effects.ts).
     using other = openDetections(db.name);
     other.pragma(`cache_size = -${REWRITE_CACHE_KIB}`);
     other.exec('VACUUM');
-  } catch (error) {
-    if (!isDiskFull(error)) throw error;
-    return `detections.db cannot be written anew, for which its disk needs twice its size: ${reasonOf(error)}`;
   }
   checkpoint(db);
   return null;

@@ -180,6 +180,9 @@ export function appearAs(path: string, draft: string): boolean {
   return isOurs;
 }
 
+/** What work that takes room for a while leaves to others. */
+export const ROOM_LEFT_BYTES = 512 * 1024 * 1024;
+
 /** The free space for this user. */
 export function freeBytes(path: string): number {
   const { bavail, bsize } = statfsSync(path);

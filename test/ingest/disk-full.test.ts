@@ -195,6 +195,20 @@ test('with a full disk', { skip }, () =>
   }),
 );
 
+test('a removal without the room for it stays open, says so, and leaves room to ingest', { skip }, () =>
+  inFolder(async (folder) => {
+    const { drop, start, seen, within } = await install(folder);
+    const run = start(false);
+    await run.url();
+    await applied(run, drop, rowsOf(10));
+    const { left_in_log } = JSON.parse(await within('subscription', 'remove', '7001', '--yes', '--json'));
+    assert.match(left_in_log, /too little free space to write detections\.db anew: it needs twice its size/);
+    assert.ok((await openAlertsOf({ data: seen() })).includes('removal incomplete'));
+    await applied(run, drop, rowsOf(10));
+    assert.equal(await run.stop(), 0);
+  }),
+);
+
 test('a start on a full disk, after a kill: reads work, ingest waits for space', { skip }, () =>
   inFolder(async (folder) => {
     const { data, drop, key, start, seen, use } = await install(folder);

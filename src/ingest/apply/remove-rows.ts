@@ -95,7 +95,7 @@ export async function serveRemovals(
   const left_in_file = isDue ? await removeRows(writer, subscriptions, { between, tell }) : null;
   const compacted =
     isDue && hasRows(true) ? await compactNow(writer, ingest, { between: inTurns(between), tell }) : null;
-  const left_in_log = compacted?.ok === false ? compacted.reason : left_in_file;
+  const left_in_log = left_in_file ?? (compacted?.ok === false ? compacted.reason : null);
   if (left_in_log !== null)
     log('error', 'cannot delete all that is left of removed subscriptions: trying again in an hour', {
       detail: left_in_log,
