@@ -36,6 +36,7 @@ import type { Place } from './place.ts';
 import { hasEntry, takeLog } from './source.ts';
 
 const SELECT_UNSTAMPED = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
+const SKIP_CHANGES = 'UPDATE change SET number = number + 1000';
 /** How often another machine may be faster before a promotion gives up. */
 const PROMOTE_TRIES = 5;
 
@@ -142,6 +143,7 @@ export class Follower {
     if (operation?.kind !== PROMOTE || operation.machine !== note.machine || note.promoted) return;
     if (![...keptCopies(folder).values()].some(({ ids }) => ids.includes(id))) return;
     const epoch_due = typeof operation.epoch === 'number' ? operation.epoch : null;
+    skipChanges(folder);
     noteRole(folder, { ...note, promoted: true, epoch_due });
   }
 
@@ -249,5 +251,16 @@ async function replaceAccess(folder: DataFolder, content: Buffer): Promise<void>
   using incoming = openContent(content);
   await incoming.backup(folder.access);
   using db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
+  refreshSpare(db, folder);
+}
+
+/**
+ * Numbers what this machine changes from now on beyond what the writer before it may still add to the copy: it finds out that
+ * it was replaced only with its next write of the log.
+ * @throws SQLite's and the file system's errors
+ */
+function skipChanges(folder: DataFolder): void {
+  using db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
+  db.exec(SKIP_CHANGES);
   refreshSpare(db, folder);
 }

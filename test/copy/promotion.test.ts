@@ -7,6 +7,7 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import type { Config } from '../../src/config/load.ts';
+import { readCopiedAccess } from '../../src/copy/own-copy.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { beginEpoch } from '../../src/copy/standby-thread.ts';
@@ -89,6 +90,26 @@ test('a machine whose promotion was interrupted writes nothing behind that of an
   await turn(first);
   assert.deepEqual([first.isWriter, lastOf(first)], [true, own - 1]);
   await assert.rejects(first.ship(), TakenOver);
+});
+
+test('what an old writer still adds to the copy holds up no change of the new one', async () => {
+  await writer.apply([1], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  writer.changeAccess('late');
+  writer.place.before = async (operation, name) => {
+    if (operation !== 'create' || !name.startsWith('access/')) return;
+    writer.place.before = () => {};
+    await promote(first);
+  };
+  await writer.ship();
+  first.kill();
+  await first.start();
+  first.changeAccess('new');
+  await first.ship();
+  const own = findAccess(first.folder);
+  assert.ok(own.kind === 'sound');
+  assert.ok((await readCopiedAccess(first.place)).content.equals(own.content));
 });
 
 test('an old writer that was made a standby without a restore neither follows nor takes over', async () => {

@@ -114,6 +114,8 @@ copy/source.ts | heal | a damaged log is made anew only from a copy with its new
 copy/follow.ts | promotion | a machine that was promoted writes nothing behind another that took over
   took over.
       if ([-this.isPromoted-]{+false+}) return;
+copy/follow.ts | promotion | what an old writer still adds to the copy holds up no change of the new one
+  [-skipChanges(folder);-]
 copy/follow.ts | promotion | a standby knows no access.db that is newer than its log
   await readCopiedAccess(place[-, change-])
 copy/follow.ts | promotion | rows that were removed while a standby was stopped are gone from its log
