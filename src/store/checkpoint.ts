@@ -70,6 +70,7 @@ export function checkpoint(db: Database): void {
  * @throws SQLite's error, or that of the disk
  */
 export function rewrite(db: Database): string | null {
+  checkpoint(db);
   const pragma = (name: string) => Number(db.pragma(name, { simple: true }));
   const bytes = (pragma('page_count') - pragma('freelist_count')) * pragma('page_size');
   // Once in a temporary file, once in the write-ahead log. If that filled the disk, ingest would stand still.

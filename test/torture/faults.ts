@@ -15,7 +15,7 @@ const READING =
 export const faults: Part = {
   name: 'faults',
   about: 'each kind of call on each file fails once in each stage, with EIO, ENOSPC, EBUSY or ESTALE',
-  minutes: 70,
+  minutes: 80,
   run: (options) =>
     runTrials(options, {
       counted: 'changes and reads',

@@ -1,6 +1,7 @@
 /**
  * Deletes the rows of removed subscriptions: detections, then their versions, then what is left of them in the file
- * (store/checkpoint.ts), then their rows in the log, by compaction (log/compact.ts). By then no client sees them and no row for them is accepted.
+ * (store/checkpoint.ts), then their rows in the log, by compaction (log/compact.ts). By then no client sees them and no row
+ * for them is accepted.
  *
  * The log records the removal once, before the first row goes, in bounded transactions without log entries; waiting windows
  * are read in between. After a crash it starts again with what is left. `stream` keeps its row of a removed stream, so that
