@@ -245,6 +245,13 @@ class Histories implements History {
       await paused.work;
     }
     for (const machine of [this.#one, this.#other]) machine.place.before = () => {};
+    // Only the copy, or the end of its log, may know yet that a machine was promoted.
+    for (const machine of [this.#one, this.#other])
+      if (!machine.isWriter && !machine.isTakenOver)
+        await this.#settled(
+          machine,
+          machine.follow((follower) => follower.turn()),
+        );
     // Whoever believes to write finds out; if nobody does, one is promoted.
     for (const machine of [this.#one, this.#other])
       if (machine.isWriter) await this.#settled(machine, machine.ship());
