@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { EXPORT_NAMES } from '../../src/detection/content-type.ts';
@@ -250,6 +250,9 @@ async function settle(files: readonly Delivery[], before: readonly LogLine[] = [
 
 async function fill(): Promise<void> {
   isBlocked = true;
+  // A checkpoint would make room.
+  const wal = join(writer.data, 'detections.db-wal');
+  await eventually(() => assert.equal(statSync(wal).size, 0));
   await diskOf(writer).fill();
 }
 
