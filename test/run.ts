@@ -143,7 +143,8 @@ function roomOf(file: string): string {
 
 /** Runs test files, and prints how they went. @returns those that failed */
 async function failedFiles(files: string[], concurrency: number, grep?: string): Promise<string[]> {
-  const minutes = TEST_MINUTES_MAX[files.some((file) => roomOf(file) === 'long') ? 'long' : 'short'];
+  const long = testFiles(TESTS, 'long');
+  const minutes = TEST_MINUTES_MAX[files.some((file) => long.includes(file)) ? 'long' : 'short'];
   const execArgv = [...IMPORTS, `--test-timeout=${minutes * 60_000}`, '--test-force-exit'];
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
   const tests = run({ files, concurrency, execArgv, ...patterns });

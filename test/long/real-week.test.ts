@@ -237,7 +237,7 @@ async function deliver(...files: readonly Delivery[]): Promise<void> {
   else await settle(files);
 }
 
-/** Waits until files are read; those that waited may have been read before a restart. */
+/** Waits until files are read. @param before where those that waited may have been read already */
 async function settle(files: readonly Delivery[], before: readonly LogLine[] = []): Promise<void> {
   for (const [file, outcome = 'applied'] of files) {
     const isOutcome = (line: LogLine) => line.file === file.name && line.msg === `file ${outcome}`;

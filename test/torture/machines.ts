@@ -97,7 +97,7 @@ class Histories implements History {
     const within = (work: () => Promise<void>) => () => this.#within(machine, work);
     const apply = within(() => this.#apply(machine));
     const ship = within(() => machine.ship());
-    const turn = within(() => machine.follow((follower) => follower.turn()));
+    const turn = within(() => machine.turn());
     const promote = within(() => machine.follow((follower) => follower.promote({ by: 'torture' })));
     const read = async () => this.#read(machine);
     const kill = () => this.#kill(machine);
@@ -247,11 +247,7 @@ class Histories implements History {
     for (const machine of [this.#one, this.#other]) machine.place.before = () => {};
     // Only the copy, or the end of its log, may know yet that a machine was promoted.
     for (const machine of [this.#one, this.#other])
-      if (!machine.isWriter && !machine.isTakenOver)
-        await this.#settled(
-          machine,
-          machine.follow((follower) => follower.turn()),
-        );
+      if (!machine.isWriter && !machine.isTakenOver) await this.#settled(machine, machine.turn());
     // Whoever believes to write finds out; if nobody does, one is promoted.
     for (const machine of [this.#one, this.#other])
       if (machine.isWriter) await this.#settled(machine, machine.ship());
@@ -271,10 +267,7 @@ class Histories implements History {
     const standby = writer === this.#one ? this.#other : this.#one;
     if (standby.isTakenOver) await this.#becomeStandby(standby);
     // Twice: once more where the database was made anew.
-    for (let turns = 0; turns < 2; turns += 1) {
-      const turn = standby.follow((follower) => follower.turn());
-      await this.#settled(standby, turn);
-    }
+    for (let turns = 0; turns < 2; turns += 1) await this.#settled(standby, standby.turn());
     this.#check(writer, standby);
     for (const machine of [writer, standby]) machine.kill();
   }

@@ -200,6 +200,10 @@ export class Machine {
     }
   }
 
+  turn(): Promise<void> {
+    return this.follow((follower) => follower.turn());
+  }
+
   rows(): Row[] {
     return this.db.prepare<[], Row>('SELECT position, version, body FROM stream_row ORDER BY position').all();
   }
