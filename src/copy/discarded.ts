@@ -3,7 +3,8 @@
  * positions, version epochs and detections of them count for the epoch that the restore begins.
  */
 import { rmSync, truncateSync } from 'node:fs';
-import { isObject, type Mark, parse } from '../log/format.ts';
+import { isObject } from '../is-object.ts';
+import { type Mark, parse } from '../log/format.ts';
 import { commitsBackwards, entriesAfter } from '../log/log-reader.ts';
 import { listSegments, SegmentReader } from '../log/segment.ts';
 import { failed } from '../refused.ts';

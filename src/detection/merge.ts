@@ -6,6 +6,7 @@
  * Members in another order, and an absent member in place of a null one, are no difference: else another version of this
  * program would announce every detection again.
  */
+import { isObject } from '../is-object.ts';
 import type { Match } from './match.ts';
 
 /** One scoring of a match, as an export row states it. */
@@ -41,7 +42,7 @@ export function merge(known: Known | null, scoring: Scoring, licensed: boolean):
   const { match, exported_at_given } = newer ? scoring : known;
   const merged = { match: { ...match, first_detected_at, first_detected_estimated }, exported_at_given };
   const next = toKnown(merged, known.version, licensed);
-  if (visibleForm(next) !== visibleForm(known))
+  if (!isAlike(visible(next), visible(known)))
     return { kind: 'updated', known: { ...next, version: known.version + 1 } };
   return newer ? { kind: 'rescored', known: next } : { kind: 'unchanged' };
 }
@@ -51,12 +52,12 @@ export function shownUrl(url: string | null, isPrint: boolean | undefined, licen
   return isPrint === true && !licensed ? null : url;
 }
 
-/** Positive when `a` is the newer scoring: by time of scoring, then of export where given, then by canonical form. */
+/** Positive when `a` is the newer scoring: by time of scoring, then of export where given, then by its fields. */
 function compareScorings(a: Scoring, b: Scoring): number {
   return (
     compareText(a.match.last_scored_at, b.match.last_scored_at) ||
     compareText(a.exported_at_given ?? '', b.exported_at_given ?? '') ||
-    compareText(canonicalForm(a.match), canonicalForm(b.match))
+    compareFields(ofNewest(a.match), ofNewest(b.match))
   );
 }
 
@@ -66,34 +67,43 @@ function earlierFirst(a: Match, b: Match): Match {
   return a.first_detected_estimated ? b : a;
 }
 
-/** The fields that are taken from the newest scoring, as one text: an order among scorings of the same instant. */
-function canonicalForm(match: Match): string {
-  return canonicalText({
+/** The fields that are taken from the newest scoring, without the times that precede them in their order. */
+function ofNewest(match: Match): object {
+  return {
     ...match,
     first_detected_at: null,
     first_detected_estimated: null,
     last_scored_at: null,
     exported_at: null,
-  });
+  };
 }
 
-/** All that a customer sees and that raises `version`, as one text. */
-function visibleForm({ match, url_shown }: Known): string {
+/** All that a customer sees and that raises `version`. */
+function visible({ match, url_shown }: Known): object {
   const article = { ...match.article, url: url_shown };
-  return canonicalText({ ...match, article, last_scored_at: null, exported_at: null });
+  return { ...match, article, last_scored_at: null, exported_at: null };
 }
 
-/** JSON text that is equal for values that differ only in the order of members, and in null members. */
-function canonicalText(value: object): string {
-  return JSON.stringify(canonicalValue(value));
+/** An order among scorings of the same instant: that of their canonical forms. Most are alike, and need none. */
+function compareFields(a: object, b: object): number {
+  if (isAlike(a, b)) return 0;
+  return compareText(JSON.stringify(canonicalValue(a)), JSON.stringify(canonicalValue(b)));
 }
 
+/** Whether values differ only in the order of members, and in null members. */
+function isAlike(a: unknown, b: unknown): boolean {
+  if (!isObject(a) || !isObject(b)) return (a ?? null) === (b ?? null);
+  for (const name in a) if (!isAlike(a[name], b[name])) return false;
+  for (const name in b) if (a[name] === undefined && (b[name] ?? null) !== null) return false;
+  return true;
+}
+
+/** Equal, as JSON text, for values that are alike. */
 function canonicalValue(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  const members: Readonly<Record<string, unknown>> = { ...value };
+  if (!isObject(value)) return value;
   const sorted: Record<string, unknown> = {};
-  for (const name of Object.keys(members).sort()) {
-    const member = members[name] ?? null;
+  for (const name of Object.keys(value).sort()) {
+    const member = value[name] ?? null;
     if (member !== null) sorted[name] = canonicalValue(member);
   }
   return sorted;

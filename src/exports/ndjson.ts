@@ -1,6 +1,7 @@
 /** NDJSON: one JSON object per line, and optionally a last line with the number of rows. */
+
+import { isObject } from '../is-object.ts';
 import { reasonOf } from '../refused.ts';
-import type { RawRow } from './check-row.ts';
 import { badFile, badRow, NEWLINE, type RawEntry, wholeLines } from './lines.ts';
 import { ColumnReader, type Mapping, Origin } from './mapping.ts';
 
@@ -59,8 +60,4 @@ function placeOf(reason: string): string {
   if (position !== undefined) return `not valid JSON at character ${Number(position) + 1}`;
   const [, found] = /^Unexpected token '([\s\S]+?)', /.exec(reason) ?? [];
   return `not valid JSON: ${found === undefined ? 'it ends too early' : `unexpected ${JSON.stringify(found)}`}`;
-}
-
-function isObject(value: unknown): value is RawRow {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -66,7 +66,3 @@ export function parse(line: string): unknown {
     throw new LogDamage('a line is not valid JSON', { cause: error });
   }
 }
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}

@@ -11,9 +11,10 @@
  * | `{"removed":S}` | the detections of subscription S and their versions are removed; a `put` of each of its streams (effects.ts), which says where it ended, comes before |
  */
 import { BASE_URL_MARK, type FilterColumns, filterColumns, type Match } from '../detection/match.ts';
+import { isObject } from '../is-object.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { parseSeconds } from '../time.ts';
-import { isObject, parse } from './format.ts';
+import { parse } from './format.ts';
 
 /** A detection without its version and its place in the change stream. */
 export interface DetectionState<Rendered = string> {

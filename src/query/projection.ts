@@ -1,6 +1,6 @@
 /** The parameter `fields`: a part of a detection, in its order, always with `id` and `version`. */
 import { FIELDS, OBJECT_PATHS } from '../detection/fields.ts';
-import { isObject } from '../log/format.ts';
+import { isObject } from '../is-object.ts';
 import { releaseMemory } from '../release-memory.ts';
 import { invalid, shown } from './parameters.ts';
 

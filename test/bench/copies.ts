@@ -91,10 +91,13 @@ function watchLag(data: string, other: string) {
     using one = openDatabase(join(data, 'detections.db'), 'read');
     using two = openDatabase(join(other, 'detections.db'), 'read');
     let equalMs = performance.now();
-    for (let entries = 1; !isOver || entries > 0; await sleep(LOOK_EVERY_MS)) {
-      entries = (readLogMark(one)?.entry ?? 0) - (readLogMark(two)?.entry ?? 0);
+    for (let isLast = false; !isLast; await sleep(LOOK_EVERY_MS)) {
+      // The last look is one after the end.
+      isLast = isOver;
+      const entries = (readLogMark(one)?.entry ?? 0) - (readLogMark(two)?.entry ?? 0);
       worst.entries = Math.max(worst.entries, entries);
       if (entries <= 0) equalMs = performance.now();
+      else isLast = false;
       worst.ms = Math.max(worst.ms, performance.now() - equalMs);
     }
     return worst;

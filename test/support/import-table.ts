@@ -15,6 +15,7 @@ export const ROOMS = listed({
   'addresses.ts': '',
   'time.ts': '',
   'bounded-map.ts': '',
+  'is-object.ts': '',
   'seal.ts': '',
   'time-zone.ts': 'bounded-map.ts',
   'zone-days.ts': 'time.ts',
@@ -34,23 +35,23 @@ export const ROOMS = listed({
   'version.ts': '',
   'one-at-a-time.ts': '',
   'wakeable-timer.ts': '',
-  detection: 'bounded-map.ts seal.ts',
+  detection: 'bounded-map.ts is-object.ts seal.ts',
   limits: 'addresses.ts bounded-map.ts counted.ts one-at-a-time.ts pace.ts refused.ts time.ts',
   config:
     'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts time-zone.ts time.ts',
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
   auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
   windows: 'counted.ts detection store time.ts',
-  log: 'counted.ts detection own-process.ts pace.ts refused.ts store time.ts',
-  exports: 'bounded-map.ts counted.ts detection nearest.ts refused.ts time.ts zone-days.ts',
+  log: 'counted.ts detection is-object.ts own-process.ts pace.ts refused.ts store time.ts',
+  exports: 'bounded-map.ts counted.ts detection is-object.ts nearest.ts refused.ts time.ts zone-days.ts',
   drop: 'detection exports refused.ts store time.ts windows',
   ingest: `
     auth clock.ts counted.ts detection drop exports log pace.ts packed.ts refused.ts store thread-call.ts
     time.ts wakeable-timer.ts windows`,
   query: `
-    bounded-map.ts counted.ts detection limits log printable.ts refused.ts release-memory.ts seal.ts store time-zone.ts
+    bounded-map.ts counted.ts detection is-object.ts limits log printable.ts refused.ts release-memory.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'auth clock.ts counted.ts exports ingest log pace.ts refused.ts store time.ts version.ts',
+  copy: 'auth clock.ts counted.ts exports ingest is-object.ts log pace.ts refused.ts store time.ts version.ts',
   health:
     'auth copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config copy drop http log operations refused.ts store time.ts',
@@ -71,7 +72,7 @@ export const ROOMS = listed({
     addresses.ts auth clock.ts config counted.ts detection problem-titles.ts health limits logger.ts one-at-a-time.ts pace.ts
     printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,
   admin: `
-    auth clock.ts config detection drop health http ingest limits log logger.ts manual
+    auth clock.ts config detection drop health http ingest is-object.ts limits logger.ts manual
     operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection exports operations setup time.ts',
   'appliance-copy.ts':

@@ -19,7 +19,7 @@ export const faults: Part = {
   run: (options) =>
     runTrials(options, {
       counted: 'changes and reads',
-      isOnceEach: true,
+      alike: 'all',
       injections: ({ number, name }: Call, prng) => {
         const error = prng.pick(READING.test(name) ? OF_READS : ERROR_NAMES);
         return [{ how: 'fail', at: number, name, error }];

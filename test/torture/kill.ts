@@ -1,6 +1,6 @@
 /**
- * Kills the program before each call that changes a file, and in the middle of writes. Then starts it again and repeats
- * the interrupted operation, as an operator would.
+ * Kills the program before each call that changes a file, and in the middle of writes: of equal calls in a row before the
+ * first, the middle and the last. Then starts it again and repeats the interrupted operation, as an operator would.
  */
 import type { Part } from './part.ts';
 import { runTrials } from './scenario/trials.ts';
@@ -12,7 +12,7 @@ export const kill: Part = {
   run: (options) =>
     runTrials(options, {
       counted: 'changes',
-      isOnceEach: false,
+      alike: 'in a row',
       injections: ({ number, name }, prng) => [
         { how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill', at: number, name },
       ],

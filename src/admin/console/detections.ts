@@ -4,7 +4,7 @@ import { Value } from '@sinclair/typebox/value';
 import type { StreamName } from '../../detection/content-type.ts';
 import type { DetectionMembers } from '../../detection/fields.ts';
 import { isDetectionId, streamOfId } from '../../detection/id.ts';
-import { isObject } from '../../log/format.ts';
+import { isObject } from '../../is-object.ts';
 import { deliveredAtMs } from '../../query/delivery.ts';
 import { jsonBaseUrl, readOneDetection, withBaseUrl } from '../../query/detection-text.ts';
 import {

@@ -35,8 +35,8 @@ const MISSED_MAX = 0.05;
 
 export interface TrialPlan {
   readonly counted: Counted;
-  /** Whether equal calls are one case: those of one name on one file within a stage. */
-  readonly isOnceEach: boolean;
+  /** Which calls of a stage are one case, each with one name on one file: all of them, or those in a row. */
+  readonly alike: 'all' | 'in a row';
   /** The faults to inject at a call, each in its own trial. */
   readonly injections: (call: Call, prng: Prng) => readonly Injection[];
   /** A further check of the result. @returns the failure, or null */
@@ -67,18 +67,18 @@ interface Case extends Chosen {
  */
 export async function runTrials(
   options: PartOptions,
-  { counted, isOnceEach, injections, check, kindsOf }: TrialPlan,
+  { counted, alike, injections, check, kindsOf }: TrialPlan,
 ): Promise<Outcome> {
   const recording = await record(options.folder, counted, options.onProgress);
-  const every = shuffled(
-    seededPrng(options.seed, 'choice'),
-    recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed)),
-  );
-  const all = isOnceEach ? [...new Map(every.map((each) => [each.where, each])).values()] : every;
+  const cases = recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed));
+  const differing = alike === 'all' ? cases : endsOfRuns(cases);
+  const every = shuffled(seededPrng(options.seed, 'choice'), differing);
+  const all = alike === 'all' ? [...new Map(every.map((each) => [each.where, each])).values()] : every;
   const repeated = process.env.TORTURE_CASE?.split('; ').map((text) => caseNamed(text, recording.stages));
   const chosen = repeated ?? choose(all, options);
   const tally = new Tally();
   const { failures } = tally;
+  tally.count('calls', cases.length);
   tally.count('cases in all', all.length);
   tally.count('cases', chosen.length);
   const missed: string[] = [];
@@ -120,6 +120,17 @@ function casesOf(stage: RecordedStage, injections: TrialPlan['injections'], seed
       return { stage, injection, call: call.name, kind, where };
     });
   });
+}
+
+/** The first, the middle and the last of each run of alike cases: SQLite writes hundreds of pages in a row. */
+function endsOfRuns(cases: readonly Case[]): Case[] {
+  const runs: Case[][] = [];
+  for (const each of cases) {
+    const run = runs.at(-1);
+    if (run?.[0]?.where === each.where) run.push(each);
+    else runs.push([each]);
+  }
+  return runs.flatMap((run) => run.filter((_, at) => [0, run.length >> 1, run.length - 1].includes(at)));
 }
 
 /** A path without the parts that differ from run to run. */

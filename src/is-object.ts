@@ -1,0 +1,4 @@
+/** Whether a value that was read as JSON is an object: not null, and not a list. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
