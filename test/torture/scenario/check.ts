@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Detection } from '../../support/appliance.ts';
 import { assertSameList, reading } from '../../support/database-content.ts';
-import { isErrorLine, loggedDestinations, loggedFiles } from '../../support/installation-state.ts';
+import { isErrorLine, isIdle, loggedDestinations, loggedFiles } from '../../support/installation-state.ts';
 import type { LogLine } from '../../support/program.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
 import type { World } from './world.ts';
@@ -34,7 +34,7 @@ export async function checkWorld(
     if (world.isWritten(copy) && existsSync(join(copy, 'installation.json')))
       await mustEnd(world, ['verify', name]);
   await world.start();
-  await world.until('ingest to be idle', () => world.isIdle());
+  await world.until('ingest to be idle', () => isIdle(world));
   await world.follow();
   const { rows } = await world.fresh();
   const inOrder = <Row extends { readonly id: string }>(list: readonly Row[]) =>

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readLogMarkOf } from '../../../src/store/log-mark.ts';
 import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
-import { filesWaiting, loggedDestinations } from '../../support/installation-state.ts';
+import { isIdle, loggedDestinations } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
 import type { Injector } from '../io/inject.ts';
 import { dropRecorded, note } from '../io/record.ts';
@@ -241,11 +241,6 @@ export class World {
     }
   }
 
-  /** Whether ingest has finished with every file. */
-  isIdle(): boolean {
-    return filesWaiting(this.drop).length === 0;
-  }
-
   /** Whether the archive is empty and no record names a file in it: a full disk delays the records. */
   #isExpired(): boolean {
     const entries = readdirSync(join(this.drop, 'archive'), { withFileTypes: true, recursive: true });
@@ -284,7 +279,7 @@ export class World {
     if (this.#recorder === null) putFile(this.drop, name, content);
     else dropRecorded(this.#recorder.record, { draft: join(this.#recorder.drafts, name), path, content });
     if (waits === true) return;
-    await this.until(`${name} to be processed`, () => this.isIdle());
+    await this.until(`${name} to be processed`, () => isIdle(this));
     await this.follow().catch((error) => this.#notFollowed(error));
   }
 
