@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { constants, gzip, zstdCompress } from 'node:zlib';
 import { byteLength, isEvents } from './reply.ts';
 import type { Answer } from './routes.ts';
+import { createTurns } from './thread-turns.ts';
 
 /** Smaller answers fit into a packet anyway. */
 const BYTES_MIN = 1024;
@@ -61,20 +62,4 @@ export function encodingFor(header: string | undefined): Encoding | null {
   return best === undefined || weightOf(best) === 0 || weightOf(best) < (weights.get('identity') ?? 0)
     ? null
     : best;
-}
-
-function createTurns(atOnce: number): <Value>(run: () => Promise<Value>) => Promise<Value> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (run) => {
-    if (running >= atOnce) await new Promise<void>((resolve) => waiting.push(resolve));
-    else running += 1;
-    try {
-      return await run();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
-  };
 }
