@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { constants, gzip, zstdCompress } from 'node:zlib';
 import { byteLength, isEvents } from './reply.ts';
 import type { Answer } from './routes.ts';
+import { createTurns } from './thread-turns.ts';
 
 /** Smaller answers fit into a packet anyway. */
 const BYTES_MIN = 1024;
@@ -25,6 +26,24 @@ export type Encoder = (answer: Answer, acceptEncoding: string | undefined) => An
 
 export function createEncoder(): Encoder {
   const inTurn = createTurns(AT_ONCE);
+  /** The last one: anybody may ask for the OpenAPI document, and others would wait while it is compressed each time. */
+  const texts = new Map<Encoding, { readonly text: string; readonly compressed: Promise<Buffer> }>();
+
+  async function ofText(text: string, encoding: Encoding): Promise<Buffer> {
+    let last = texts.get(encoding);
+    if (last?.text !== text) {
+      last = { text, compressed: inTurn(() => COMPRESS[encoding](Buffer.from(text))) };
+      texts.set(encoding, last);
+    }
+    try {
+      // A copy: the memory of what is sent is freed.
+      return Buffer.from(await last.compressed);
+    } catch (error) {
+      texts.delete(encoding);
+      throw error;
+    }
+  }
+
   return (answer, acceptEncoding) => {
     const { body } = answer;
     if (answer.status === 304 || isEvents(body) || (typeof body === 'object' && 'handle' in body))
@@ -34,10 +53,11 @@ export function createEncoder(): Encoder {
     if (bytes < BYTES_MIN || answer.headers?.includes('ETag') === true) return answer;
     const encoding = encodingFor(acceptEncoding);
     if (encoding === null) return encodedAs(answer, null);
-    const plain = typeof body === 'string' ? Buffer.from(body) : Buffer.concat(body, bytes);
-    return inTurn(() => COMPRESS[encoding](plain)).then((compressed) =>
-      encodedAs({ ...answer, body: [compressed] }, encoding),
-    );
+    const compressed =
+      typeof body === 'string'
+        ? ofText(body, encoding)
+        : inTurn(() => COMPRESS[encoding](Buffer.concat(body, bytes)));
+    return compressed.then((whole) => encodedAs({ ...answer, body: [whole] }, encoding));
   };
 }
 
@@ -61,20 +81,4 @@ export function encodingFor(header: string | undefined): Encoding | null {
   return best === undefined || weightOf(best) === 0 || weightOf(best) < (weights.get('identity') ?? 0)
     ? null
     : best;
-}
-
-function createTurns(atOnce: number): <Value>(run: () => Promise<Value>) => Promise<Value> {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return async (run) => {
-    if (running >= atOnce) await new Promise<void>((resolve) => waiting.push(resolve));
-    else running += 1;
-    try {
-      return await run();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
-  };
 }

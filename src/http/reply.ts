@@ -8,6 +8,7 @@ import { releaseMemory } from '../release-memory.ts';
 import type { Exchange } from './exchange.ts';
 import { type Problem, renderOAuthError, renderProblem } from './problem.ts';
 import type { Answer, EventBody, FileBody } from './routes.ts';
+import { inFileTurn } from './thread-turns.ts';
 
 const BEARER = ['WWW-Authenticate', 'Bearer'];
 /** All its answers, problems too, carry `Pragma: no-cache` (RFC 6749, 5.1). */
@@ -77,15 +78,26 @@ export function problemAnswer(
  * Only one piece is in memory, however slowly a client reads. Nothing is thrown where the client goes away.
  * @throws where the file cannot be read or has become shorter; the connection is cut then
  */
-export async function sendFile(response: ServerResponse, { handle, start, bytes }: FileBody): Promise<void> {
-  const file = handle.createReadStream({ start, end: start + bytes - 1 });
+export async function sendFile(response: ServerResponse, file: FileBody): Promise<void> {
   try {
-    await pipeline(file, response, { end: false });
-    if (file.bytesRead < bytes) throw new Error('the file shrank while it was being sent');
-    response.end();
+    await pipeline(piecesOf(file), response);
   } catch (error) {
     response.destroy();
     unlessClientGone(error);
+  } finally {
+    await file.handle.close();
+  }
+}
+
+const PIECE_BYTES = 64 * 1024;
+
+async function* piecesOf({ handle, start, bytes }: FileBody): AsyncGenerator<Buffer> {
+  for (let sent = 0; sent < bytes; ) {
+    const piece = Buffer.allocUnsafeSlow(Math.min(PIECE_BYTES, bytes - sent));
+    const { bytesRead } = await inFileTurn(() => handle.read(piece, 0, piece.length, start + sent));
+    if (bytesRead === 0) throw new Error('the file shrank while it was being sent');
+    sent += bytesRead;
+    yield piece.subarray(0, bytesRead);
   }
 }
 

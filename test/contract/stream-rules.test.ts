@@ -134,3 +134,25 @@ test('changes during a walk by period reach the stream after the as_of of its fi
   const stream = await read(`${CHANGES}?since=${first.as_of}`);
   assert.deepEqual(rowsOf(stream), ['t.7001.2.1 2 updated']);
 });
+
+test('nothing of an export that is switched off is read, and as_of leaves it out', async () => {
+  await using other = await startTestServer({ disabled: ['image'] });
+  const reader = other.makeKey().key;
+  other.store.deliver([text(1), { ...text(2), content_type: 'image' }], NOW_MS - MINUTE_MS);
+  other.store.finishWindow('newswire', Date.parse('2026-11-21T11:30:00Z'));
+  for (const target of [
+    `${CHANGES}?since=${at(NOW_MS - DAY_MS)}`,
+    '/v1/detections?from=2026-11-20&to=2026-11-22',
+  ]) {
+    const { data, as_of } = await other.json(target, reader);
+    assert.deepEqual(
+      data.map(({ id }: { id: string }) => id),
+      ['t.7001.1.1'],
+      target,
+    );
+    assert.equal(as_of, '2026-11-21T11:40:00Z', target);
+    assert.deepEqual((await other.json(`${target}&content_type=image`, reader)).data, [], target);
+  }
+  await other.json('/v1/detections/t.7001.1.1', reader);
+  await other.json('/v1/detections/i.7001.2.1', reader, 404);
+});

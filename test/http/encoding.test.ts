@@ -1,9 +1,10 @@
 /** Compressed responses (RFC 9110, 12.5.3), and the link to the next page. */
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
 import { buffer } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
-import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import zlib, { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { encodingFor } from '../../src/http/encoding.ts';
 import { NOW_MS, sharedServer } from '../support/server.ts';
 import { textRows } from '../support/store.ts';
@@ -27,6 +28,34 @@ test('the encoding is the supported one with the highest weight', () => {
     ['gzip;level=9', null],
   ] as const)
     assert.equal(encodingFor(header), encoding, header);
+});
+
+test('a text that was just compressed is not compressed again: anybody may ask for the OpenAPI document', async () => {
+  const { gzip } = zlib;
+  let compressed = 0;
+  zlib.gzip = ((...rest: Parameters<typeof gzip>) => {
+    compressed += 1;
+    return gzip(...rest);
+  }) as typeof gzip;
+  syncBuiltinESMExports();
+  const counted: typeof import('../../src/http/encoding.ts') = await import(
+    `../../src/http/encoding.ts${'?counted'}`
+  );
+  zlib.gzip = gzip;
+  syncBuiltinESMExports();
+  const encode = counted.createEncoder();
+  const unpacked = async (body: string) => {
+    const encoded = await encode({ status: 200, body }, 'gzip');
+    assert.ok(Array.isArray(encoded.body));
+    return `${gunzipSync(encoded.body[0] ?? '')}`;
+  };
+  const text = 'a document '.repeat(1000);
+  const answers = await Promise.all(Array.from({ length: 30 }, () => unpacked(text)));
+  assert.ok(answers.every((answer) => answer === text));
+  assert.equal(compressed, 1);
+  for (const other of [`${text}.`, text]) assert.equal(await unpacked(other), other);
+  const inOther = await encode({ status: 200, body: text }, 'zstd');
+  assert.ok(inOther.headers?.includes('zstd'));
 });
 
 const server = await sharedServer({ base_url: 'https://api.example/ww' });

@@ -1,7 +1,10 @@
 /** Sending a photo: in pieces, unchanged, and the file is closed afterwards. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { truncateSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, openSync, truncateSync, writeFileSync } from 'node:fs';
+import fs, { type FileHandle } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -116,4 +119,52 @@ test('a photo that shrinks while it is sent ends the connection', async () => {
   const line = server.lines.find(({ msg }) => msg === CUT_OFF);
   assert.match(JSON.stringify(line), /the file shrank/);
   assert.match(String(line?.request_id), /^[0-9a-f-]{36}$/);
+});
+
+test('a share that hangs while photos are opened does not keep other answers waiting', async () => {
+  const pipe = join(folder, '8.jpg');
+  execFileSync('mkfifo', [pipe]);
+  const { open } = fs;
+  let opens = 0;
+  const put = (call: typeof fs.open) => {
+    fs.open = call;
+    syncBuiltinESMExports();
+  };
+  // To open a pipe blocks one of Node's threads until somebody writes to it, as a share does until its server is back.
+  put((path, ...rest) => {
+    opens += path === pipe ? 1 : 0;
+    return path === pipe ? open(path, constants.O_RDONLY) : open(path, ...rest);
+  });
+  const photos = Array.from({ length: 6 }, () => server.get(photoPath(KEY, 8)));
+  await until('the first ones hang', () => opens >= 2);
+  // It is compressed, for which a thread is needed.
+  const other = server.get('/v1/openapi.json').then(({ headers }) => headers.get('content-encoding'));
+  const answered = await Promise.race([other, wait(5000, 'nothing')]);
+  const writer = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
+  for (const photo of photos) assert.equal((await photo).status, 404);
+  closeSync(writer);
+  put(open);
+  assert.notEqual(answered, 'nothing');
+});
+
+test('a share that hangs while photos are read holds two threads', async () => {
+  writeFileSync(join(folder, '9.jpg'), 'the photo');
+  await using handle = await fs.open(join(folder, '9.jpg'));
+  const file: FileHandle = Object.getPrototypeOf(handle);
+  const { read } = file;
+  const { promise: back, resolve: comeBack } = Promise.withResolvers<void>();
+  let [reads, most] = [0, 0];
+  file.read = async function (this: FileHandle, ...range: []) {
+    most = Math.max(most, ++reads);
+    await back;
+    reads -= 1;
+    return read.apply(this, range);
+  } as typeof read;
+  const photos = Array.from({ length: 6 }, () => server.get(photoPath(KEY, 9)));
+  await until('the first ones hang', () => reads >= 2);
+  await wait(200);
+  comeBack();
+  for (const photo of photos) assert.equal(await (await photo).text(), 'the photo');
+  file.read = read;
+  assert.equal(most, 2);
 });

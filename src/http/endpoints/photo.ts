@@ -16,6 +16,7 @@ import { isErrorCode, Refused } from '../../refused.ts';
 import { header, NUMBERED_ID, type OpenEndpoint, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
+import { inFileTurn } from '../thread-turns.ts';
 
 export interface PhotoSources {
   readonly folder: string;
@@ -107,7 +108,7 @@ async function answerPhoto({ folder, key }: PhotoSources, call: Call): Promise<A
   const [signature, ...more] = new URLSearchParams(call.query).getAll('signature');
   if (id === null || signature === undefined || more.length > 0) throw notFound();
   if (!isPhotoSignature(key, id, signature)) throw notFound();
-  const photo = await openPhoto(folder, id);
+  const photo = await inFileTurn(() => openPhoto(folder, id));
   if (photo === null) throw notFound();
   const { etag } = photo;
   const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = call.request.headers;
