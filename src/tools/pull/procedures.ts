@@ -2,8 +2,8 @@
  * The procedures of the manual's client guide: the gap-free full copy, month by month back to `data_starts`, and
  * incremental loading.
  *
- * A full copy begins the change stream at the `as_of` of its first page, before it reads on, and later continues from
- * the cursor of that request. A cursor never expires, so the copy may take longer than the 31 days of a `since`. It
+ * A full copy begins the change stream a day before the `as_of` of its first page, before it reads on, and later
+ * continues from the cursor of that request. A cursor never expires, so the copy may take longer than the 31 days of a `since`. It
  * reads one stream at a time, so that a whole month fits into one request.
  */
 import { counted } from '../../counted.ts';
@@ -15,8 +15,10 @@ import type { Copy, Position, Step } from './copy.ts';
 export const CHANGES = '/v1/detections/changes';
 export const PERIOD = '/v1/detections';
 
+/** An export may name times so far ahead, and no period shows a detection before its time. */
+const AHEAD_MS_MAX = DAY_MS;
 /** `since` goes back 31 days; a day is reserved for waits before the stream begins. */
-const SINCE_AGE_MS_MAX = 30 * DAY_MS;
+const SINCE_AGE_MS_MAX = 30 * DAY_MS - AHEAD_MS_MAX;
 
 /** What the key reads. */
 export type Start = Awaited<ReturnType<typeof readStart>>;
@@ -56,7 +58,7 @@ export async function walkPeriods(work: Work): Promise<void> {
 export async function beginFull({ api, copy, start, onPage }: Work): Promise<void> {
   const { dateMs } = start;
   const steps = stepsOf(start);
-  // The periods contain everything delivered before `as_of`. If no window finished in the last month, they contain
+  // The periods contain everything delivered before `as_of` whose time has come. If no window finished in the last month, they contain
   // everything delivered until a minute before the server's clock.
   const times = [dateMs - MINUTE_MS];
   for (const type of CONTENT_TYPES) {
@@ -66,7 +68,7 @@ export async function beginFull({ api, copy, start, onPage }: Work): Promise<voi
     const asOfMs = Date.parse(body.as_of ?? '');
     if (asOfMs > dateMs - SINCE_AGE_MS_MAX) times.push(asOfMs);
   }
-  const since = formatMs(Math.min(...times));
+  const since = formatMs(Math.min(...times) - AHEAD_MS_MAX);
   const { data, next_cursor } = (await api.get(CHANGES, ChangesPage, { since, limit: 1 })).body;
   const stored = copy.store(data, { cursor: next_cursor, walk: null, streams: [] });
   onPage('change stream', data.length, stored);
