@@ -4,7 +4,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
-import { sharedAppliance } from '../support/appliance.ts';
+import { createInstallation, sharedAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
 
 const appliance = await sharedAppliance({
@@ -64,6 +64,15 @@ test('a good window: the number of created, changed and unchanged detections', a
   assert.equal(again.explained.same_content_as, line.number);
   assert.equal(again.explained.history[0].outcome, 'applied');
   assert.equal(again.line.msg, 'file repeated');
+});
+
+test('before the first start, everything is new', () => {
+  using fresh = createInstallation();
+  const row = newRow();
+  const path = join(fresh.data, fileName('newswire', nextWindowMs()));
+  writeFileSync(path, ndjson([row, newRow(), row]));
+  const { effect } = JSON.parse(fresh.cli(['ingest', 'explain', path, '--json']).stdout);
+  assert.deepEqual(effect, { rows: 3, created: 2, updated: 0, rescored: 0, unchanged: 1 });
 });
 
 test('a bad window fails with the same reasons, and its next file is held', async () => {

@@ -70,19 +70,20 @@ export const EFFECT_ROWS_MAX = 100_000;
 /** Counts what a file's rows would change, each row applied after the ones before it. */
 export class EffectCounter {
   readonly effect: Effect = { rows: 0, ...NO_COUNTS };
-  readonly #rows: DetectionRows;
+  readonly #rows: DetectionRows | null;
   readonly #licensed: ReadonlySet<number>;
   readonly #changed = new Map<string, Known>();
 
-  constructor(db: Database, licensed: ReadonlySet<number>) {
-    this.#rows = new DetectionRows(db);
+  /** @param db null: nothing was ever ingested */
+  constructor(db: Database | null, licensed: ReadonlySet<number>) {
+    this.#rows = db === null ? null : new DetectionRows(db);
     this.#licensed = licensed;
   }
 
   add(batch: RowBatch): void {
     for (const [row, id] of batch.ids.entries()) {
       if (this.effect.rows >= EFFECT_ROWS_MAX) return;
-      const known = this.#changed.get(id) ?? findKnown(this.#rows, id);
+      const known = this.#changed.get(id) ?? (this.#rows && findKnown(this.#rows, id));
       const scoring = scoringOf(batch, row);
       const outcome = merge(known, scoring, this.#licensed.has(scoring.match.subscription_id));
       this.effect.rows += 1;
