@@ -54,7 +54,7 @@ const RELEASES = [
       'read an abandoned window after all: the newest file for it in the drop folder. Or do without the file of a failed window: the window counts as done',
     label: 'Accept',
     only: 'only an abandoned or failed window can be accepted',
-    will: 'Of an abandoned window, the newest file in the drop folder is read, and its detections reach the change stream. A failed window counts as done without the file that failed, which moves to the archive. Other files for the window are then read as corrections.',
+    will: 'Of an abandoned window, the newest file in the drop folder is read, and its detections reach the change stream. A failed window counts as done without the file that failed, which stays in failed/. Other files for the window are then read as corrections.',
   },
 ] as const;
 type Release = (typeof RELEASES)[number];
