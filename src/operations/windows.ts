@@ -9,7 +9,7 @@ import type { HeldFile } from '../drop/waiting-names.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, Refused } from '../refused.ts';
 import { documentTable } from '../text-layout.ts';
-import { formatMs, WINDOW_MS } from '../time.ts';
+import { DAY_MS, formatMs, WINDOW_MS } from '../time.ts';
 import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
 import {
   type ResettableStatus,
@@ -23,6 +23,8 @@ import { act, type Context, reading } from './operation.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
+/** Every window from the first on becomes missing in one transaction. */
+const EXPECTED_MS_MAX = 5 * 366 * DAY_MS;
 const EXPORT = choice(EXPORT_NAMES, { placeholder: 'export' });
 const START_HINT =
   'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
@@ -112,6 +114,8 @@ export const WINDOWS = [
       const from = formatMs(start);
       if (start > context.nowMs)
         throw new Refused('usage', `the window ${from} is in the future: expected one that has started`);
+      if (start < context.nowMs - EXPECTED_MS_MAX)
+        throw new Refused('usage', `the window ${from} is too long ago: expected one of the last five years`);
       const request = { kind: 'expect', export: exportName, window_start: start } as const;
       context.change((access) => noteOperation(access, request));
       const answer = await context.ingest(request);
