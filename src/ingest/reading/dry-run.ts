@@ -2,6 +2,7 @@
 import { now } from '../../clock.ts';
 import { type Known, merge } from '../../detection/merge.ts';
 import { Bad } from '../../exports/article-address.ts';
+import { shortValue } from '../../exports/error-groups.ts';
 import { type ExportFileName, timesOf } from '../../exports/file-name.ts';
 import type { Origin } from '../../exports/mapping.ts';
 import { DetectionRows } from '../../log/detection-rows.ts';
@@ -48,7 +49,9 @@ export class FirstRows {
       const read = isBad ? null : value;
       const constant = origin?.has(name) === false ? { constant: true } : {};
       const unreadable = isBad ? { unreadable: true } : {};
-      return [name, { value: read, ...origin?.of(name, read), ...constant, ...unreadable }] as const;
+      const { value_in_file: given, ...own } = origin?.of(name, read) ?? {};
+      const in_file = given === undefined ? own : { ...own, value_in_file: shortValue(given) };
+      return [name, { value: shortValue(read), ...in_file, ...constant, ...unreadable }] as const;
     });
     this.rows.push({ line, columns: Object.fromEntries(columns) });
   };
