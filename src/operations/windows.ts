@@ -6,6 +6,7 @@ import { type Reading, read, readWindowStart } from '../config/option-values.ts'
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { HeldFile } from '../drop/waiting-names.ts';
+import { disksOf } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, Refused } from '../refused.ts';
 import { documentTable } from '../text-layout.ts';
@@ -73,11 +74,11 @@ export const WINDOWS = [
     result: Type.Array(WINDOW),
     examples: ['window list', 'window list newswire --status failed'],
     readsDrop: true,
-    run(context, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
-      const db = context.detections();
+    async run(context, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
       const held = new Map(
-        heldIn(context).map(({ file }) => [nameOf(file.export, file.window_start), file.name]),
+        (await heldIn(context)).map(({ file }) => [nameOf(file.export, file.window_start), file.name]),
       );
+      const db = context.detections();
       const windows = db === null ? [] : listWindows(db, { export: exportName, status, limit });
       const none =
         exportName === null && status === null
@@ -151,7 +152,7 @@ function releaseOperation(release: Release) {
     async run(context, { export: exportName, start: named = [], all = false }) {
       if (named.length > 0 === all)
         throw new Refused('usage', 'expected either the start of a window, or of several, or --all');
-      const starts = all ? heldStarts(context, exportName, from) : named;
+      const starts = all ? await heldStarts(context, exportName, from) : named;
       // All before the first: a mistyped start changes nothing.
       for (const start of starts) requireStatus(context, release, exportName, start);
       const isList = all || named.length > 1;
@@ -169,13 +170,23 @@ function releaseOperation(release: Release) {
 }
 
 /** The files in the drop folder that wait for an operator. */
-export function heldIn({ config, detections }: Pick<Context, 'config' | 'detections'>): HeldFile[] {
+export async function heldIn({
+  config,
+  detections,
+}: Pick<Context, 'config' | 'detections'>): Promise<HeldFile[]> {
+  // As in the status: a share that hangs is waited for without holding the thread.
+  await disksOf({ drop: config.ingest.drop });
   const db = detections();
   return db === null ? [] : heldFiles(dropNames(config), db, holdRules(config));
 }
 
-function heldStarts(context: Context, exportName: ExportName, from: ResettableStatus): number[] {
-  const held = heldIn(context).filter(({ file, status }) => file.export === exportName && status === from);
+async function heldStarts(
+  context: Context,
+  exportName: ExportName,
+  from: ResettableStatus,
+): Promise<number[]> {
+  const all = await heldIn(context);
+  const held = all.filter(({ file, status }) => file.export === exportName && status === from);
   return [...new Set(held.map(({ file }) => file.window_start))];
 }
 
