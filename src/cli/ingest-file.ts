@@ -181,11 +181,10 @@ type Known = Readonly<{ status: WindowStatus | null; same: number | null }>;
 async function effectOf(path: string, file: ExportFileName, config: Config, db: Database | null) {
   const { checkExport, EffectCounter } = await import('../ingest/reading/dry-run.ts');
   const subscribers = subscribersOf(config);
-  const nothing: Effect = { rows: 0, created: 0, updated: 0, rescored: 0, unchanged: 0 };
-  const counter = db === null ? null : new EffectCounter(db, new Set(subscribers.licensed));
+  const counter = new EffectCounter(db, new Set(subscribers.licensed));
   const rules = { ...rulesOf(config, file), ...subscribers };
-  const result = await checkExport(path, file, rules, { onBatch: (batch) => counter?.add(batch) });
-  return { effect: counter?.effect ?? nothing, result };
+  const result = await checkExport(path, file, rules, { onBatch: (batch) => counter.add(batch) });
+  return { effect: counter.effect, result };
 }
 
 function subscribersOf(config: Config): Subscribers {

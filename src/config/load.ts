@@ -233,16 +233,17 @@ function valueOfText(text: string, schema: TSchema): unknown {
 
 function problemsOf(setting: Setting, { place, value }: RawValue): string[] {
   const { schema } = setting;
+  const found = (wrong: unknown) => (schema.secret === true ? 'something else' : shown(wrong));
   if (fits(schema, value))
     return typeof schema.problems !== 'function'
       ? []
       : schema.problems(value).map((problem: string) => `${place}: ${problem}`);
   if (Array.isArray(value) && schema.type === 'array') {
     const wrong = value.find((item) => !fits(schema.items, item));
-    if (wrong !== undefined) return [`${place}: expected ${expectation(schema)}, found ${shown(wrong)}`];
+    if (wrong !== undefined) return [`${place}: expected ${expectation(schema)}, found ${found(wrong)}`];
     return [`${place}: expected at most ${schema.maxItems} items, found ${value.length}`];
   }
-  return [`${place}: expected ${expectation(schema)}, found ${shown(value)}`];
+  return [`${place}: expected ${expectation(schema)}, found ${found(value)}`];
 }
 
 function fits(schema: TSchema, value: unknown): boolean {

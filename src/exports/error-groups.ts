@@ -74,7 +74,8 @@ export function shortened(error: RowError): RowError {
   return { ...error, value, value_in_file: shortValue(error.value_in_file) };
 }
 
-function shortValue(value: unknown): unknown {
+/** A value that is short, and can be written as JSON. */
+export function shortValue(value: unknown): unknown {
   const text = typeof value === 'string' ? value : jsonText(value);
   if (text === null) return NESTED_TOO_DEEPLY;
   if (text === undefined || text.length <= VALUE_CHARACTERS_MAX) return value;

@@ -124,7 +124,8 @@ export class ColumnReader {
     const more = values.size > VALUES_NAMED_MAX ? ', …' : '';
     const unlisted = new Bad(`one of the values in the settings (${named.join(', ')}${more})`);
     return (given) => {
-      const listed = values.get(given === null ? '' : String(given));
+      const text = textOf(given);
+      const listed = text === null ? undefined : values.get(text);
       if (listed !== undefined) return listed === '' ? null : listed;
       const read = otherwise(given);
       const isWrong =
@@ -157,7 +158,9 @@ export class Origin {
     const given = found === undefined ? this.#find(ours) : found;
     return {
       ...(name !== ours && found !== undefined && { column_in_file: name }),
-      ...(given !== undefined && String(given ?? '') !== String(value ?? '') && { value_in_file: given }),
+      ...(given !== undefined &&
+        given !== value &&
+        textOf(given) !== textOf(value) && { value_in_file: given }),
     };
   }
 
@@ -179,6 +182,11 @@ export class Origin {
     const name = this.#reader.nameOf(column ?? '');
     return name === column ? undefined : name;
   }
+}
+
+/** A text, number or boolean as text, empty without a value; null for an object, of which String may throw. */
+function textOf(value: unknown): string | null {
+  return typeof value === 'object' && value !== null ? null : String(value ?? '');
 }
 
 function same(given: unknown): unknown {

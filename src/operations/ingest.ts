@@ -65,7 +65,7 @@ export const INGEST = [
     examples: ['ingest resume'],
     form: {
       label: 'Resume ingest',
-      will: 'Files in the drop folder are read again, the newest windows first.',
+      will: 'Files in the drop folder are read again, the oldest windows first.',
     },
     run({ change }) {
       const pausedMs = change(resumeIngest);

@@ -51,12 +51,14 @@ interface Described {
   readonly placeholder?: string;
   readonly schema?: TSchema;
   readonly isSecret?: boolean;
+  /** The text that null stands for; without it, null is wrong. */
+  readonly none?: string | null;
 }
 
-/** A single value. In JSON it may be a text as on the command line, a number or a boolean; null is `none`. */
+/** A single value. In JSON it may be a text as on the command line, a number or a boolean. */
 export function value<Value>(
   readText: (text: string) => Reading<Value>,
-  { hint, placeholder = 'text', schema = Type.String(), isSecret = false }: Described,
+  { hint, placeholder = 'text', schema = Type.String(), isSecret = false, none = null }: Described,
 ): Member<Value, false> {
   return {
     schema,
@@ -66,7 +68,7 @@ export function value<Value>(
     several: 'no',
     isRequired: false,
     read(json) {
-      const text = textOf(json);
+      const text = json === null ? none : textOf(json);
       return text === null ? wrong('a text') : readText(text);
     },
   };

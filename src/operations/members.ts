@@ -45,7 +45,7 @@ function orNone<Value>(readText: (text: string) => Reading<Value>) {
 /** @param hint what it limits, and what `none` means */
 function dailyRows(hint: string) {
   const schema = ROWS_OR_NULL;
-  return value(orNone(integer(1, DAILY_ROWS_MAX)), { hint, placeholder: 'number', schema });
+  return value(orNone(integer(1, DAILY_ROWS_MAX)), { hint, placeholder: 'number', schema, none: NONE });
 }
 
 export const ACCOUNT_MEMBERS = {
@@ -125,6 +125,7 @@ export const KEY_MEMBERS = {
     hint: 'when the key expires, such as 2027-01-01T00:00:00Z, or none',
     placeholder: 'time',
     schema: TIME_OR_NULL,
+    none: NONE,
   }),
   allow_address: list(
     (items): Reading<string[]> => {

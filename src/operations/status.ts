@@ -62,6 +62,8 @@ const INGEST_WAITS: readonly AlertName[] = [
 
 export async function readStatus(sources: StatusSources) {
   const { folder, config, live, nowMs } = sources;
+  // First: reading a share that hangs would hold this thread, and with it every revocation.
+  const disks = await disksOf(diskFolders(config));
   const running = live !== null || isLocked(folder.serveLock);
   const ledger = readLedger(sources);
   const alerts = live?.alerts ?? ledger.alerts;
@@ -100,7 +102,7 @@ export async function readStatus(sources: StatusSources) {
     },
     /** Files of the last day that failed or were refused, the newest first, at most 20. */
     not_applied,
-    disks: await disksOf(diskFolders(config)),
+    disks,
     database: {
       bytes: sizeOf(folder.detections),
       access_bytes: sizeOf(folder.access),

@@ -71,6 +71,7 @@ export const SUBSCRIPTIONS = [
       name: value((text) => (text.trim() === '' ? read<string | null>(null) : readName(text)), {
         hint: 'display name, or "" for none',
         placeholder: 'name',
+        none: '',
       }),
       time_zone: hinted(time_zone, ZONE_HINT),
       content_types: hinted(content_types, TYPES_HINT),

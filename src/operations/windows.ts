@@ -6,10 +6,11 @@ import { type Reading, read, readWindowStart } from '../config/option-values.ts'
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { HeldFile } from '../drop/waiting-names.ts';
+import { disksOf } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, Refused } from '../refused.ts';
 import { documentTable } from '../text-layout.ts';
-import { formatMs, WINDOW_MS } from '../time.ts';
+import { DAY_MS, formatMs, WINDOW_MS } from '../time.ts';
 import { type ExportWindow, findWindow, listWindows } from '../windows/ledger.ts';
 import {
   type ResettableStatus,
@@ -23,6 +24,8 @@ import { act, type Context, reading } from './operation.ts';
 
 const WINDOWS_DEFAULT = 1000;
 const WINDOWS_MAX = 1_000_000;
+/** Every window from the first on becomes missing in one transaction. */
+const EXPECTED_MS_MAX = 5 * 366 * DAY_MS;
 const EXPORT = choice(EXPORT_NAMES, { placeholder: 'export' });
 const START_HINT =
   'start of the window, as in file names (20261121T1010Z) or as a time (2026-11-21T10:10:00Z)';
@@ -54,7 +57,7 @@ const RELEASES = [
       'read an abandoned window after all: the newest file for it in the drop folder. Or do without the file of a failed window: the window counts as done',
     label: 'Accept',
     only: 'only an abandoned or failed window can be accepted',
-    will: 'Of an abandoned window, the newest file in the drop folder is read, and its detections reach the change stream. A failed window counts as done without the file that failed, which moves to the archive. Other files for the window are then read as corrections.',
+    will: 'Of an abandoned window, the newest file in the drop folder is read, and its detections reach the change stream. A failed window counts as done without the file that failed, which stays in failed/. Other files for the window are then read as corrections.',
   },
 ] as const;
 type Release = (typeof RELEASES)[number];
@@ -71,11 +74,11 @@ export const WINDOWS = [
     result: Type.Array(WINDOW),
     examples: ['window list', 'window list newswire --status failed'],
     readsDrop: true,
-    run(context, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
-      const db = context.detections();
+    async run(context, { export: exportName = null, status = null, limit = WINDOWS_DEFAULT }) {
       const held = new Map(
-        heldIn(context).map(({ file }) => [nameOf(file.export, file.window_start), file.name]),
+        (await heldIn(context)).map(({ file }) => [nameOf(file.export, file.window_start), file.name]),
       );
+      const db = context.detections();
       const windows = db === null ? [] : listWindows(db, { export: exportName, status, limit });
       const none =
         exportName === null && status === null
@@ -112,6 +115,8 @@ export const WINDOWS = [
       const from = formatMs(start);
       if (start > context.nowMs)
         throw new Refused('usage', `the window ${from} is in the future: expected one that has started`);
+      if (start < context.nowMs - EXPECTED_MS_MAX)
+        throw new Refused('usage', `the window ${from} is too long ago: expected one of the last five years`);
       const request = { kind: 'expect', export: exportName, window_start: start } as const;
       context.change((access) => noteOperation(access, request));
       const answer = await context.ingest(request);
@@ -147,7 +152,7 @@ function releaseOperation(release: Release) {
     async run(context, { export: exportName, start: named = [], all = false }) {
       if (named.length > 0 === all)
         throw new Refused('usage', 'expected either the start of a window, or of several, or --all');
-      const starts = all ? heldStarts(context, exportName, from) : named;
+      const starts = all ? await heldStarts(context, exportName, from) : named;
       // All before the first: a mistyped start changes nothing.
       for (const start of starts) requireStatus(context, release, exportName, start);
       const isList = all || named.length > 1;
@@ -165,13 +170,23 @@ function releaseOperation(release: Release) {
 }
 
 /** The files in the drop folder that wait for an operator. */
-export function heldIn({ config, detections }: Pick<Context, 'config' | 'detections'>): HeldFile[] {
+export async function heldIn({
+  config,
+  detections,
+}: Pick<Context, 'config' | 'detections'>): Promise<HeldFile[]> {
+  // As in the status: a share that hangs is waited for without holding the thread.
+  await disksOf({ drop: config.ingest.drop });
   const db = detections();
   return db === null ? [] : heldFiles(dropNames(config), db, holdRules(config));
 }
 
-function heldStarts(context: Context, exportName: ExportName, from: ResettableStatus): number[] {
-  const held = heldIn(context).filter(({ file, status }) => file.export === exportName && status === from);
+async function heldStarts(
+  context: Context,
+  exportName: ExportName,
+  from: ResettableStatus,
+): Promise<number[]> {
+  const all = await heldIn(context);
+  const held = all.filter(({ file, status }) => file.export === exportName && status === from);
   return [...new Set(held.map(({ file }) => file.window_start))];
 }
 

@@ -249,6 +249,18 @@ test('the base address is absolute http(s), without user, query or fragment; a t
   assert.ok(!message.includes('hunter2'), message);
 });
 
+test('a wrong alert command, which may have a secret, is not repeated', () => {
+  const secret = 'hook-4711';
+  const list = /command: expected a list in which each item is text, found something else$/i;
+  for (const command of [`"notify ${secret}"`, `["notify", { token = "${secret}" }]`]) {
+    const message = refusalOfFile(`[alerts]\ncommand = ${command}\n`);
+    assert.match(message, list);
+    assert.ok(!message.includes(secret), message);
+  }
+  const message = refusalOfVariable('WIREWATCH_ALERTS_COMMAND', `notify,${secret.repeat(1000)}`);
+  assert.match(message, list);
+});
+
 test('without trusted proxies, loopback is trusted if only loopback can connect', () => {
   const trusted = (host: string, proxies: string) =>
     load({ env: { WIREWATCH_SERVER_HOST: host, WIREWATCH_SERVER_TRUSTED_PROXIES: proxies } }).server

@@ -11,7 +11,7 @@ import { nameFormat, timeFormat } from '../../src/exports/time-format.ts';
 import { formatMs } from '../../src/time.ts';
 import { localClock } from '../../src/zone-days.ts';
 import { runToEnd } from '../support/command.ts';
-import { ndjson, type Row } from '../support/export-files.ts';
+import { ndjson, newRow, type Row } from '../support/export-files.ts';
 import { readContent } from '../support/read-export.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -297,6 +297,27 @@ test('names by the setting file_name, beside our own', () => {
   assert.match(String(startOf('treffer_20261320_1110.txt.gz')), /must begin with "newswire\."/);
   for (const name of ['treffer_1.txt', 'treffer_1.csv.gz', 'newswire.20261120T1010Z.csv'])
     for (const number of ['12', '12.1']) assert.equal(unnumberedName(numberedName(name, number)), name);
+});
+
+test('an object in place of a value is a bad value, whatever its members and its depth', async () => {
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+  const values = { article_print: { J: true, '': false } };
+  for (const value of ['{"toString":1}', '["J"]', '{}', deep])
+    for (const [column, expected] of [
+      ['article_print', 'true or false'],
+      ['strength_score', 'a number from 0 to 100'],
+    ] as const) {
+      const row = ndjson([
+        newRow({ first_detected_at: START, last_scored_at: START, [column]: '@' }),
+      ]).replace('"@"', value);
+      const { result } = await linesOf(row, 'ndjson', { ...OWN, values });
+      assert.ok(result.kind === 'bad', JSON.stringify(result));
+      assert.deepEqual(
+        result.errors.map((error) => [error.column, error.expected]),
+        [[column, expected]],
+        value.slice(0, 20),
+      );
+    }
 });
 
 test('columns that differ in every row fill no memory', () => {

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { FirstRows } from '../../src/ingest/reading/dry-run.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
-import { sharedAppliance } from '../support/appliance.ts';
+import { createInstallation, sharedAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
 
 const appliance = await sharedAppliance({
@@ -64,6 +65,25 @@ test('a good window: the number of created, changed and unchanged detections', a
   assert.equal(again.explained.same_content_as, line.number);
   assert.equal(again.explained.history[0].outcome, 'applied');
   assert.equal(again.line.msg, 'file repeated');
+});
+
+test('before the first start, everything is new', () => {
+  using fresh = createInstallation();
+  const row = newRow();
+  const path = join(fresh.data, fileName('newswire', nextWindowMs()));
+  writeFileSync(path, ndjson([row, newRow(), row]));
+  const { effect } = JSON.parse(fresh.cli(['ingest', 'explain', path, '--json']).stdout);
+  assert.deepEqual(effect, { rows: 3, created: 2, updated: 0, rescored: 0, unchanged: 1 });
+});
+
+test('the first rows are shown whatever they hold', () => {
+  const first = new FirstRows();
+  const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`);
+  first.add({ line: 1, raw: { deep, long: 'x'.repeat(1_000_000), strength_score: 7 }, origin: null });
+  const shown = JSON.parse(JSON.stringify(first.rows))[0].columns;
+  assert.deepEqual(shown.strength_score, { value: 7 });
+  assert.equal(shown.deep.value, '(nested too deeply to show)');
+  assert.equal(shown.long.value.length, 201);
 });
 
 test('a bad window fails with the same reasons, and its next file is held', async () => {

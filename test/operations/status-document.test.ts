@@ -1,8 +1,10 @@
 /** The status document: what it says of files, followers and settings, also when little can be read. */
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, rmSync, type StatsFs, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, test } from 'node:test';
+import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { windowStates } from '../../src/admin/console/windows.ts';
 import { revokeKey } from '../../src/auth/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
@@ -12,6 +14,7 @@ import { pauseIngest, resumeIngest } from '../../src/ingest/operator-pause.ts';
 import { NO_USAGE } from '../../src/limits/usage.ts';
 import type { Live } from '../../src/operations/operation.ts';
 import { readStatus, type StatusSources } from '../../src/operations/status.ts';
+import { heldIn } from '../../src/operations/windows.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatMs, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { setWindow } from '../../src/windows/ledger.ts';
@@ -195,4 +198,29 @@ test('without an appliance, the alerts are those that follow from the databases'
     ['failed windows'],
   );
   assert.equal(status.health.status, 'degraded');
+});
+
+test('a share that hangs is waited for before it is read: the thread, which revokes keys, is not held', async () => {
+  const drop = join(root, 'drop');
+  const { promise: hung, resolve: answer } = Promise.withResolvers<StatsFs>();
+  const { statfs } = fs.promises;
+  mock.method(fs.promises, 'statfs', (path: string) => (path === drop ? hung : statfs(path)));
+  const read = mock.method(fs, 'opendirSync');
+  syncBuiltinESMExports();
+  try {
+    const config = loadConfig({ flags: {}, env: {}, file: undefined, dataFolder: root });
+    const all = Promise.all([statusOf(), heldIn({ config, detections: () => store.reader })]);
+    await sleep(50);
+    assert.equal(read.mock.callCount(), 0);
+    answer(await statfs(root));
+    const [{ disks }] = await all;
+    assert.equal(read.mock.callCount(), 2);
+    assert.deepEqual(
+      disks.map(({ of: disk }) => disk),
+      ['data', 'drop'],
+    );
+  } finally {
+    mock.restoreAll();
+    syncBuiltinESMExports();
+  }
 });

@@ -32,13 +32,14 @@ const FILES_MAX = 20;
 /** States that may need an action. */
 const OPEN: readonly WindowLetter[] = ['f', 'm', 'a', 'l'];
 
-export function readWindowMap(sources: Sources, { query }: Read) {
+export async function readWindowMap(sources: Sources, { query }: Read) {
   readParameters(query, {});
   const { config, nowMs } = sources;
   const to = (Math.floor(nowMs / DAY_MS) + 1) * DAY_MS;
   const from = to - DAYS * DAY_MS;
+  const held = await heldIn(sources);
+  // After the wait: it may have been made anew meanwhile.
   const db = sources.detections();
-  const held = heldIn(sources);
   const statesOf = (name: ExportName) =>
     windowStates(db, { export: name, from, to }, { isEnabled: config.exports[name].enabled, held }, nowMs);
   const states = perExport(statesOf);
@@ -77,7 +78,7 @@ function openWindow(state: WindowState) {
 }
 
 /** `?export=newswire&window_start=2026-11-21T10:10:00Z` */
-export function readWindow(sources: Sources, { query }: Read) {
+export async function readWindow(sources: Sources, { query }: Read) {
   const asked = readParameters(query, { export: ANY_TEXT, window_start: ANY_TEXT });
   const name = asked.export ?? '';
   if (!isExportName(name)) throw invalid('export: expected newswire or imagewire');
@@ -85,9 +86,9 @@ export function readWindow(sources: Sources, { query }: Read) {
   if (start === null || start % WINDOW_MS !== 0)
     throw invalid('window_start: expected a multiple of ten minutes such as 2026-11-21T10:10:00Z');
   const { config, nowMs } = sources;
-  const db = sources.detections();
   const span = { export: name, from: start, to: start + WINDOW_MS };
-  const known = { isEnabled: config.exports[name].enabled, held: heldIn(sources) };
+  const known = { isEnabled: config.exports[name].enabled, held: await heldIn(sources) };
+  const db = sources.detections();
   const [state] = windowStates(db, span, known, nowMs);
   if (state === undefined) throw new Error('a span of one window has one window');
   const files = filesOfWindow(db, { export: name, window_start: start }, FILES_MAX);

@@ -2,6 +2,7 @@
 import { now } from '../../clock.ts';
 import { type Known, merge } from '../../detection/merge.ts';
 import { Bad } from '../../exports/article-address.ts';
+import { shortValue } from '../../exports/error-groups.ts';
 import { type ExportFileName, timesOf } from '../../exports/file-name.ts';
 import type { Origin } from '../../exports/mapping.ts';
 import { DetectionRows } from '../../log/detection-rows.ts';
@@ -48,7 +49,9 @@ export class FirstRows {
       const read = isBad ? null : value;
       const constant = origin?.has(name) === false ? { constant: true } : {};
       const unreadable = isBad ? { unreadable: true } : {};
-      return [name, { value: read, ...origin?.of(name, read), ...constant, ...unreadable }] as const;
+      const { value_in_file: given, ...own } = origin?.of(name, read) ?? {};
+      const in_file = given === undefined ? own : { ...own, value_in_file: shortValue(given) };
+      return [name, { value: shortValue(read), ...in_file, ...constant, ...unreadable }] as const;
     });
     this.rows.push({ line, columns: Object.fromEntries(columns) });
   };
@@ -70,19 +73,20 @@ export const EFFECT_ROWS_MAX = 100_000;
 /** Counts what a file's rows would change, each row applied after the ones before it. */
 export class EffectCounter {
   readonly effect: Effect = { rows: 0, ...NO_COUNTS };
-  readonly #rows: DetectionRows;
+  readonly #rows: DetectionRows | null;
   readonly #licensed: ReadonlySet<number>;
   readonly #changed = new Map<string, Known>();
 
-  constructor(db: Database, licensed: ReadonlySet<number>) {
-    this.#rows = new DetectionRows(db);
+  /** @param db null: nothing was ever ingested */
+  constructor(db: Database | null, licensed: ReadonlySet<number>) {
+    this.#rows = db === null ? null : new DetectionRows(db);
     this.#licensed = licensed;
   }
 
   add(batch: RowBatch): void {
     for (const [row, id] of batch.ids.entries()) {
       if (this.effect.rows >= EFFECT_ROWS_MAX) return;
-      const known = this.#changed.get(id) ?? findKnown(this.#rows, id);
+      const known = this.#changed.get(id) ?? (this.#rows && findKnown(this.#rows, id));
       const scoring = scoringOf(batch, row);
       const outcome = merge(known, scoring, this.#licensed.has(scoring.match.subscription_id));
       this.effect.rows += 1;

@@ -146,9 +146,16 @@ export class Feed {
     throw new Refused('invalid_request', `subscription: expected ${expected}, found ${subscription}`);
   }
 
-  /** Drops an invalid file. @returns the start of its window, epoch milliseconds */
+  /**
+   * Drops an invalid file. @returns the start of its window, epoch milliseconds
+   * @throws Refused `failed` for a window that would not fail: its file waits, is held, or changes nothing
+   */
   async fail(exportName: ExportName, windowMs: number | null): Promise<number> {
-    const startMs = windowMs ?? this.#unknownWindow(exportName, newestEndedWindow(now()));
+    const newestMs = newestEndedWindow(now());
+    const startMs = windowMs ?? this.#unknownWindow(exportName, newestMs);
+    const status = findWindow(this.#parts().detections(), exportName, startMs)?.status ?? 'missing';
+    if (status !== 'missing') throw failed(`window ${formatMs(startMs)} of ${exportName} is ${status}`);
+    if (startMs > newestMs) throw failed(`window ${formatMs(startMs)} of ${exportName} has not ended`);
     await this.#write(exportName, startMs, [{ this_is: 'not an export row' }]);
     await this.#parts().ingest.rested();
     return startMs;

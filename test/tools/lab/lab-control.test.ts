@@ -100,6 +100,13 @@ test('the lab accepts only local requests with its own Host, and explains refusa
       ['clock', '{"advance": "40000d"}', 400],
       ['correct', '{"id": "t.7001.1.1", "score": 1}', 404],
       ['gap', '{"export": "newswire", "status": "missing", "window": "2026-03-28T23:50Z"}', 409],
+      [
+        'gap',
+        '{"export": "newswire", "status": "failed", "window": "2026-03-28T23:50Z"}',
+        409,
+        /^window 2026-03-28T23:50:00Z of newswire is done/,
+      ],
+      ['gap', '{"export": "newswire", "status": "failed", "window": "2026-03-29T00:00Z"}', 409, /not ended/],
       ['nothing', '{}', 404],
       ['report', '{"after": "soon"}', 400, /^after: expected a whole number from 0 to .*, found "soon"$/],
       ['fault-clear', '{"id": "f9"}', 404],
