@@ -203,7 +203,7 @@ export const SETTINGS_SCHEMA = section({
       'Whether this machine follows the copy of another one and serves reads, until "wirewatch promote" makes it the writer.',
     ),
     endpoint: Type.String({
-      pattern: '^(https?://[^\\s/]+)?$',
+      pattern: '^(https?://[^\\s/@?#]+)?$',
       expected: 'an address such as https://s3.example.org:9000, or nothing',
       default: '',
       description: 'Address of the S3 service; empty means that of Amazon.',

@@ -245,8 +245,12 @@ test('the base address is absolute http(s), without user, query or fragment; a t
     https://a.example/?q=1 https://a.example/# /v1`;
   for (const text of [...words(wrong), 'https://a.example/ b'])
     assert.match(refusal({ flags: { baseUrl: text } }), /^--base-url: expected empty, or an absolute/);
-  const message = refusal({ flags: { baseUrl: 'https://me:hunter2@a.example' } });
-  assert.ok(!message.includes('hunter2'), message);
+  const withUser = 'https://me:hunter2@a.example';
+  for (const message of [
+    refusal({ flags: { baseUrl: withUser } }),
+    refusalOfVariable('WIREWATCH_COPY_ENDPOINT', withUser),
+  ])
+    assert.ok(!message.includes('hunter2'), message);
 });
 
 test('a wrong alert command, which may have a secret, is not repeated', () => {
