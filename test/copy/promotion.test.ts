@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
+import { findAccount } from '../../src/auth/accounts.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import type { Config } from '../../src/config/load.ts';
@@ -88,8 +89,42 @@ test('a machine whose promotion was interrupted writes nothing behind that of an
   first.place.before = () => {};
   await first.start();
   await turn(first);
-  assert.deepEqual([first.isWriter, lastOf(first)], [true, own - 1]);
+  assert.deepEqual([first.isWriter, lastOf(first)], [false, own]);
+});
+
+test('a machine that was promoted reads no more: what comes then is from another one that took over', async () => {
+  await writer.apply([1, 2, 3], 50);
+  await writer.ship();
+  await becomeStandbys(first, second);
+  await promote(first);
+  const own = lastOf(first);
+  await promote(second);
+  await turn(first);
+  assert.deepEqual([first.isWriter, lastOf(first)], [true, own]);
   await assert.rejects(first.ship(), TakenOver);
+});
+
+test('a machine that was killed within its promotion misses no change from before it', async () => {
+  await writer.apply([1], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  // The last change of the old writer; then the machine has the entry of its promotion, and not yet that change.
+  first.place.before = async (operation) => {
+    if (operation !== 'create') return;
+    writer.changeAccess('late');
+    await writer.ship();
+    first.place.before = (_, name) => {
+      if (name.startsWith('access/0')) away();
+    };
+  };
+  await assert.rejects(promote(first), /away/);
+  first.kill();
+  first.place.before = () => {};
+  await first.start();
+  await turn(first);
+  assert.ok(first.isWriter);
+  using access = openAccess(first.folder.root, { operation: { kind: 'test' } });
+  assert.equal(findAccount(access, 'late')?.id, 'late');
 });
 
 test('what an old writer still adds to the copy holds up no change of the new one', async () => {
