@@ -207,10 +207,11 @@ export class Follower {
 
   async #takeLog(place: Place, objects: readonly LogObject[]): Promise<void> {
     const { folder, program } = this.#options;
-    // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
-    rewrite(this.#db);
     this.#log.closeSegment();
-    await takeLog(place, objects, folder.log);
+    await takeLog(place, objects, folder.log, () => {
+      // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
+      rewrite(this.#db);
+    });
     const tail = findTail(folder.log);
     this.#log = new LogWriter({ folder: folder.log, program }, tail);
     this.#newest = tail.last;

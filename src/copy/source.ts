@@ -90,12 +90,14 @@ async function writeEntries(options: LogOptions, first: number, parts: AsyncIter
 /**
  * Puts the log of a copy in place of the local one. Whoever reads that meanwhile finds each entry, or damage. A log that
  * begins with a snapshot is in place by one name, whatever a crash leaves; of another one, a crash may leave damage.
+ * @param onRead called once it is on the disk, and before it is in place
  * @throws Unreachable, LogDamage, LogFailure
  */
-export async function takeLog(place: Place, objects: readonly LogObject[], log: string): Promise<void> {
+export async function takeLog(place: Place, objects: readonly LogObject[], log: string, onRead = () => {}) {
   tidyLog(log);
   const options = { folder: draftOf(log), program: VERSION };
   await writeEntries(options, objects[0]?.first ?? 1, entriesIn(place, objects, null));
+  onRead();
   const replaced = new Set(listSegments(log).map(({ path }) => path));
   for (const { path, firstEntry } of listSegments(options.folder)) {
     const isSnapshot = firstEntry > 1 && firstEntry === objects[0]?.first;

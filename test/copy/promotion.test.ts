@@ -230,6 +230,34 @@ test('a standby takes the compacted log also where it was stopped meanwhile', as
   assert.deepEqual(first.rows(), writer.rows());
 });
 
+test('a standby writes its database anew with the compacted log, not each time that it cannot read that', async () => {
+  await writer.apply([1, 2, 3], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  await turn(first);
+  first.db.exec('CREATE TABLE gone (x); INSERT INTO gone VALUES (randomblob(100000)); DROP TABLE gone');
+  await writer.compact();
+  await writer.ship();
+  const isAnew = () => first.db.pragma('freelist_count', { simple: true }) === 0;
+  const beginOf = ({ folder }: Machine) => listSegments(folder.log)[0]?.firstEntry;
+  const isTaken = () => beginOf(first) === beginOf(writer);
+  assert.deepEqual([isAnew(), isTaken()], [false, false]);
+  let failed = 0;
+  for (let isRead = false; !isRead; failed += 1) {
+    let left = failed;
+    first.place.before = (operation) => {
+      if (operation === 'read' && left === 0) away();
+      if (operation === 'read') left -= 1;
+    };
+    isRead = await turn(first).then(
+      () => true,
+      () => false,
+    );
+    assert.equal(isAnew(), isTaken(), `${failed} reads`);
+  }
+  assert.ok(failed > 3 && isTaken());
+});
+
 test('an old writer without any entry notices a promotion, too', async () => {
   await writer.ship();
   await becomeStandbys(first);
