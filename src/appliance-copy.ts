@@ -251,7 +251,8 @@ export function createApplianceCopy(
       tell();
     },
     promoted(): void {
-      if (role === 'writer') return;
+      // After a start it may be known already, and so may a machine that took over since.
+      if (role !== 'standby') return;
       role = 'writer';
       [failure, behindSinceMs] = [null, now()];
       tell();
