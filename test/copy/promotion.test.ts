@@ -11,7 +11,7 @@ import type { Config } from '../../src/config/load.ts';
 import { readCopiedAccess } from '../../src/copy/own-copy.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
-import { beginEpoch } from '../../src/copy/standby-thread.ts';
+import { beginEpoch, createStandby } from '../../src/copy/standby-thread.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
@@ -277,6 +277,10 @@ test('a clone of the data folder of a standby does not take its promotion for it
   await promote(first);
   await turn(second);
   assert.deepEqual([first.isWriter, second.isWriter, lastOf(second)], [true, false, lastOf(first)]);
+});
+
+test('a standby that does not follow yet is not called the writer', async () => {
+  await assert.rejects(createStandby().promote({}), /still being brought up to date/);
 });
 
 test('an epoch that a full disk refuses begins once there is room, and once', async () => {
