@@ -54,11 +54,18 @@ export async function loadCopy(place: Place, stage: DataFolder, onProgress: OnPr
 }
 
 /**
- * Reads all of a copy.
+ * Reads all of a copy; again where something is wrong with it, since an object may have gone meanwhile, with another in its
+ * place.
+ * @param written the last entry that it must have
  * @returns the number of the last entry of the log, and what is wrong with it, in words
  * @throws Unreachable
  */
-export async function verifyCopy(place: Place, onProgress: OnProgress) {
+export async function verifyCopy(place: Place, onProgress: OnProgress, written = 0) {
+  const found = await readAll(place, onProgress);
+  return found.findings.length === 0 && found.entries >= written ? found : readAll(place, onProgress);
+}
+
+async function readAll(place: Place, onProgress: OnProgress) {
   const findings: string[] = [];
   let entries = 0;
   const readLog = async () => {
