@@ -160,12 +160,9 @@ export function createApplianceCopy(
     if (everyMs === 0 || performance.now() - verifiedMs < everyMs) return;
     verifiedMs = Number.POSITIVE_INFINITY;
     try {
-      // An object may have gone since another one took its place.
-      for (let times = 1; times <= 2; times += 1) {
-        const { findings, entries } = await verifyCopy(place, () => {});
-        if (findings.length === 0 && entries >= written) return;
-        if (times === 2) log.warn({ to, findings, entries, written }, 'the copy is damaged: it is rewritten');
-      }
+      const { findings, entries } = await verifyCopy(place, () => {}, written);
+      if (findings.length === 0 && entries >= written) return;
+      log.warn({ to, findings, entries, written }, 'the copy is damaged: it is rewritten');
       [isDamaged, shipper, lookedMs] = [true, null, Number.NEGATIVE_INFINITY];
       timer.wake();
     } catch (error) {
@@ -251,7 +248,8 @@ export function createApplianceCopy(
       tell();
     },
     promoted(): void {
-      if (role === 'writer') return;
+      // After a start it may be known already, and so may a machine that took over since.
+      if (role !== 'standby') return;
       role = 'writer';
       [failure, behindSinceMs] = [null, now()];
       tell();

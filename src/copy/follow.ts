@@ -70,7 +70,6 @@ export class Follower {
     this.#db = db;
     this.#log = log;
     this.#newest = commitsBackwards(options.folder.log).next().value ?? null;
-    this.#notePromotion();
   }
 
   /** The log of this machine; another one after a new generation. */
@@ -133,8 +132,9 @@ export class Follower {
   }
 
   /**
-   * Also one that a crash left without a note: its entry is the last of the log then. Its id was noted before it was written:
-   * a clone of this data folder, which has the same machine's id, does not take it for its own.
+   * Also one that a crash left without a note: its entry is the last of the log then, and what was revoked before it has been
+   * read by now. Its id was noted before it was written: a clone of this data folder, which has the same machine's id, does
+   * not take it for its own.
    */
   #notePromotion(): void {
     const { folder } = this.#options;
@@ -207,10 +207,11 @@ export class Follower {
 
   async #takeLog(place: Place, objects: readonly LogObject[]): Promise<void> {
     const { folder, program } = this.#options;
-    // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
-    rewrite(this.#db);
     this.#log.closeSegment();
-    await takeLog(place, objects, folder.log);
+    await takeLog(place, objects, folder.log, () => {
+      // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
+      rewrite(this.#db);
+    });
     const tail = findTail(folder.log);
     this.#log = new LogWriter({ folder: folder.log, program }, tail);
     this.#newest = tail.last;

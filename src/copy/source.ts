@@ -54,11 +54,18 @@ export async function loadCopy(place: Place, stage: DataFolder, onProgress: OnPr
 }
 
 /**
- * Reads all of a copy.
+ * Reads all of a copy; again where something is wrong with it, since an object may have gone meanwhile, with another in its
+ * place.
+ * @param written the last entry that it must have
  * @returns the number of the last entry of the log, and what is wrong with it, in words
  * @throws Unreachable
  */
-export async function verifyCopy(place: Place, onProgress: OnProgress) {
+export async function verifyCopy(place: Place, onProgress: OnProgress, written = 0) {
+  const found = await readAll(place, onProgress);
+  return found.findings.length === 0 && found.entries >= written ? found : readAll(place, onProgress);
+}
+
+async function readAll(place: Place, onProgress: OnProgress) {
   const findings: string[] = [];
   let entries = 0;
   const readLog = async () => {
@@ -90,12 +97,14 @@ async function writeEntries(options: LogOptions, first: number, parts: AsyncIter
 /**
  * Puts the log of a copy in place of the local one. Whoever reads that meanwhile finds each entry, or damage. A log that
  * begins with a snapshot is in place by one name, whatever a crash leaves; of another one, a crash may leave damage.
+ * @param onRead called once it is on the disk, and before it is in place
  * @throws Unreachable, LogDamage, LogFailure
  */
-export async function takeLog(place: Place, objects: readonly LogObject[], log: string): Promise<void> {
+export async function takeLog(place: Place, objects: readonly LogObject[], log: string, onRead = () => {}) {
   tidyLog(log);
   const options = { folder: draftOf(log), program: VERSION };
   await writeEntries(options, objects[0]?.first ?? 1, entriesIn(place, objects, null));
+  onRead();
   const replaced = new Set(listSegments(log).map(({ path }) => path));
   for (const { path, firstEntry } of listSegments(options.folder)) {
     const isSnapshot = firstEntry > 1 && firstEntry === objects[0]?.first;

@@ -47,7 +47,9 @@ export function createStandby(): Standby {
       await healLog(await openPlace(copy.to, copy), dataFolder(data));
     },
     async promote(by) {
-      if (follower === null) throw failed('this machine is the writer already.');
+      // The operation has asked whether this machine is a standby.
+      if (follower === null)
+        throw failed('detections.db is still being brought up to date. Try again when this standby follows.');
       await follower.promote(by);
       wake();
     },

@@ -66,7 +66,7 @@ export function checkpoint(db: Database): void {
  * Writes the file anew. SQLite overwrites what it frees (`secure_delete`), but not what the split of a page leaves in its
  * unused part: copies of rows that moved, which may be deleted since. Nobody else writes meanwhile: some seconds for each
  * gigabyte. Not within a transaction.
- * @returns why it was not done: the disk has too little room; null: it was
+ * @returns why the file still has what it had: too little room, or a reader of that; null: it has not
  * @throws SQLite's error, or that of the disk
  */
 export function rewrite(db: Database): string | null {
@@ -83,7 +83,9 @@ export function rewrite(db: Database): string | null {
     other.exec('VACUUM');
   }
   checkpoint(db);
-  return null;
+  return walBytes(db) === 0
+    ? null
+    : 'a long read of detections.db, such as wirewatch verify, keeps the old content in its file until it ends';
 }
 
 /** Closes the writing connection after a checkpoint: no file is left beside the database. @throws as {@link checkpoint} */

@@ -1,6 +1,6 @@
 /** How the rows of a removed subscription are deleted: in bounded steps, over restarts, without disturbing others. */
 import assert from 'node:assert/strict';
-import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { noteOperation } from '../../src/auth/audit.ts';
@@ -11,15 +11,21 @@ import {
   DELETE_RESCORED,
   DELETE_STREAM_ROWS,
   removeRows,
+  serveRemovals,
 } from '../../src/ingest/apply/remove-rows.ts';
+import type { Ingest } from '../../src/ingest/files/finished-file.ts';
+import { hasRemovedRows } from '../../src/log/compact.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
-import { writing } from '../../src/store/database.ts';
+import { type Database, writing } from '../../src/store/database.ts';
+import { ROOM_LEFT_BYTES } from '../../src/store/folder.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
 import { COUNT_DETECTIONS } from '../../src/store/subscription-rows.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation } from '../support/appliance.ts';
 import { countOf, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { streamWriterOn } from '../support/history.ts';
+import { createCopied, streamWriterOn, variedRows } from '../support/history.ts';
+import { patched } from '../support/patched-fs.ts';
 import { planOf } from '../support/query-plan.ts';
 import { createTestStore, textRow, textRows } from '../support/store.ts';
 import { changesQuery, checkStreams } from '../support/streams.ts';
@@ -184,6 +190,41 @@ test('transactions are bounded; the next run deletes the rest, and no other rows
   await removeRows(writer, [7001], { between: async () => {}, tell: () => {} });
   assert.deepEqual([countOf(store.reader, 'stream_row'), countOf(store.reader, 'detection')], [2, 2]);
   checkStreams(store.reader);
+});
+
+test('a removal that only a restored log tells of is incomplete until the database is written anew', async () => {
+  using history = await createCopied();
+  const { folder } = history;
+  history.apply(variedRows([7001, 8001], 1, 20));
+  // Enough to write the log anew, and not the database.
+  const room = () => ({ bavail: 1, bsize: ROOM_LEFT_BYTES + statSync(folder.detections).size });
+  const full = patched(
+    'statfsSync',
+    (real) => ((path: string) => Object.assign(real(path), room())) as typeof real,
+  );
+  try {
+    await history.remove(7001);
+    using access = openAccess(folder.root);
+    const details: (string | null)[] = [];
+    const ingest = {
+      ...{ folder, writer: history.writer(), program: 'test', log() {}, between: async () => {} },
+      access: { use: <Result>(work: (db: Database) => Result) => work(access) },
+      setCondition: (_: string, detail: string | null) => details.push(detail),
+    };
+    const serve = () => serveRemovals(ingest as unknown as Ingest, () => {});
+    await serve();
+    await serve();
+    assert.ok(
+      details.every((detail) => detail?.includes('too little free space')),
+      String(details),
+    );
+    full[Symbol.dispose]();
+    await serve();
+    assert.equal(details.at(-1), null);
+    assert.equal(hasRemovedRows(folder.log, readLogMark(history.db())?.entry ?? 0, true), false);
+  } finally {
+    full[Symbol.dispose]();
+  }
 });
 
 test('rows are found by their stream, without a full scan', () => {

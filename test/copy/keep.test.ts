@@ -265,5 +265,7 @@ test('once another machine took over it ends, also on a full disk, and the progr
   await until('the end', () => said.some((text) => /the next start finds it out/.test(text)));
   assert.deepEqual(said.slice(1, 3), ['reads end', 'ingest stops']);
   assert.match(alerts.get('another machine took over ') ?? '', /^machine other took over at/);
+  // The ingest thread, which was told to stop, comes to the end of its own promotion.
+  copy.promoted();
   assert.deepEqual([copy.role(), readRole(folder).superseded], ['superseded', null]);
 });

@@ -4,13 +4,14 @@ import { randomBytes } from 'node:crypto';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
+import { findAccount } from '../../src/auth/accounts.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import type { Config } from '../../src/config/load.ts';
 import { readCopiedAccess } from '../../src/copy/own-copy.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
-import { beginEpoch } from '../../src/copy/standby-thread.ts';
+import { beginEpoch, createStandby } from '../../src/copy/standby-thread.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
@@ -88,8 +89,42 @@ test('a machine whose promotion was interrupted writes nothing behind that of an
   first.place.before = () => {};
   await first.start();
   await turn(first);
-  assert.deepEqual([first.isWriter, lastOf(first)], [true, own - 1]);
+  assert.deepEqual([first.isWriter, lastOf(first)], [false, own]);
+});
+
+test('a machine that was promoted reads no more: what comes then is from another one that took over', async () => {
+  await writer.apply([1, 2, 3], 50);
+  await writer.ship();
+  await becomeStandbys(first, second);
+  await promote(first);
+  const own = lastOf(first);
+  await promote(second);
+  await turn(first);
+  assert.deepEqual([first.isWriter, lastOf(first)], [true, own]);
   await assert.rejects(first.ship(), TakenOver);
+});
+
+test('a machine that was killed within its promotion misses no change from before it', async () => {
+  await writer.apply([1], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  // The last change of the old writer; then the machine has the entry of its promotion, and not yet that change.
+  first.place.before = async (operation) => {
+    if (operation !== 'create') return;
+    writer.changeAccess('late');
+    await writer.ship();
+    first.place.before = (_, name) => {
+      if (name.startsWith('access/0')) away();
+    };
+  };
+  await assert.rejects(promote(first), /away/);
+  first.kill();
+  first.place.before = () => {};
+  await first.start();
+  await turn(first);
+  assert.ok(first.isWriter);
+  using access = openAccess(first.folder.root, { operation: { kind: 'test' } });
+  assert.equal(findAccount(access, 'late')?.id, 'late');
 });
 
 test('what an old writer still adds to the copy holds up no change of the new one', async () => {
@@ -195,6 +230,34 @@ test('a standby takes the compacted log also where it was stopped meanwhile', as
   assert.deepEqual(first.rows(), writer.rows());
 });
 
+test('a standby writes its database anew with the compacted log, not each time that it cannot read that', async () => {
+  await writer.apply([1, 2, 3], 50);
+  await writer.ship();
+  await becomeStandbys(first);
+  await turn(first);
+  first.db.exec('CREATE TABLE gone (x); INSERT INTO gone VALUES (randomblob(100000)); DROP TABLE gone');
+  await writer.compact();
+  await writer.ship();
+  const isAnew = () => first.db.pragma('freelist_count', { simple: true }) === 0;
+  const beginOf = ({ folder }: Machine) => listSegments(folder.log)[0]?.firstEntry;
+  const isTaken = () => beginOf(first) === beginOf(writer);
+  assert.deepEqual([isAnew(), isTaken()], [false, false]);
+  let failed = 0;
+  for (let isRead = false; !isRead; failed += 1) {
+    let left = failed;
+    first.place.before = (operation) => {
+      if (operation === 'read' && left === 0) away();
+      if (operation === 'read') left -= 1;
+    };
+    isRead = await turn(first).then(
+      () => true,
+      () => false,
+    );
+    assert.equal(isAnew(), isTaken(), `${failed} reads`);
+  }
+  assert.ok(failed > 3 && isTaken());
+});
+
 test('an old writer without any entry notices a promotion, too', async () => {
   await writer.ship();
   await becomeStandbys(first);
@@ -214,6 +277,10 @@ test('a clone of the data folder of a standby does not take its promotion for it
   await promote(first);
   await turn(second);
   assert.deepEqual([first.isWriter, second.isWriter, lastOf(second)], [true, false, lastOf(first)]);
+});
+
+test('a standby that does not follow yet is not called the writer', async () => {
+  await assert.rejects(createStandby().promote({}), /still being brought up to date/);
 });
 
 test('an epoch that a full disk refuses begins once there is room, and once', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { DELETE_RESCORED, DELETE_STREAM_ROWS } from '../../src/ingest/apply/remove-rows.ts';
 import { checkpoint, closeDetections, openDetections, rewrite } from '../../src/store/checkpoint.ts';
-import { type Database, writing } from '../../src/store/database.ts';
+import { type Database, openDatabase, writing } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -51,6 +51,13 @@ test('a rewritten file has nothing of deleted rows, which the splits of pages le
   checkpoint(db);
   assert.ok(countIn(REMOVED) > 0, 'nothing to be rid of');
   const others = countIn(REMOVED + 1);
+  {
+    // SQLite leaves the file as it is until they are gone.
+    using reader = openDatabase(path, 'read');
+    reader.exec('BEGIN; SELECT 1 FROM stream_row');
+    assert.match(String(rewrite(db)), /a long read of detections\.db/);
+    assert.ok(countIn(REMOVED) > 0);
+  }
   assert.equal(rewrite(db), null);
   assert.equal(countIn(REMOVED), 0);
   assert.ok(countIn(REMOVED + 1) > others / 2);

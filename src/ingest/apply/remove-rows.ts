@@ -94,8 +94,12 @@ export async function serveRemovals(
     hasRemovedRows(folder.log, readLogMark(writer.db)?.entry ?? 0, ifDamaged);
   const isDue = subscriptions.length > 0 || hasRows(false);
   const left_in_file = isDue ? await removeRows(writer, subscriptions, { between, tell }) : null;
+  // Where the log alone tells of a removal, it does so until all is done.
+  const mayCompact = left_in_file === null || subscriptions.length > 0;
   const compacted =
-    isDue && hasRows(true) ? await compactNow(writer, ingest, { between: inTurns(between), tell }) : null;
+    isDue && mayCompact && hasRows(true)
+      ? await compactNow(writer, ingest, { between: inTurns(between), tell })
+      : null;
   const left_in_log = left_in_file ?? (compacted?.ok === false ? compacted.reason : null);
   if (left_in_log !== null)
     log('error', 'cannot delete all that is left of removed subscriptions: trying again in an hour', {
