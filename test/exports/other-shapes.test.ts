@@ -36,6 +36,36 @@ function theirs(article: number, more: { readonly anteil?: string; readonly head
   };
 }
 
+test('validate and explain take several files and show what the columns were read as', () => {
+  const files = [
+    theirs(4),
+    theirs(5, { header: HEADER.replace('Kunde', 'Kunden').replace('Anteil', 'anteil') }),
+    theirs(6, { header: HEADER.replaceAll(';', ',') }),
+  ].map(({ name, content }) => {
+    const path = join(appliance.data, name);
+    writeFileSync(path, content);
+    return path;
+  });
+  const run = (...args: string[]) => appliance.cli(['ingest', ...args], { anyStatus: true });
+  const { status, stdout } = run('validate', ...files);
+  assert.equal(status, 1);
+  for (const part of [
+    /valid: 1 row/,
+    /strength_score +Anteil +"62,5" as 62\.5\n/,
+    /source_language +\(constant\) +"de"\n/,
+    /Kunde \(subscription_id\) \(misspelled as "Kunden"\?\), Anteil \(strength_score\)/,
+    /one column: its separator seems to be ","/,
+  ])
+    assert.match(stdout, part);
+  const [first, second] = JSON.parse(run('validate', ...files, '--json').stdout);
+  assert.deepEqual([first.valid, second.valid], [true, false]);
+  const read = { value: 7001, column_in_file: 'Kunde', value_in_file: 'ACME' };
+  assert.deepEqual(first.first_rows[0].columns.subscription_id, read);
+  const explained = run('explain', files[0] ?? '');
+  assert.equal(explained.status, 0);
+  assert.match(explained.stdout, /strength_score +Anteil[\s\S]*it would be applied\./);
+});
+
 test('a file is applied, lies in the archive as it came, and is replayed whatever the settings are then', async () => {
   const file = theirs(1);
   const line = await appliance.dropped(file.name, file.content);
@@ -76,35 +106,4 @@ test('a failed file names its own columns, and is read after a correction of the
   const start = /run: wirewatch window reset newswire (\S+)/.exec(next)?.[1] ?? '';
   appliance.cli(['window', 'reset', 'newswire', start]);
   assert.equal((await appliance.detection('t.7001.9001.3'))?.strength.score, 62.5);
-  await appliance.restart();
-});
-
-test('validate and explain take several files and show what the columns were read as', () => {
-  const files = [
-    theirs(4),
-    theirs(5, { header: HEADER.replace('Kunde', 'Kunden').replace('Anteil', 'anteil') }),
-    theirs(6, { header: HEADER.replaceAll(';', ',') }),
-  ].map(({ name, content }) => {
-    const path = join(appliance.data, name);
-    writeFileSync(path, content);
-    return path;
-  });
-  const run = (...args: string[]) => appliance.cli(['ingest', ...args], { anyStatus: true });
-  const { status, stdout } = run('validate', ...files);
-  assert.equal(status, 1);
-  for (const part of [
-    /valid: 1 row/,
-    /strength_score +Anteil +"62,5" as 62\.5\n/,
-    /source_language +\(constant\) +"de"\n/,
-    /Kunde \(subscription_id\) \(misspelled as "Kunden"\?\), Anteil \(strength_score\)/,
-    /one column: its separator seems to be ","/,
-  ])
-    assert.match(stdout, part);
-  const [first, second] = JSON.parse(run('validate', ...files, '--json').stdout);
-  assert.deepEqual([first.valid, second.valid], [true, false]);
-  const read = { value: 7001, column_in_file: 'Kunde', value_in_file: 'ACME' };
-  assert.deepEqual(first.first_rows[0].columns.subscription_id, read);
-  const explained = run('explain', files[0] ?? '');
-  assert.equal(explained.status, 0);
-  assert.match(explained.stdout, /strength_score +Anteil[\s\S]*it would be applied\./);
 });
