@@ -3,7 +3,7 @@ import { tortureTest } from '../support/torture-test.ts';
 import { kill } from '../torture/kill.ts';
 
 tortureTest(kill, {
-  share: 0.005,
+  share: 0.0055,
   fired: [
     'before create',
     'before write',
