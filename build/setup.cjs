@@ -59,10 +59,12 @@ function main() {
 /** Whether node_modules contains the packages of package-lock.json, and the Node for this platform. */
 function isInstalled(pinnedNode) {
   if (!fs.existsSync(pinnedNode)) return false;
-  if (isStamped(false) || (isToRun && isStamped(true))) return true;
+  const hash = lockfileHash();
+  const stamp = readText(stampFile);
+  if (stamp === hash || (isToRun && stamp === stampToRun(hash))) return true;
   // Installed by hand (`npm ci`, an image, a copied folder): npm's own list of installed packages decides.
   if (!matchesLockfile()) return false;
-  writeStamp();
+  writeStamp(hash);
   return true;
 }
 
@@ -96,7 +98,8 @@ function checkHost() {
 
 function install(pinnedNode) {
   // A program that may be running keeps its packages: the others are added.
-  const how = isStamped(true) ? ['install', '--no-save'] : ['ci'];
+  const isPartThere = readText(stampFile) === stampToRun(lockfileHash());
+  const how = isPartThere ? ['install', '--no-save'] : ['ci'];
   say(`installing the packages of package-lock.json (npm ${how[0]}) ...`);
   // None of the packages needs its install script, so none is run. What is set around us (NODE_ENV=production,
   // npm --silent, --prefix) may neither leave out the bundler nor hide the reason of a failure.
@@ -110,7 +113,7 @@ function install(pinnedNode) {
   }
   if (!fs.existsSync(pinnedNode))
     fail(`npm ${how[0]} succeeded, but ${pinnedNode} is missing. Remove node_modules and try again.`);
-  writeStamp();
+  writeStamp(lockfileHash());
 }
 
 /**
@@ -245,18 +248,15 @@ function lockfileHash() {
   return crypto.createHash('sha256').update(bytes).digest('hex');
 }
 
-function stamp(isPart) {
-  return isPart ? `${lockfileHash()} to run` : lockfileHash();
-}
-
-function isStamped(isPart) {
-  return readText(stampFile) === stamp(isPart);
+/** Of an installation without the packages of developers. */
+function stampToRun(hash) {
+  return `${hash} to run`;
 }
 
 /** Only speeds up later starts: if it cannot be written (a read-only checkout), nothing is lost. */
-function writeStamp() {
+function writeStamp(hash) {
   try {
-    fs.writeFileSync(stampFile, stamp(isToRun));
+    fs.writeFileSync(stampFile, isToRun ? stampToRun(hash) : hash);
   } catch (error) {
     if (error.code !== 'EACCES' && error.code !== 'EROFS') throw error;
   }

@@ -1,11 +1,12 @@
 /** The OpenAPI 3.1 document, made from the endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
 import type { TSchema } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
+import { isObject } from '../is-object.ts';
 import { PROBLEMS } from '../problem-titles.ts';
 import { OPERATIONS, type Operation, type Parameter, UNROUTED } from './operations.ts';
 import { SCHEMAS } from './schemas.ts';
 
-type Json = Record<string, unknown>;
+type Json = Readonly<Record<string, unknown>>;
 
 const DESCRIPTION = `Reports where a news agency's stories and photos were found.
 
@@ -136,12 +137,12 @@ function shortened(part: Json): Json {
   const short = Object.fromEntries(
     Object.entries(shown).map(([name, value]) => [name, shortenedValue(value)]),
   );
-  return Array.isArray(anyOf) ? { ...short, ...shortChoice(anyOf.filter(isJson).map(shortened)) } : short;
+  return Array.isArray(anyOf) ? { ...short, ...shortChoice(anyOf.filter(isObject).map(shortened)) } : short;
 }
 
 function shortenedValue(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(shortenedValue);
-  return isJson(value) ? shortened(value) : value;
+  return isObject(value) ? shortened(value) : value;
 }
 
 function shortChoice(choices: Json[]): Json {
@@ -153,8 +154,4 @@ function shortChoice(choices: Json[]): Json {
     return { ...rest, type: [type, 'null'], ...(Array.isArray(values) ? { enum: [...values, null] } : {}) };
   }
   return { anyOf: choices };
-}
-
-function isJson(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

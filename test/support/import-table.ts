@@ -67,7 +67,7 @@ export const ROOMS = listed({
   'tools/lab': `
     addresses.ts admin appliance.ts auth clock.ts config detection problem-titles.ts http ingest limits log
     operations query refused.ts store time.ts tools/generate windows`,
-  openapi: 'auth detection problem-titles.ts http',
+  openapi: 'auth detection is-object.ts problem-titles.ts http',
   http: `
     addresses.ts auth clock.ts config counted.ts detection problem-titles.ts health limits logger.ts one-at-a-time.ts pace.ts
     printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,

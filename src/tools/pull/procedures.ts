@@ -3,8 +3,8 @@
  * incremental loading.
  *
  * A full copy begins the change stream a day before the `as_of` of its first page, before it reads on, and later
- * continues from the cursor of that request. A cursor never expires, so the copy may take longer than the 31 days of a `since`. It
- * reads one stream at a time, so that a whole month fits into one request.
+ * continues from the cursor of that request. A cursor never expires, so the copy may take longer than the 31 days of a
+ * `since`. It reads one stream at a time, so that a whole month fits into one request.
  */
 import { counted } from '../../counted.ts';
 import { CONTENT_TYPES } from '../../detection/content-type.ts';
@@ -58,8 +58,8 @@ export async function walkPeriods(work: Work): Promise<void> {
 export async function beginFull({ api, copy, start, onPage }: Work): Promise<void> {
   const { dateMs } = start;
   const steps = stepsOf(start);
-  // The periods contain everything delivered before `as_of` whose time has come. If no window finished in the last month, they contain
-  // everything delivered until a minute before the server's clock.
+  // The periods contain everything delivered before `as_of` whose time has come. If no window finished in the last month,
+  // they contain everything delivered until a minute before the server's clock.
   const times = [dateMs - MINUTE_MS];
   for (const type of CONTENT_TYPES) {
     const first = steps.find(({ content_type }) => content_type === type);

@@ -71,9 +71,11 @@ export async function runTrials(
 ): Promise<Outcome> {
   const recording = await record(options.folder, counted, options.onProgress);
   const cases = recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed));
-  const differing = alike === 'all' ? cases : endsOfRuns(cases);
-  const every = shuffled(seededPrng(options.seed, 'choice'), differing);
-  const all = alike === 'all' ? [...new Map(every.map((each) => [each.where, each])).values()] : every;
+  const inAnyOrder = (list: readonly Case[]) => shuffled(seededPrng(options.seed, 'choice'), list);
+  const all =
+    alike === 'all'
+      ? [...new Map(inAnyOrder(cases).map((each) => [each.where, each])).values()]
+      : inAnyOrder(endsOfRuns(cases));
   const repeated = process.env.TORTURE_CASE?.split('; ').map((text) => caseNamed(text, recording.stages));
   const chosen = repeated ?? choose(all, options);
   const tally = new Tally();
