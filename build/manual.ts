@@ -64,7 +64,7 @@ async function madeParts(): Promise<Map<string, string>> {
     ['settings', settingsTable()],
     ['columns', columnsTable()],
     ['errors', errorsTable()],
-    ...(['earlier', 'growth', 'peers'] as const).map(
+    ...(['earlier', 'growth', 'peers', 'copy'] as const).map(
       (group) => [`measured-${group}`, measured(group)] as const,
     ),
   ]);

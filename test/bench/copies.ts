@@ -40,7 +40,7 @@ export async function copies(bench: Bench): Promise<Figure[]> {
   const figures: Figure[] = [
     { what: 'ingest that waits for the copy', unit: 'rows/s', before: plain, now: waiting },
     cost('a copy', 'bytes/detection', bytesIn(place) / bench.rows),
-    cost(`restore of ${bench.rows} rows`, 's', restored),
+    cost(`restore of ${bench.rows.toLocaleString('en-US')} rows`, 's', restored),
   ];
 
   // The standby begins with an empty copy, and follows while all rows are applied.
@@ -69,7 +69,7 @@ export async function copies(bench: Bench): Promise<Figure[]> {
     cost('the longest that it was behind', 's', behind.ms / 1000),
     { what: 'pages of writer and standby together', unit: '1/s', before: alone, now: together },
     cost('from promote to the writer', 's', promoted),
-    cost(`from there to a file of ${FIRST_ROWS} rows that is archived`, 's', first),
+    cost(`from there to a file of ${FIRST_ROWS.toLocaleString('en-US')} rows that is archived`, 's', first),
   ];
 }
 

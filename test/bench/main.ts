@@ -10,7 +10,7 @@
  * | `--against COMMIT` | compares with an earlier version of the program instead |
  * | `--growth` | the cost of millions of rows, see growth.ts; with `--against` also of the earlier version |
  * | `--peers` | compares with other programs, see peers.ts |
- * | `--record` | records the figures of one of the last three for the documents |
+ * | `--record` | records the figures of one of the last three, or of `--only copy`, for the documents |
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -68,7 +68,9 @@ async function main(): Promise<void> {
       if ((values.only ?? name) !== name) continue;
       const own = join(folder, name);
       mkdirSync(own);
-      note(figureTable(before, await measure({ ...bench, folder: own })));
+      const figures = await measure({ ...bench, folder: own });
+      if (values.only === 'copy') return keep('copy', before, figures);
+      note(figureTable(before, figures));
     }
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -40,7 +40,10 @@ export async function peers(bench: Bench): Promise<Figure[]> {
   const page = await fetch(`${appliance.url}${path(0, null)}`, { headers });
   const nginx = await startNginx(bench.folder, Buffer.from(await page.arrayBuffer()), stops);
   const postgres = await startPostgres(bench.folder, join(data, 'detections.db'), stops);
-  return compared(bench, { name: 'this program', url: appliance.url, path, headers }, [nginx, ...postgres]);
+  return await compared(bench, { name: 'this program', url: appliance.url, path, headers }, [
+    nginx,
+    ...postgres,
+  ]);
 }
 
 async function compared(bench: Bench, ours: Peer, others: readonly Peer[]): Promise<Figure[]> {
