@@ -11,7 +11,7 @@ import { type ExportSource, type FileSnapshot, isSameSnapshot } from '../exports
 import { isErrorCode, misconfigured, reasonOf } from '../refused.ts';
 import { type DataFolder, isThere, syncFolder, syncName } from '../store/folder.ts';
 import { SECOND_MS } from '../time.ts';
-import { nullOfFileError } from './file-errors.ts';
+import { unlessFileError } from './file-errors.ts';
 import {
   entriesIn,
   ForeignFolder,
@@ -89,14 +89,11 @@ export class DropFolder {
         `cannot use the drop folder ${this.root}: ${reasonOf(error)}. Check that its parent folder exists and is mounted, make it writable for this user, or name another folder with --drop.`,
       );
     }
-    for (const name of OWN_FOLDERS) {
-      try {
+    for (const name of OWN_FOLDERS)
+      unlessFileError(undefined, () => {
         makeOwnFolder(this.root, name);
         syncIn(this.root, name);
-      } catch (error) {
-        nullOfFileError(error);
-      }
-    }
+      });
   }
 
   /**

@@ -39,8 +39,12 @@ export function reasonOfFile(error: unknown): string {
   return reasonOf(error);
 }
 
-/** @throws an error that does not concern one file */
-export function nullOfFileError(error: unknown): null {
-  if (!isFileError(error)) throw error;
-  return null;
+/** What the work returns; `otherwise` after an error of files, which somebody else reports or tries again. @throws any other */
+export function unlessFileError<Result>(otherwise: Result, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    if (!isFileError(error)) throw error;
+    return otherwise;
+  }
 }

@@ -6,7 +6,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { counted } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Scan } from '../../drop/drop-folder.ts';
-import { isFileError, nullOfFileError, plainError } from '../../drop/file-errors.ts';
+import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from '../../drop/own-folder.ts';
 import { type DropNames, type HeldFile, type KnownFiles, waitingFiles } from '../../drop/waiting-names.ts';
 import { isErrorCode } from '../../refused.ts';
@@ -108,11 +108,7 @@ export function knownFiles(db: Database, rules: HoldRules): KnownFiles {
 
 /** In order of their windows; none if the drop folder cannot be read, since an alert says that. */
 export function heldFiles(drop: DropNames, db: Database, rules: HoldRules): HeldFile[] {
-  try {
-    return waitingFiles(drop, knownFiles(db, rules)).held;
-  } catch (error) {
-    return nullOfFileError(error) ?? [];
-  }
+  return unlessFileError([], () => waitingFiles(drop, knownFiles(db, rules)).held);
 }
 
 /** The command that has the held file of a window read. @param which a start, or `--all` */

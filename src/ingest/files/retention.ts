@@ -1,7 +1,7 @@
 /** Deletes archived files that are older than the operator keeps them. Nothing else is ever deleted. */
 
 import { now } from '../../clock.ts';
-import { isFileError, nullOfFileError, plainError } from '../../drop/file-errors.ts';
+import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { hasArchive, removeIn } from '../../drop/own-folder.ts';
 import { DAY_MS, HOUR_MS } from '../../time.ts';
 import { clearDestination, expiredFiles, type FileRecord } from './file-record.ts';
@@ -19,7 +19,9 @@ export function retention(files: FileStore, archiveDays: number): () => void {
   return () => {
     // Not that of ingest: a window from a clock that was ahead would let everything look old.
     const nowMs = now();
-    if (archiveDays === 0 || Math.abs(nowMs - lastMs) < HOUR_MS || !isArchiveThere(files)) return;
+    if (archiveDays === 0 || Math.abs(nowMs - lastMs) < HOUR_MS) return;
+    // Otherwise all its files would seem to be gone: looked at again at once, not in an hour. The scan reports an error.
+    if (!unlessFileError(false, () => hasArchive(files.drop.root))) return;
     deleteExpired(files, nowMs - archiveDays * DAY_MS);
     lastMs = nowMs;
   };
@@ -39,16 +41,6 @@ function deleteExpired(files: FileStore, beforeMs: number): void {
       for (const { number } of gone) clearDestination(writer.db, number);
     });
     log('info', 'deleted old files from the archive', { files: gone.length });
-  }
-}
-
-/** Otherwise all its files would seem to be gone: looked at again at once, not in an hour. */
-function isArchiveThere({ drop }: FileStore): boolean {
-  try {
-    return hasArchive(drop.root);
-  } catch (error) {
-    // Its scan reports that.
-    return nullOfFileError(error) ?? false;
   }
 }
 

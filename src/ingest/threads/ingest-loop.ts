@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { aheadMs, monotonicMs, now } from '../../clock.ts';
 import type { DropFolder, Waiting } from '../../drop/drop-folder.ts';
-import { nullOfFileError, plainError } from '../../drop/file-errors.ts';
+import { plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { waitingWindows } from '../../drop/waiting-names.ts';
 import { switchedOff } from '../../exports/file-name.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
@@ -307,14 +307,10 @@ export class Ingester {
     const { writer, log, setCondition } = this.#ingest;
     writer.flush();
     const isSteady = this.#clock.isSteady();
-    // A file that waits in a folder that cannot be read is not missing.
-    try {
-      const found = this.#scanner.isUsable() ? this.#searchMissing(now(), isSteady) : null;
-      if (found !== null) log('info', 'checked for missing windows', found);
-    } catch (error) {
-      // A folder that has gone since is searched next time.
-      nullOfFileError(error);
-    }
+    // A file that waits in a folder that cannot be read is not missing. A folder that has gone since is searched next time.
+    const search = () => (this.#scanner.isUsable() ? this.#searchMissing(now(), isSteady) : null);
+    const found = unlessFileError(null, search);
+    if (found !== null) log('info', 'checked for missing windows', found);
     setCondition('disk full', null);
     this.#checkpoint(1);
     if (this.#clock.isProven()) this.#deleteExpired();

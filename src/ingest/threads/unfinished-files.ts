@@ -9,7 +9,7 @@
  * | in the archive without a record, after a lost end | moved to `.taken`, and read |
  * | any other in `.taken` | read, like one in the drop folder (drop/waiting-names.ts) |
  */
-import { nullOfFileError } from '../../drop/file-errors.ts';
+import { unlessFileError } from '../../drop/file-errors.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
 import { switchedOff } from '../../exports/file-name.ts';
 import { applyBackfill, endWithoutFile } from '../apply/backfill.ts';
@@ -20,7 +20,9 @@ import { finishFile, type Ingest, recordsInTaken } from '../files/finished-file.
 export async function finishTaken(ingest: Ingest): Promise<void> {
   const { writer, stuck, onProcessed } = ingest;
   writer.applyPending();
-  const records = committedFiles(ingest);
+  // None if the drop folder cannot be read: its scan reports that.
+  const taken = unlessFileError([], () => recordsInTaken(ingest));
+  const records = taken.filter(({ outcome }) => outcome !== 'applying');
   const numbers = records.map(({ number }) => number);
   stuck.keepOnly('taken', numbers);
   for (const record of records)
@@ -28,15 +30,6 @@ export async function finishTaken(ingest: Ingest): Promise<void> {
       finishFile(ingest, record);
       onProcessed(record);
     });
-}
-
-/** None if the drop folder cannot be read: its scan reports that. */
-function committedFiles(ingest: Ingest): FileRecord[] {
-  try {
-    return recordsInTaken(ingest).filter(({ outcome }) => outcome !== 'applying');
-  } catch (error) {
-    return nullOfFileError(error) ?? [];
-  }
 }
 
 export async function resumeBackfills(ingest: Ingest): Promise<void> {
