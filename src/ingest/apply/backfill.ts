@@ -6,9 +6,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
+import { isThereIn } from '../../drop/own-folder.ts';
 import { type ExportFileName, latestTime, recordedFile } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
-import { type FileRecord, type FileReport, findSameContent, saveFile } from '../files/file-record.ts';
+import { type FileRecord, saveFile } from '../files/file-record.ts';
 import {
   chooseDestination,
   type FileStore,
@@ -26,9 +27,8 @@ import {
   type Processed,
   putAway,
   recordOf,
-  sameAs,
-  unread,
   type WaitingExport,
+  whyNot,
 } from './window-file.ts';
 
 type WaitingBackfill = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'backfill' }> };
@@ -50,14 +50,12 @@ async function readBackfill(files: Ingest, waiting: WaitingBackfill, number: num
   const options = { check_only: true, skipped_path: drop.skippedPath(number) };
   const checking = exports.read(drop.source(waiting), file, `${name} (checking)`, options);
   const result = await finished(checking, between);
-  if (result.kind !== 'read') return unread(files, waiting, number, result);
-  const { sha256, ...counts } = result.counts;
-  const { mapping } = checking.order;
-  const same = findSameContent(writer.db, file, { sha256, mapping });
-  if (same !== null)
-    return putAway(files, waiting, number, { outcome: 'repeated', sha256, ...counts, reason: sameAs(same) });
+  const { mapping, earliest, latest } = checking.order;
+  const why = whyNot(files, waiting, mapping, result);
+  if (why === 'it may be growing') return null;
+  if (why !== null) return putAway(files, waiting, number, why);
   if (!drop.take(waiting, number)) return null;
-  const { earliest, latest } = checking.order;
+  const { sha256, ...counts } = result.counts;
   // Subscriptions may change before the rows are applied: then other rows are left out.
   const report = { ...counts, ...NO_COUNTS, unknown_rows: {}, bounds: { earliest, latest } };
   const record: FileRecord = {
@@ -106,59 +104,44 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   };
   const parts = { operation: fileOperation(record), between, inTransaction };
   const result = await applyInParts(writer, read, parts, current.rows_applied);
-  const { sha256 } = result.counts;
+  const { sha256, bad_rows } = result.counts;
   const isUnfinished = result.kind === 'bad' && sha256 === '';
-  const isChanged = sha256 !== record.sha256 && !isUnfinished;
-  const outcome = result.kind === 'read' && !isChanged ? 'applied' : 'failed';
-  const report = reportAtEnd(current, result, isChanged);
-  return end(files, {
-    ...current,
-    outcome,
-    report,
-    destination: chooseDestination(files, outcome, name, number),
-  });
-}
-
-function end(files: FileStore, record: FileRecord): FileRecord {
-  const ended = { ...record, finished_at: files.now() };
-  files.writer.write(fileOperation(ended), () => saveFile(files.writer.db, ended));
-  finishFile(files, ended);
-  return ended;
-}
-
-/**
- * @param isChanged its writer may still have it open. Otherwise, after another version of the program checked the file,
- *   rows may be invalid that were valid then
- */
-function reportAtEnd(
-  { report, rows_applied }: FileRecord,
-  result: ReadingResult,
-  isChanged: boolean,
-): FileReport {
-  const { bounds: _, ...counts } = report;
-  const { rows = 0, bad_rows = 0 } = report;
-  const applied = appliedText(rows_applied, rows);
-  if (isChanged)
-    return {
-      ...counts,
-      reason: `the file was changed while it was being applied; ${applied}: drop it again`,
-    };
-  const all = { ...counts, bad_rows: Math.max(bad_rows, result.counts.bad_rows) };
-  if (result.kind !== 'bad') return all;
+  // Its writer may still have it open.
+  if (sha256 !== record.sha256 && !isUnfinished)
+    return end(files, current, 'the file was changed while it was being applied', AGAIN);
+  const report = { ...current.report, bad_rows: Math.max(current.report.bad_rows ?? 0, bad_rows) };
+  if (result.kind !== 'bad') return end(files, { ...current, report });
+  // After another version of the program checked the file, rows may be invalid that were valid then.
   const { errors, errors_total, error_groups } = result;
-  const reason = `the file no longer matches the export format; ${applied}`;
-  return { ...all, reason, errors, errors_total, error_groups };
-}
-
-function appliedText(rowsApplied: number, rows: number): string {
-  return `${grouped(rowsApplied)} of ${counted(rows, 'row')} were applied`;
+  const bad = { ...report, errors, errors_total, error_groups };
+  return end(files, { ...current, report: bad }, 'the file no longer matches the export format');
 }
 
 /** Ends a backfill whose file is gone, as after a restore: where that was applied since, it is read again by itself. */
 export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord {
+  return end(files, record, 'the file is gone', AGAIN);
+}
+
+const AGAIN = ': drop it again';
+
+/** @param failure why it failed; null: it was applied. @param next what to do, behind how many rows were applied */
+function end(files: FileStore, record: FileRecord, failure: string | null = null, next = ''): FileRecord {
+  const { drop, writer } = files;
+  const { number, name, rows_applied } = record;
   const { bounds: _, ...report } = record.report;
-  const reason = `the file is gone; ${appliedText(record.rows_applied, report.rows ?? 0)}: drop it again`;
-  return end(files, { ...record, outcome: 'failed', report: { ...report, reason } });
+  const applied = `${grouped(rows_applied)} of ${counted(report.rows ?? 0, 'row')} were applied`;
+  const outcome = failure === null ? 'applied' : 'failed';
+  const isThere = isThereIn(drop.root, drop.takenPath(number, name));
+  const ended: FileRecord = {
+    ...record,
+    outcome,
+    finished_at: files.now(),
+    report: failure === null ? report : { ...report, reason: `${failure}; ${applied}${next}` },
+    destination: isThere ? chooseDestination(files, outcome, name, number) : null,
+  };
+  writer.write(fileOperation(ended), () => saveFile(writer.db, ended));
+  finishFile(files, ended);
+  return ended;
 }
 
 export interface InParts {

@@ -45,29 +45,19 @@ export function ingestWindowFile(files: Ingest, waiting: WaitingWindow): Promise
 
 async function readWindow(files: Ingest, waiting: WaitingWindow, number: number): Promise<Processed> {
   const { drop, writer, exports } = files;
-  const { file } = waiting;
   const options = { skipped_path: drop.skippedPath(number) };
-  const reading = exports.read(drop.source(waiting), file, waiting.name, options);
+  const reading = exports.read(drop.source(waiting), waiting.file, waiting.name, options);
   try {
     const applier = writer.begin(new Set(reading.order.licensed));
     for await (const batch of reading.batches) applier.apply(batch);
     const result = await reading.result;
-    if (result.kind !== 'read') {
+    const { mapping } = reading.order;
+    const why = whyNot(files, waiting, mapping, result);
+    if (why !== null || !drop.take(waiting, number)) {
       writer.rollback();
-      return unread(files, waiting, number, result);
+      return why === null || why === 'it may be growing' ? null : putAway(files, waiting, number, why);
     }
     const { sha256, ...counts } = result.counts;
-    const { mapping } = reading.order;
-    const same = findSameContent(writer.db, file, { sha256, mapping });
-    if (same !== null) {
-      writer.rollback();
-      const reason = sameAs(same);
-      return putAway(files, waiting, number, { outcome: 'repeated', sha256, ...counts, reason });
-    }
-    if (!drop.take(waiting, number)) {
-      writer.rollback();
-      return null;
-    }
     const report = { ...applier.counts, ...counts };
     const record = recordOf(files, waiting, number, { outcome: 'applied', sha256, mapping, ...report });
     writer.commit(applier, fileOperation(record), () => save(files, record));
@@ -78,10 +68,6 @@ async function readWindow(files: Ingest, waiting: WaitingWindow, number: number)
     writer.rollback();
     throw error;
   }
-}
-
-export function sameAs(number: number): string {
-  return `same content as file ${number}, which was already applied`;
 }
 
 export function fileOperation({ number, name, outcome }: FileRecord): Operation {
@@ -105,27 +91,32 @@ function save({ drop, writer: { db } }: FileStore, record: FileRecord): void {
   setWindow(db, { export: exportName, window_start, status, since, file: record.number });
 }
 
-/** A file that cannot be applied: it fails, or waits if it may still be growing. */
-export function unread(
-  files: FileStore,
+/** What becomes of a file that was read, in place of being applied; null: it is applied. */
+export function whyNot(
+  { drop, writer }: FileStore,
   waiting: WaitingExport,
-  number: number,
-  result: Exclude<ReadingResult, { kind: 'read' }>,
-): Processed {
-  if (result.kind === 'truncated' && !waiting.isFinal) {
-    files.drop.noteTruncated(waiting);
-    return null;
-  }
+  mapping: Mapping | null,
+  result: ReadingResult,
+): Became<'repeated' | 'failed'> | 'it may be growing' | null {
   const { sha256, ...counts } = result.counts;
+  if (result.kind === 'read') {
+    const same = findSameContent(writer.db, waiting.file, { sha256, mapping });
+    const reason = `same content as file ${same}, which was already applied`;
+    return same === null ? null : { outcome: 'repeated', sha256, ...counts, reason };
+  }
+  if (result.kind === 'truncated' && !waiting.isFinal) {
+    drop.noteTruncated(waiting);
+    return 'it may be growing';
+  }
   const became = { outcome: 'failed', sha256: sha256 || null, ...counts } as const;
-  if (result.kind !== 'bad') return putAway(files, waiting, number, { ...became, reason: result.reason });
+  if (result.kind !== 'bad') return { ...became, reason: result.reason };
   const { errors, errors_total, error_groups } = result;
   const isCut = sha256 === '' && errors_total >= ERRORS_READ_MAX;
   const cut = isCut
     ? `; reading ended at row ${grouped(counts.rows)}, with ${grouped(errors_total)} errors`
     : '';
   const reason = `the file has rows or lines that do not match the export format${cut}`;
-  return putAway(files, waiting, number, { ...became, reason, errors, errors_total, error_groups });
+  return { ...became, reason, errors, errors_total, error_groups };
 }
 
 interface Became<Outcome extends FileOutcome> extends FileReport {
