@@ -1,8 +1,9 @@
 /** The search for windows whose file never came. Call it only when no file is left to be read: a file that waits has arrived. */
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
+import { DAY_MS } from '../time.ts';
 import { newestWindowEnd, readExpectation, UNKNOWN_STARTS, unknownIn } from './ledger.ts';
-import { ABANDONED_AFTER_MS, isLookDue, overdueBeforeMs } from './window-states.ts';
+import { ABANDONED_AFTER_MS, overdueBeforeMs } from './window-states.ts';
 
 const INSERT_MISSING = `
   ${UNKNOWN_STARTS} INSERT INTO export_window (export, window_start, status, since, file)
@@ -21,6 +22,9 @@ const ABANDON = `
   UPDATE export_window SET status = 'abandoned', since = :now
   WHERE export = :export AND status = 'missing' AND since <= :before
     AND window_start NOT IN (SELECT value FROM json_each(:waiting))`;
+
+/** Between two searches. */
+const LOOK_EVERY_MS = DAY_MS;
 
 const SELECT_LOOK = 'SELECT looked_at FROM window_look WHERE id = 1';
 const UPSERT_LOOK = `
@@ -44,7 +48,8 @@ export function missingWindowsSearch(
   let isWanted = true;
   return (now: number, isSteady: boolean): { missing: number; abandoned: number } | null => {
     const lookedAt = db.prepare<[], number>(SELECT_LOOK).pluck().get() ?? null;
-    isWanted ||= !isSteady || isLookDue(lookedAt, now);
+    // A time in the future is from a wrong clock: waiting for it could take years.
+    isWanted ||= !isSteady || lookedAt === null || now - lookedAt >= LOOK_EVERY_MS || now < lookedAt;
     // By a clock that is behind, long known gaps would not be due yet, and their windows would be forgotten.
     if (!isSteady || !isWanted || now < newestWindowEnd(db)) return null;
     const waitingByExport = exports.map((name) => [name, JSON.stringify([...waitingWindows(name)])] as const);

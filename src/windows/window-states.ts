@@ -15,8 +15,6 @@ const LATE_AFTER_MS = HOUR_MS;
 const MISSING_AFTER_MS = DAY_MS;
 /** From missing until abandoned. */
 export const ABANDONED_AFTER_MS = 30 * DAY_MS;
-/** Between two searches for missing windows. */
-const LOOK_EVERY_MS = DAY_MS;
 
 /** A window that ended longer before it was read is history: no other window is expected because of it. */
 const HISTORY_AFTER_MS = 90 * DAY_MS;
@@ -74,10 +72,4 @@ export function lateAtMs(windowStartMs: number): number {
 
 function dueSinceMs(nowMs: number, ms: number): number {
   return (Math.floor((nowMs - WINDOW_MS - DUE_AFTER_MS - ms) / WINDOW_MS) + 1) * WINDOW_MS;
-}
-
-/** Whether it is time to search for missing windows. @param lookedAtMs the last search; null: never */
-export function isLookDue(lookedAtMs: number | null, nowMs: number): boolean {
-  // A time in the future is from a wrong clock: waiting for it could take years.
-  return lookedAtMs === null || nowMs - lookedAtMs >= LOOK_EVERY_MS || nowMs < lookedAtMs;
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { BANDS, bandStep } from '../../src/detection/band.ts';
-import { NUMBER_MAX, streamName, streamParts } from '../../src/detection/content-type.ts';
+import { NUMBER_MAX } from '../../src/detection/content-type.ts';
 import { FIELDS } from '../../src/detection/fields.ts';
 import { formatDetectionId, isDetectionId } from '../../src/detection/id.ts';
 import {
@@ -67,15 +67,6 @@ test('ids have one form', () => {
     t.1.2 t.1.2.3.4 x.1.2.3 T.1.2.3 t.01.2.3 t.1.+2.3 t.1.2.-3 t.1.2.1000000000000000 t.1..3 t.1.2.٣`);
   for (const id of ['', 't.1.2.3 ', 't.1.2.3\n', ...others])
     assert.ok(!isDetectionId(id), JSON.stringify(id));
-});
-
-test('a stream has one name, of subscription and content type', () => {
-  fc.assert(
-    fc.property(number, contentType, (subscription_id, content_type) => {
-      const stream = streamName(subscription_id, content_type);
-      assert.deepEqual(streamParts(stream), { subscription_id, content_type });
-    }),
-  );
 });
 
 const match = contentType.chain((type) => exportRow(type).map((row) => matchOfRow(type, row)));

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
-  appendFileSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -16,15 +15,14 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isErrorCode } from '../../src/refused.ts';
-import { DAY_MS, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { exportTrials, newRows } from '../support/export-trials.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { exportTrials } from '../support/export-trials.ts';
 import type { LogLine } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
-const { inDrop, reasonBeside, ingestAnother, windowStatus } = exportTrials(() => appliance);
+const { inDrop, reasonBeside, ingestAnother } = exportTrials(() => appliance);
 
 const appliance = await sharedAppliance();
 
@@ -73,46 +71,6 @@ test('every other file goes to refused/ with a reason, its content unchanged', a
   }
 });
 
-test('an empty or truncated file gets time to grow; a truncated one fails once it has not changed for a while', async () => {
-  const rows = newRows(500);
-  const packed = contentOf('csv.zst', rows);
-  const [empty, growing, cut] = (['ndjson', 'csv.zst', 'ndjson.gz'] as const).map((form) =>
-    fileName('newswire', nextWindowMs(), form),
-  ) as [string, string, string];
-  await appliance.restart({ WIREWATCH_INGEST_TRUNCATED_SECONDS: '600' });
-  writeFileSync(inDrop(empty), '');
-  writeFileSync(inDrop(growing), packed.subarray(0, 100));
-  // A scan that takes this one has seen the others before.
-  await ingestAnother();
-  for (const name of [empty, growing]) assert.ok(existsSync(inDrop(name)), name);
-  appendFileSync(inDrop(empty), ndjson(rows.slice(0, 1)));
-  appendFileSync(inDrop(growing), packed.subarray(100));
-  for (const [name, count] of [
-    [empty, 1],
-    [growing, 500],
-  ] as const) {
-    const line = await appliance.processed(name);
-    assert.deepEqual([line.msg, line.rows], ['file applied', count]);
-  }
-  await appliance.restart();
-  const failed = await appliance.dropped(cut, contentOf('ndjson.gz', rows).subarray(0, -1));
-  assert.deepEqual([failed.msg, failed.reason], ['file failed', 'the gzip data is truncated']);
-});
-
-test('a file of a window that has not ended waits; one more than a day ahead is refused', async () => {
-  const now = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
-  const at = (ms: number) => fileName('newswire', now + ms);
-  const early = [WINDOW_MS, 2 * WINDOW_MS, DAY_MS - HOUR_MS].map(at);
-  for (const name of early) appliance.put(name, ndjson([newRow()]));
-  await assertLeft(early);
-  const ahead = await appliance.dropped(at(DAY_MS + 2 * WINDOW_MS), ndjson([newRow()]));
-  assert.equal(ahead.msg, 'file refused');
-  const { reason, next } = reasonBeside(ahead.destination);
-  assert.match(reason, /more than a day in the future/);
-  assert.match(next, /the problem given as the reason, then drop the file again/);
-  assert.doesNotMatch(next, /name/, 'the name must be valid');
-});
-
 test('links, pipes and folders are ignored, whatever their name, and names that are not UTF-8', async () => {
   const outside = testFolder();
   const target = join(outside, 'target.ndjson');
@@ -149,18 +107,6 @@ test('a pause leaves dropped files where they are, also across a restart', async
   appliance.cli(['ingest', 'resume']);
   assert.equal((await appliance.processed(name)).msg, 'file applied');
   assert.ok(await appliance.detection(idOf(row)));
-});
-
-test('files of an export that is switched off are refused', async () => {
-  await appliance.restart({ WIREWATCH_EXPORTS_IMAGEWIRE_ENABLED: 'false' });
-  const window = nextWindowMs();
-  for (const name of [fileName('imagewire', window), 'imagewire.backfill-off.ndjson']) {
-    const line = await appliance.dropped(name, ndjson([newRow()]));
-    assert.equal(line.msg, 'file refused');
-    assert.match(reasonBeside(line.destination).reason, /imagewire is switched off/);
-  }
-  assert.equal(windowStatus('imagewire', window), undefined);
-  await ingestAnother();
 });
 
 /** A scan may make the folder again meanwhile. */

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
 import fc from 'fast-check';
 import { DropFolder, shortName } from '../../src/drop/drop-folder.ts';
-import { parseFileName, windowReadiness } from '../../src/exports/file-name.ts';
+import { parseFileName } from '../../src/exports/file-name.ts';
 import { openContent } from '../../src/exports/unpacking.ts';
 import { DAY_MS, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
@@ -210,20 +210,19 @@ test('thousands of held files keep no other file waiting', async () => {
   assert.deepEqual(found.held.map(({ file }) => file.name).sort(), held.sort());
 });
 
-test('a file that waits for the end of its window is scanned then', async () => {
+test('a file that waits for the end of its window is scanned then; one more than a day ahead is refused', async () => {
   writeFileSync(path('newswire.20261121T1200Z.csv'), 'x');
   scan(NOW_MS + 1000);
   monotonicMs += 500;
   assert.equal(scan(NOW_MS + 1000).nextScanMs, WINDOW_MS - 1000);
   assert.equal(scan(NOW_MS + WINDOW_MS - 1).ready.length, 0);
   assert.equal(scan(NOW_MS + WINDOW_MS).ready.length, 1);
-});
-
-test('a window is ready from its end on, and refused from a day ahead on', () => {
-  assert.equal(windowReadiness(NOW_MS - WINDOW_MS, NOW_MS), 'ready');
-  assert.equal(windowReadiness(NOW_MS - WINDOW_MS + 1, NOW_MS), 'early');
-  assert.equal(windowReadiness(NOW_MS + DAY_MS, NOW_MS), 'early');
-  assert.equal(windowReadiness(NOW_MS + DAY_MS + 1, NOW_MS), 'too far ahead');
+  const ahead = [scan(NOW_MS - DAY_MS), scan(NOW_MS - DAY_MS - 1)].flatMap(({ ready }) => ready);
+  assert.deepEqual(
+    ahead.map(({ kind }) => kind),
+    ['refused'],
+    'if it is more than a day ahead',
+  );
 });
 
 test('any name is parsed, and shortened to leave room for number and note', () => {

@@ -145,17 +145,6 @@ test('the largest and smallest values are accepted; a missing one is null or fal
   assert.equal(rowOf({ strength_score: 99 }, 'imagewire').strength_score, 99);
 });
 
-test('rows of a backfill count as estimated, unless they say otherwise', () => {
-  for (const [members, expected] of [
-    [{}, true],
-    [{ first_detected_estimated: null }, true],
-    [{ first_detected_estimated: false }, false],
-  ] as const) {
-    const row = checked(members, 'newswire', true);
-    assert.equal(row.kind === 'row' && row.row.first_detected_estimated, expected);
-  }
-});
-
 test('times with offsets and fractions are shown in whole seconds of UTC, truncated', () => {
   // Stored times are compared as text: older scorings with small letters once won.
   for (const [given, read] of [

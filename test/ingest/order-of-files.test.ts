@@ -181,30 +181,6 @@ test('a detection that is rescored and then changed has only the text of its new
   assert.deepEqual(store.db.prepare('SELECT count(*) FROM rescored').pluck().all(), [0]);
 });
 
-test('reading applied files again changes nothing', async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(fileRows, { minLength: 1, maxLength: 5 }), async (files) => {
-      const read = await Promise.all(files.map(({ exportName, rows }) => fileOf(exportName, rows)));
-      using store = openStore();
-      applyAll(read, [1_700_000_000_000], store);
-      const before = detections(store.db);
-      const writer = writerOf(store, Date.now);
-      for (const file of read) {
-        const applier = begun(writer, file);
-        assert.equal(writer.commit(applier, { kind: 'test' }), 0);
-        const { unchanged, ...changed } = applier.counts;
-        assert.deepEqual(changed, { created: 0, updated: 0, rescored: 0 });
-        assert.equal(
-          unchanged,
-          file.reduce((rows, batch) => rows + batch.ids.length, 0),
-        );
-      }
-      assert.deepEqual(detections(store.db), before);
-    }),
-    { numRuns: 12 },
-  );
-});
-
 test('a failed transaction leaves nothing, and the next one can start', async () => {
   const [file] = await filesAbout(1);
   using store = openStore();

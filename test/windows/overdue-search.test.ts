@@ -146,6 +146,15 @@ describe('which windows are expected', () => {
 });
 
 describe('when the search runs', () => {
+  test('a window is missing exactly a day after it was due', () => {
+    finish(0);
+    search(START + MISSING_AFTER + WINDOW_MS - 1);
+    assert.deepEqual(starts('missing'), []);
+    reopen();
+    search(START + MISSING_AFTER + WINDOW_MS);
+    assert.deepEqual(starts('missing'), [1]);
+  });
+
   test('once a day, and at every start', () => {
     search(START);
     finish(0);

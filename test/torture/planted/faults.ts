@@ -157,9 +157,9 @@ drop/own-folder.ts | hostile-exporter | an own folder is no link
   constants.O_DIRECTORY[- | constants.O_NOFOLLOW-]
 ingest/requests/replay.ts | other-shapes | an archived file is replayed with the mapping of its first reading
   earliest, [-mapping, -]streams
-windows/window-states.ts | window-states | a window is missing a day after it was due
+windows/window-states.ts | overdue-search | a window is missing a day after it was due
   const MISSING_AFTER_MS = DAY_MS{+ + 10 * MINUTE_MS+};
-windows/window-states.ts | window-states | a file of an abandoned window is held
+windows/window-states.ts | windows-over-time | a file of an abandoned window is held
   [-status === 'abandoned' ? 'hold' : -]'read'
 windows/window-states.ts | overdue-search | a window is abandoned after 30 days
   ABANDONED_AFTER_MS = [-30-]{+31+} * DAY_MS
