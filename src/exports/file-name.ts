@@ -161,11 +161,6 @@ export function compareFiles(a: ExportFileName, b: ExportFileName): number {
   return a.name < b.name ? -1 : 1;
 }
 
-/** The latest time that a row may have. */
-export function latestTime(endMs: number): string {
-  return formatMs(endMs + DAY_MS);
-}
-
 /**
  * The bounds and the default for times in a file.
  * @param earliest the setting; null: five years before the start of the window, or before a backfill is read
@@ -175,7 +170,7 @@ export function timesOf(file: ExportFileName, readAtMs: number, earliest: string
     file.kind === 'window' ? [file.window_start, file.window_start + WINDOW_MS] : [readAtMs, readAtMs];
   return {
     earliest: earliest ?? formatMs(new Date(startMs).setUTCFullYear(new Date(startMs).getUTCFullYear() - 5)),
-    latest: latestTime(endMs),
+    latest: formatMs(endMs + DAY_MS),
     exported_at_default: formatMs(readAtMs),
   };
 }

@@ -51,13 +51,14 @@ export type ApplyCounts = Record<Outcome['kind'], number>;
 
 export const NO_COUNTS: Readonly<ApplyCounts> = { created: 0, updated: 0, rescored: 0, unchanged: 0 };
 
-export function sumOf(a: ApplyCounts, b: ApplyCounts): ApplyCounts {
-  return {
-    created: a.created + b.created,
-    updated: a.updated + b.updated,
-    rescored: a.rescored + b.rescored,
-    unchanged: a.unchanged + b.unchanged,
-  };
+/** What is counted in `b`, in both together. */
+export function sumOf<Name extends string>(
+  a: Readonly<Record<NoInfer<Name>, number>>,
+  b: Readonly<Record<Name, number>>,
+): Record<Name, number> {
+  const sums: Record<Name, number> = { ...a };
+  for (const name in b) sums[name] = (sums[name] ?? 0) + b[name];
+  return sums;
 }
 
 export interface ApplyOptions {

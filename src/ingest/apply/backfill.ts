@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
-import { type ExportFileName, latestTime, recordedFile } from '../../exports/file-name.ts';
+import { type ExportFileName, recordedFile } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
 import { type FileRecord, saveFile } from '../files/file-record.ts';
 import {
@@ -19,7 +19,7 @@ import {
 } from '../files/finished-file.ts';
 import type { Reading } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
-import { sumOfUnknown, type UnknownRows } from '../reading/row-batch.ts';
+import type { UnknownRows } from '../reading/row-batch.ts';
 import { type Applier, type ApplyCounts, NO_COUNTS, sumOf } from './apply-rows.ts';
 import type { StreamWriter } from './stream-writer.ts';
 import {
@@ -91,15 +91,14 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   let current = record;
   const source = drop.sourceAt(drop.takenPath(number, name));
   // As it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
-  const { mapping } = record;
-  const { bounds = { latest: latestTime(record.taken_at) } } = record.report;
+  const { mapping, report } = record;
   const read = (rows_to_skip: number) =>
-    exports.read(source, file, name, { ...REREAD, ...bounds, mapping, rows_to_skip });
+    exports.read(source, file, name, { ...REREAD, ...report.bounds, mapping, rows_to_skip });
   const inTransaction: InParts['inTransaction'] = (rows_applied, counts, unknownRows) => {
-    const { report } = current;
-    const unknown_rows = sumOfUnknown(report.unknown_rows ?? {}, unknownRows);
-    const applied = sumOf({ ...NO_COUNTS, ...report }, counts);
-    current = { ...current, rows_applied, report: { ...report, ...applied, unknown_rows } };
+    const before = current.report;
+    const unknown_rows = sumOf(before.unknown_rows ?? {}, unknownRows);
+    const applied = sumOf({ ...NO_COUNTS, ...before }, counts);
+    current = { ...current, rows_applied, report: { ...before, ...applied, unknown_rows } };
     saveFile(writer.db, current);
   };
   const parts = { operation: fileOperation(record), between, inTransaction };
@@ -109,11 +108,11 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   // Its writer may still have it open.
   if (sha256 !== record.sha256 && !isUnfinished)
     return end(files, current, 'the file was changed while it was being applied', AGAIN);
-  const report = { ...current.report, bad_rows: Math.max(current.report.bad_rows ?? 0, bad_rows) };
-  if (result.kind !== 'bad') return end(files, { ...current, report });
+  const all = { ...current.report, bad_rows: Math.max(report.bad_rows ?? 0, bad_rows) };
+  if (result.kind !== 'bad') return end(files, { ...current, report: all });
   // After another version of the program checked the file, rows may be invalid that were valid then.
   const { errors, errors_total, error_groups } = result;
-  const bad = { ...report, errors, errors_total, error_groups };
+  const bad = { ...all, errors, errors_total, error_groups };
   return end(files, { ...current, report: bad }, 'the file no longer matches the export format');
 }
 
@@ -179,7 +178,7 @@ export async function applyInParts(
       applier ??= writer.begin(licensed);
       applier.apply(batch);
       rowsThrough = batch.rowsThrough;
-      unknownRows = sumOfUnknown(unknownRows, batch.unknownRows);
+      unknownRows = sumOf(unknownRows, batch.unknownRows);
       if (rowsThrough - rowsCommitted < TRANSACTION_ROWS) continue;
       commit(applier);
       applier = null;

@@ -15,7 +15,7 @@ export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 export interface FileReport extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256'> & ReadingErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
-  /** The bounds with which a backfill was checked, while it is applied. Records of earlier versions have none. */
+  /** The bounds with which a backfill was checked, while it is applied. */
   readonly bounds?: TimeBounds;
 }
 

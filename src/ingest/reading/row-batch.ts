@@ -115,12 +115,6 @@ function emptyColumns() {
   };
 }
 
-export function sumOfUnknown(a: UnknownRows, b: UnknownRows): UnknownRows {
-  const sums = { ...a };
-  for (const [stream, rows] of Object.entries(b)) sums[stream] = (sums[stream] ?? 0) + rows;
-  return sums;
-}
-
 /** Packs the rows for the log, on the reader thread: it has time to spare. */
 export function addFrame(batch: RowBatch): Uint8Array<ArrayBuffer> {
   // Only photos have the mark.

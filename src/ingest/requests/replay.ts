@@ -14,7 +14,7 @@ import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, type InParts, REREAD } from '../apply/backfill.ts';
 import { archivedFiles, type FileRecord, saveFile } from '../files/file-record.ts';
 import type { FileStore, Ingest } from '../files/finished-file.ts';
-import { sumOfUnknown, type UnknownRows } from '../reading/row-batch.ts';
+import type { UnknownRows } from '../reading/row-batch.ts';
 import type { ReplayCounts, RequestOutcome } from './requests.ts';
 
 /** @param bounds of the time when a file was first applied, epoch milliseconds */
@@ -50,7 +50,7 @@ export async function replay(
     let unknown_rows: Record<string, number> = {};
     const inTransaction: InParts['inTransaction'] = (_, applied, unknownRows) => {
       Object.assign(counts, sumOf(counts, applied));
-      unknown_rows = sumOfUnknown(unknown_rows, unknownRows);
+      unknown_rows = sumOf(unknown_rows, unknownRows);
     };
     const parts = { operation: operationOf(record), between, inTransaction };
     const result = await applyInParts(writer, read, parts);
