@@ -92,7 +92,7 @@ export class Applier {
 
   apply(batch: RowBatch): void {
     const { rows, log, epochsMs } = this.#options;
-    const outcomes = new Outcomes();
+    const outcomes: RowOutcome[] = [];
     for (const [row, id] of batch.ids.entries()) {
       const state = stateOf(batch, row, id);
       // What was detected after an epoch began cannot have been known before it.
@@ -101,18 +101,19 @@ export class Applier {
       if (rows.create(state, version, epochsMs.length, this.#position + 1)) {
         this.counts.created += 1;
         this.#advance();
-        outcomes.created(this.#position, version);
+        outcomes.push({ position: this.#position, version });
       } else {
-        outcomes.passed(this.#merge(id, scoringOf(batch, row)));
+        outcomes.push(this.#merge(id, scoringOf(batch, row)));
       }
     }
     rows.flush();
     // Without new detections, the lines of the changed ones are enough for the log.
-    if (outcomes.hasCreated) {
+    const hasCreated = outcomes.some((outcome) => typeof outcome !== 'string');
+    if (hasCreated) {
       if (batch.frame === null) throw new Error('a batch of rows has no log frame');
       log.appendFrame(batch.frame);
     }
-    log.append(outcomes.lines());
+    log.append(hasCreated ? outcomeLines(outcomes) : outcomes.join(''));
   }
 
   /** Ends the streams of a subscription; its rows are deleted later. */
@@ -185,44 +186,29 @@ export class Applier {
   }
 }
 
+/** Where a new detection is; otherwise the line of a row for the log, empty if it changed nothing. */
+type RowOutcome = { readonly position: number; readonly version: number } | string;
+
 /** The outcomes of a batch's rows, in order, as lines for the log: one line for consecutive rows of the same outcome. */
-class Outcomes {
-  hasCreated = false;
-  #lines = '';
-  /** Only the lines of changed detections, for a batch whose rows are not logged. */
-  #changes = '';
-  #created = { rows: 0, position: 0, version: 0 };
-  #passed = 0;
-
-  created(position: number, version: number): void {
-    this.hasCreated = true;
-    const run = this.#created;
-    if (this.#passed > 0 || run.version !== version || run.position + run.rows !== position) this.#end();
-    if (this.#created.rows === 0) this.#created = { rows: 0, position, version };
-    this.#created.rows += 1;
+function outcomeLines(outcomes: readonly RowOutcome[]): string {
+  let lines = '';
+  for (let at = 0; at < outcomes.length; ) {
+    const first = outcomes[at] ?? '';
+    let rows = 1;
+    if (typeof first === 'string') {
+      // The last one may have a line of its own.
+      for (; outcomes[at + rows - 1] === '' && typeof outcomes[at + rows] === 'string'; ) rows += 1;
+      lines += passedLine(rows) + outcomes[at + rows - 1];
+    } else {
+      const { position, version } = first;
+      const isNext = (next: RowOutcome | undefined) =>
+        typeof next === 'object' && next.position === position + rows && next.version === version;
+      while (isNext(outcomes[at + rows])) rows += 1;
+      lines += createdLine(rows, position, version);
+    }
+    at += rows;
   }
-
-  passed(line: string): void {
-    if (this.#created.rows > 0) this.#end();
-    this.#passed += 1;
-    if (line === '') return;
-    this.#end();
-    this.#lines += line;
-    this.#changes += line;
-  }
-
-  lines(): string {
-    this.#end();
-    return this.hasCreated ? this.#lines : this.#changes;
-  }
-
-  #end(): void {
-    const { rows, position, version } = this.#created;
-    if (rows > 0) this.#lines += createdLine(rows, position, version);
-    if (this.#passed > 0) this.#lines += passedLine(this.#passed);
-    this.#created = { rows: 0, position: 0, version: 0 };
-    this.#passed = 0;
-  }
+  return lines;
 }
 
 /** 0 in a new database. */
