@@ -1,12 +1,19 @@
-/** Which work serves which request. */
-
+/** Which work serves which request; those about a window: read its file after all, expect windows from it on, a lab's gap. */
 import { reasonOfFile } from '../../drop/file-errors.ts';
+import { waitingFiles } from '../../drop/waiting-names.ts';
+import { recordedFile, switchedOff } from '../../exports/file-name.ts';
 import { inTurns } from '../../log/compact.ts';
+import { formatMs } from '../../time.ts';
+import { dismissWindow, expectFrom, findWindow, setWindow } from '../../windows/ledger.ts';
 import { compactNow, serveRemovals } from '../apply/remove-rows.ts';
-import type { Ingest } from '../files/finished-file.ts';
+import type { StreamWriter } from '../apply/stream-writer.ts';
+import { ingestWindowFile, type WaitingWindow } from '../apply/window-file.ts';
+import { clearDestination, filesLeft } from '../files/file-record.ts';
+import { type FileStore, type Ingest, recordedIn, recordsInTaken } from '../files/finished-file.ts';
 import { replay } from './replay.ts';
 import type { IngestRequest, RequestOutcome } from './requests.ts';
-import { dismiss, expect, gap, reset } from './window-requests.ts';
+
+type RequestOf<Kind extends IngestRequest['kind']> = Extract<IngestRequest, { kind: Kind }>;
 
 /** @param tell called with the progress, in words */
 export async function handleRequest(
@@ -31,4 +38,108 @@ export async function handleRequest(
     case 'compact':
       return compactNow(writer, ingest, { between: inTurns(between), tell });
   }
+}
+
+async function reset(ingest: Ingest, request: RequestOf<'reset'>): Promise<RequestOutcome> {
+  const { exports, onProcessed } = ingest;
+  const { db } = ingest.writer;
+  const window = `window ${formatMs(request.window_start)} of ${request.export}`;
+  const failed = (reason: string) => ({ ok: false, reason }) as const;
+  const status = findWindow(db, request.export, request.window_start)?.status ?? 'unknown';
+  if (status !== request.from)
+    return failed(
+      `${window} is now ${status}, so no file was read. To list windows, run: wirewatch window list`,
+    );
+  if (!exports.isEnabled(request)) return failed(switchedOff(request.export));
+  const waiting = (await droppedFile(ingest, request)) ?? failedFile(ingest, request);
+  if (waiting === null)
+    return failed(`neither the drop folder nor failed/ has a file for ${window}. Drop one.`);
+  if (waiting === 'still written')
+    return failed(`the file for ${window} may still be written. Try again in a minute.`);
+  const processed = await ingestWindowFile(ingest, waiting).catch(reasonOfFile);
+  if (typeof processed === 'string') return afterError(ingest, request, processed);
+  if (processed === null) return failed(`${waiting.path} changed while it was being read. Try again.`);
+  onProcessed(processed);
+  const { name, destination, outcome, report } = processed;
+  return { ok: true, reset: { file: destination ?? name, outcome, reason: report.reason ?? null } };
+}
+
+/** The newest file in the drop folder for a window; null: there is none. The others are then read as corrections. */
+async function droppedFile(
+  { drop, writer, now }: FileStore,
+  request: RequestOf<'reset'>,
+): Promise<WaitingWindow | 'still written' | null> {
+  const known = { isRecorded: recordedIn(writer.db), heldBy: () => null };
+  const [newest] = waitingFiles(drop, known)
+    .exports.flatMap((dropped) => {
+      const { file } = dropped;
+      if (file.kind !== 'window' || file.export !== request.export) return [];
+      if (file.window_start !== request.window_start) return [];
+      const snapshot = drop.snapshot(dropped.path);
+      return typeof snapshot === 'string' ? [] : { dropped, file, snapshot };
+    })
+    .sort((a, b) => (a.snapshot.mtimeNs > b.snapshot.mtimeNs ? -1 : 1));
+  if (newest === undefined) return null;
+  const { dropped, file, snapshot } = newest;
+  const settled = await drop.settled(dropped, snapshot, now());
+  return settled?.kind === 'export' ? { ...settled, file } : 'still written';
+}
+
+/** The newest failed file of a window, of those that are still there; null: there is none. */
+function failedFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): WaitingWindow | null {
+  for (const record of filesLeft(writer.db, request.export, request.window_start)) {
+    const path = record.destination ?? '';
+    const file = recordedFile(record);
+    const snapshot = drop.snapshot(path);
+    if (typeof snapshot !== 'string' && file?.kind === 'window') {
+      const { name } = record;
+      return { kind: 'export', name, path, snapshot, file, isFinal: true, isReadAgain: true };
+    }
+  }
+  return null;
+}
+
+/** After an error behind the commit, the window was read: only the move of its file is still to come. */
+function afterError(files: FileStore, wanted: RequestOf<'reset'>, error: string): RequestOutcome {
+  const committed = recordsInTaken(files).find(
+    (record) => record.export === wanted.export && record.window_start === wanted.window_start,
+  );
+  if (committed === undefined) return { ok: false, reason: error };
+  const { name, outcome } = committed;
+  return { ok: true, reset: { file: name, outcome, reason: `the file could not be moved yet: ${error}` } };
+}
+
+function dismiss(files: FileStore, request: RequestOf<'dismiss'>): RequestOutcome {
+  const { export: exportName, window_start } = request;
+  const { writer, now } = files;
+  const status = findWindow(writer.db, exportName, window_start)?.status ?? 'unknown';
+  if (status !== 'failed')
+    return { ok: false, reason: `window ${formatMs(window_start)} of ${exportName} is now ${status}` };
+  writer.write({ kind: 'dismiss', export: exportName, window: formatMs(window_start) }, () => {
+    dismissWindow(writer.db, exportName, window_start, now());
+    // What is left in failed/ concerns nobody any more.
+    for (const { number } of filesLeft(writer.db, exportName, window_start))
+      clearDestination(writer.db, number);
+  });
+  return { ok: true };
+}
+
+function expect(writer: StreamWriter, request: RequestOf<'expect'>): RequestOutcome {
+  const { export: exportName, window_start } = request;
+  let forgotten = 0;
+  writer.write({ kind: 'expect windows', export: exportName, from: formatMs(window_start) }, () => {
+    forgotten = expectFrom(writer.db, exportName, window_start);
+  });
+  return { ok: true, expected: { forgotten } };
+}
+
+function gap({ writer, now }: FileStore, request: RequestOf<'gap'>): RequestOutcome {
+  const { export: exportName, window_start, status } = request;
+  const known = findWindow(writer.db, exportName, window_start);
+  if (known !== undefined)
+    return { ok: false, reason: `window ${formatMs(window_start)} of ${exportName} is ${known.status}` };
+  writer.write({ kind: 'gap', export: exportName, window: formatMs(window_start) }, () =>
+    setWindow(writer.db, { export: exportName, window_start, status, since: now(), file: null }),
+  );
+  return { ok: true };
 }
