@@ -16,8 +16,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode } from '../../src/refused.ts';
-import { putFile } from '../support/appliance.ts';
-import { NO_PRELOAD, runBeside } from '../support/command.ts';
+import {
+  createInstallation,
+  createKey,
+  type Installation,
+  putFile,
+  TEST_SETTINGS,
+} from '../support/appliance.ts';
+import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { failingCall } from '../support/preload.ts';
@@ -26,11 +32,6 @@ import { until } from '../support/until.ts';
 
 const FULL = 'the disk is full: ingest waits for free space';
 const DISK_MIB = 32;
-const SETTINGS = {
-  WIREWATCH_INGEST_QUIET_MS: '20',
-  WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
-  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
-};
 
 /**
  * Runs a program with its own small disk, in a mount namespace that ends with it; needs no rights if the kernel allows
@@ -45,49 +46,23 @@ const RUN = 'echo $$ > "$3"; shift 3; exec "$@"';
 const canMount = spawnSync('unshare', [...NAMESPACE, MOUNT, 'sh', tmpdir()]).status === 0;
 const skip = !canMount && 'no disk can be mounted here';
 
-async function command(...args: string[]): Promise<string> {
-  const run = await runBeside(args);
-  assert.equal(run.status, 0, run.stderr);
-  return run.stdout;
-}
-
-async function createKey(data: string): Promise<string> {
-  const options = ['--account', 'agency', '--subscriptions', '7001', '--scopes', 'detections:read'];
-  const made = await command('key', 'create', ...options, '--name', 'test', '--json', '--data', data);
-  return JSON.parse(made).key;
-}
-
-/** An installation in `data` that {@link start} copies to a disk of its own; `key` reads its subscription. */
-async function install(folder: string) {
-  const [data, disk, drop] = ['data', 'disk', 'drop'].map((name) => join(folder, name)) as [
-    string,
-    string,
-    string,
-  ];
-  await command('account', 'add', 'agency', '--name', 'Agency', '--data', data);
-  await command('subscription', 'add', '7001', '--account', 'agency', '--data', data);
+/** @returns an installation in `data` that `start` copies to a disk of its own; `key` reads its subscriptions */
+function onDisk(installation: Installation, folder: string) {
+  const { data, key, cli } = installation;
+  const [disk, drop] = [join(folder, 'disk'), join(folder, 'drop')];
   for (const made of [disk, drop]) mkdirSync(made);
   const pidFile = join(folder, 'pid');
   const pid = () => readFileSync(pidFile, 'utf8').trim();
   const serve = ['serve', '--drop', drop, '--port', '0'];
   return {
-    ...{ data, drop, key: await createKey(data) },
+    ...{ data, drop, key, cli, folder },
     /** Starts on the disk of its own, full if that is said. */
     start: (isFull: boolean, ...more: string[]) =>
-      runProgram([...serve, '--data', disk, ...more], SETTINGS, {
-        through: (program, args) => [
-          'unshare',
-          [
-            ...NAMESPACE,
-            [COPY, ...(isFull ? [FILL] : []), RUN].join('; '),
-            'sh',
-            disk,
-            data,
-            pidFile,
-            program,
-            ...args,
-          ],
-        ],
+      runProgram([...serve, '--data', disk, ...more], TEST_SETTINGS, {
+        through: (program, args) => {
+          const script = [COPY, ...(isFull ? [FILL] : []), RUN].join('; ');
+          return ['unshare', [...NAMESPACE, script, 'sh', disk, data, pidFile, program, ...args]];
+        },
       }),
     /** The disk, from outside. */
     seen: () => `/proc/${pid()}/root${disk}`,
@@ -104,7 +79,7 @@ async function install(folder: string) {
     },
     /** Ingests a file in `data`, and ends the program. */
     async use(content: string, end: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-      const run = runProgram([...serve, '--data', data], SETTINGS);
+      const run = runProgram([...serve, '--data', data], TEST_SETTINGS);
       await run.url();
       await applied(run, drop, content);
       // Then a kill cannot leave an entry only in the log, which a full disk has no room to apply.
@@ -114,6 +89,15 @@ async function install(folder: string) {
       await run.ended;
     },
   };
+}
+
+function diskTest(title: string, use: (own: ReturnType<typeof onDisk>) => Promise<void>): void {
+  test(title, { skip }, () =>
+    inFolder(async (folder) => {
+      using installation = createInstallation();
+      await use(onDisk(installation, folder));
+    }),
+  );
 }
 
 function rowsOf(count: number): string {
@@ -165,39 +149,36 @@ async function dropOnFullDisk(
   return name;
 }
 
-test('with a full disk', { skip }, () =>
-  inFolder(async (folder) => {
-    const { data, drop, key, start, seen, within } = await install(folder);
-    const other = await createKey(data);
-    const run = start(false);
-    const url = await run.url();
-    await applied(run, drop, rowsOf(10));
+diskTest('with a full disk', async ({ drop, key, cli, start, seen, within }) => {
+  const other = createKey(cli, 'agency', '7001');
+  const run = start(false);
+  const url = await run.url();
+  await applied(run, drop, rowsOf(10));
 
-    const ballast = join(seen(), 'ballast');
-    fill(ballast);
-    const second = await dropOnFullDisk(run, { url, key, drop, data: seen() });
-    const status = JSON.parse(await within('ingest', 'status', '--drop', drop, '--json'));
-    assert.deepEqual(
-      [status.waiting, status.waiting_files],
-      [1, [second]],
-      'the waiting file must be listed, whichever folder it is in',
-    );
-    fill(ballast);
-    await within('key', 'revoke', other.split('_')[2] ?? '', '--yes');
-    const revoked = { headers: { authorization: `Bearer ${other}` } };
-    assert.equal((await fetch(`${url}/v1/me`, revoked)).status, 401);
-    rmSync(ballast);
-    await applied(run, drop, null, second);
-    await run.until('the end of the alert', () => alertLine(run, 'closed'));
-    assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
-    assert.ok(existsSync(join(drop, 'archive')));
-    assert.equal(await run.stop(), 0);
-  }),
-);
+  const ballast = join(seen(), 'ballast');
+  fill(ballast);
+  const second = await dropOnFullDisk(run, { url, key, drop, data: seen() });
+  const status = JSON.parse(await within('ingest', 'status', '--drop', drop, '--json'));
+  assert.deepEqual(
+    [status.waiting, status.waiting_files],
+    [1, [second]],
+    'the waiting file must be listed, whichever folder it is in',
+  );
+  fill(ballast);
+  await within('key', 'revoke', other.split('_')[2] ?? '', '--yes');
+  const revoked = { headers: { authorization: `Bearer ${other}` } };
+  assert.equal((await fetch(`${url}/v1/me`, revoked)).status, 401);
+  rmSync(ballast);
+  await applied(run, drop, null, second);
+  await run.until('the end of the alert', () => alertLine(run, 'closed'));
+  assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
+  assert.ok(existsSync(join(drop, 'archive')));
+  assert.equal(await run.stop(), 0);
+});
 
-test('a removal without the room for it stays open, says so, and leaves room to ingest', { skip }, () =>
-  inFolder(async (folder) => {
-    const { drop, start, seen, within } = await install(folder);
+diskTest(
+  'a removal without the room for it stays open, says so, and leaves room to ingest',
+  async ({ drop, start, seen, within }) => {
     const run = start(false);
     await run.url();
     await applied(run, drop, rowsOf(10));
@@ -206,12 +187,12 @@ test('a removal without the room for it stays open, says so, and leaves room to 
     assert.ok((await openAlertsOf({ data: seen() })).includes('removal incomplete'));
     await applied(run, drop, rowsOf(10));
     assert.equal(await run.stop(), 0);
-  }),
+  },
 );
 
-test('a start on a full disk, after a kill: reads work, ingest waits for space', { skip }, () =>
-  inFolder(async (folder) => {
-    const { data, drop, key, start, seen, use } = await install(folder);
+diskTest(
+  'a start on a full disk, after a kill: reads work, ingest waits for space',
+  async ({ data, drop, key, folder, start, seen, use }) => {
     const row = newRow();
     await use(`${ndjson([row])}${rowsOf(9)}`, 'SIGKILL');
     rmSync(join(data, 'usage'), { force: true });
@@ -241,7 +222,7 @@ test('a start on a full disk, after a kill: reads work, ingest waits for space',
     await run.until('the write of usage', () => run.log().find(isSaved));
     assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
     assert.equal(await run.stop(), 0);
-  }),
+  },
 );
 
 test(
@@ -265,42 +246,34 @@ test(
     }),
 );
 
-test(
+diskTest(
   'on a full disk, a start that would have to revoke a key in an older access.db is exit code 1',
-  {
-    skip,
-  },
-  () =>
-    inFolder(async (folder) => {
-      const { data, key, start, use } = await install(folder);
-      await use(rowsOf(10));
-      // With SQLite's file beside it: the command that revokes the key removes that.
-      const older = ['access.db', 'access.db-shm'].map((name) => ({
-        path: join(data, name),
-        content: readFileSync(join(data, name)),
-      }));
-      await command('key', 'revoke', key.split('_')[2] ?? '', '--yes', '--data', data);
-      for (const { path, content } of older) writeFileSync(path, content);
-      const run = start(true);
-      assert.equal(await run.ended, 1);
-      assert.match(run.stderr(), /disk is full\. Free space and try again/);
-    }),
-);
-
-test('a start without space for a file of SQLite is exit code 1', { skip }, () =>
-  inFolder(async (folder) => {
-    const { data, start, use } = await install(folder);
+  async ({ data, key, cli, start, use }) => {
     await use(rowsOf(10));
-    for (const name of ['access.db', 'detections.db']) rmSync(join(data, `${name}-shm`));
+    // With SQLite's file beside it: the command that revokes the key removes that.
+    const older = ['access.db', 'access.db-shm'].map((name) => ({
+      path: join(data, name),
+      content: readFileSync(join(data, name)),
+    }));
+    cli(['key', 'revoke', key.split('_')[2] ?? '', '--yes']);
+    for (const { path, content } of older) writeFileSync(path, content);
     const run = start(true);
     assert.equal(await run.ended, 1);
-    assert.match(run.stderr(), /cannot open .*access\.db: the disk is full\. Free space and try again/);
-  }),
+    assert.match(run.stderr(), /disk is full\. Free space and try again/);
+  },
 );
 
-test('no space for two databases: the damaged one is deleted for the rebuilt one', { skip }, () =>
-  inFolder(async (folder) => {
-    const { data, key, start, use } = await install(folder);
+diskTest('a start without space for a file of SQLite is exit code 1', async ({ data, start, use }) => {
+  await use(rowsOf(10));
+  for (const name of ['access.db', 'detections.db']) rmSync(join(data, `${name}-shm`));
+  const run = start(true);
+  assert.equal(await run.ended, 1);
+  assert.match(run.stderr(), /cannot open .*access\.db: the disk is full\. Free space and try again/);
+});
+
+diskTest(
+  'no space for two databases: the damaged one is deleted for the rebuilt one',
+  async ({ data, key, start, use }) => {
     await use(rowsOf(1000));
     writeFileSync(join(data, 'detections.db-damage'), 'a test says so\n');
     const sizeOf = (file: string) => statSync(join(data, file)).size;
@@ -315,7 +288,7 @@ test('no space for two databases: the damaged one is deleted for the rebuilt one
     );
     assert.deepEqual(await streamOf(url, key), Array(1000).fill(1));
     assert.equal(await run.stop(), 0);
-  }),
+  },
 );
 
 /** Writes until less than a kilobyte is free. */
