@@ -16,6 +16,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode } from '../../src/refused.ts';
+import { formatMs, HOUR_MS } from '../../src/time.ts';
 import {
   createInstallation,
   createKey,
@@ -26,6 +27,7 @@ import {
 import { NO_PRELOAD } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
+import { follow, readerOf } from '../support/lab.ts';
 import { failingCall } from '../support/preload.ts';
 import { inFolder, type LogLine, type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
@@ -119,17 +121,8 @@ function alertLine(run: RunningProgram, what: 'opened' | 'closed') {
 
 /** The versions of all detections on the stream, in its order. */
 async function streamOf(url: string, key: string): Promise<number[]> {
-  const headers = { authorization: `Bearer ${key}` };
-  const versions: number[] = [];
-  let where = `since=${new Date(Date.now() - 3_600_000).toISOString()}`;
-  for (;;) {
-    const response = await fetch(`${url}/v1/detections/changes?limit=1000&${where}`, { headers });
-    assert.equal(response.status, 200);
-    const page = JSON.parse(await response.text());
-    for (const { version } of page.data) versions.push(version);
-    if (page.has_more !== true) return versions;
-    where = `cursor=${page.next_cursor}`;
-  }
+  const { rows } = await follow(readerOf(url, key), `since=${formatMs(Date.now() - HOUR_MS)}`);
+  return rows.map(({ version }) => version);
 }
 
 /** Drops a file on a full disk. Resolves once an alert is open and reads have succeeded. */
@@ -203,11 +196,7 @@ diskTest(
     const isPreseed = /^the disk is full: entries of the configuration that are missing/;
     assert.ok(run.log().some(({ msg }) => isPreseed.test(msg)));
     const name = await dropOnFullDisk(run, { url, key, drop, data: seen() });
-    const read = async (path: string) => {
-      const response = await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key}` } });
-      assert.equal(response.status, 200, path);
-      return JSON.parse(await response.text());
-    };
+    const { read } = readerOf(url, key);
     const day = String(row.first_detected_at).slice(0, 10);
     assert.ok((await read(`/v1/detections?from=${day}&to=${day}`)).data.length > 0);
     await read(`/v1/detections/${idOf(row)}`);

@@ -1,22 +1,13 @@
 /** Reads new changes from the change stream of a running appliance. */
-import assert from 'node:assert/strict';
 import type { Appliance } from './appliance.ts';
+import { follow, readerOf } from './lab.ts';
 
 /** Starts at the end of the stream. @returns a function that lists later changes in order: `id version event` */
-export async function followStream(appliance: Appliance): Promise<() => Promise<string[]>> {
-  const read = async (start: string) => {
-    const response = await appliance.get(`/v1/detections/changes?${start}&limit=1000`);
-    const text = await response.text();
-    assert.equal(response.status, 200, text);
-    return JSON.parse(text);
-  };
-  let page = await read(`since=${new Date().toISOString()}`);
-  while (page.has_more) page = await read(`cursor=${page.next_cursor}`);
-  const cursor: string = page.next_cursor;
+export async function followStream({ serving, key }: Appliance): Promise<() => Promise<string[]>> {
+  const reader = readerOf(serving().url, key);
+  const { cursor } = await follow(reader, `since=${new Date().toISOString()}`);
   return async () => {
-    const { data } = await read(`cursor=${cursor}`);
-    return data.map(
-      ({ id, version, event }: { id: string; version: number; event: string }) => `${id} ${version} ${event}`,
-    );
+    const { rows } = await follow(reader, `cursor=${cursor}`);
+    return rows.map(({ id, version, event }) => `${id} ${version} ${event}`);
   };
 }

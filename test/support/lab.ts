@@ -87,12 +87,12 @@ export interface LabRow {
 
 /** Reads every change after a start. @param start `since` or `cursor`, as in a query */
 export async function follow(
-  lab: Pick<Lab, 'read'>,
+  { read }: Pick<Lab, 'read'>,
   start: string,
 ): Promise<{ rows: LabRow[]; cursor: string; as_of: string }> {
   const rows: LabRow[] = [];
   for (let query = start; ; ) {
-    const page = await lab.read(`${CHANGES}?${query}&limit=1000`);
+    const page = await read(`${CHANGES}?${query}&limit=1000`);
     rows.push(...page.data);
     if (!page.has_more) return { rows, cursor: page.next_cursor, as_of: page.as_of };
     query = `cursor=${page.next_cursor}`;
