@@ -61,7 +61,7 @@ export const CONFORMANCE: readonly Rule[] = [
       (path) => `${path}: type, null, content types | fields | ${path}`,
     ),
     'id: its form and pattern | vocabulary | ids have one form',
-    'version: raised by visible changes alone | merge | a newer scoring with the same visible fields makes no version and updates its times',
+    'version: raised by visible changes alone | merge | the version counts the visible changes, and nothing else',
     'first_detected_at: when the match first reached the service | merge | first_detected_at is the earliest one, and exact if an exact row had it',
     'first_detected_estimated: for a backfilled row | export-format | rows of a backfill are estimated by default; its times are at most a day after the time of reading',
     'source.image_url: a signed address that works for anyone who holds it | photo | the link alone serves the photo, with headers for caching',

@@ -150,18 +150,6 @@ const ROW: ExportRow = {
 const scoring = (members: Partial<ExportRow> = {}) => scoringOf('text', { ...ROW, ...members });
 const known = (members: Partial<ExportRow> = {}, licensed = false) => mergeAll([scoring(members)], licensed);
 
-test('a newer scoring with the same visible fields makes no version and updates its times', () => {
-  const outcome = merge(
-    known(),
-    scoring({ last_scored_at: '2026-11-20T09:00:00Z', exported_at: '2026-11-20T09:10:00Z' }),
-    false,
-  );
-  assert.ok(outcome.kind === 'rescored');
-  assert.equal(outcome.known.version, 1);
-  assert.equal(outcome.known.match.last_scored_at, '2026-11-20T09:00:00Z');
-  assert.equal(outcome.known.match.exported_at, '2026-11-20T09:10:00Z');
-});
-
 test('a print URL is stored but withheld without the licence, and shown with it', () => {
   const print = { article_print: true };
   assert.equal(shownUrl(ROW.article_url, true, false), null);

@@ -6,7 +6,8 @@ import { test } from 'node:test';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD as skip } from '../support/command.ts';
 import { changeDetections } from '../support/database-content.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { idOf, ndjson, newRow, type Row } from '../support/export-files.ts';
+import { exportTrials } from '../support/export-trials.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
 import { until } from '../support/until.ts';
@@ -60,10 +61,7 @@ async function state(): Promise<[isApplying: boolean, isStuck: boolean]> {
 const untilState = (expected: [boolean, boolean]) =>
   until(`${expected}`, async () => `${await state()}` === `${expected}`);
 
-async function ingestsOthers(): Promise<void> {
-  const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  assert.equal(line.msg, 'file applied');
-}
+const { ingestAnother: ingestsOthers } = exportTrials(() => appliance);
 
 test('rows are judged as in the check; those that are invalid all the same are counted, or fail the file', {
   skip,

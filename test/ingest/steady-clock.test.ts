@@ -12,6 +12,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { changeDetections, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { exportTrials } from '../support/export-trials.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { isOpen } from '../support/open-files.ts';
 import { until } from '../support/until.ts';
@@ -24,10 +25,7 @@ async function started(): Promise<Appliance> {
   return appliance;
 }
 
-const apply = async () => {
-  const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  assert.equal(line.msg, 'file applied');
-};
+const { ingestAnother: apply } = exportTrials(() => appliance);
 
 /** Makes the newest finished window end in the future, as if the clock had been set back by `byMs`. */
 async function setBack(byMs: number): Promise<number> {
