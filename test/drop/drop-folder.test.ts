@@ -1,24 +1,12 @@
 /** The drop folder: which names are read, what is ignored, and in which order files are read. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { isErrorCode } from '../../src/refused.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
-import type { LogLine } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
@@ -107,47 +95,4 @@ test('a pause leaves dropped files where they are, also across a restart', async
   appliance.cli(['ingest', 'resume']);
   assert.equal((await appliance.processed(name)).msg, 'file applied');
   assert.ok(await appliance.detection(idOf(row)));
-});
-
-/** A scan may make the folder again meanwhile. */
-function linkInPlaceOf(folder: string, elsewhere: string): void {
-  for (let tries = 0; ; tries += 1) {
-    try {
-      symlinkSync(elsewhere, folder);
-      return;
-    } catch (error) {
-      if (!isErrorCode(error, 'EEXIST') || tries === 100) throw error;
-      rmSync(folder, { recursive: true, force: true });
-    }
-  }
-}
-
-test('a Wirewatch folder that becomes a link is not followed: nothing is read until it is a folder again', async () => {
-  for (const own of ['archive', 'failed', 'refused', '.taken']) {
-    const elsewhere = testFolder();
-    const good = fileName('newswire', nextWindowMs());
-    const bad = fileName('newswire', nextWindowMs());
-    const alone = `no-export-${own}`;
-    const names = [good, bad, alone];
-    const seen = appliance.serving().log.length;
-    const isUnusable = ({ msg }: LogLine) => msg.startsWith('cannot use the drop folder');
-    const isNew = (line: LogLine) => appliance.serving().log.indexOf(line) >= seen;
-    renameSync(inDrop(own), inDrop('.away'));
-    try {
-      linkInPlaceOf(inDrop(own), elsewhere);
-      for (const name of names) appliance.put(name, name === good ? ndjson([newRow()]) : 'no rows\n');
-      await appliance
-        .serving()
-        .logged('the report of the unusable name', (line) => isUnusable(line) && isNew(line));
-      assert.equal((await fetch(`${appliance.serving().url}/v1/health`)).status, 503);
-      assert.deepEqual(readdirSync(elsewhere), []);
-    } finally {
-      rmSync(inDrop(own));
-      renameSync(inDrop('.away'), inDrop(own));
-    }
-    const outcomes = [];
-    for (const name of names) outcomes.push((await appliance.processed(name)).msg);
-    assert.deepEqual(outcomes, ['file applied', 'file failed', 'file refused'], own);
-    assert.deepEqual(readdirSync(elsewhere), []);
-  }
 });

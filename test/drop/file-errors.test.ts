@@ -17,19 +17,10 @@ import { openAlertsOf } from '../support/installation-state.ts';
 import { PATH_OF, preloaded } from '../support/preload.ts';
 import type { LogLine } from '../support/program.ts';
 import { until } from '../support/until.ts';
+import { words } from '../support/words.ts';
 
 /** Errors of network shares, some of them rare. */
-const OF_ONE_FILE = [
-  'EBUSY',
-  'ETXTBSY',
-  'ESTALE',
-  'EMFILE',
-  'ENFILE',
-  'ETIMEDOUT',
-  'EIO',
-  'EACCES',
-  'ENOTDIR',
-];
+const OF_ONE_FILE = words('EBUSY ETXTBSY ESTALE EMFILE ENFILE ETIMEDOUT EIO EACCES ENOTDIR');
 
 /**
  * Makes the first two renames of a file fail with the error at the end of its name, and every fsync of a file whose
