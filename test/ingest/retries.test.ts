@@ -1,11 +1,11 @@
 /** Files that cannot be read or moved have one alert together, which names the first. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { StuckFiles } from '../../src/ingest/threads/retry-pauses.ts';
+import { stuckFiles } from '../../src/ingest/threads/retry-pauses.ts';
 
 test('the alert names the file that has been stuck longest, and counts the others', async () => {
   const alerts: (string | null)[] = [];
-  const stuck = new StuckFiles({ setCondition: (_, detail) => alerts.push(detail), log() {} });
+  const stuck = stuckFiles({ setCondition: (_, detail) => alerts.push(detail), log() {} });
   const fail = (key: string, message = 'denied') =>
     stuck.attempt('dropped', key, key, () =>
       Promise.reject(Object.assign(new Error(message), { code: 'EACCES' })),

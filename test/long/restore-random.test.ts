@@ -13,7 +13,7 @@ import { openAccess } from '../../src/auth/open-access.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { streamName } from '../../src/detection/content-type.ts';
-import { LostEnd } from '../../src/ingest/apply/lost-end.ts';
+import { type LostEnd, lostEnd as noticeLostEnd } from '../../src/ingest/apply/lost-end.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { compactStopped } from '../../src/log/compact.ts';
 import { type Recovered, recoverDetections } from '../../src/log/recover.ts';
@@ -168,7 +168,7 @@ class World {
     const recovered = await recoverDetections({ folder, ...QUIETLY });
     const { db, log } = recovered;
     const writer = new StreamWriter({ db, log, folder: folder.log, now: this.#now, onDelivered: () => {} });
-    const lostEnd = new LostEnd({
+    const lostEnd = noticeLostEnd({
       writer,
       now: this.#now,
       log: () => {

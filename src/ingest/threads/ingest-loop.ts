@@ -14,7 +14,7 @@ import { formatMs, SECOND_MS } from '../../time.ts';
 import { heldBy, newestWindowEnd } from '../../windows/ledger.ts';
 import { missingWindowsSearch } from '../../windows/overdue-search.ts';
 import { ingestBackfill } from '../apply/backfill.ts';
-import { LostEnd } from '../apply/lost-end.ts';
+import { type LostEnd, lostEnd } from '../apply/lost-end.ts';
 import { removalRetries } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
@@ -32,7 +32,7 @@ import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
 import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
-import { type FullDisk, StuckFiles, waitForRoom } from './retry-pauses.ts';
+import { type FullDisk, stuckFiles, waitForRoom } from './retry-pauses.ts';
 import { finishTaken, resumeBackfills } from './unfinished-files.ts';
 
 /** Between two notes on the progress of a request. */
@@ -99,7 +99,7 @@ export class Ingester {
     });
     const ingest: Ingest = {
       ...{ drop, writer, now: filesNow, log, setCondition, folder, program, access, exports },
-      stuck: new StuckFiles({ log, setCondition }),
+      stuck: stuckFiles({ log, setCondition }),
       between: this.#between,
       onProcessed: (record) => this.#report(record),
     };
@@ -114,7 +114,7 @@ export class Ingester {
       (exportName) => waitingWindows(drop, exportName),
     );
     this.#removals = removalRetries(ingest);
-    this.lostEnd = new LostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });
+    this.lostEnd = lostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });
     // A file without any valid row could be read for minutes.
     stopped.addEventListener('abort', () => exports.abort(new Stopping()));
   }
@@ -203,7 +203,7 @@ export class Ingester {
       if (nextScanMs === 0) continue;
       this.#rest();
       for (const resolve of this.#resting.splice(0, resting)) resolve();
-      await timer.sleep(Math.min(nextScanMs, ingest.stuck.retryMs, rescanMs));
+      await timer.sleep(Math.min(nextScanMs, ingest.stuck.retryMs(), rescanMs));
     }
   }
 

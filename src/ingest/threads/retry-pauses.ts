@@ -15,67 +15,63 @@ const RETRY_MS = paced(10 * SECOND_MS);
 /** `dropped`: by path; `taken` (committed, not in its folder yet), `backfill`: by number; `archive`: files without a record. */
 export type StuckKind = 'dropped' | 'taken' | 'backfill' | 'archive';
 
-export class StuckFiles {
+export type StuckFiles = ReturnType<typeof stuckFiles>;
+
+export function stuckFiles({ log, setCondition }: Reporting) {
   /** By kind and key, in order. Times are monotonic. */
-  readonly #files = new Map<string, { readonly name: string; reason: string; retryAtMs: number }>();
-  readonly #reporting: Reporting;
+  const files = new Map<string, { readonly name: string; reason: string; retryAtMs: number }>();
 
-  constructor(reporting: Reporting) {
-    this.#reporting = reporting;
+  function forget(key: string): void {
+    const file = files.get(key);
+    if (file !== undefined) log('info', 'a file is no longer stuck', { file: file.name });
+    files.delete(key);
   }
 
-  /** Milliseconds until files are tried again; infinite without any. */
-  get retryMs(): number {
-    return this.#files.size > 0 ? RETRY_MS : Number.POSITIVE_INFINITY;
-  }
-
-  /**
-   * Does the work of a file, unless it is to be tried later. An error is logged once for each reason.
-   * @returns whether it was tried
-   * @throws an error that does not concern one file
-   */
-  async attempt(kind: StuckKind, key: string | number, name: string, work: () => unknown): Promise<boolean> {
-    const file = `${kind} ${key}`;
-    if ((this.#files.get(file)?.retryAtMs ?? 0) > performance.now()) return false;
-    try {
-      await work();
-      this.#delete(file);
-    } catch (error) {
-      const reason = reasonOfFile(error);
-      const { log } = this.#reporting;
-      if (this.#files.get(file)?.reason !== reason)
-        log('error', 'a file cannot be read or moved: check its permissions; trying again', {
-          file: name,
-          err: plainError(error),
-        });
-      this.#files.set(file, { name, reason, retryAtMs: performance.now() + RETRY_MS });
-    }
-    this.#report();
-    return true;
-  }
-
-  /** Forgets the files of a kind that are not among these. */
-  keepOnly(kind: StuckKind, keys: readonly (string | number)[]): void {
-    const kept = new Set(keys.map((key) => `${kind} ${key}`));
-    for (const key of [...this.#files.keys()])
-      if (key.startsWith(`${kind} `) && !kept.has(key)) this.#delete(key);
-    this.#report();
-  }
-
-  #delete(key: string): void {
-    const file = this.#files.get(key);
-    if (file === undefined) return;
-    this.#files.delete(key);
-    this.#reporting.log('info', 'a file is no longer stuck', { file: file.name });
-  }
-
-  #report(): void {
-    const [first] = this.#files.values();
-    const others = this.#files.size - 1;
+  function report(): void {
+    const [first] = files.values();
+    const others = files.size - 1;
     const and = others > 0 ? ` and ${counted(others, 'more file')}` : '';
-    const detail = first === undefined ? null : `${first.name}${and}: ${first.reason}`;
-    this.#reporting.setCondition('file stuck', detail);
+    setCondition('file stuck', first === undefined ? null : `${first.name}${and}: ${first.reason}`);
   }
+
+  return {
+    /** Milliseconds until files are tried again; infinite without any. */
+    retryMs: () => (files.size > 0 ? RETRY_MS : Number.POSITIVE_INFINITY),
+    /**
+     * Does the work of a file, unless it is to be tried later. An error is logged once for each reason.
+     * @returns whether it was tried
+     * @throws an error that does not concern one file
+     */
+    async attempt(
+      kind: StuckKind,
+      key: string | number,
+      name: string,
+      work: () => unknown,
+    ): Promise<boolean> {
+      const file = `${kind} ${key}`;
+      if ((files.get(file)?.retryAtMs ?? 0) > performance.now()) return false;
+      try {
+        await work();
+        forget(file);
+      } catch (error) {
+        const reason = reasonOfFile(error);
+        if (files.get(file)?.reason !== reason)
+          log('error', 'a file cannot be read or moved: check its permissions; trying again', {
+            file: name,
+            err: plainError(error),
+          });
+        files.set(file, { name, reason, retryAtMs: performance.now() + RETRY_MS });
+      }
+      report();
+      return true;
+    },
+    /** Forgets the files of a kind that are not among these. */
+    keepOnly(kind: StuckKind, keys: readonly (string | number)[]): void {
+      const kept = new Set(keys.map((key) => `${kind} ${key}`));
+      for (const key of [...files.keys()]) if (key.startsWith(`${kind} `) && !kept.has(key)) forget(key);
+      report();
+    },
+  };
 }
 
 export interface FullDisk extends Reporting {
