@@ -1,7 +1,7 @@
 /** Opens SQLite databases: the only place that does. https://sqlite.org/wal.html, https://sqlite.org/pragma.html */
-import { randomBytes, randomUUID } from 'node:crypto';
-import { closeSync, existsSync, openSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import Driver from 'better-sqlite3';
 import { isErrorCode, misconfigured, type Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
@@ -156,38 +156,16 @@ export function openContent(content: Buffer | ':memory:'): Database {
   return connect(content, { driver: {}, pragmas: ['foreign_keys = ON'] });
 }
 
-const SCRATCH_OPTIONS: ModeOptions = {
-  driver: {},
-  pragmas: ['synchronous = OFF', `cache_size = -${SCRATCH_CACHE_KIB}`],
-};
-const SCRATCH = /^scratch-[0-9a-f]+\.db$/;
-
-/**
- * Opens a new temporary database in the data folder, where the room is. Its name is removed once it is open, so that a
- * crash leaves nothing; if the system keeps the name of an open file, the next one removes it.
- */
+/** Opens a new temporary database on the disk, without a name, so that a crash leaves nothing. @param root where the room is */
 export function openScratch(root: string, schema: Schema): Database {
-  for (const name of readdirSync(root)) if (SCRATCH.test(name)) tryRemove(join(root, name));
-  const path = join(root, `scratch-${randomBytes(8).toString('hex')}.db`);
-  try {
-    const db = connect(path, SCRATCH_OPTIONS);
-    return prepared(db, () => {
-      // The driver's defensive mode ignores this pragma, and SQLite would write each page twice.
-      db.unsafeMode(true).pragma('journal_mode = OFF');
-      db.unsafeMode(false);
-      makeSchema(db, schema);
-    });
-  } finally {
-    tryRemove(path);
-  }
-}
-
-function tryRemove(path: string): void {
-  try {
-    rmSync(path, { force: true });
-  } catch {
-    // It is open, or not ours to remove.
-  }
+  writeTemporaryTo(root);
+  const db = connect('', { driver: {}, pragmas: [`cache_size = -${SCRATCH_CACHE_KIB}`] });
+  return prepared(db, () => {
+    // The driver's defensive mode ignores this pragma, and SQLite would write each page twice.
+    db.unsafeMode(true).pragma('journal_mode = OFF');
+    db.unsafeMode(false);
+    makeSchema(db, schema);
+  });
 }
 
 /**
@@ -198,10 +176,10 @@ function writeTemporaryTo(folder: string): void {
   process.env.SQLITE_TMPDIR ??= folder;
 }
 
-/** @param from a path, or the content of a database in memory */
+/** @param from a path, or the content of a database in memory; empty: a temporary one on the disk (https://sqlite.org/inmemorydb.html) */
 function connect(from: string | Buffer, { driver, pragmas }: ModeOptions): Database {
   const mayCreate = driver.readonly !== true && driver.fileMustExist !== true;
-  if (typeof from === 'string' && from !== ':memory:' && mayCreate) {
+  if (typeof from === 'string' && from !== '' && from !== ':memory:' && mayCreate) {
     writeTemporaryTo(dirname(from));
     makePrivate(from);
   }
