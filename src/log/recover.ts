@@ -36,13 +36,13 @@ import {
   removeBeside,
   removeDatabase,
   removeWal,
+  UnknownSchema,
 } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
 import { type DataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
-import { UnknownSchema } from '../store/schema.ts';
 import { type ApplyOptions, applyAfter, bytesAfter } from './apply-entries.ts';
 import type { Commit, Mark } from './format.ts';
 import { entriesAfter, findTail, type Place, placeOf, type Tail, trustTail } from './log-reader.ts';

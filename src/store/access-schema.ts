@@ -1,5 +1,5 @@
 /** The schema of `access.db`, which is a database of its own so that revoking a key never waits for an ingest. */
-import type { Schema } from './schema.ts';
+import type { Schema } from './database.ts';
 
 const SQL = `
 CREATE TABLE installation (

@@ -2,15 +2,35 @@
 import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, openSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
 import Driver from 'better-sqlite3';
-import { isErrorCode, misconfigured, type Refused } from '../refused.ts';
+import { isErrorCode, misconfigured, Refused } from '../refused.ts';
 import { withNativeBinding } from './addon.ts';
 import { appearAs, isThere, syncFile } from './folder.ts';
-import { type Schema, schemaVersion, UnknownSchema } from './schema.ts';
 
 /** A `using` declaration closes it. */
 export type Database = Driver.Database & Disposable;
 export type Statement<Row = unknown> = Driver.Statement<unknown[], Row>;
+
+/**
+ * The tables of a database, and the numbers by which its file is recognized. There are no migrations: a database with a
+ * log is rebuilt from it with the tables of this program; others start empty, or are refused.
+ */
+export interface Schema {
+  /** Identifies the program and the kind of database: https://sqlite.org/pragma.html#pragma_application_id */
+  readonly application_id: number;
+  /** All of its tables. */
+  readonly sql: string;
+  /** NORMAL if a commit need not survive a power cut, for example because a log has it already. */
+  readonly synchronous: 'FULL' | 'NORMAL';
+}
+
+export class UnknownSchema extends Refused {}
+
+/** The `user_version` of a schema: any change to its text gives another one. */
+function schemaVersion({ sql }: Schema): number {
+  return crc32(sql) % 0x7fffffff;
+}
 
 /** How long a reader waits for a schema change, and a writer for the write of another process. */
 const READER_BUSY_MS = 250;

@@ -3,10 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { now } from '../clock.ts';
 import { misconfigured, Refused } from '../refused.ts';
 import { ACCESS_SCHEMA } from './access-schema.ts';
-import { type Database, isEmpty, refuseForeign, writing } from './database.ts';
+import { type Database, isEmpty, refuseForeign, UnknownSchema, writing } from './database.ts';
 import { DETECTIONS_SCHEMA } from './detections-schema.ts';
 import type { DataFolder } from './folder.ts';
-import { UnknownSchema } from './schema.ts';
 
 export type InstallationKind = 'appliance' | 'demo' | 'lab';
 
