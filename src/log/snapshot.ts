@@ -33,7 +33,6 @@ export interface SnapshotOptions {
 }
 
 interface StreamRow {
-  readonly number: number;
   readonly place: number;
   readonly position: number;
   readonly version: number;
@@ -54,18 +53,12 @@ interface Detection {
 const FRAME_ROWS = 500;
 const EPOCHS = 'version_epoch';
 
+const COUNT_ROWS = 'SELECT coalesce(sum(sequence), 0) FROM stream WHERE removed = 0';
 /** The versions of all streams in one order, which no index has. Removed streams are left out. */
-const CREATE_ORDER = 'CREATE TEMP TABLE row_order (number INTEGER PRIMARY KEY, place INTEGER NOT NULL)';
-export const INSERT_ORDER = `
-  INSERT INTO temp.row_order (place)
+export const SELECT_PLACES = `
   SELECT place FROM stream CROSS JOIN stream_row INDEXED BY stream_row_by_position ON place >> 34 = ordinal + 0
   WHERE removed = 0 ORDER BY stream_row.position`;
-const DROP_ORDER = 'DROP TABLE IF EXISTS temp.row_order';
-const SELECT_ROWS = `
-  SELECT number, row.place AS place, position, version, body
-  FROM (SELECT number, place FROM temp.row_order WHERE number > ? ORDER BY number LIMIT ?) AS page
-    CROSS JOIN stream_row AS row ON row.place = page.place
-  ORDER BY number`;
+const SELECT_ROW = 'SELECT place, position, version, body FROM stream_row WHERE place = ?';
 
 const SELECT_DETECTION = `
   SELECT detection.place AS place, exported_at_given, url_withheld, epochs, rescored.body AS rescored
@@ -84,25 +77,32 @@ export async function writeSnapshot(
   log: LogWriter,
   { nowMs, mark, between, onProgress }: SnapshotOptions,
 ): Promise<Commit> {
-  const lines = rowLines(db);
-  db.exec(`${DROP_ORDER}; ${CREATE_ORDER}; ${INSERT_ORDER}`);
-  try {
-    const total = db.prepare<[], number>('SELECT count(*) FROM temp.row_order').pluck().get() ?? 0;
-    const selectRows = db.prepare<unknown[], StreamRow>(SELECT_ROWS);
-    for (let done = 0; done < total; done += FRAME_ROWS) {
-      const rows = selectRows.all(done, FRAME_ROWS);
-      if (rows.length < Math.min(FRAME_ROWS, total - done))
-        throw new DatabaseDamage('an index points to a stream row that does not exist');
-      log.append(rows.map((row) => lines.of(row)).join(''));
-      onProgress(done + rows.length, total);
-      await between();
-    }
-  } finally {
-    db.exec(DROP_ORDER);
+  const total = db.prepare<[], number>(COUNT_ROWS).pluck().get() ?? 0;
+  let frame: string[] = [];
+  let done = 0;
+  for (const lines of linesOf(db)) {
+    done += 1;
+    if (frame.push(lines) < FRAME_ROWS) continue;
+    log.append(frame.join(''));
+    frame = [];
+    onProgress(Math.min(done, total), total);
+    await between();
   }
-  log.append(lines.rest());
-  for (const table of LOGGED_TABLES) if (table !== EPOCHS) appendTable(db, log, table);
-  return log.commit('', { kind: SNAPSHOT }, nowMs, mark);
+  return log.commit(frame.join(''), { kind: SNAPSHOT }, nowMs, mark);
+}
+
+/** The lines of each version, then of each row of the other tables. */
+function* linesOf(db: Database): Generator<string> {
+  const selectRow = db.prepare<unknown[], StreamRow>(SELECT_ROW);
+  const lines = rowLines(db);
+  for (const place of db.prepare<[], number>(SELECT_PLACES).pluck().iterate()) {
+    const row = selectRow.get(place);
+    if (row === undefined) throw new DatabaseDamage('an index points to a stream row that does not exist');
+    yield lines.of(row);
+  }
+  yield lines.rest();
+  for (const table of LOGGED_TABLES.filter((name) => name !== EPOCHS))
+    for (const line of effectsOfRows(db, table)) yield `${line}\n`;
 }
 
 function rowLines(db: Database) {
@@ -159,15 +159,4 @@ function linesUpTo(
       lines += `${next.line}\n`;
     }
   };
-}
-
-function appendTable(db: Database, log: LogWriter, table: string): void {
-  let lines: string[] = [];
-  for (const line of effectsOfRows(db, table)) {
-    lines.push(`${line}\n`);
-    if (lines.length < FRAME_ROWS) continue;
-    log.append(lines.join(''));
-    lines = [];
-  }
-  log.append(lines.join(''));
 }
