@@ -15,12 +15,6 @@ import { isObject } from '../is-object.ts';
 import type { Database, Statement } from '../store/database.ts';
 import { LogDamage } from '../store/log-errors.ts';
 
-interface Column {
-  readonly name: string;
-  /** 0: not in the primary key. */
-  readonly pk: number;
-}
-
 export type Effects = ReturnType<typeof noteEffects>;
 
 /** The lines for what a connection changed since they were last taken. @param tables tables of the main database, each with a primary key */
@@ -28,8 +22,7 @@ export function noteEffects(db: Database, tables: readonly string[]) {
   db.pragma('temp_store = MEMORY');
   db.exec('CREATE TEMP TABLE effect (number INTEGER PRIMARY KEY, line TEXT NOT NULL)');
   for (const table of tables) {
-    const columns = columnsOf(db, table);
-    const keys = columns.filter(({ pk }) => pk > 0);
+    const { columns, keys } = columnsOf(db, table);
     const note = (event: string, line: string) =>
       `CREATE TEMP TRIGGER effect_of_${event.toLowerCase()}_on_${table} AFTER ${event} ON main.${table}
        BEGIN INSERT INTO effect (line) VALUES (${line}); END`;
@@ -52,18 +45,25 @@ export function noteEffects(db: Database, tables: readonly string[]) {
 
 /** The rows of a table, as lines without newlines. Nothing may be written while they are read. */
 export function* effectsOfRows(db: Database, table: string): Generator<string> {
-  const columns = columnsOf(db, table);
-  const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
+  const { columns, keys } = columnsOf(db, table);
   const line = `json_object('put', '${table}', 'row', ${rowOf(table, columns)})`;
   yield* db.prepare<[], string>(`SELECT ${line} FROM ${table} ORDER BY ${keys.join()}`).pluck().iterate();
 }
 
-function rowOf(row: string, columns: readonly Column[]): string {
-  return `json_object(${columns.map(({ name }) => `'${name}', ${row}.${name}`).join(', ')})`;
+function rowOf(row: string, columns: readonly string[]): string {
+  return `json_object(${columns.map((name) => `'${name}', ${row}.${name}`).join(', ')})`;
 }
 
-function columnsOf(db: Database, table: string): Column[] {
-  return db.prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?)').all(table);
+/** The columns of a table in their order, and those of its primary key. */
+export function columnsOf(db: Database, table: string) {
+  type Column = { readonly name: string; readonly pk: number };
+  const all = db
+    .prepare<[string], Column>('SELECT name, pk FROM pragma_table_info(?) ORDER BY cid')
+    .all(table);
+  return {
+    columns: all.map(({ name }) => name),
+    keys: all.flatMap(({ name, pk }) => (pk > 0 ? name : [])),
+  };
 }
 
 /**
@@ -82,10 +82,10 @@ export function effectApplier(db: Database, tables: readonly string[]) {
     const key = `${line.put === undefined ? 'delete' : 'put'} ${table} ${names.join()}`;
     let statement = statements.get(key);
     if (statement === undefined) {
-      const columns = columnsOf(db, table);
-      const unknown = names.find((name) => !columns.some((column) => column.name === name));
+      const { columns, keys } = columnsOf(db, table);
+      const unknown = names.find((name) => !columns.includes(name));
       if (unknown !== undefined) throw new LogDamage(`a line sets the unknown column ${table}.${unknown}`);
-      const sql = line.put === undefined ? deleteSql(table, names) : putSql(table, names, columns);
+      const sql = line.put === undefined ? deleteSql(table, names) : putSql(table, names, keys);
       statement = db.prepare(sql);
       statements.set(key, statement);
     }
@@ -94,8 +94,7 @@ export function effectApplier(db: Database, tables: readonly string[]) {
   };
 }
 
-function putSql(table: string, names: readonly string[], columns: readonly Column[]): string {
-  const keys = columns.filter(({ pk }) => pk > 0).map(({ name }) => name);
+function putSql(table: string, names: readonly string[], keys: readonly string[]): string {
   const others = names.filter((name) => !keys.includes(name)).map((name) => `${name} = excluded.${name}`);
   const update = others.length === 0 ? 'NOTHING' : `UPDATE SET ${others.join(', ')}`;
   return `INSERT INTO ${table} (${names.join(', ')}) VALUES (${names.map((name) => `:${name}`).join(', ')})

@@ -24,6 +24,7 @@ import { rowChecksum } from '../store/row-checksum.ts';
 import { ordinalOf } from '../store/stream-place.ts';
 import { LOGGED_TABLES, LogApplier } from './apply-log.ts';
 import { endedStreams } from './detection-rows.ts';
+import { columnsOf } from './effects.ts';
 import type { Commit } from './format.ts';
 import { entriesAfter, findTail } from './log-reader.ts';
 import { ScrubFindings, type ScrubResult } from './scrub-findings.ts';
@@ -250,13 +251,6 @@ async function rowHashes(
 function tableOf(db: Database, table: string): { readonly columns: string[]; readonly keys: string[] } {
   if (table === 'sqlite_schema')
     return { columns: ['type', 'name', 'tbl_name', 'sql'], keys: ['type', 'name'] };
-  const all = db
-    .prepare<unknown[], { name: string; pk: number }>(
-      'SELECT name, pk FROM pragma_table_info(?) ORDER BY cid',
-    )
-    .all(table);
-  return {
-    columns: all.flatMap(({ name }) => (name === TEXT ? [] : name)),
-    keys: all.flatMap(({ name, pk }) => (pk > 0 ? name : [])),
-  };
+  const { columns, keys } = columnsOf(db, table);
+  return { columns: columns.filter((name) => name !== TEXT), keys };
 }
