@@ -32,15 +32,8 @@ const CHECK_EVERY_MS = paced(MINUTE_MS);
 const FIRST_AFTER_MS = paced(5 * MINUTE_MS);
 const RETRY_MS = paced(HOUR_MS);
 
-export interface Scrubs {
-  /** Starts a process if one is due; the schedule does so by itself. */
-  check(): void;
-  /** Ends the running process. */
-  close(): Promise<void>;
-}
-
 /** @param run runs a command; a test passes its own */
-export function startScrubs(options: ScrubScheduleOptions, run = runCommand): Scrubs {
+export function startScrubs(options: ScrubScheduleOptions, run = runCommand) {
   const { data, every_hours, now, isReady } = options;
   const folder = dataFolder(data);
   /** The record that was reported last, as JSON: two may have the same time. */
@@ -77,7 +70,9 @@ export function startScrubs(options: ScrubScheduleOptions, run = runCommand): Sc
   check();
   const timer = setInterval(check, CHECK_EVERY_MS);
   return {
+    /** Starts a process if one is due; the schedule does so by itself. */
     check,
+    /** Ends the running process. */
     async close() {
       clearInterval(timer);
       isClosed = true;
