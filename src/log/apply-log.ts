@@ -10,7 +10,7 @@ import { DetectionRows, endedStreams } from './detection-rows.ts';
 import { effectApplier } from './effects.ts';
 import type { Mark } from './format.ts';
 import type { EntryPart } from './frame.ts';
-import { type RowLine, readRowLine, type StoredState } from './row-lines.ts';
+import { type DetectionState, type RowLine, readRowLine } from './row-lines.ts';
 import { epochTimes } from './version-epoch.ts';
 
 /** The tables that are logged by effects.ts; detections have lines of their own (row-lines.ts). */
@@ -32,7 +32,6 @@ export const ENDED_TABLE = 'stream';
 
 /** Small entries share a transaction, since they change the same pages. */
 const TRANSACTION_LINES = 5_000;
-const NEWLINE = 0x0a;
 const DELETE_ROWS = [
   'DELETE FROM stream_row WHERE place >= :first AND place < :end',
   'DELETE FROM rescored WHERE place >= :first AND place < :end',
@@ -44,7 +43,7 @@ export class LogApplier {
   readonly #rows: DetectionRows;
   readonly #applyEffect: ReturnType<typeof effectApplier>;
   /** Rows of exports whose outcome is still to come. */
-  #waiting: StoredState[] = [];
+  #waiting: DetectionState[] = [];
   #epochs: number | null = null;
   /** The mark of the last complete entry in the open transaction. */
   #mark: Mark | null = null;
@@ -62,7 +61,7 @@ export class LogApplier {
   apply(part: EntryPart): void {
     if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
     this.#isWithinEntry = true;
-    this.#applyBytes(part.bytes);
+    for (const line of part.lines) this.#applyLine(readRowLine(line));
     if (part.commit !== null) this.#finish(part.commit);
   }
 
@@ -93,17 +92,6 @@ export class LogApplier {
     this.#mark = mark;
     this.#isWithinEntry = false;
     if (this.#lines >= TRANSACTION_LINES) this.commit();
-  }
-
-  /** Rows that are stored unchanged need not be decoded. */
-  #applyBytes(lines: Buffer): void {
-    for (let at = 0; at < lines.length; ) {
-      const end = lines.indexOf(NEWLINE, at);
-      if (end < 0) throw new LogDamage('a frame ends within a line');
-      const line = lines.subarray(at, end);
-      this.#applyLine(readRowLine(line.toString(), line));
-      at = end + 1;
-    }
   }
 
   #applyLine(line: RowLine): void {
@@ -146,7 +134,7 @@ export class LogApplier {
     for (const sql of DELETE_ROWS) this.#db.prepare(sql).run({ ordinal, ...placesOf(ordinal) });
   }
 
-  #taken(rows: number): StoredState[] {
+  #taken(rows: number): DetectionState[] {
     if (rows > this.#waiting.length) throw new LogDamage('a line refers to rows that do not exist');
     return this.#waiting.splice(0, rows);
   }

@@ -10,7 +10,7 @@ import { grouped } from '../counted.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { type Commit, type Mark, parseCommit, SNAPSHOT } from './format.ts';
 
-export type FrameKind = 'header' | 'lines' | 'commit';
+type FrameKind = 'header' | 'lines' | 'commit';
 
 export interface Frame {
   readonly kind: FrameKind;
@@ -28,7 +28,7 @@ const SKIPPABLE_MAGIC = 0x184d2a50;
 const CONTENT_BYTES = 12;
 export const FRAME_HEADER_BYTES = 8 + CONTENT_BYTES;
 /** Far more than 500 rows need; a greater length is damage. */
-export const FRAME_BYTES_MAX = 256 * 1024 * 1024;
+const FRAME_BYTES_MAX = 256 * 1024 * 1024;
 const KINDS: readonly FrameKind[] = ['header', 'lines', 'commit'];
 
 /** The first bytes of every frame, to search for one after damage. */
@@ -39,11 +39,7 @@ const OPTIONS = { params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
 /** @param lines JSON texts, each with a newline at its end; @returns the bytes of one frame */
 export function encodeFrame(kind: FrameKind, lines: string | Uint8Array): Buffer<ArrayBuffer> {
-  return frameOf(kind, zstdCompressSync(lines, OPTIONS));
-}
-
-/** @param packed a zstd frame of lines; @returns the bytes of the frame */
-export function frameOf(kind: FrameKind, packed: Buffer): Buffer<ArrayBuffer> {
+  const packed = zstdCompressSync(lines, OPTIONS);
   // In memory of its own, so that it can be transferred to another thread.
   const frame = Buffer.allocUnsafeSlow(FRAME_HEADER_BYTES + packed.length);
   frame.writeUInt32LE(SKIPPABLE_MAGIC, 0);
@@ -94,9 +90,11 @@ export function decodeLines({ packed }: Pick<Frame, 'packed'>): string[] {
   return linesIn(zstdDecompressSync(packed));
 }
 
-/** @param text lines, each with a newline at its end */
+/** @param text lines, each with a newline at its end @throws LogDamage if that of the last one is missing */
 function linesIn(text: Buffer): string[] {
-  return text.toString('utf8').split('\n').slice(0, -1);
+  const lines = text.toString('utf8').split('\n');
+  if (lines.pop() !== '') throw new LogDamage('a frame ends within a line');
+  return lines;
 }
 
 /** The commit line at the end of a frame of that kind. @throws LogDamage */
@@ -120,8 +118,6 @@ export interface EntryPart {
   readonly commit: Commit | null;
   /** Its other lines, without their newlines; unpacked only here, since checksums are enough to check a log. */
   readonly lines: readonly string[];
-  /** The same, each with a newline at its end. */
-  readonly bytes: Buffer;
 }
 
 /** Makes entries of frames, and checks that each is whole, and follows the one before. */
@@ -156,7 +152,7 @@ export class EntryChain {
     if (frame.kind === 'lines') {
       this.#frames += 1;
       this.#checksum = chainChecksum(this.#checksum, frame.checksum);
-      return partOf(entry, frame, null, () => zstdDecompressSync(frame.packed));
+      return partOf(entry, frame, null, () => decodeLines(frame));
     }
     const bytes = zstdDecompressSync(frame.packed);
     const at = bytes.lastIndexOf('\n', -2) + 1;
@@ -169,19 +165,16 @@ export class EntryChain {
     this.#frames = 0;
     this.#checksum = 0;
     this.last = commit;
-    return partOf(commit.entry, frame, commit, () => bytes.subarray(0, at));
+    return partOf(commit.entry, frame, commit, () => linesIn(bytes.subarray(0, at)));
   }
 }
 
-function partOf(entry: number, frame: Frame, commit: Commit | null, unpack: () => Buffer): EntryPart {
+function partOf(entry: number, frame: Frame, commit: Commit | null, unpack: () => string[]): EntryPart {
   return {
     entry,
     frame,
     commit,
     get lines() {
-      return linesIn(unpack());
-    },
-    get bytes() {
       return unpack();
     },
   };

@@ -75,7 +75,7 @@ function ownMembers({ exported_at_given, url_withheld }: Omit<Written, 'rendered
 }
 
 export type RowLine =
-  | { readonly kind: 'row'; readonly state: StoredState }
+  | { readonly kind: 'row'; readonly state: DetectionState }
   | { readonly kind: 'created'; readonly rows: number; readonly position: number; readonly version: number }
   | { readonly kind: 'passed'; readonly rows: number }
   | {
@@ -89,18 +89,12 @@ export type RowLine =
   /** A row of another table: see effects.ts. */
   | { readonly kind: 'other'; readonly line: Readonly<Record<string, unknown>> };
 
-/**
- * @param bytes of the same line; with them, `rendered` of a row has bytes, unless something in it must be replaced
- * @throws LogDamage if the line is of no known kind
- */
-export function readRowLine(text: string, bytes: Buffer | null = null): RowLine {
+/** @throws LogDamage if the line is of no known kind */
+export function readRowLine(text: string): RowLine {
   const line = parse(text);
   if (!isObject(line)) throw new LogDamage('a line is not a JSON object');
   const { position, version } = line;
-  if (typeof line.row === 'string') {
-    const rendered = bytes === null || text.includes(OWN_ADDRESS) ? renderedIn(text) : renderedBytes(bytes);
-    return { kind: 'row', state: stateOf(line.row, line, rendered) };
-  }
+  if (typeof line.row === 'string') return { kind: 'row', state: stateOf(line.row, line, renderedIn(text)) };
   if (typeof line.created === 'number' && typeof position === 'number' && typeof version === 'number')
     return { kind: 'created', rows: line.created, position, version };
   if (typeof line.passed === 'number') return { kind: 'passed', rows: line.passed };
@@ -117,15 +111,7 @@ function renderedIn(text: string): string {
   return text.slice(text.indexOf(RENDERED_BEGINNING)).replace(OWN_ADDRESS, `"image_url":"${BASE_URL_MARK}/`);
 }
 
-function renderedBytes(line: Buffer): Uint8Array {
-  return line.subarray(line.indexOf(RENDERED_BEGINNING));
-}
-
-function stateOf<Rendered>(
-  id: string,
-  line: Readonly<Record<string, unknown>>,
-  rendered: Rendered,
-): DetectionState<Rendered> {
+function stateOf(id: string, line: Readonly<Record<string, unknown>>, rendered: string): DetectionState {
   if (!isMatch(line)) throw new LogDamage(`the line of ${id} does not contain a detection`);
   return {
     id,
