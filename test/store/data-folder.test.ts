@@ -241,6 +241,7 @@ test(
       const data = join(folder, 'lib', 'wirewatch');
       assert.equal(await runProgram([...ADD, '--data', data], settings).ended, 0);
       assert.deepEqual(syncedAfter(calls(), data, 2), [join(folder, 'lib'), folder]);
+      assert.equal(lstatSync(data).mode & 0o777, 0o700);
     }),
 );
 
