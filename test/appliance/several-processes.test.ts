@@ -1,24 +1,19 @@
 /** Several processes on one installation: each does its work, or reports what it waits for. */
 
 import assert from 'node:assert/strict';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { gzipSync } from 'node:zlib';
 import { restore } from '../../src/copy/restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
 import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
 import { sourceAt } from '../support/copy-at.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { isOpen } from '../support/open-files.ts';
 import { runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
-
-/** Blank lines: they take a quarter of a second to read, and contain no rows. */
-const BLANK = gzipSync(Buffer.alloc(10_000_000, '\n'), { level: 1 });
 
 let installation: Installation;
 beforeEach(() => {
@@ -65,28 +60,6 @@ test('an appliance that starts while a command ingests waits for its end', async
   assert.equal(await second.ended, 1);
   assert.match(second.stderr(), /another process is already using the data folder/);
   assert.equal(await starting.stop(), 0);
-});
-
-test('files removed before they are read are no error', { skip: process.platform !== 'linux' }, async () => {
-  const serving = await installation.serve();
-  installation.cli(['ingest', 'pause']);
-  const long = fileName('newswire', nextWindowMs(), 'ndjson.gz');
-  putFile(installation.drop, long, BLANK);
-  const names = Array.from({ length: 6 }, () => fileName('newswire', nextWindowMs()));
-  for (const name of names) putFile(installation.drop, name, ndjson([newRow()]));
-  installation.cli(['ingest', 'resume']);
-  await until('the first is being read, and the others are next', () =>
-    isOpen(join(installation.drop, long)),
-  );
-  for (const name of names) rmSync(join(installation.drop, name), { force: true });
-  const last = fileName('newswire', nextWindowMs());
-  putFile(installation.drop, last, ndjson([newRow()]));
-  await serving.logged('the last', ({ msg, file }) => msg === 'file applied' && file === last);
-  assert.deepEqual(
-    serving.log.filter(({ level }) => level === 'error'),
-    [],
-  );
-  await serving.stop();
 });
 
 test('a restore does not wait for a running command, and none starts during it', async () => {
