@@ -9,7 +9,7 @@ import {
 import { endedStreams } from '../../src/log/detection-rows.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
-import { batchOf, createHistory, type History, rescored } from '../support/history.ts';
+import { createHistory, type History, rescored } from '../support/history.ts';
 import { assertClean, CLEAN, fill, newRows, scrubbed } from '../support/scrub.ts';
 
 /** Scrubs while something happens at each of its steps, counted from 1. @returns how many there were */
@@ -51,23 +51,6 @@ describe('nothing is found if nothing is damaged', () => {
       history.apply(newRows(1 + step, 20, rescored(59, step)));
     });
     assert.ok(steps > 20, `${steps} steps`);
-  });
-
-  test('while a long transaction is rolled back, and its segment closes shorter than it was', async () => {
-    using large = await createHistory(16 * 1024);
-    for (let from = 1; from < 61; from += 20) large.apply(newRows(from, 20));
-    await assertCleanWith(large, (step) => {
-      if (step === 1)
-        large
-          .writer()
-          .begin()
-          .apply(batchOf(newRows(1000, 5000)));
-      if (step !== 2) return;
-      large.writer().rollback();
-      large.apply(newRows(10_000, 2500));
-      large.apply(newRows(20_000, 20));
-    });
-    assert.equal(listSegments(large.folder.log).length, 2);
   });
 
   test('while a subscription is removed, and after it is added again', async () => {
