@@ -132,14 +132,6 @@ describe('on a stopped installation', () => {
     assertSameContent(contentOfDetections(history.folder.root), later);
   });
 
-  test('twice, with nothing in between', async () => {
-    restoreFolder();
-    const [first, second] = [await newLog(), await newLog()];
-    assert.equal(second.entry, first.entry);
-    assertSame();
-    await assertClean();
-  });
-
   test('an older database is made anew from it', async () => {
     restoreFolder();
     await newLog();
