@@ -4,6 +4,7 @@ import { after, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { isFileError } from '../../src/drop/file-errors.ts';
 import { Refused } from '../../src/refused.ts';
+import { isDamage } from '../../src/store/database-errors.ts';
 import { callsTo, type ThreadCalls } from '../../src/thread-call.ts';
 
 interface Calls {
@@ -13,6 +14,8 @@ interface Calls {
   refuse(): void;
   echo(memory: ArrayBuffer): void;
   hang(): void;
+  /** Ends the thread with the error of a damaged database. */
+  damage(): void;
   /** Ends the thread with an error. */
   die(code: string): void;
 }
@@ -20,13 +23,15 @@ interface Calls {
 const THREAD = `
   const { parentPort } = require('node:worker_threads');
   const at = (name) => import(new URL(name, '${new URL('../../src/', import.meta.url)}'));
-  Promise.all([at('thread-call.ts'), at('refused.ts')]).then(([{ serveCalls, sendEvent }, { Refused }]) => {
+  const modules = ['thread-call.ts', 'refused.ts', 'store/database-errors.ts'].map(at);
+  Promise.all(modules).then(([{ serveCalls, sendEvent }, { Refused }, { DatabaseDamage }]) => {
     serveCalls(parentPort, {
       double: async (value) => 2 * value,
       fail: (members) => { throw Object.assign(new Error('made to fail'), members); },
       refuse: () => { throw new Refused('failed', 'not now'); },
       echo: (memory) => sendEvent(parentPort, memory, [memory]),
       hang: () => new Promise(() => {}),
+      damage: () => { throw new DatabaseDamage('a row'); },
       die: (code) => { throw Object.assign(new Error('died'), { code }); },
     });
   });
@@ -89,4 +94,10 @@ test('an uncaught error ends the thread, and its calls fail with that error', as
   await hanging;
   assert.equal((await thread.ended)?.message, 'died');
   assert.equal(thread.unanswered(), 1);
+});
+
+test('damage that ends a thread is damage where that is seen', async () => {
+  const [thread] = start();
+  thread.post('damage');
+  assert.equal(isDamage(await thread.ended), true);
 });

@@ -127,7 +127,7 @@ copy/ship.ts | own-copy | access.db of a copy is not newer than its log
       +}while (!(await this.#shipLog(end)))
 copy/own-copy.ts | own-copy | a copy with another secret is left alone
   if ([-owner.secret_sha256 !== secret_sha256-]{+false+})
-store/database-errors.ts | damage-between-threads | damage that a thread found is made good, and not the end of ingest
+store/database-errors.ts | thread-call | damage that a thread found is made good, and not the end of ingest
   [-code === 'DATABASE_DAMAGE'-]{+error instanceof DatabaseDamage+}
 admin/thread.ts | standby | only the writer changes accounts and keys
   if ([-role !== 'writer'-]{+false+}) throw refusedBy(
