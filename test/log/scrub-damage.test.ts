@@ -11,6 +11,11 @@ import { patched, systemError, withFailingReads } from '../support/patched-fs.ts
 import { assertClean, CLEAN, FIRST, fill, INDEX, scrubbed } from '../support/scrub.ts';
 
 const [DIFFERS, MALFORMED] = ['database differs', 'database malformed'] as const;
+const COLUMNS =
+  'position, version, publisher_id, domain, band, score, print, source_hash, article_id, body, checksum';
+const ONE_MORE = `
+  INSERT INTO stream_row (place, ${COLUMNS}) SELECT ${FIRST + 500_000}, ${COLUMNS} FROM stream_row LIMIT 1`;
+const DETECTION = /^detection of stream \d differs/;
 
 describe('damage is found', () => {
   let history: History;
@@ -33,88 +38,54 @@ describe('damage is found', () => {
   }
 
   const changed = (sql: string) => () => changeDetections(history.folder.root, sql);
+  /** Overwrites the database file with what `change` makes of its content. */
+  const rewritten = (change: (bytes: Buffer) => void) => () => {
+    const bytes = Buffer.from(sound);
+    change(bytes);
+    writeFileSync(history.folder.detections, bytes);
+  };
 
   test('the database: each kind, counted and named', async () => {
-    const cases: [what: string, change: () => void, kind: string, name: RegExp][] = [
-      ['a byte of a text', flipText, DIFFERS, /^stream_row place \d+: its text does not match its checksum$/],
+    const differing: [sql: string, name: RegExp][] = [
       [
-        'a row of the stream is gone',
-        changed('DELETE FROM stream_row WHERE place = (SELECT min(place) FROM stream_row)'),
-        DIFFERS,
+        `DELETE FROM stream_row WHERE place = ${FIRST}`,
         /^stream_row of stream 1 differs from the log \(([\d,]+) rows, (?!\1)[\d,]+ in the log\)$/,
       ],
+      [ONE_MORE, /^stream_row place/],
       [
-        'a row of the stream too many',
-        changed(`INSERT INTO stream_row SELECT place + 500000, position, version, publisher_id, domain, band, score,
-          print, source_hash, article_id, body, checksum FROM stream_row ORDER BY place LIMIT 1`),
-        DIFFERS,
+        `UPDATE stream_row SET place = 1 WHERE place = ${FIRST};
+         UPDATE stream_row SET place = ${FIRST} WHERE place = ${FIRST} + 1;
+         UPDATE stream_row SET place = ${FIRST} + 1 WHERE place = 1;`,
         /^stream_row place/,
       ],
-      [
-        'two rows change places',
-        changed(`
-          UPDATE stream_row SET place = 1 WHERE place = ${FIRST};
-          UPDATE stream_row SET place = ${FIRST} WHERE place = ${FIRST} + 1;
-          UPDATE stream_row SET place = ${FIRST} + 1 WHERE place = 1;`),
-        DIFFERS,
-        /^stream_row place/,
-      ],
-      [
-        'a filter',
-        changed(`UPDATE stream_row SET band = band + 1 WHERE place = ${FIRST}`),
-        DIFFERS,
-        /stream 1 /,
-      ],
-      [
-        'exported_at_given',
-        changed("UPDATE detection SET exported_at_given = '2020-01-01T00:00:00Z' WHERE id = 't.7001.1.5'"),
-        DIFFERS,
-        /^detection of stream \d differs/,
-      ],
-      [
-        'the newest version',
-        changed("UPDATE detection SET place = place + 1 WHERE id = 't.7001.1.5'"),
-        DIFFERS,
-        /^detection of stream \d differs/,
-      ],
-      ['the record of a file', changed('UPDATE ingest_file SET bytes = 11'), DIFFERS, /^ingest_file differs/],
-      [
-        'a window',
-        changed('DELETE FROM export_window'),
-        DIFFERS,
-        /^export_window .*\(0 rows, 1 in the log\)$/,
-      ],
-      ['a head', changed('UPDATE stream SET sequence = 1 WHERE ordinal = 2'), DIFFERS, /^stream differs/],
-      [
-        'the text of a detection that was scored again',
-        changed("UPDATE rescored SET body = replace(body, 'H', 'h')"),
-        DIFFERS,
-        /^rescored place \d+: its text/,
-      ],
-      [
-        'a delivery',
-        changed('INSERT INTO delivery (first_position, last_position) VALUES (1, 1)'),
-        DIFFERS,
-        /^delivery differs/,
-      ],
-      ['another schema', changed('DROP INDEX delivery_by_time'), DIFFERS, /^sqlite_schema differs/],
-      ['a page of zeros', () => zeroPage(10), MALFORMED, /malformed/],
-      ['another id in its mark', changed("UPDATE log_mark SET id = 'ffff'"), MALFORMED, /log_mark/],
-      ['no database', () => rmSync(history.folder.detections), MALFORMED, /missing/],
+      [`UPDATE stream_row SET band = band + 1 WHERE place = ${FIRST}`, /stream 1 /],
+      ["UPDATE detection SET exported_at_given = '2020-01-01T00:00:00Z' WHERE id = 't.7001.1.5'", DETECTION],
+      ["UPDATE detection SET place = place + 1 WHERE id = 't.7001.1.5'", DETECTION],
+      ['UPDATE ingest_file SET bytes = 11', /^ingest_file differs/],
+      ['DELETE FROM export_window', /^export_window .*\(0 rows, 1 in the log\)$/],
+      ['UPDATE stream SET sequence = 1 WHERE ordinal = 2', /^stream differs/],
+      ["UPDATE rescored SET body = replace(body, 'H', 'h')", /^rescored place \d+: its text/],
+      ['INSERT INTO delivery (first_position, last_position) VALUES (1, 1)', /^delivery differs/],
+      ['DROP INDEX delivery_by_time', /^sqlite_schema differs/],
     ];
-    for (const [what, change, kind, name] of cases) {
+    const cases: [change: () => void, kind: string, name: RegExp][] = [
+      [
+        rewritten((bytes) => bytes.write('h', bytes.indexOf('Headline 77 '))),
+        DIFFERS,
+        /^stream_row place \d+: its text does not match its checksum$/,
+      ],
+      ...differing.map(([sql, name]): [() => void, string, RegExp] => [changed(sql), DIFFERS, name]),
+      [rewritten((bytes) => bytes.fill(0, 9 * 16_384, 10 * 16_384)), MALFORMED, /malformed/],
+      // A schema format that SQLite does not know: https://sqlite.org/fileformat2.html#schemaformat
+      [rewritten((bytes) => bytes.writeUInt32BE(9, 44)), MALFORMED, /^unsupported file format$/],
+      [changed("UPDATE log_mark SET id = 'ffff'"), MALFORMED, /log_mark/],
+      [() => rmSync(history.folder.detections), MALFORMED, /missing/],
+    ];
+    for (const [change, kind, name] of cases) {
       const findings = await found(change);
-      assert.match(findings[kind]?.first ?? '', name, `${what}: ${JSON.stringify(findings)}`);
+      assert.match(findings[kind]?.first ?? '', name, JSON.stringify(findings));
     }
     assert.deepEqual(await found(() => {}), {}, 'no further findings');
-  });
-
-  test('a header with a schema format that SQLite does not know', async () => {
-    const header = Buffer.from(sound);
-    // https://sqlite.org/fileformat2.html#schemaformat
-    header.writeUInt32BE(9, 44);
-    const { [MALFORMED]: malformed } = await found(() => writeFileSync(history.folder.detections, header));
-    assert.equal(malformed?.first, 'unsupported file format');
   });
 
   test('an index that lacks a row, or has one too many', async () => {
@@ -133,8 +104,7 @@ describe('damage is found', () => {
     const less = await found(withoutIndex(`UPDATE stream_row SET position = 99 WHERE place = ${FIRST}`));
     assert.match(less[MALFORMED]?.first ?? '', /row \d+ missing from index stream_row_by_position/);
     const more = await found(() => {
-      changed(`INSERT INTO stream_row SELECT ${FIRST + 500_000}, 1, version, publisher_id, domain, band, score, print,
-        source_hash, article_id, body, checksum FROM stream_row LIMIT 1`)();
+      changed(ONE_MORE)();
       withoutIndex(`DELETE FROM stream_row WHERE place = ${FIRST + 500_000}`)();
     });
     assert.match(more[MALFORMED]?.first ?? '', /wrong # of entries in index stream_row_by_position/);
@@ -180,19 +150,6 @@ describe('damage is found', () => {
     });
     assert.deepEqual({ findings, not_compared }, CLEAN);
   });
-
-  function flipText(): void {
-    const bytes = readFileSync(history.folder.detections);
-    const at = bytes.indexOf('Headline 77 ');
-    bytes.write('h', at);
-    writeFileSync(history.folder.detections, bytes);
-  }
-
-  function zeroPage(number: number): void {
-    const bytes = readFileSync(history.folder.detections);
-    bytes.fill(0, (number - 1) * 16_384, number * 16_384);
-    writeFileSync(history.folder.detections, bytes);
-  }
 
   test('a database that cannot be opened is reported, but not as damage', async () => {
     const { detections } = history.folder;
