@@ -112,29 +112,6 @@ test('removed rows are gone, and what is applied meanwhile, at any step, is ther
   await assertClean(history, '');
 });
 
-test('removed rows are nowhere in the database file either, whatever happened to them before', async () => {
-  history.delete();
-  history = await createHistory(1_000_000);
-  const all = [7001, 7002, 7003];
-  for (const [from, rows, ...how] of [
-    [0, 300],
-    [0, 300, 20, 50],
-    [0, 300, 30],
-    [100, 100, 40],
-  ] as const) {
-    const [minute, score] = how;
-    const members = minute === undefined ? {} : rescored(minute, score);
-    for (let at = 0; at < 8000; at += 1000) history.apply(variedRows(all, at + from, rows, members));
-  }
-  const count = (text: string) =>
-    readFileSync(history.folder.detections).toString('latin1').split(text).length - 1;
-  await history.remove(7001);
-  assert.ok(count('"subscription_id":7002') > 1000);
-  await history.remove(7002);
-  assert.equal(count('"subscription_id":7002'), 0);
-  assert.ok(count('"subscription_id":7003') > 1000);
-});
-
 test('an interruption at any step leaves the old log, and the next compaction does it all', async () => {
   await fill();
   await history.remove(7002);
