@@ -21,7 +21,7 @@ import type { Mark } from './format.ts';
 import { commitsBackwards } from './log-reader.ts';
 import { LogWriter } from './log-writer.ts';
 import { type Decisions, recoverDetections } from './recover.ts';
-import { scrub } from './scrub.ts';
+import { type SteppedWork, scrub } from './scrub.ts';
 import { describeFindings, findingsOf, type ScrubResult, writeScrubRecord } from './scrub-findings.ts';
 import {
   bytesOf,
@@ -34,13 +34,10 @@ import {
 } from './segment.ts';
 import { writeSnapshot } from './snapshot.ts';
 
-export interface CompactOptions {
+export interface CompactOptions extends SteppedWork {
   readonly folder: DataFolder;
   readonly program: string;
   readonly nowMs: number;
-  /** Called between short steps: lets other work run, and throws to end the compaction. */
-  readonly between: () => Promise<void>;
-  readonly onProgress: (what: string, done: number, total: number) => void;
 }
 
 export interface Compacted {
@@ -166,16 +163,12 @@ export function inTurns(between: () => Promise<void>): () => Promise<void> {
   };
 }
 
-async function writeDraft(
-  db: Database,
-  mark: Mark,
-  { folder, program, nowMs, between, onProgress }: CompactOptions,
-): Promise<void> {
+async function writeDraft(db: Database, mark: Mark, options: CompactOptions): Promise<void> {
+  const { folder, program } = options;
   const last = { ...mark, entry: mark.entry - 1 };
   const log = new LogWriter({ folder: draftOf(folder.log), program }, { last, segment: null });
-  const onVersions = (done: number, total: number) => onProgress('writing', done, total);
   try {
-    await writeSnapshot(db, log, { nowMs, mark, between, onProgress: onVersions });
+    await writeSnapshot(db, log, mark, options);
   } catch (error) {
     if (!isDamage(error)) throw error;
     throw unsound(folder, reasonOf(error), error);

@@ -30,12 +30,14 @@ import { entriesAfter, findTail } from './log-reader.ts';
 import { ScrubFindings, type ScrubResult } from './scrub-findings.ts';
 import { bytesOf, listSegments } from './segment.ts';
 
-export interface ScrubOptions {
-  readonly folder: Pick<DataFolder, 'root' | 'log' | 'detections'>;
-  /** Called between short steps: waits, and throws to end the scrub. */
+export interface SteppedWork {
+  /** Called between short steps: lets other work run, and throws to end this. */
   readonly between: () => Promise<void>;
-  /** The log in bytes, then the tables. */
   readonly onProgress: (what: string, done: number, total: number) => void;
+}
+
+export interface ScrubOptions extends SteppedWork {
+  readonly folder: Pick<DataFolder, 'root' | 'log' | 'detections'>;
   /** The database, in a transaction that keeps one state of it; absent: it is opened. */
   readonly db?: Database;
 }

@@ -22,15 +22,7 @@ import { effectsOfRows } from './effects.ts';
 import { type Commit, type Mark, SNAPSHOT } from './format.ts';
 import type { LogWriter } from './log-writer.ts';
 import { changedLine, rescoredLine } from './row-lines.ts';
-
-export interface SnapshotOptions {
-  readonly nowMs: number;
-  /** The mark of the last entry in the database, whose place the snapshot takes. */
-  readonly mark: Mark;
-  readonly between: () => Promise<void>;
-  /** In versions. */
-  readonly onProgress: (done: number, total: number) => void;
-}
+import type { SteppedWork } from './scrub.ts';
 
 interface StreamRow {
   readonly place: number;
@@ -69,13 +61,15 @@ const STREAM_ROW = /^\{"id":"([^"]+)"/;
 /**
  * Writes the snapshot, and makes it durable.
  * @param db a view on one state of it: in a transaction, or nobody else writes
+ * @param mark of the last entry in the database, whose place it takes
  * @throws DatabaseDamage if a row belongs to no detection; LogFailure. Other damage shows when the database is compared
  *   with the snapshot
  */
 export async function writeSnapshot(
   db: Database,
   log: LogWriter,
-  { nowMs, mark, between, onProgress }: SnapshotOptions,
+  mark: Mark,
+  { nowMs, between, onProgress }: SteppedWork & { readonly nowMs: number },
 ): Promise<Commit> {
   const total = db.prepare<[], number>(COUNT_ROWS).pluck().get() ?? 0;
   let frame: string[] = [];
@@ -85,7 +79,7 @@ export async function writeSnapshot(
     if (frame.push(lines) < FRAME_ROWS) continue;
     log.append(frame.join(''));
     frame = [];
-    onProgress(Math.min(done, total), total);
+    onProgress('writing', Math.min(done, total), total);
     await between();
   }
   return log.commit(frame.join(''), { kind: SNAPSHOT }, nowMs, mark);
