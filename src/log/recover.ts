@@ -126,7 +126,9 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
       applied += await applyRest(db, tail, options);
     }
     // A note that was made since the database can be read is for the next start.
-    if (madeAnew !== null) rmSync(folder.damage, { force: true });
+    if (madeAnew !== null)
+      // What was found in the old one is said of it alone. The note goes last: it alone makes a start begin again.
+      for (const path of [folder.verified, folder.damage]) rmSync(path, { force: true });
     const log = new LogWriter({ folder: folder.log, program }, tail);
     return { db, log, applied, madeAnew };
   } catch (error) {

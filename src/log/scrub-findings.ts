@@ -2,7 +2,7 @@
  * The findings of a scrub: counted by kind, with the first of each (the manual is made from this table), and the result of
  * the last scrub in a file of the data folder, for the next start, status and metrics.
  */
-import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { grouped } from '../counted.ts';
@@ -64,14 +64,9 @@ const Result = Type.Object({
 });
 export type ScrubResult = Static<typeof Result>;
 
-const Record = Type.Object({
-  ...Result.properties,
-  verified_at: Type.String(),
-  /** That of the detections.db that was compared: a rebuilt one is another file. */
-  inode: Type.Union([Type.Number(), Type.Null()]),
-});
+const Record = Type.Object({ ...Result.properties, verified_at: Type.String() });
 
-export interface ScrubRecord extends Omit<Static<typeof Record>, 'verified_at'> {
+export interface ScrubRecord extends ScrubResult {
   /** Epoch milliseconds. */
   readonly at: number;
 }
@@ -120,18 +115,14 @@ export function readScrubRecord({ verified }: Pick<DataFolder, 'verified'>): Scr
   }
 }
 
+/** Who makes log or database anew removes it: the next scrub is due then. */
 export function writeScrubRecord(
-  folder: Pick<DataFolder, 'verified' | 'detections'>,
+  { verified }: Pick<DataFolder, 'verified'>,
   { entry, findings, not_compared }: ScrubResult,
   nowMs: number,
 ): void {
-  const { verified } = folder;
   const draft = `${verified}-${process.pid}`;
-  const record = { verified_at: formatMs(nowMs), inode: inodeOf(folder), entry, findings, not_compared };
+  const record = { verified_at: formatMs(nowMs), entry, findings, not_compared };
   writeFileSync(draft, `${JSON.stringify(record, null, 2)}\n`, { mode: 0o600 });
   renameSync(draft, verified);
-}
-
-export function inodeOf({ detections }: Pick<DataFolder, 'detections'>): number | null {
-  return statSync(detections, { throwIfNoEntry: false })?.ino ?? null;
 }

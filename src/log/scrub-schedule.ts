@@ -6,13 +6,7 @@ import { type Outcome, type OwnProcess, runCommand } from '../own-process.ts';
 import { paced } from '../pace.ts';
 import { dataFolder } from '../store/folder.ts';
 import { HOUR_MS, MINUTE_MS, type Now } from '../time.ts';
-import {
-  describeFindings,
-  findingsOf,
-  inodeOf,
-  readScrubRecord,
-  type ScrubRecord,
-} from './scrub-findings.ts';
+import { describeFindings, findingsOf, readScrubRecord, type ScrubRecord } from './scrub-findings.ts';
 
 export interface ScrubScheduleOptions {
   readonly data: string;
@@ -42,19 +36,14 @@ export function startScrubs(options: ScrubScheduleOptions, run = runCommand) {
   let isClosed = false;
   /** Monotonic. */
   let notBeforeMs = performance.now() + (options.firstAfterMs ?? FIRST_AFTER_MS);
-  /** Whether the database was not rebuilt since. */
-  const isOfThisFile = ({ inode }: ScrubRecord) => inode === inodeOf(folder);
   const isDue = (last: ScrubRecord | null) =>
-    every_hours > 0 &&
-    (last === null ||
-      (last.findings.length > 0 && !isOfThisFile(last)) ||
-      Math.abs(now() - last.at) >= every_hours * HOUR_MS);
+    every_hours > 0 && (last === null || Math.abs(now() - last.at) >= every_hours * HOUR_MS);
   const check = () => {
     if (!isReady()) return;
     const last = readScrubRecord(folder);
     if (last !== null && JSON.stringify(last) !== reported) {
       reported = JSON.stringify(last);
-      report(options, last, isOfThisFile(last));
+      report(options, last);
     }
     if (running !== null || isClosed || performance.now() < notBeforeMs || !isDue(last)) return;
     notBeforeMs = performance.now() + RETRY_MS;
@@ -93,12 +82,12 @@ function tell({ log }: ScrubScheduleOptions, outcome: Outcome): void {
   else log('info', 'detections.db was compared with the log', { entry });
 }
 
-function report({ log, onDamage }: ScrubScheduleOptions, record: ScrubRecord, isOfThisFile: boolean): void {
+function report({ log, onDamage }: ScrubScheduleOptions, record: ScrubRecord): void {
   const ofLog = findingsOf(record, 'log');
   if (ofLog.length > 0) log('error', 'the log is damaged', { findings: ofLog });
   onDamage('log', ofLog.length === 0 ? null : describeFindings(ofLog));
   const ofDatabase = findingsOf(record, 'database');
-  if (ofDatabase.length === 0 || !isOfThisFile) return;
+  if (ofDatabase.length === 0) return;
   log('error', 'detections.db is damaged', { findings: ofDatabase });
   onDamage('database', `detections.db: ${describeFindings(ofDatabase)}`);
 }

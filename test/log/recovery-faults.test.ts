@@ -75,11 +75,14 @@ for (const [what, change, reason] of REBUILT)
   test(`a database ${what} is rebuilt`, () =>
     withHistory(async (history, content) => {
       change(history.folder.detections);
+      writeFileSync(history.folder.verified, 'what was found in the old one');
       const { madeAnew } = await history.restart();
       assert.match(String(madeAnew), reason);
       history.stop();
       assertSameContent(contentOfDetections(history.folder.root), content);
-      const left = readdirSync(history.folder.root).filter((name) => /draft|aside|damage/.test(name));
+      const left = readdirSync(history.folder.root).filter((name) =>
+        /draft|aside|damage|verified/.test(name),
+      );
       assert.deepEqual(left, []);
     }));
 
