@@ -3,13 +3,11 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { findAccess } from '../../src/auth/spare-copy.ts';
-import { Shipper } from '../../src/copy/ship.ts';
 import { healLog } from '../../src/copy/source.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
-import { readLogMark } from '../../src/store/log-mark.ts';
 import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
+import { shipTo } from '../support/copy-at.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { createCopied, type History, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
@@ -28,8 +26,7 @@ afterEach(() => history.delete());
 /** Brings the copy up to date, and stops. @returns what the log has: commit lines, in order */
 async function shipped(): Promise<string[]> {
   history.writer().flush();
-  const end = readLogMark(history.db());
-  await new Shipper(place, history.folder).ship(findAccess(history.folder), end);
+  await shipTo(place, history);
   history.stop();
   return entries();
 }

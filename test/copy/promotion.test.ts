@@ -5,7 +5,6 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { findAccount } from '../../src/auth/accounts.ts';
-import { openAccess } from '../../src/auth/open-access.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import type { Config } from '../../src/config/load.ts';
 import { readCopiedAccess } from '../../src/copy/own-copy.ts';
@@ -21,6 +20,7 @@ import { prepareAccess } from '../../src/prepare-access.ts';
 import { isDiskFull } from '../../src/store/database-errors.ts';
 import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
 import { readRole } from '../../src/store/role.ts';
+import { openAccess } from '../support/access.ts';
 import { QUIETLY } from '../support/history.ts';
 import { patched, systemError } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -40,14 +40,17 @@ beforeEach(async () => {
   const { folder } = writer;
   mkdirSync(folder.root);
   writeFileSync(folder.secret, randomBytes(32));
-  openAccess(folder.root, { operation: { kind: 'test' }, create: true }).close();
+  openAccess(folder.root, { create: true }).close();
   await writer.start();
 });
 afterEach(() => {
   for (const machine of [writer, first, second]) machine.kill();
 });
 
-async function becomeStandbys(...machines: Machine[]): Promise<void> {
+/** Has the writer apply rows, if there are any, and bring the copy up to date, from which these become standbys. */
+async function begin(ids: readonly number[], ...machines: Machine[]): Promise<void> {
+  if (ids.length > 0) await writer.apply(ids);
+  await writer.ship();
   for (const machine of machines) {
     const { folder: data, place, now } = machine;
     await restore({
@@ -64,11 +67,19 @@ const away = () => {
 const promote = (machine: Machine) => machine.follow((follower) => follower.promote({ by: 'test' }));
 const turn = (machine: Machine) => machine.turn();
 const lastOf = ({ folder }: Machine) => findTail(folder.log).last?.entry ?? 0;
+const beginOf = ({ folder }: Machine) => listSegments(folder.log)[0]?.firstEntry;
+function changeOf({ folder }: Machine): number {
+  const found = findAccess(folder);
+  return found.kind === 'sound' ? found.state.change : 0;
+}
+/** Has the writer change something, and bring the copy up to date. */
+function change(name: string): Promise<void> {
+  writer.changeAccess(name);
+  return writer.ship();
+}
 
 test('a machine whose promotion was interrupted writes nothing behind that of another one', async () => {
-  await writer.apply([1, 2, 3], 50);
-  await writer.ship();
-  await becomeStandbys(first, second);
+  await begin([1, 2, 3], first, second);
 
   // The entry of its promotion is at the place, but it does not learn so.
   first.place.before = (operation) => {
@@ -85,17 +96,13 @@ test('a machine whose promotion was interrupted writes nothing behind that of an
     if (looks > 1) away();
   };
   await assert.rejects(turn(first), /away/);
-  first.kill();
-  first.place.before = () => {};
-  await first.start();
+  await first.restart();
   await turn(first);
   assert.deepEqual([first.isWriter, lastOf(first)], [false, own]);
 });
 
 test('a machine that was promoted reads no more: what comes then is from another one that took over', async () => {
-  await writer.apply([1, 2, 3], 50);
-  await writer.ship();
-  await becomeStandbys(first, second);
+  await begin([1, 2, 3], first, second);
   await promote(first);
   const own = lastOf(first);
   await promote(second);
@@ -105,32 +112,25 @@ test('a machine that was promoted reads no more: what comes then is from another
 });
 
 test('a machine that was killed within its promotion misses no change from before it', async () => {
-  await writer.apply([1], 50);
-  await writer.ship();
-  await becomeStandbys(first);
+  await begin([1], first);
   // The last change of the old writer; then the machine has the entry of its promotion, and not yet that change.
   first.place.before = async (operation) => {
     if (operation !== 'create') return;
-    writer.changeAccess('late');
-    await writer.ship();
+    await change('late');
     first.place.before = (_, name) => {
       if (name.startsWith('access/0')) away();
     };
   };
   await assert.rejects(promote(first), /away/);
-  first.kill();
-  first.place.before = () => {};
-  await first.start();
+  await first.restart();
   await turn(first);
   assert.ok(first.isWriter);
-  using access = openAccess(first.folder.root, { operation: { kind: 'test' } });
+  using access = openAccess(first.folder.root);
   assert.equal(findAccount(access, 'late')?.id, 'late');
 });
 
 test('what an old writer still adds to the copy holds up no change of the new one', async () => {
-  await writer.apply([1], 50);
-  await writer.ship();
-  await becomeStandbys(first);
+  await begin([1], first);
   writer.changeAccess('late');
   writer.place.before = async (operation, name) => {
     if (operation !== 'create' || !name.startsWith('access/')) return;
@@ -138,8 +138,7 @@ test('what an old writer still adds to the copy holds up no change of the new on
     await promote(first);
   };
   await writer.ship();
-  first.kill();
-  await first.start();
+  await first.restart();
   first.changeAccess('new');
   await first.ship();
   const own = findAccess(first.folder);
@@ -148,15 +147,12 @@ test('what an old writer still adds to the copy holds up no change of the new on
 });
 
 test('an old writer that was made a standby without a restore neither follows nor takes over', async () => {
-  await writer.apply([1], 50);
-  await writer.ship();
-  await becomeStandbys(first);
-  for (const id of [2, 3, 4, 5]) await writer.apply([id], 50);
+  await begin([1], first);
+  for (const id of [2, 3, 4, 5]) await writer.apply([id]);
   writer.kill();
   await promote(first);
-  first.kill();
-  await first.start();
-  await first.apply([6], 50);
+  await first.restart();
+  await first.apply([6]);
   await first.ship();
   assert.ok(lastOf(first) < lastOf(writer));
   const there = new Map(objects);
@@ -168,36 +164,28 @@ test('an old writer that was made a standby without a restore neither follows no
 });
 
 test('a standby has no state of access.db that is newer than its log', async () => {
-  await writer.apply([1], 50);
-  await writer.ship();
-  await becomeStandbys(first);
-  const stateOf = (machine: Machine) => {
-    const found = findAccess(machine.folder);
-    return [lastOf(machine), found.kind === 'sound' ? found.state.change : 0];
-  };
+  await begin([1], first);
+  const stateOf = (machine: Machine) => [lastOf(machine), changeOf(machine)];
   await turn(first);
-  writer.changeAccess('one');
-  await writer.ship();
-  const [entry, change] = stateOf(writer);
+  await change('one');
+  const before = stateOf(writer);
   // Between its looks at the log and at access.db, the writer goes on.
   let isLogRead = false;
   first.place.before = async (_, name) => {
     isLogRead ||= name.startsWith('log/');
     if (!isLogRead || !name.startsWith('access/')) return;
     first.place.before = () => {};
-    await writer.apply([2], 50);
-    writer.changeAccess('two');
-    await writer.ship();
+    await writer.apply([2]);
+    await change('two');
   };
   await turn(first);
-  assert.deepEqual(stateOf(first), [entry, change]);
+  assert.deepEqual(stateOf(first), before);
   await turn(first);
   assert.deepEqual(stateOf(first), stateOf(writer));
 });
 
 test('a standby whose share is not mounted, an empty folder, neither follows nor takes over', async () => {
-  await writer.ship();
-  await becomeStandbys(first);
+  await begin([], first);
   const there = new Map(objects);
   await first.follow(async (follower) => {
     await follower.turn();
@@ -211,35 +199,30 @@ test('a standby whose share is not mounted, an empty folder, neither follows nor
 });
 
 test('a standby takes the compacted log also where it was stopped meanwhile', async () => {
-  for (const id of [1, 2, 3]) await writer.apply([id], 50);
+  for (const id of [1, 2, 3]) await writer.apply([id]);
   // An entry without rows, so that compaction needs no other one.
   writer.kill();
   writer.waits = true;
   await writer.start();
-  await writer.ship();
-  await becomeStandbys(first);
+  await begin([], first);
   await turn(first);
   first.kill();
   await writer.compact();
   await writer.ship();
   await first.start();
   await turn(first);
-  const firstOf = ({ folder }: Machine) => listSegments(folder.log)[0]?.firstEntry;
-  assert.ok(Number(firstOf(writer)) > 1);
-  assert.deepEqual([firstOf(first), lastOf(first)], [firstOf(writer), lastOf(writer)]);
+  assert.ok(Number(beginOf(writer)) > 1);
+  assert.deepEqual([beginOf(first), lastOf(first)], [beginOf(writer), lastOf(writer)]);
   assert.deepEqual(first.rows(), writer.rows());
 });
 
 test('a standby writes its database anew with the compacted log, not each time that it cannot read that', async () => {
-  await writer.apply([1, 2, 3], 50);
-  await writer.ship();
-  await becomeStandbys(first);
+  await begin([1, 2, 3], first);
   await turn(first);
   first.db.exec('CREATE TABLE gone (x); INSERT INTO gone VALUES (randomblob(100000)); DROP TABLE gone');
   await writer.compact();
   await writer.ship();
   const isAnew = () => first.db.pragma('freelist_count', { simple: true }) === 0;
-  const beginOf = ({ folder }: Machine) => listSegments(folder.log)[0]?.firstEntry;
   const isTaken = () => beginOf(first) === beginOf(writer);
   assert.deepEqual([isAnew(), isTaken()], [false, false]);
   let failed = 0;
@@ -259,8 +242,7 @@ test('a standby writes its database anew with the compacted log, not each time t
 });
 
 test('an old writer without any entry notices a promotion, too', async () => {
-  await writer.ship();
-  await becomeStandbys(first);
+  await begin([], first);
   await promote(first);
   writer.changeAccess('late');
   const there = new Map(objects);
@@ -269,9 +251,7 @@ test('an old writer without any entry notices a promotion, too', async () => {
 });
 
 test('a clone of the data folder of a standby does not take its promotion for its own', async () => {
-  await writer.apply([1], 50);
-  await writer.ship();
-  await becomeStandbys(first);
+  await begin([1], first);
   cpSync(first.folder.root, second.folder.root, { recursive: true });
   await second.start();
   await promote(first);
@@ -284,9 +264,7 @@ test('a standby that does not follow yet is not called the writer', async () => 
 });
 
 test('an epoch that a full disk refuses begins once there is room, and once', async () => {
-  await writer.apply([1], 50);
-  await writer.ship();
-  await becomeStandbys(first);
+  await begin([1], first);
   await promote(first);
   first.kill();
   const recovered = await recoverDetections({ folder: first.folder, ...QUIETLY });
@@ -305,24 +283,18 @@ test('an epoch that a full disk refuses begins once there is room, and once', as
 });
 
 test('what was revoked here before it became a standby is no change of access.db', async () => {
-  await writer.ship();
-  await becomeStandbys(first);
+  await begin([], first);
   const { folder } = first;
-  const changeOf = () => {
-    const found = findAccess(folder);
-    return found.kind === 'sound' ? found.state.change : null;
-  };
-  const [before, ended] = [changeOf(), { kind: 'account', id: 'one', at: 1 } as const];
-  writer.changeAccess('one');
-  await writer.ship();
+  const [before, ended] = [changeOf(first), { kind: 'account', id: 'one', at: 1 } as const];
+  await change('one');
   await turn(first);
-  assert.equal(changeOf(), Number(before) + 1);
+  assert.equal(changeOf(first), before + 1);
   prepareRevocations(folder);
   noteEnded(folder, ended);
   const config = { copy: { standby: true }, preseed: { accounts: [], subscriptions: [], keys: [] } };
   const parts = { config: config as unknown as Config, kind: 'appliance', log: {} as Logger } as const;
   prepareAccess(parts, folder.root);
   // Otherwise the next change of the writer would have the same number.
-  assert.equal(changeOf(), Number(before) + 1);
+  assert.equal(changeOf(first), before + 1);
   assert.deepEqual(readEnded(folder), [ended]);
 });

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { findAccess } from '../../src/auth/spare-copy.ts';
 import { findLog } from '../../src/copy/copy-contents.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
@@ -12,7 +11,7 @@ import { listSegments } from '../../src/log/segment.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
-import { copyTo } from '../support/copy-at.ts';
+import { copyTo, shipTo } from '../support/copy-at.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
 import { createCopied, createHistory, type History, QUIETLY, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
@@ -32,9 +31,25 @@ async function twinOf({ folder }: History): Promise<History> {
   return other;
 }
 
-async function ship(shipper: Shipper, { folder, db }: History): Promise<void> {
-  const access = findAccess(folder);
-  await shipper.ship(access, readLogMark(db()));
+/** An installation with this many entries, and its copy. A `using` declaration deletes it. */
+async function shipped(entries: number, { partBytes = 1_000_000 } = {}) {
+  const history = await installation();
+  const place = memoryPlace();
+  const shipper = new Shipper(place, history.folder, { partBytes });
+  const ship = () => shipTo(shipper, history);
+  for (let at = 1; at <= entries; at += 1) history.apply(rowsFrom(at, 1));
+  await ship();
+  return {
+    ...{ history, place, ship },
+    /** Adds entries, each of which is shipped. */
+    async add(from: number, count: number): Promise<void> {
+      for (let at = from; at < from + count; at += 1) {
+        history.apply(rowsFrom(at, 1));
+        await ship();
+      }
+    },
+    [Symbol.dispose]: history.delete,
+  };
 }
 
 /** What is restored from a place equals the database. */
@@ -62,7 +77,7 @@ describe('a copy', () => {
     const shipper = new Shipper(place, history.folder);
     for (let at = 1; at <= 60; at += 1) {
       history.apply(rowsFrom(at, 1));
-      await ship(shipper, history);
+      await shipTo(shipper, history);
       assert.equal((await verifyCopy(place, () => {})).entries, at);
     }
     const { objects } = await findLog(place);
@@ -74,19 +89,8 @@ describe('a copy', () => {
     await requireEqual(place, history);
     // Another process goes on where this one ended.
     history.apply(rowsFrom(100, 3));
-    await ship(new Shipper(place, history.folder), history);
+    await shipTo(place, history);
     await requireEqual(place, history);
-  });
-
-  test('a new one has entries together, and what is there is not written again', async () => {
-    const place = memoryPlace();
-    const shipper = new Shipper(place, history.folder);
-    await ship(shipper, history);
-    await requireEqual(place, history);
-    const there = new Map(place.objects);
-    await ship(shipper, history);
-    await ship(new Shipper(place, history.folder, { onWritten: (bytes) => assert.equal(bytes, 0) }), history);
-    assert.deepEqual(place.objects, there);
   });
 
   test('two processes of one installation write the same copy', async () => {
@@ -94,7 +98,7 @@ describe('a copy', () => {
     const [one, other] = [new Shipper(place, history.folder), new Shipper(place, history.folder)];
     for (let at = 200; at < 230; at += 1) {
       history.apply(rowsFrom(at, 1));
-      await Promise.all([ship(one, history), ship(other, history)]);
+      await Promise.all([shipTo(one, history), shipTo(other, history)]);
     }
     await requireEqual(place, history);
   });
@@ -111,13 +115,12 @@ describe('a copy', () => {
       };
       history.apply(rowsFrom(1000 + round, 1));
       if (round % 8 === 0) await history.compact();
-      const shipper = new Shipper(place, history.folder);
-      await ship(shipper, history).catch(() => {
+      await shipTo(place, history).catch(() => {
         failures += 1;
       });
       if (round % 5 > 0) continue;
       place.before = () => {};
-      await ship(new Shipper(place, history.folder), history);
+      await shipTo(place, history);
       await requireEqual(place, history);
     }
     assert.ok(failures > 30, `${failures} failures`);
@@ -125,16 +128,12 @@ describe('a copy', () => {
 });
 
 test('compaction begins a generation; the old one keeps only what leads to it', async () => {
-  using history = await installation();
-  const place = memoryPlace();
-  const shipper = new Shipper(place, history.folder);
+  using copy = await shipped(0);
+  const { history, place, ship } = copy;
   for (let round = 1; round <= 3; round += 1) {
-    for (let at = 0; at < 12; at += 1) {
-      history.apply(rowsFrom(round * 100 + at, 1));
-      await ship(shipper, history);
-    }
+    await copy.add(round * 100, 12);
     await history.compact();
-    await ship(shipper, history);
+    await ship();
     await requireEqual(place, history);
     const { generation, changes } = await findLog(place);
     assert.match(generation, new RegExp(`^000${round + 1}-`));
@@ -146,23 +145,20 @@ test('compaction begins a generation; the old one keeps only what leads to it', 
 });
 
 test('who finds the next number taken by another machine changes nothing', async () => {
-  using history = await installation();
-  const place = memoryPlace();
-  for (let at = 0; at < 5; at += 1) history.apply(rowsFrom(at, 1));
-  const shipper = new Shipper(place, history.folder);
-  await ship(shipper, history);
+  using copy = await shipped(5);
+  const { history, place, ship } = copy;
   using other = await twinOf(history);
   other.apply(rowsFrom(50, 1));
-  await ship(new Shipper(place, other.folder), other);
+  await shipTo(place, other);
   history.apply(rowsFrom(60, 1));
   const before = new Map(place.objects);
-  await assert.rejects(ship(shipper, history), /left as it is: it is the copy of a later state/);
-  await assert.rejects(ship(new Shipper(place, history.folder), history), /left as it is/);
+  await assert.rejects(ship(), /left as it is: it is the copy of a later state/);
+  await assert.rejects(shipTo(place, history), /left as it is/);
   assert.deepEqual(place.objects, before);
   await requireEqual(place, other);
   // A place of another installation is left alone, too.
   using stranger = await installation();
-  await assert.rejects(ship(new Shipper(place, stranger.folder), stranger), /another installation/);
+  await assert.rejects(shipTo(place, stranger), /another installation/);
   assert.deepEqual(place.objects, before);
 });
 
@@ -179,34 +175,29 @@ test('a number that was merged and deleted makes no second writer of a machine t
     return names;
   };
   const stale = new Shipper({ ...place, list }, history.folder);
-  await ship(stale, history);
+  await shipTo(stale, history);
   using other = await twinOf(history);
   const writer = new Shipper(place, other.folder);
   // Between its look at what is there and its next entry.
   meanwhile = async () => {
     for (let at = 10; at < 60; at += 1) {
       other.apply(rowsFrom(at, 1));
-      await ship(writer, other);
+      await shipTo(writer, other);
     }
     assert.equal(place.objects.has('log/0001/0000000000000002.zst'), false);
   };
   history.apply(rowsFrom(100, 1));
-  await assert.rejects(ship(stale, history), /later state/);
+  await assert.rejects(shipTo(stale, history), /later state/);
   await requireEqual(place, other);
 });
 
 test('an entry that is too large for one object has pieces, and a manifest that decides', async () => {
-  using history = await installation();
-  const place = memoryPlace();
-  const shipper = new Shipper(place, history.folder, { partBytes: 4096 });
-  for (let at = 1; at <= 10; at += 1) {
-    history.apply(rowsFrom(at, 1));
-    await ship(shipper, history);
-  }
+  using copy = await shipped(0, { partBytes: 4096 });
+  const { history, place, ship } = copy;
+  await copy.add(1, 10);
   history.apply(rowsFrom(100, 2000));
-  await ship(shipper, history);
-  history.apply(rowsFrom(9000, 1));
-  await ship(shipper, history);
+  await ship();
+  await copy.add(9000, 1);
   assert.ok([...place.objects.keys()].some((name) => name.startsWith('large/0001/')));
   const { objects } = await findLog(place);
   assert.ok(
@@ -217,18 +208,15 @@ test('an entry that is too large for one object has pieces, and a manifest that 
 });
 
 test('damage in a copy is found, and named', async () => {
-  using history = await installation();
-  const place = memoryPlace();
-  for (let at = 0; at < 30; at += 1) history.apply(rowsFrom(at, 1));
-  await ship(new Shipper(place, history.folder), history);
+  using copy = await shipped(30);
+  const { place } = copy;
   for (const [name, content] of [...place.objects]) {
     const damaged = Buffer.from(content);
     const at = damaged.length >> 1;
     damaged.writeUInt8(damaged.readUInt8(at) ^ 1, at);
-    const copy = memoryPlace(new Map(place.objects).set(name, damaged));
-    const { findings } = await verifyCopy(copy, () => {});
+    const found = await verifyCopy(memoryPlace(new Map(place.objects).set(name, damaged)), () => {});
     // A secret of another value is a secret; the installation's id is compared by who writes.
-    if (!['secret', 'installation.json'].includes(name)) assert.equal(findings.length, 1, name);
+    if (!['secret', 'installation.json'].includes(name)) assert.equal(found.findings.length, 1, name);
     const missing = new Map(place.objects);
     missing.delete(name);
     const without = await verifyCopy(memoryPlace(missing), () => {});
@@ -238,12 +226,8 @@ test('damage in a copy is found, and named', async () => {
 });
 
 test('what its writer replaces while a copy is verified is no damage', async () => {
-  using history = await installation();
-  const place = memoryPlace();
-  const shipper = new Shipper(place, history.folder);
-  for (let at = 1; at <= 12; at += 1) history.apply(rowsFrom(at, 1));
-  await ship(shipper, history);
-  const entries = readLogMark(history.db())?.entry;
+  using copy = await shipped(12);
+  const { history, place, ship } = copy;
   await history.compact();
   // Once it knows the objects.
   let reads = 0;
@@ -251,41 +235,35 @@ test('what its writer replaces while a copy is verified is no damage', async () 
     if (operation === 'read' && name.startsWith('log/0001/')) reads += 1;
     if (reads < 2) return;
     place.before = () => {};
-    await ship(shipper, history);
+    await ship();
   };
-  assert.deepEqual(await verifyCopy(place, () => {}), { entries, findings: [] });
+  assert.deepEqual(await verifyCopy(place, () => {}), { entries: 12, findings: [] });
   assert.ok([...place.objects.keys()].some((name) => name.startsWith('log/0002-')));
 });
 
 test('the old generation is whole until the new one takes its place', async () => {
-  using history = await installation();
-  const place = memoryPlace();
-  const shipper = new Shipper(place, history.folder);
-  for (let at = 1; at <= 12; at += 1) history.apply(rowsFrom(at, 1));
-  await ship(shipper, history);
+  using copy = await shipped(12);
+  const { history, place, ship } = copy;
   await history.compact();
   place.before = (operation, name) => {
     if (operation === 'create' && name.startsWith('log/0001/')) throw new Error('the place is away');
   };
-  await assert.rejects(ship(shipper, history), /away/);
+  await assert.rejects(ship(), /away/);
   assert.ok([...place.objects.keys()].some((name) => name.startsWith('log/0002-')));
   assert.deepEqual(await verifyCopy(place, () => {}), { entries: 12, findings: [] });
   place.before = () => {};
-  await ship(new Shipper(place, history.folder), history);
+  await shipTo(place, history);
   await requireEqual(place, history);
 });
 
 test('damage before the end of the log ends a call with an error: nothing after it counts as copied', async () => {
-  using history = await installation();
-  const place = memoryPlace();
-  const shipper = new Shipper(place, history.folder);
-  for (let at = 1; at <= 3; at += 1) history.apply(rowsFrom(at, 1));
-  await ship(shipper, history);
+  using copy = await shipped(3);
+  const { history, ship } = copy;
   for (let at = 4; at <= 6; at += 1) history.apply(rowsFrom(at, 1));
   const path = listSegments(history.folder.log).at(-1)?.path ?? '';
   const content = readFileSync(path);
   writeFileSync(path, Buffer.from(content).fill(0x5a, content.length - 20));
-  await assert.rejects(ship(shipper, history), /the log ends before entry 6/);
+  await assert.rejects(ship(), /the log ends before entry 6/);
   writeFileSync(path, Buffer.from(content).fill(0x5a, content.length >> 1, (content.length >> 1) + 20));
   const to = join(history.folder.root, 'copy');
   await assert.rejects(copyTo(to, history.folder.root), /the log is damaged: .*wirewatch verify/);

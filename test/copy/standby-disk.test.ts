@@ -5,10 +5,8 @@ import { cpSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
-import { findAccess } from '../../src/auth/spare-copy.ts';
 import { openFolderPlace } from '../../src/copy/folder-place.ts';
 import { restore } from '../../src/copy/restore.ts';
-import { Shipper } from '../../src/copy/ship.ts';
 import { createStandby } from '../../src/copy/standby-thread.ts';
 import { createDecidedEntry } from '../../src/ingest/threads/decisions.ts';
 import { Stopping } from '../../src/ingest/threads/ingest-loop.ts';
@@ -19,6 +17,7 @@ import { closeDetections } from '../../src/store/checkpoint.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { WakeableTimer } from '../../src/wakeable-timer.ts';
+import { shipTo } from '../support/copy-at.ts';
 import { createCopied, type History, QUIETLY, rowsFrom } from '../support/history.ts';
 import { patched, systemError } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -42,8 +41,7 @@ after(() => {
 
 async function ship(from: number): Promise<void> {
   writer.apply(rowsFrom(from, 1));
-  const shipper = new Shipper(openFolderPlace(own), writer.folder);
-  await shipper.ship(findAccess(writer.folder), readLogMark(writer.db()));
+  await shipTo(openFolderPlace(own), writer);
 }
 
 const appear = () => cpSync(own, to, { recursive: true, force: false });

@@ -1,12 +1,16 @@
-/** Makes and reads copies in folders, without the program. */
+/** Makes and reads copies, without the program. */
 import { join } from 'node:path';
+import { findAccess } from '../../src/auth/spare-copy.ts';
 import { backUp } from '../../src/cli/backup.ts';
 import type { Config } from '../../src/config/load.ts';
 import type { OnProgress } from '../../src/copy/copy-contents.ts';
-import type { PlaceSettings } from '../../src/copy/place.ts';
+import type { Place, PlaceSettings } from '../../src/copy/place.ts';
+import { Shipper } from '../../src/copy/ship.ts';
 import { loadCopy, openCopy } from '../../src/copy/source.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { dataFolder } from '../../src/store/folder.ts';
+import { readLogMark } from '../../src/store/log-mark.ts';
+import type { History } from './history.ts';
 import { testFolder } from './test-folder.ts';
 
 const SETTINGS: PlaceSettings = { endpoint: '', region: 'us-east-1', credentials: '' };
@@ -15,6 +19,13 @@ const SETTINGS: PlaceSettings = { endpoint: '', region: 'us-east-1', credentials
 export function copyTo(to: string, data: string, onProgress: OnProgress = () => {}) {
   const config = { copy: SETTINGS, dataFolder: data, ingest: { drop: join(data, 'drop') } };
   return backUp(to, config as Config, onProgress);
+}
+
+/** Brings a copy of a history up to date. */
+export async function shipTo(to: Place | Shipper, { folder, db }: History): Promise<void> {
+  const shipper = to instanceof Shipper ? to : new Shipper(to, folder);
+  const access = findAccess(folder);
+  await shipper.ship(access, readLogMark(db()));
 }
 
 /** A copy, to restore from. */

@@ -137,10 +137,8 @@ class Histories implements History {
   }
 
   async #kill(machine: Machine): Promise<void> {
-    machine.kill();
-    machine.place.before = () => {};
     try {
-      await machine.start();
+      await machine.restart();
     } catch (error) {
       if (!(error instanceof TakenOver)) throw error;
       this.#takenOver(machine);

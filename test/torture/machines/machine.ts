@@ -128,7 +128,14 @@ export class Machine {
     this.#shipper = null;
   }
 
-  async apply(ids: readonly number[], score: number): Promise<void> {
+  /** What a kill and the next start do. */
+  async restart(): Promise<void> {
+    this.kill();
+    this.place.before = () => {};
+    await this.start();
+  }
+
+  async apply(ids: readonly number[], score = 50): Promise<void> {
     await this.#transact((writer) => {
       const applier = writer.begin();
       applier.apply(
