@@ -22,6 +22,7 @@ import type { DataFolder } from '../store/folder.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { keptCopies, noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import type { Now } from '../time.ts';
+import { VERSION } from '../version.ts';
 import {
   entriesIn,
   FIRST_GENERATION,
@@ -44,8 +45,6 @@ export interface FollowOptions {
   /** Opens the copy: once, and again after each failure, since a place may come back as another one. */
   readonly open: () => Promise<Place>;
   readonly folder: DataFolder;
-  /** The version of this program. */
-  readonly program: string;
   readonly now: Now;
   /** Called for rows that became visible. */
   readonly onDelivered: (firstPosition: number, deliveredAtMs: number) => void;
@@ -206,14 +205,14 @@ export class Follower {
   }
 
   async #takeLog(place: Place, objects: readonly LogObject[]): Promise<void> {
-    const { folder, program } = this.#options;
+    const { folder } = this.#options;
     this.#log.closeSegment();
     await takeLog(place, objects, folder.log, () => {
       // A removal is one reason. Without the room for it, what it leaves stays until the next compaction.
       rewrite(this.#db);
     });
     const tail = findTail(folder.log);
-    this.#log = new LogWriter({ folder: folder.log, program }, tail);
+    this.#log = new LogWriter({ folder: folder.log, program: VERSION }, tail);
     this.#newest = tail.last;
     if ((readLogMark(this.#db)?.entry ?? 0) < (objects[0]?.first ?? 1))
       throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');

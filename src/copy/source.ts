@@ -6,9 +6,8 @@ import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { grouped } from '../counted.ts';
 import type { Mark } from '../log/format.ts';
-import type { EntryPart } from '../log/frame.ts';
 import { commitsBackwards } from '../log/log-reader.ts';
-import { type LogOptions, LogWriter } from '../log/log-writer.ts';
+import { LogWriter } from '../log/log-writer.ts';
 import { draftOf, listSegments, segmentPath, snapshotPath, tidyLog } from '../log/segment.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
@@ -47,9 +46,7 @@ export async function loadCopy(place: Place, stage: DataFolder, onProgress: OnPr
   writeWhole(stage.access, content);
   writeWhole(stage.secret, await readCopiedSecret(place));
   mkdirSync(stage.log, { mode: 0o700 });
-  const { objects } = await findLog(place);
-  const options = { folder: stage.log, program: VERSION };
-  await writeEntries(options, objects[0]?.first ?? 1, entriesIn(place, objects, null, onProgress));
+  await writeLog(place, (await findLog(place)).objects, stage.log, onProgress);
   return (await ownerOf(place))?.copy ?? '';
 }
 
@@ -84,10 +81,16 @@ async function readAll(place: Place, onProgress: OnProgress) {
 }
 
 /** Durably. @throws Unreachable, LogDamage, LogFailure */
-async function writeEntries(options: LogOptions, first: number, parts: AsyncIterable<EntryPart>) {
-  const log = new LogWriter(options, { last: { entry: first - 1, id: '' }, segment: null });
+async function writeLog(
+  place: Place,
+  objects: readonly LogObject[],
+  folder: string,
+  onProgress?: OnProgress,
+) {
+  const last = { entry: (objects[0]?.first ?? 1) - 1, id: '' };
+  const log = new LogWriter({ folder, program: VERSION }, { last, segment: null });
   try {
-    for await (const part of parts) log.adopt(part);
+    for await (const part of entriesIn(place, objects, null, onProgress)) log.adopt(part);
     log.closeDurably();
   } finally {
     log.close();
@@ -102,11 +105,10 @@ async function writeEntries(options: LogOptions, first: number, parts: AsyncIter
  */
 export async function takeLog(place: Place, objects: readonly LogObject[], log: string, onRead = () => {}) {
   tidyLog(log);
-  const options = { folder: draftOf(log), program: VERSION };
-  await writeEntries(options, objects[0]?.first ?? 1, entriesIn(place, objects, null));
+  await writeLog(place, objects, draftOf(log));
   onRead();
   const replaced = new Set(listSegments(log).map(({ path }) => path));
-  for (const { path, firstEntry } of listSegments(options.folder)) {
+  for (const { path, firstEntry } of listSegments(draftOf(log))) {
     const isSnapshot = firstEntry > 1 && firstEntry === objects[0]?.first;
     const target = isSnapshot ? snapshotPath(log, firstEntry) : segmentPath(log, firstEntry);
     renameSync(path, target);
@@ -116,14 +118,6 @@ export async function takeLog(place: Place, objects: readonly LogObject[], log: 
   syncFolder(log);
   for (const path of replaced) rmSync(path);
   syncFolder(log);
-}
-
-/**
- * Makes a damaged local log anew from the copy.
- * @throws Refused `failed` if the copy lacks the newest entry that is known here; Unreachable, LogDamage, LogFailure
- */
-export async function healLog(place: Place, folder: DataFolder): Promise<void> {
-  await takeLog(place, await requireNewest(place, folder), folder.log);
 }
 
 /**

@@ -14,7 +14,7 @@ import { noteRole, readRole } from '../store/role.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
 import { Follower } from './follow.ts';
 import { openPlace } from './open-place.ts';
-import { healLog } from './source.ts';
+import { requireNewest, takeLog } from './source.ts';
 
 const RETRY_MS_MAX = MINUTE_MS;
 
@@ -25,7 +25,7 @@ export function createStandby(): Standby {
   return {
     async prepare(parts) {
       const { settings, send, timer } = parts;
-      const { copy, program } = settings;
+      const { copy } = settings;
       const folder = dataFolder(settings.data);
       let { recovered } = parts;
       if (copy === null || settings.mode === 'alone') return recovered;
@@ -34,7 +34,7 @@ export function createStandby(): Standby {
         const onDelivered = (first_position: number, delivered_at: number) =>
           send({ kind: 'delivered', first_position, delivered_at });
         wake = () => timer.wake();
-        follower = new Follower({ open, folder, program, now, onDelivered }, recovered);
+        follower = new Follower({ open, folder, now, onDelivered }, recovered);
         await follow(follower, parts);
         recovered = { ...recovered, log: follower.log };
         follower = null;
@@ -44,7 +44,9 @@ export function createStandby(): Standby {
       return recovered;
     },
     async heal(data, copy) {
-      await healLog(await openPlace(copy.to, copy), dataFolder(data));
+      const place = await openPlace(copy.to, copy);
+      const folder = dataFolder(data);
+      await takeLog(place, await requireNewest(place, folder), folder.log);
     },
     async promote(by) {
       // The operation has asked whether this machine is a standby.

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { healLog } from '../../src/copy/source.ts';
+import { requireNewest, takeLog } from '../../src/copy/source.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
@@ -41,6 +41,8 @@ function entries(): string[] {
   return ids;
 }
 
+const heal = async () => takeLog(place, await requireNewest(place, history.folder), history.folder.log);
+
 const segments = () => listSegments(history.folder.log).map(({ path }) => path);
 
 function damage(path: string, at: 'header' | 'middle' | 'end'): void {
@@ -74,7 +76,7 @@ for (const [name, spoil] of Object.entries(CASES))
       const expected = await shipped();
       assert.ok(segments().length >= 3);
       spoil(segments());
-      await healLog(place, history.folder);
+      await heal();
       assert.deepEqual(entries(), expected);
       assert.equal((await history.restart()).madeAnew, null);
     });
@@ -86,7 +88,7 @@ test('an entry that the copy lacks is not given up', async () => {
   history.stop();
   damage(segments()[1] ?? '', 'middle');
   const before = readdirSync(history.folder.log).map((name) => readFileSync(join(history.folder.log, name)));
-  await assert.rejects(healLog(place, history.folder), /the copy lacks entry \d+, which this machine has/);
+  await assert.rejects(heal, /the copy lacks entry \d+, which this machine has/);
   assert.deepEqual(
     readdirSync(history.folder.log).map((name) => readFileSync(join(history.folder.log, name))),
     before,

@@ -193,12 +193,7 @@ export class Machine {
   }
 
   async follow(work: (follower: Follower) => Promise<void>): Promise<void> {
-    const parts = {
-      open: async () => this.place,
-      folder: this.folder,
-      program: PROGRAM,
-      now: this.now,
-    };
+    const parts = { open: async () => this.place, folder: this.folder, now: this.now };
     const follower = new Follower({ ...parts, onDelivered() {} }, this.#open());
     try {
       await work(follower);
