@@ -4,7 +4,7 @@
  * The new state is built in the data folder, complete and verified, before anything is moved. Then one rename makes it
  * the effective one; store/complete-restore.ts describes what a crash leaves.
  */
-import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
@@ -108,8 +108,6 @@ export async function restore(options: RestoreOptions) {
     const { goneIds, copied, ...made } = await makeNewState(options, stage, folder).catch((error) => {
       throw refusedFor(error, source.text, stage);
     });
-    for (const name of readdirSync(stage.root))
-      if (!RESTORED_NAMES.includes(name)) rmSync(join(stage.root, name), { recursive: true, force: true });
     mkdirSync(stage.copied, { mode: 0o700 });
     if (copied !== null) noteKept(stage, { copy: copied.copy, to: source.text }, [copied.last]);
     syncFolder(stage.root);

@@ -43,52 +43,39 @@ export function refuseHalfRestored(folder: DataFolder): void {
 }
 
 /**
- * Completes a restore; the caller holds the locks of {@link takeStopped}.
+ * Completes a restore; the caller holds the locks of {@link takeStopped}. Each step can be repeated.
  * @returns the name of the folder with the previous files; null: there were none; undefined: there was nothing to do
  */
 export function completeRestore(folder: DataFolder): string | null | undefined {
+  const { root, verified, role } = folder;
   const incoming = pendingRestore(folder);
   if (incoming === null) return undefined;
-  const aside = incoming.replace('incoming-', 'replaced-');
-  for (const step of placingSteps(folder, incoming, aside)) step();
-  return existsSync(join(folder.root, aside)) ? aside : null;
-}
-
-/** The steps in order, each with one rename, and each repeatable. Separate so that tests can stop after any of them. */
-export function placingSteps(folder: DataFolder, incoming: string, aside: string): (() => void)[] {
-  const { root } = folder;
   const from = join(root, incoming);
-  const moveAside = (name: string) => () => {
-    mkdirSync(join(root, aside), { recursive: true, mode: 0o700 });
+  const aside = join(root, incoming.replace('incoming-', 'replaced-'));
+  const moveAside = (name: string) => {
+    mkdirSync(aside, { recursive: true, mode: 0o700 });
     try {
-      renameSync(join(root, name), join(root, aside, name));
+      renameSync(join(root, name), join(aside, name));
     } catch (error) {
       // SQLite deletes a write-ahead log when the last connection closes.
       if (!isErrorCode(error, 'ENOENT')) throw error;
     }
-    syncFolder(join(root, aside));
+    syncFolder(aside);
     syncFolder(root);
   };
-  const steps: (() => void)[] = [];
   for (const name of RESTORED_NAMES) {
     // If it is gone, it is in place already.
     if (!existsSync(join(from, name))) continue;
-    const own = stateFiles(folder).filter(
-      (file) =>
-        file === name ||
-        (name.endsWith('.db') && (file.startsWith(`${name}.`) || file.startsWith(`${name}-`))),
-    );
-    steps.push(...own.map(moveAside));
-    steps.push(() => {
-      renameSync(join(from, name), join(root, name));
-      syncFolder(from);
-      syncFolder(root);
-    });
+    const isBeside = (file: string) => file.startsWith(`${name}.`) || file.startsWith(`${name}-`);
+    for (const file of stateFiles(folder))
+      if (file === name || (name.endsWith('.db') && isBeside(file))) moveAside(file);
+    renameSync(join(from, name), join(root, name));
+    syncFolder(from);
+    syncFolder(root);
   }
   // What was compared, and what this machine was to another copy.
-  for (const file of [folder.verified, folder.role])
-    if (existsSync(file)) steps.push(moveAside(basename(file)));
-  // The last call: after it, the same command would be refused. If a power cut brings the folder back, it is empty.
-  steps.push(() => rmSync(from, { recursive: true, force: true }));
-  return steps;
+  for (const file of [verified, role]) if (existsSync(file)) moveAside(basename(file));
+  // Last: after it, the same command would be refused. What a power cut brings back of it is placed nowhere.
+  rmSync(from, { recursive: true, force: true });
+  return existsSync(aside) ? basename(aside) : null;
 }

@@ -4,8 +4,9 @@ import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { completeRestore, placingSteps } from '../../src/store/complete-restore.ts';
+import { completeRestore } from '../../src/store/complete-restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
+import { patched } from '../support/patched-fs.ts';
 import { runProgram } from '../support/program.ts';
 import {
   assertSame,
@@ -20,6 +21,15 @@ import {
   work,
 } from '../support/restore.ts';
 
+function throws(work: () => unknown): boolean {
+  try {
+    work();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 describe('a crash', () => {
   test('between any two steps of installing the new state is completed by the next restore', () => {
     const data = copyOf(stopped, 'steps');
@@ -30,21 +40,34 @@ describe('a crash', () => {
     for (const name of ['log', 'copied']) mkdirSync(join(incoming, name), { recursive: true });
     for (const name of ['detections.db', 'access.db', 'secret', 'log/1', 'copied/1.json'])
       writeFileSync(join(incoming, name), `new ${name}`);
-    const stepsOf = (folder: string) =>
-      placingSteps(dataFolder(folder), 'incoming-20261121T101000Z', 'replaced-20261121T101000Z');
     const whole = copyOf(data, 'steps-whole');
-    const steps = stepsOf(whole).length;
-    assert.ok(steps > 8);
     assert.equal(completeRestore(dataFolder(whole)), 'replaced-20261121T101000Z');
     const expected = contentOf(whole);
     assert.ok(expected.has('/replaced-20261121T101000Z/detections.db-wal'));
     for (const name of ['log/1', 'copied/1.json']) assert.equal(expected.get(`/${name}`), `new ${name}`);
-    for (let done = 0; done <= steps; done += 1) {
-      const copy = copyOf(data, `steps-${done}`);
-      for (const step of stepsOf(copy).slice(0, done)) step();
-      completeRestore(dataFolder(copy));
-      assertSame(contentOf(copy), expected, `after ${done} steps`);
+    let isCrashed = true;
+    for (let steps = 0; isCrashed; steps += 1) {
+      const copy = copyOf(data, `steps-${steps}`);
+      let left = steps;
+      const step = () => {
+        left -= 1;
+        if (left < 0) throw new Error('a crash');
+      };
+      {
+        using _ = patched('renameSync', (rename) => (from, to) => {
+          step();
+          rename(from, to);
+        });
+        using __ = patched('rmSync', (remove) => (path, options) => {
+          step();
+          remove(path, options);
+        });
+        isCrashed = throws(() => completeRestore(dataFolder(copy)));
+      }
+      assert.equal(completeRestore(dataFolder(copy)) === undefined, !isCrashed);
+      assertSame(contentOf(copy), expected, `after ${steps} steps`);
       assert.equal(completeRestore(dataFolder(copy)), undefined, 'nothing may be left to do');
+      assert.ok(isCrashed || steps > 8);
       rmSync(copy, { recursive: true });
     }
   });
