@@ -1,6 +1,7 @@
 /** The ingest thread of an appliance: its settings, what its messages do, and what happens when it ends. */
 import type { Worker } from 'node:worker_threads';
 import type { Metrics } from './admin/metrics.ts';
+import type { ApplianceCopy } from './appliance-copy.ts';
 import type { AccessReader } from './auth/access-reader.ts';
 import type { BoundedMap } from './bounded-map.ts';
 import { exportShapes } from './config/export-settings.ts';
@@ -10,7 +11,6 @@ import type { Waiting } from './http/waiting.ts';
 import { INGEST_CONDITIONS } from './ingest/reporting.ts';
 import { isOfAccess } from './ingest/threads/access-connection.ts';
 import {
-  type Decide,
   type IngestClient,
   type Passing,
   type ReportedEvent,
@@ -43,14 +43,7 @@ export interface IngestSurroundings {
   readonly recentDeliveries: BoundedMap<number, number>;
   readonly waiting: Pick<Waiting, 'changed'>;
   readonly metrics: Pick<Metrics, 'processed'> | null;
-  readonly copy: CopyWork;
-}
-
-/** What the thread needs of the copy, and tells of it. */
-export interface CopyWork {
-  readonly decide: Decide;
-  following(failure: string | null): void;
-  promoted(): void;
+  readonly copy: Pick<ApplianceCopy, 'decide' | 'following' | 'promoted'>;
 }
 
 export type ApplianceIngest = ReturnType<typeof startApplianceIngest>;

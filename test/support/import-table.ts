@@ -81,8 +81,8 @@ export const ROOMS = listed({
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest
     limits log logger.ts openapi operations prepare-access.ts refused.ts store time.ts`,
   'appliance-ingest.ts': `
-    admin auth bounded-map.ts config health http ingest logger.ts operations pace.ts seal.ts store
-    time.ts version.ts`,
+    admin appliance-copy.ts auth bounded-map.ts config health http ingest logger.ts operations pace.ts
+    seal.ts store time.ts version.ts`,
   cli: `
     appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports health
     ingest log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts refused.ts

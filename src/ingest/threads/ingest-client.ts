@@ -15,7 +15,7 @@ import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages
 export type ReportedEvent = Exclude<IngestEvent, { kind: 'told' | 'proposed' }>;
 
 /** Resolves once the copy has an entry, for which the thread stands still. */
-export type Decide = (entry: Mark) => Promise<void>;
+type Decide = (entry: Mark) => Promise<void>;
 
 export type IngestClient = ReturnType<typeof startIngest>;
 
