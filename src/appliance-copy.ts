@@ -18,12 +18,11 @@ import type { Mark } from './log/format.ts';
 import type { Logger } from './logger.ts';
 import { paced } from './pace.ts';
 import { misconfigured, Refused, reasonOf } from './refused.ts';
-import type { CopyState } from './store/copy-state.ts';
 import { isDiskFull } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import { type DataFolder, isThere } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
-import { ensureRole, noteRole, type Role, readRole, roleOf } from './store/role.ts';
+import { type CopyState, ensureRole, noteRole, type Role, readRole, roleOf } from './store/role.ts';
 import { formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from './time.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
 

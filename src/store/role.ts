@@ -12,6 +12,19 @@ import type { LogMark } from './log-mark.ts';
 export const ROLES = ['writer', 'standby', 'superseded'] as const;
 export type Role = (typeof ROLES)[number];
 
+/** How the copy stands, for status: of a writer what the copy lacks, of a standby what it lacks of the copy. */
+export interface CopyState {
+  readonly to: string;
+  /** Entries of the log that are missing; null: not known. */
+  readonly entries_behind: number | null;
+  /** Since when something is missing; null: nothing is. */
+  readonly behind_since: string | null;
+  /** When the place last answered; null: not since the start. */
+  readonly contact_at: string | null;
+  /** Why it cannot be written or read now; null: it can. */
+  readonly failure: string | null;
+}
+
 /** The kind of the log's entry by which a machine becomes the writer. */
 export const PROMOTE = 'promote';
 
