@@ -6,7 +6,7 @@ import { findAccess } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
 import type { OnProgress } from '../copy/copy-contents.ts';
 import { openTried } from '../copy/open-place.ts';
-import { folderAround, isBucket, Unreachable } from '../copy/place.ts';
+import { folderAround, isBucket, type Place, Unreachable } from '../copy/place.ts';
 import { Shipper } from '../copy/ship.ts';
 import { counted } from '../counted.ts';
 import type { Mark } from '../log/format.ts';
@@ -79,14 +79,15 @@ export async function backUp(
   try {
     const place = await openTried(to, config.copy);
     let written = 0;
-    const onWritten = (bytes: number) => {
-      written += bytes;
+    const create: Place['create'] = async (name, content) => {
+      const isCreated = await place.create(name, content);
+      if (isCreated) written += content.length;
       onProgress('writing the copy', written, 0);
+      return isCreated;
     };
-    const shipper = new Shipper(place, folder, { onWritten });
     const access = findAccess(folder);
     const end = endOf(folder);
-    await shipper.ship(access, end);
+    await new Shipper({ ...place, create }, folder).ship(access, end);
     const access_changes = access.kind === 'sound' ? access.state.change : 0;
     return { written, entries: end?.entry ?? 0, access_changes };
   } catch (error) {

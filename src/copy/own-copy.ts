@@ -122,10 +122,9 @@ export async function readCopiedAccess(place: Place, number?: number) {
 
 /**
  * Writes `access.db` to a copy that has an earlier state of it, and deletes old states.
- * @returns the bytes that were written
  * @throws Unreachable; Refused `failed` if the copy has a later state
  */
-export async function writeAccess(place: Place, { change }: AccessState, content: Buffer): Promise<number> {
+export async function writeAccess(place: Place, { change }: AccessState, content: Buffer): Promise<void> {
   const before = await copiedChange(place);
   if (before > change) throw left(place, 'its accounts and keys are of a later state of this installation');
   // What is damaged is written again.
@@ -134,12 +133,10 @@ export async function writeAccess(place: Place, { change }: AccessState, content
       if (!isLogError(error)) throw error;
       return place.delete(accessName(change));
     });
-  const packed = await pack(content);
-  const isCreated = await place.create(accessName(change), packed);
+  await place.create(accessName(change), await pack(content));
   const there = await readCopiedAccess(place);
   if (!there.content.equals(content))
     throw left(place, 'its accounts and keys are of another state of this installation');
   const names = await place.list(ACCESS, '');
   for (const name of names.slice(0, -ACCESS_KEPT)) await place.delete(name);
-  return isCreated ? packed.length : 0;
 }

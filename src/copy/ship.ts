@@ -63,7 +63,6 @@ export class TakenOver extends Refused {
 export class Shipper {
   readonly place: Place;
   readonly #folder: DataFolder;
-  readonly #onWritten: (bytes: number) => void;
   readonly #partBytes: number;
   #isAnew: boolean;
   /** The end that was read or written last; null: it must be read. */
@@ -74,17 +73,12 @@ export class Shipper {
   #change: number | null = null;
 
   /**
-   * `onWritten` is called with the bytes of each object; `isAnew`: all of the log is written anew, because objects of the copy
-   * are damaged; entries that are larger than `partBytes` are written in pieces.
+   * `isAnew`: all of the log is written anew, because objects of the copy are damaged; entries that are larger than
+   * `partBytes` are written in pieces.
    */
-  constructor(
-    place: Place,
-    folder: DataFolder,
-    { onWritten = (_: number) => {}, isAnew = false, partBytes = PART_BYTES } = {},
-  ) {
+  constructor(place: Place, folder: DataFolder, { isAnew = false, partBytes = PART_BYTES } = {}) {
     this.place = place;
     this.#folder = folder;
-    this.#onWritten = onWritten;
     this.#isAnew = isAnew;
     this.#partBytes = partBytes;
   }
@@ -107,7 +101,7 @@ export class Shipper {
     }
     while (!(await this.#shipLog(end)));
     if (this.#change === state.change) return;
-    this.#onWritten(await writeAccess(this.place, state, content));
+    await writeAccess(this.place, state, content);
     this.#change = state.change;
   }
 
@@ -197,7 +191,7 @@ export class Shipper {
     };
     const writePiece = async (from: number) => {
       const name = newPieceName(generation, from);
-      await this.#create(name, take());
+      await this.place.create(name, take());
       pieces.push(name);
     };
     const writePart = async (): Promise<boolean> => {
@@ -234,15 +228,9 @@ export class Shipper {
   /** Creates the next part. @returns false if it, or something beyond it, was there already */
   async #claim(generation: string, first: number, content: Buffer): Promise<boolean> {
     const name = partName(generation, first);
-    if (!(await this.#create(name, content))) return false;
+    if (!(await this.place.create(name, content))) return false;
     const beyond = await objectsFrom(this.place, generation, first);
     return beyond.every((other) => other.name === name);
-  }
-
-  async #create(name: string, content: Buffer): Promise<boolean> {
-    const isCreated = await this.place.create(name, content);
-    if (isCreated) this.#onWritten(content.length);
-    return isCreated;
   }
 
   /** Makes one object of the parts of the closed segment before one; then the parts go. @param last its last entry */
@@ -259,7 +247,7 @@ export class Shipper {
     if (await hasPieces(this.place, generation, begin, firstEntry)) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
     if ((await commitsIn(this.place, newest.name)).at(-1)?.id !== last.id) return;
-    await this.#create(mergedName(generation, begin, last.entry), await contentOf(segment, last));
+    await this.place.create(mergedName(generation, begin, last.entry), await contentOf(segment, last));
     for (const { name } of parts) await this.place.delete(name);
   }
 
