@@ -21,7 +21,7 @@ import { failed, isErrorCode, Refused, reasonOf } from '../refused.ts';
 import { closeDetections } from '../store/checkpoint.ts';
 import {
   completeRestore,
-  incomingNames,
+  incomingPath,
   pendingRestore,
   RESTORED_NAMES,
   stateFiles,
@@ -114,7 +114,7 @@ export async function restore(options: RestoreOptions) {
     const gone = { count: goneIds.length, file: join(root, `gone-${formatCompact(now())}.txt`) };
     if (gone.count > 0) writeWhole(gone.file, goneIds.map((id) => `${id}\n`).join(''));
     // From here on the new state is the effective one, whatever happens.
-    renameSync(stage.root, join(root, incomingNames(folder, now()).incoming));
+    renameSync(stage.root, incomingPath(folder, now()));
     isUntouched = false;
     syncFolder(root);
     const replaced = complete() ?? null;

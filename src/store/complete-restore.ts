@@ -21,11 +21,10 @@ export function stateFiles(folder: DataFolder): string[] {
   return existsSync(folder.root) ? readdirSync(folder.root).filter((name) => STATE.test(name)) : [];
 }
 
-/** Unused names in the data folder: for the new state, and for the old one. */
-export function incomingNames(folder: DataFolder, nowMs: number): { incoming: string; aside: string } {
-  const namesAt = (time: string) => ({ incoming: `incoming-${time}`, aside: `replaced-${time}` });
-  const pathsAt = (time: string) => Object.values(namesAt(time)).map((name) => join(folder.root, name));
-  return namesAt(unusedTime(nowMs, pathsAt));
+/** An unused path in the data folder for the new state. */
+export function incomingPath({ root }: DataFolder, nowMs: number): string {
+  const [incoming, aside] = [join(root, 'incoming-'), join(root, 'replaced-')];
+  return incoming + unusedTime(nowMs, (time) => [incoming + time, aside + time]);
 }
 
 /** The folder of a restore that is not complete; null: there is none. */
