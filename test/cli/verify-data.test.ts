@@ -1,16 +1,20 @@
 /** `wirewatch verify` and `compact`, and the scrub of a running appliance. */
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { listSegments } from '../../src/log/segment.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
-import { assertSameContent, contentOfDetections, withoutLog } from '../support/database-content.ts';
+import {
+  assertSameContent,
+  changeDetections,
+  contentOfDetections,
+  withoutLog,
+} from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
@@ -30,19 +34,10 @@ async function drop(serving: Serving, rows: number): Promise<void> {
 
 const cli = (...args: string[]) => installation.cli(args, { anyStatus: true });
 const run = (...args: string[]) => runToEnd(args).status;
-const changed = (sql: string) => {
-  const db = openDatabase(join(installation.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-  db.exec(sql);
-  db.close();
-};
-const flip = (path: string, share = 1 / 2) => {
-  const bytes = readFileSync(path);
-  const at = Math.floor(bytes.length * share);
-  bytes[at] = (bytes[at] ?? 0) ^ 1;
-  writeFileSync(path, bytes);
-};
+const ONE_CHANGED =
+  "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)";
 /** Of the log: not in its last entry, which a power cut may have torn. */
-const flipEarly = (path: string) => flip(path, 1 / 16);
+const flipEarly = (path: string) => flipBit(path, statSync(path).size >> 4);
 const firstSegment = (log: string) => join(installation.data, log, '000000000001.zst');
 
 describe('stopped', () => {
@@ -56,9 +51,7 @@ describe('stopped', () => {
   });
 
   test('a changed row: exit code 1, by kind, and the next start rebuilds the database', async () => {
-    changed(
-      "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
-    );
+    changeDetections(installation.data, ONE_CHANGED);
     const { status, stdout } = cli('verify');
     assert.equal(status, 1);
     assert.match(stdout, /database differs: 1\n {2}detection of stream \d differs from the log .*\n/);
@@ -74,10 +67,10 @@ describe('stopped', () => {
     const { data } = installation;
     const cases: [path: string, damage: (path: string) => void, message: RegExp][] = [
       [firstSegment('log'), flipEarly, /log damaged: 1\n.*\/log\/.*wirewatch compact.*restore BACKUP/s],
-      [join(data, 'access.db'), flip, /access damaged: 1\n {2}\S+access\.db: .*spare copy/s],
+      [join(data, 'access.db'), flipBit, /access damaged: 1\n {2}\S+access\.db: .*spare copy/s],
       [
         join(data, 'access.db-spare'),
-        flip,
+        flipBit,
         /access damaged: 1\n {2}\S+access\.db-spare: .*Restart Wirewatch/s,
       ],
       [join(data, 'secret'), (path) => rmSync(path), /secret missing: 1\n.*restore BACKUP --replace/s],
@@ -129,9 +122,7 @@ describe('beside a running appliance', () => {
   });
 
   test('the scrub finds damage to the database, which is made anew while it runs', async () => {
-    changed(
-      "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)",
-    );
+    changeDetections(installation.data, ONE_CHANGED);
     // Without a record, a scrub is due.
     rmSync(join(installation.data, 'verified.json'));
     const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
@@ -150,7 +141,7 @@ describe('beside a running appliance', () => {
   test('damage to the log is an alert until the log is written anew; ingest continues', async () => {
     const serving = await installation.serve();
     await drop(serving, 5);
-    flip(listSegments(join(installation.data, 'log'))[0]?.path ?? '');
+    flipBit(listSegments(join(installation.data, 'log'))[0]?.path ?? '');
     assert.equal(cli('verify').status, 1);
     await serving.logged('the damage report', ({ msg }) => msg === 'the log is damaged');
     const alerts = () => installation.cli(['alert', 'list']).stdout;
@@ -162,7 +153,7 @@ describe('beside a running appliance', () => {
     await drop(serving, 5);
     await serving.stop();
     // It is the segment that a start would continue.
-    flip(listSegments(join(installation.data, 'log')).at(-1)?.path ?? '');
+    flipBit(listSegments(join(installation.data, 'log')).at(-1)?.path ?? '');
     await assert.rejects(installation.begin().url(), /is damaged at byte .*wirewatch compact/s);
     assert.equal(cli('compact').status, 0);
     const healed = await installation.serve();

@@ -181,15 +181,6 @@ test('a folder that went is not made again; one within it is', async () => {
   }
 });
 
-test('a file in the way of a folder', async () => {
-  const root = join(testFolder(), 'copy');
-  writeFileSync(root, '');
-  await assert.rejects(
-    openFolderPlace(root).create('log/1', ONE),
-    unreachable(/Use another folder, or remove/),
-  );
-});
-
 test('without the right to write, or to read', async () => {
   const folder = testFolder();
   const root = join(folder, 'copy');

@@ -140,13 +140,24 @@ test('a place that does not answer is an alert after five minutes, until it is w
   ]);
 });
 
-test('a place that is refused is an alert at once', async () => {
+test('a place that is refused is an alert at once: behind since five minutes, not since 1970', async () => {
+  let isRefused = true;
   const copy = keep(async () => {
-    throw failed('cannot keep a copy in memory: it has no hard links.');
+    if (isRefused) throw failed('cannot keep a copy in memory: it has no hard links.');
+    return place;
   });
   await nextTurn();
   assert.match(behind() ?? '', /it has no hard links\. It has not answered since the start$/);
   assert.equal(stateOf(copy).contact_at, null);
+  isRefused = false;
+  await upToDate(copy);
+  await until('the end of the alert', () => behind() === null);
+  // Also where nothing is new.
+  place.before = () => {
+    throw failed('cannot keep a copy in memory: it is full.');
+  };
+  await until('the alert', () => behind() !== null);
+  assert.equal(stateOf(copy).behind_since, formatMs(nowMs - 5 * MINUTE_MS));
 });
 
 test('a place that had the copy and is empty is not filled: its disk may not be mounted', async () => {
@@ -158,16 +169,6 @@ test('a place that had the copy and is empty is not filled: its disk may not be 
   await until('the alert', () => behind() !== null);
   assert.match(behind() ?? '', /is empty, although a copy was kept there/);
   assert.equal(place.objects.size, 0);
-});
-
-test('a copy that is refused though nothing is new is behind since five minutes, not since 1970', async () => {
-  const copy = keep();
-  await upToDate(copy);
-  place.before = () => {
-    throw failed('cannot keep a copy in memory: it is full.');
-  };
-  await until('the alert', () => behind() !== null);
-  assert.equal(stateOf(copy).behind_since, formatMs(nowMs - 5 * MINUTE_MS));
 });
 
 /** Has a transaction wait for the copy. @returns whether it is decided */

@@ -69,11 +69,6 @@ test('a damaged secret is written again', async () => {
   assert.deepEqual(place.objects.get(SECRET), readFileSync(history.folder.secret));
 });
 
-test('a data folder is left alone', async () => {
-  place.objects.set('access.db', Buffer.from(''));
-  assert.match(await refused(ship()), /left as it is: it is a data folder/);
-});
-
 test('a later state of access.db is left alone; of each, the newest five are kept', async () => {
   const early = findAccess(history.folder);
   for (let count = 0; count < 8; count += 1) {

@@ -1,14 +1,12 @@
 /** Standbys: what they take of the copy, and what each finds of the others once one was promoted. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { findAccount } from '../../src/auth/accounts.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import type { Config } from '../../src/config/load.ts';
 import { readCopiedAccess } from '../../src/copy/own-copy.ts';
-import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { beginEpoch, createStandby } from '../../src/copy/standby-thread.ts';
 import { findTail } from '../../src/log/log-reader.ts';
@@ -26,22 +24,17 @@ import { patched, systemError } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { Machine } from '../torture/machines/machine.ts';
 
-let root: string;
 let objects: Map<string, Buffer>;
 let writer: Machine;
 let first: Machine;
 let second: Machine;
 beforeEach(async () => {
-  root = testFolder();
+  const root = testFolder();
   objects = new Map();
   [writer, first, second] = ['writer', 'first', 'second'].map(
     (name) => new Machine(join(root, name), objects, name !== 'writer', 0),
   ) as [Machine, Machine, Machine];
-  const { folder } = writer;
-  mkdirSync(folder.root);
-  writeFileSync(folder.secret, randomBytes(32));
-  openAccess(folder.root, { create: true }).close();
-  await writer.start();
+  await writer.install();
 });
 afterEach(() => {
   for (const machine of [writer, first, second]) machine.kill();
@@ -51,14 +44,7 @@ afterEach(() => {
 async function begin(ids: readonly number[], ...machines: Machine[]): Promise<void> {
   if (ids.length > 0) await writer.apply(ids);
   await writer.ship();
-  for (const machine of machines) {
-    const { folder: data, place, now } = machine;
-    await restore({
-      ...{ source: place, data: data.root, replace: true, standby: true, untilMs: null },
-      ...{ drop: join(root, 'drop'), now, onProgress() {} },
-    });
-    await machine.start();
-  }
+  for (const machine of machines) await machine.becomeStandby();
 }
 
 const away = () => {

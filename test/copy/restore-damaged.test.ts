@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { entriesAfter } from '../../src/log/log-reader.ts';
 import { createKey } from '../support/appliance.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import {
   backedUp,
   backup,
@@ -24,13 +25,6 @@ import {
   stopped,
   work,
 } from '../support/restore.ts';
-
-function flip(path: string): void {
-  const bytes = readFileSync(path);
-  const at = Math.floor(bytes.length / 2);
-  bytes[at] = (bytes[at] ?? 0) ^ 1;
-  writeFileSync(path, bytes);
-}
 
 describe('a bad copy changes nothing', () => {
   function assertRefused(source: string, reason: RegExp): void {
@@ -50,9 +44,9 @@ describe('a bad copy changes nothing', () => {
     const [access = ''] = readdirSync(join(backup, 'access'));
     const cases = [
       ['secret', (path: string) => truncateSync(path, 16), /its secret is damaged/, /it has no secret/],
-      ['secret', flip, /its secret is damaged/, /it has no secret/],
-      [`access/${access}`, flip, /its access\/.* is damaged/, /it has no access\.db/],
-      ['log/0001/0000000000000001.zst', flip, /log\/0001\/.* has a damaged frame/, null],
+      ['secret', flipBit, /its secret is damaged/, /it has no secret/],
+      [`access/${access}`, flipBit, /its access\/.* is damaged/, /it has no access\.db/],
+      ['log/0001/0000000000000001.zst', flipBit, /log\/0001\/.* has a damaged frame/, null],
     ] as const;
     for (const [index, [name, damage, reason, missing]] of cases.entries()) {
       const source = copyOf(backup, `changed-${index}`);
@@ -150,13 +144,16 @@ describe('a data folder with damage, or of another history', () => {
     for (const path of paths) writeFileSync(path, 'damaged');
   };
 
-  test('a revocation since the backup stays, by access.db or by its spare copy', () => {
+  test('since the backup, a revoked key stays revoked, and a new one works: by access.db or its spare copy', () => {
     for (const name of ['access.db', 'access.db-spare']) {
       const { data, id } = withRevoked(`revoked-beside-${name}`);
+      createKey((args) => run(...args, '--data', data), 'agency', '7001');
+      const expected = keysOf(data);
+      assert.ok(expected.find((key) => key.id === id)?.revoked_at);
       damaged(join(data, name));
       const result = restored(backup, '--replace', '--data', data);
       assert.equal(result.access, 'continued');
-      assert.ok(keysOf(data).find((key) => key.id === id)?.revoked_at);
+      assert.deepEqual(keysOf(data), expected);
     }
   });
 

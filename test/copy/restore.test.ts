@@ -11,12 +11,12 @@ import { writing } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked } from '../../src/store/locks.ts';
 import { formatMs } from '../../src/time.ts';
-import { VERSION } from '../../src/version.ts';
 import { openAccess } from '../support/access.ts';
 import { createKey } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { idOf } from '../support/export-files.ts';
+import { QUIETLY } from '../support/history.ts';
 import { runProgram } from '../support/program.ts';
 import {
   added,
@@ -65,18 +65,6 @@ describe('if the data folder has the same log as the copy', () => {
     // The search for missing windows adds its own entry.
     const [found, before] = [contentOfDetections(data), expected].map(withoutOpenDelivery);
     assertSameContent(found ?? {}, before ?? {});
-  });
-
-  test('a key revoked since stays revoked; a key created since works', () => {
-    const data = copyOf(stopped, 'keys');
-    const before: { id: string }[] = JSON.parse(run('key', 'list', '--data', data, '--json').stdout);
-    run('key', 'revoke', before[0]?.id ?? '', '--yes', '--data', data);
-    const cli = (args: readonly string[]) => run(...args, '--data', data);
-    createKey(cli, 'agency', '7001');
-    const expected = run('key', 'list', '--data', data, '--json').stdout;
-    restored(backup, '--replace', '--data', data);
-    assert.equal(run('key', 'list', '--data', data, '--json').stdout, expected);
-    assert.match(expected, /"revoked_at": "/);
   });
 });
 
@@ -183,12 +171,7 @@ describe('if the end of the log is, or may be, lost', () => {
     const data = join(work, 'no-room');
     restored(backup, '--data', data);
     const folder = dataFolder(data);
-    const { db, log } = await recoverDetections({
-      folder,
-      program: VERSION,
-      onProgress: () => {},
-      between: async () => {},
-    });
+    const { db, log } = await recoverDetections({ folder, ...QUIETLY });
     const now = Date.now;
     const writer = new StreamWriter({ db, log, folder: folder.log, now, onDelivered: () => {} });
     const epoch = { reason: 'test', orphans: 'left', position: 8.94e15, number: 0, parted: 0 } as const;

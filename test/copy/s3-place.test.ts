@@ -206,9 +206,11 @@ test('credentials: a file for its owner alone', async () => {
 
 test('credentials: environment variables, with a session', async () => {
   const names = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'] as const;
-  const before = names.map((name) => process.env[name]);
-  try {
+  const forget = () => {
     for (const name of names) delete process.env[name];
+  };
+  try {
+    forget();
     await refused(open(undefined, { credentials: '' }), /into AWS_ACCESS_KEY_ID and/);
     process.env.AWS_ACCESS_KEY_ID = CREDENTIALS.access;
     await refused(open(undefined, { credentials: '' }), /into AWS_ACCESS_KEY_ID/);
@@ -221,38 +223,34 @@ test('credentials: environment variables, with a session', async () => {
     // They belong to the variables, not to a file.
     await unreachable(tryPlace(await open()), /InvalidToken/);
   } finally {
-    for (const [at, name] of names.entries()) {
-      const value = before[at];
-      if (value === undefined) delete process.env[name];
-      else process.env[name] = value;
-    }
+    forget();
   }
 });
 
-test('a listing that ends before its end, without a word how to go on, is not taken for all', async () => {
+/** Answers each request in place of the service, until it is disposed. */
+function answering(answer: (url: string) => Response): Disposable {
   const { fetch } = globalThis;
-  globalThis.fetch = async () =>
-    new Response('<IsTruncated>true</IsTruncated><Contents><Key>copies/a/log/1.zst</Key></Contents>');
-  try {
-    await unreachable((await open()).list('log/', ''), /lists a part of its objects/);
-  } finally {
+  globalThis.fetch = async (url) => answer(String(url));
+  const end = () => {
     globalThis.fetch = fetch;
-  }
+  };
+  return { [Symbol.dispose]: end };
+}
+
+test('a listing that ends before its end, without a word how to go on, is not taken for all', async () => {
+  const half = '<IsTruncated>true</IsTruncated><Contents><Key>copies/a/log/1.zst</Key></Contents>';
+  using _ = answering(() => new Response(half));
+  await unreachable((await open()).list('log/', ''), /lists a part of its objects/);
 });
 
 test("Amazon's addresses: the bucket in the host name, unless it has dots", async () => {
   const asked: string[] = [];
-  const { fetch } = globalThis;
-  globalThis.fetch = async (url) => {
-    asked.push(String(url));
+  using _ = answering((url) => {
+    asked.push(url);
     return new Response('<Error><Code>NoSuchKey</Code></Error>', { status: 404 });
-  };
-  try {
-    for (const to of ['s3://bucket/a', 's3://a.bucket'])
-      assert.equal(await (await open(to, { endpoint: '' })).read('x'), null);
-  } finally {
-    globalThis.fetch = fetch;
-  }
+  });
+  for (const to of ['s3://bucket/a', 's3://a.bucket'])
+    assert.equal(await (await open(to, { endpoint: '' })).read('x'), null);
   assert.deepEqual(asked, [
     'https://bucket.s3.eu-test-1.amazonaws.com/a/x',
     'https://s3.eu-test-1.amazonaws.com/a.bucket/x',

@@ -1,9 +1,13 @@
 /** One of two machines with a copy, and what clients read from them: see test/torture/machines.ts. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { addAccount } from '../../../src/auth/accounts.ts';
 import { openAccess } from '../../../src/auth/open-access.ts';
 import { findAccess } from '../../../src/auth/spare-copy.ts';
 import { Follower } from '../../../src/copy/follow.ts';
+import { restore } from '../../../src/copy/restore.ts';
 import { Shipper } from '../../../src/copy/ship.ts';
 import { beginEpoch } from '../../../src/copy/standby-thread.ts';
 import { compactNow } from '../../../src/ingest/apply/remove-rows.ts';
@@ -126,6 +130,28 @@ export class Machine {
     this.#recovered = null;
     this.#writer = null;
     this.#shipper = null;
+  }
+
+  /** The first start, of a new installation. */
+  async install(): Promise<void> {
+    const { root, secret } = this.folder;
+    mkdirSync(root);
+    writeFileSync(secret, randomBytes(32));
+    openAccess(root, { operation: { kind: 'test' }, create: true }).close();
+    await this.start();
+  }
+
+  /** Restores the copy as a standby, and starts. */
+  async becomeStandby(): Promise<void> {
+    const { folder, place, now } = this;
+    place.before = () => {};
+    await restore({
+      ...{ source: place, data: folder.root, drop: join(folder.root, 'drop'), now, onProgress() {} },
+      ...{ replace: true, standby: true, untilMs: null },
+    });
+    this.isStandby = true;
+    this.isTakenOver = false;
+    await this.start();
   }
 
   /** What a kill and the next start do. */
