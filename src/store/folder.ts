@@ -1,4 +1,5 @@
 /** The data folder: the paths in it, whether this user can work in it, and durable writes. */
+import { randomUUID } from 'node:crypto';
 import {
   accessSync,
   closeSync,
@@ -46,7 +47,7 @@ export function dataFolder(root: string) {
     control: join(root, 'control.sock'),
     /** The result of the last scrub. */
     verified: join(root, 'verified.json'),
-    /** Whether this machine writes the copy: see copy/role.ts. */
+    /** Whether this machine writes the copy: see role.ts. */
     role: join(root, 'role.json'),
     /** What was written to copies: see role.ts. */
     copied: join(root, 'copied'),
@@ -178,6 +179,13 @@ export function appearAs(path: string, draft: string): boolean {
   rmSync(draft, { force: true });
   syncFolder(dirname(path));
   return isOurs;
+}
+
+/** Creates a small file, whole and durable, unless it exists: of several processes, one does. */
+export function createOnce(path: string, content: string | Buffer): void {
+  const draft = `${path}.${randomUUID()}`;
+  writeFileSync(draft, content, { flag: 'wx', mode: 0o600, flush: true });
+  appearAs(path, draft);
 }
 
 /** What work that takes room for a while leaves to others. */

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { isErrorCode, misconfigured } from '../refused.ts';
-import { appearAs, type DataFolder, syncFolder, writeWhole } from './folder.ts';
+import { createOnce, type DataFolder, syncFolder, writeWhole } from './folder.ts';
 import type { LogMark } from './log-mark.ts';
 
 export const ROLES = ['writer', 'standby', 'superseded'] as const;
@@ -42,12 +42,7 @@ export type RoleNote = Static<typeof RoleNote>;
 
 /** Like {@link readRole}, but a note that is missing is made: the machine keeps its id. */
 export function ensureRole(folder: DataFolder): RoleNote {
-  if (!existsSync(folder.role)) {
-    const draft = `${folder.role}.${randomUUID()}`;
-    writeFileSync(draft, JSON.stringify(readRole(folder)), { flag: 'wx', mode: 0o600, flush: true });
-    // Another process may have been faster.
-    appearAs(folder.role, draft);
-  }
+  if (!existsSync(folder.role)) createOnce(folder.role, JSON.stringify(readRole(folder)));
   return readRole(folder);
 }
 

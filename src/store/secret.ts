@@ -1,9 +1,9 @@
 /** The secret: 32 random bytes. The keys for cursors, tokens and photo addresses are derived from it. */
-import { randomBytes, randomUUID } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
 import { counted } from '../counted.ts';
 import { misconfigured } from '../refused.ts';
-import { appearAs, type DataFolder } from './folder.ts';
+import { createOnce, type DataFolder } from './folder.ts';
 
 export const SECRET_BYTES = 32;
 
@@ -11,7 +11,7 @@ export const SECRET_BYTES = 32;
 export function readSecret(folder: DataFolder): Buffer {
   if (!existsSync(folder.secret)) {
     refuseLost(folder);
-    createSecret(folder);
+    createOnce(folder.secret, randomBytes(SECRET_BYTES));
   }
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES) {
@@ -30,10 +30,4 @@ function refuseLost({ root, secret, detections, log }: DataFolder): void {
   throw misconfigured(
     `the secret ${secret} is missing, although ${root} already holds data. Without it, all existing cursors, access tokens and photo addresses are invalid. Copy the file from a backup: it is "secret" in the backup folder. Without a backup, run this as the user that Wirewatch runs as: (umask 077; head -c ${SECRET_BYTES} /dev/urandom > ${secret}). Every client must then start again.`,
   );
-}
-
-function createSecret(folder: DataFolder): void {
-  const draft = `${folder.secret}.${randomUUID()}`;
-  writeFileSync(draft, randomBytes(SECRET_BYTES), { flag: 'wx', mode: 0o600, flush: true });
-  appearAs(folder.secret, draft);
 }
