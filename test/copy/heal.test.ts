@@ -1,6 +1,6 @@
 /** Damaged and missing parts of the log are made anew from the copy: with the same entries, or not at all. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import { requireNewest, takeLog } from '../../src/copy/source.ts';
@@ -9,7 +9,9 @@ import { listSegments } from '../../src/log/segment.ts';
 import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
 import { shipTo } from '../support/copy-at.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import { createCopied, type History, rowsFrom } from '../support/history.ts';
+import { copyOf } from '../support/machine-pair.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
@@ -45,19 +47,12 @@ const heal = async () => takeLog(place, await requireNewest(place, history.folde
 
 const segments = () => listSegments(history.folder.log).map(({ path }) => path);
 
-function damage(path: string, at: 'header' | 'middle' | 'end'): void {
-  const content = readFileSync(path);
-  const index = at === 'header' ? 20 : at === 'middle' ? content.length >> 1 : content.length - 3;
-  content[index] = (content[index] ?? 0) ^ 0xff;
-  writeFileSync(path, content);
-}
-
 const CASES: Readonly<Record<string, (paths: readonly string[]) => void>> = {
-  'the first segment is damaged': ([path = '']) => damage(path, 'middle'),
-  'a header is damaged': ([, path = '']) => damage(path, 'header'),
-  'the newest segment is damaged': (paths) => damage(paths.at(-1) ?? '', 'end'),
+  'the first segment is damaged': ([path = '']) => flipBit(path),
+  'a header is damaged': ([, path = '']) => flipBit(path, 20),
+  'the newest segment is damaged': (paths) => flipBit(paths.at(-1) ?? '', -3),
   'several are damaged': (paths) => {
-    for (const path of paths) damage(path, 'middle');
+    for (const path of paths) flipBit(path);
   },
   'a segment in the middle is missing': ([, path = '']) => rmSync(path),
   'the first segment is missing': ([path = '']) => rmSync(path),
@@ -86,7 +81,7 @@ test('an entry that the copy lacks is not given up', async () => {
   await history.restart();
   history.apply(rowsFrom(200, 10));
   history.stop();
-  damage(segments()[1] ?? '', 'middle');
+  flipBit(segments()[1] ?? '');
   const before = readdirSync(history.folder.log).map((name) => readFileSync(join(history.folder.log, name)));
   await assert.rejects(heal, /the copy lacks entry \d+, which this machine has/);
   assert.deepEqual(
@@ -98,11 +93,10 @@ test('an entry that the copy lacks is not given up', async () => {
 test('an appliance heals its log at the start, and while it runs once verify has found damage', async () => {
   using one = createInstallation({ WIREWATCH_COPY_TO: join(testFolder(), 'copy') });
   const log = join(one.data, 'log');
-  const isCopied = () => JSON.parse(one.cli(['status', '--json']).stdout).copy.entries_behind === 0;
   /** Nothing is written after that which the copy could lack. */
   const isQuiet = async (serving: Serving) => {
     await serving.logged('rest', ({ msg }) => msg === 'checked for missing windows');
-    await until('the copy', isCopied);
+    await until('the copy', () => copyOf(one)?.entries_behind === 0);
   };
   let serving = await one.serve();
   putFile(one.drop, fileName('newswire', nextWindowMs()), ndjson([newRow()]));
@@ -111,11 +105,11 @@ test('an appliance heals its log at the start, and while it runs once verify has
   await serving.stop();
   const [path = ''] = listSegments(log).map((segment) => segment.path);
   rmSync(join(one.data, 'detections.db'));
-  damage(path, 'middle');
+  flipBit(path);
   serving = await one.serve();
   await serving.logged('the log', ({ msg }) => msg === 'the damaged log was rebuilt from the copy');
   await isQuiet(serving);
-  damage(path, 'middle');
+  flipBit(path);
   assert.equal(one.cli(['verify'], { anyStatus: true }).status, 1);
   await serving.logged('the alert', ({ alert }) => alert === 'log damaged');
   await until('the end of the alert', () => !one.cli(['alert', 'list']).stdout.includes('log damaged'));

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
 import { openConsole } from '../support/console-client.ts';
 import { reading } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
-import { changesOf, createMachinePair } from '../support/machine-pair.ts';
+import { changesOf, copyOf, createMachinePair } from '../support/machine-pair.ts';
 import { until } from '../support/until.ts';
 
 const pair = createMachinePair({}, { WIREWATCH_ADMIN_PORT: `${await freePort()}` });
@@ -32,10 +32,15 @@ async function rowsOf(machine: Serving): Promise<string> {
   return data.length === 0 ? '' : JSON.stringify(data);
 }
 
-function copyOf(installation: Installation) {
-  const { copy } = JSON.parse(installation.cli(['status', '--json']).stdout);
-  return copy as { entries_behind: number | null; failure: string | null } | null;
+/** Drops a file, which this machine reads. */
+async function dropped(machine: Serving): Promise<void> {
+  const before = await rowsOf(machine);
+  pair.drop();
+  await until('a new row', async () => (await rowsOf(machine)) !== before);
 }
+
+const sameRows = (machine: Serving, as: Serving) =>
+  until('the same rows', async () => (await rowsOf(machine)) === (await rowsOf(as)));
 
 async function roleOf({ get }: Serving): Promise<string> {
   return ((await (await get('/v1/health')).json()) as { role: string }).role;
@@ -59,11 +64,9 @@ test('a standby begins with a restore of the copy, which changes nothing, and se
 });
 
 test('it follows: rows, accounts, keys', async () => {
-  const before = await rowsOf(writer);
-  drop();
+  await dropped(writer);
   one.cli(['account', 'add', 'second', '--name', 'Second']);
-  await until('a new row', async () => (await rowsOf(writer)) !== before);
-  await until('the same rows', async () => (await rowsOf(standby)) === (await rowsOf(writer)));
+  await sameRows(standby, writer);
   await until('the account', async () =>
     other.cli(['account', 'list', '--json']).stdout.includes('"second"'),
   );
@@ -86,13 +89,11 @@ test('what is removed leaves its files, too', async () => {
 
 test('behind a compaction it makes its database anew, and follows', async () => {
   await standby.stop();
-  const before = await rowsOf(writer);
-  drop();
-  await until('a new row', async () => (await rowsOf(writer)) !== before);
+  await dropped(writer);
   one.cli(['compact']);
   await until('the copy', async () => copyOf(one)?.entries_behind === 0);
   standby = await other.serve();
-  await until('the same rows', async () => (await rowsOf(standby)) === (await rowsOf(writer)));
+  await sameRows(standby, writer);
   assert.equal(await roleOf(standby), 'standby');
   await until('it follows', async () => copyOf(other)?.entries_behind === 0);
   // Nothing is wrong with its disk.
@@ -110,7 +111,7 @@ test('what changes something is refused there, with where to do it; so it is whi
   const stopped = other.cli(add, { anyStatus: true });
   assert.deepEqual([stopped.status, /standby/.test(stopped.stderr)], [1, true]);
   standby = await other.serve();
-  await until('the same rows', async () => (await rowsOf(standby)) === (await rowsOf(writer)));
+  await sameRows(standby, writer);
 });
 
 test('its console can be opened and left, shows what it is, and changes nothing', async () => {
@@ -128,9 +129,7 @@ test('promoted while the writer stands still, it ingests; the writer then finds 
     const { stdout } = other.cli(['promote']);
     assert.match(stdout, /This machine is the writer now/);
     assert.equal(await roleOf(standby), 'writer');
-    const before = await rowsOf(standby);
-    drop();
-    await until('a file that is read', async () => (await rowsOf(standby)) !== before);
+    await dropped(standby);
     other.cli(['account', 'add', 'third', '--name', 'Third']);
   } finally {
     writer.kill('SIGCONT');
@@ -154,10 +153,8 @@ test('it stays the writer after a restart, and the old one starts only as its st
   follower.cli(['restore', place, '--replace']);
   const following = await follower.serve();
   assert.equal(await roleOf(following), 'standby');
-  const before = await rowsOf(back);
-  drop();
-  await until('a new row', async () => (await rowsOf(back)) !== before);
-  await until('the same rows', async () => (await rowsOf(following)) === (await rowsOf(back)));
+  await dropped(back);
+  await sameRows(following, back);
   assert.equal(follower.cli(['verify']).status, 0);
   follower.remove();
 });

@@ -1,7 +1,8 @@
 /** Two machines of one installation, with a place for the copy and a drop folder that both reach. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { createInstallation, putFile, type Serving } from './appliance.ts';
+import type { CopyState } from '../../src/store/role.ts';
+import { createInstallation, type Installation, putFile, type Serving } from './appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from './export-files.ts';
 import { testFolder } from './test-folder.ts';
 
@@ -42,6 +43,11 @@ export function createMachinePair(
       other.remove();
     },
   };
+}
+
+/** What status says of the copy. */
+export function copyOf({ cli }: Pick<Installation, 'cli'>): CopyState | null {
+  return JSON.parse(cli(['status', '--json']).stdout).copy;
 }
 
 /** The first page of the change stream of the last day. */
