@@ -85,14 +85,9 @@ export async function restore(options: RestoreOptions) {
   using held = new DisposableStack();
   held.defer(takeStopped(folder));
   let isUntouched = pendingRestore(folder) === null;
-  /** @returns the folder with the previous contents; null: there were none; undefined: there was nothing to complete */
-  const complete = () => {
-    const aside = completeRestore(folder);
-    return aside && join(root, aside);
-  };
   try {
     // An interrupted restore is completed first.
-    const earlier = complete();
+    const earlier = completeRestore(folder);
     if (earlier !== undefined) return { earlier };
     const there = stateFiles(folder).filter((name) => RESTORED_NAMES.includes(name));
     if (there.length > 0 && !options.replace)
@@ -117,7 +112,7 @@ export async function restore(options: RestoreOptions) {
     renameSync(stage.root, incomingPath(folder, now()));
     isUntouched = false;
     syncFolder(root);
-    const replaced = complete() ?? null;
+    const replaced = completeRestore(folder) ?? null;
     return { ...made, source: source.text, replaced, gone: gone.count > 0 ? gone : null };
   } catch (error) {
     throw explained(error, folder, isUntouched);

@@ -43,7 +43,7 @@ export function refuseHalfRestored(folder: DataFolder): void {
 
 /**
  * Completes a restore; the caller holds the locks of {@link takeStopped}. Each step can be repeated.
- * @returns the name of the folder with the previous files; null: there were none; undefined: there was nothing to do
+ * @returns the folder with the previous files; null: there were none; undefined: there was nothing to do
  */
 export function completeRestore(folder: DataFolder): string | null | undefined {
   const { root, verified, role } = folder;
@@ -76,5 +76,5 @@ export function completeRestore(folder: DataFolder): string | null | undefined {
   for (const file of [verified, role]) if (existsSync(file)) moveAside(basename(file));
   // Last: after it, the same command would be refused. What a power cut brings back of it is placed nowhere.
   rmSync(from, { recursive: true, force: true });
-  return existsSync(aside) ? basename(aside) : null;
+  return existsSync(aside) ? aside : null;
 }

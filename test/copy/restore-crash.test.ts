@@ -21,13 +21,18 @@ import {
   work,
 } from '../support/restore.ts';
 
-function throws(work: () => unknown): boolean {
+/** Ends work where it would call fsync after some calls. @returns whether it came so far */
+function isEnded(work: () => void, syncs: number): boolean {
+  let left = syncs;
+  using _ = patched('fsyncSync', (sync) => (file) => {
+    left -= 1;
+    if (left < 0) throw new Error('a crash');
+    sync(file);
+  });
   try {
     work();
-    return false;
-  } catch {
-    return true;
-  }
+  } catch {}
+  return left < 0;
 }
 
 describe('a crash', () => {
@@ -41,33 +46,19 @@ describe('a crash', () => {
     for (const name of ['detections.db', 'access.db', 'secret', 'log/1', 'copied/1.json'])
       writeFileSync(join(incoming, name), `new ${name}`);
     const whole = copyOf(data, 'steps-whole');
-    assert.equal(completeRestore(dataFolder(whole)), 'replaced-20261121T101000Z');
+    assert.equal(completeRestore(dataFolder(whole)), join(whole, 'replaced-20261121T101000Z'));
     const expected = contentOf(whole);
     assert.ok(expected.has('/replaced-20261121T101000Z/detections.db-wal'));
     for (const name of ['log/1', 'copied/1.json']) assert.equal(expected.get(`/${name}`), `new ${name}`);
     let isCrashed = true;
-    for (let steps = 0; isCrashed; steps += 1) {
-      const copy = copyOf(data, `steps-${steps}`);
-      let left = steps;
-      const step = () => {
-        left -= 1;
-        if (left < 0) throw new Error('a crash');
-      };
-      {
-        using _ = patched('renameSync', (rename) => (from, to) => {
-          step();
-          rename(from, to);
-        });
-        using __ = patched('rmSync', (remove) => (path, options) => {
-          step();
-          remove(path, options);
-        });
-        isCrashed = throws(() => completeRestore(dataFolder(copy)));
-      }
-      assert.equal(completeRestore(dataFolder(copy)) === undefined, !isCrashed);
-      assertSame(contentOf(copy), expected, `after ${steps} steps`);
-      assert.equal(completeRestore(dataFolder(copy)), undefined, 'nothing may be left to do');
-      assert.ok(isCrashed || steps > 8);
+    for (let syncs = 0; isCrashed; syncs += 1) {
+      const copy = copyOf(data, `syncs-${syncs}`);
+      const complete = () => completeRestore(dataFolder(copy));
+      isCrashed = isEnded(complete, syncs);
+      assert.equal(complete() === undefined, !isCrashed);
+      assertSame(contentOf(copy), expected, `after ${syncs} syncs`);
+      assert.equal(complete(), undefined, 'nothing may be left to do');
+      assert.ok(isCrashed || syncs > 16);
       rmSync(copy, { recursive: true });
     }
   });
