@@ -1,10 +1,10 @@
 /** A copy that cannot be restored changes nothing. What a damaged log in the data folder had is lost, and it says so. */
 import assert from 'node:assert/strict';
 import {
+  appendFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   rmSync,
   truncateSync,
   writeFileSync,
@@ -81,6 +81,7 @@ describe('a bad copy changes nothing', () => {
 });
 
 describe('a data folder with damage, or of another history', () => {
+  const TORN = Buffer.alloc(64, 0x5a);
   const newest = (data: string) => join(data, 'log', readdirSync(join(data, 'log')).at(-1) ?? '');
   /** Where the entries that the copy has end in the log of a data folder. */
   const endIn = (data: string): number => {
@@ -94,8 +95,7 @@ describe('a data folder with damage, or of another history', () => {
   test('two states of one backup are not the same, though one ends where the other has a torn entry', () => {
     const [live, other] = [join(work, 'parted-1'), join(work, 'parted-2')];
     for (const data of [live, other]) restored(backup, '--data', data);
-    const path = newest(live);
-    writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(64, 0x5a)]));
+    appendFileSync(newest(live), TORN);
     const copy = backupOf(other, 'parted-copy');
     assert.equal(restored(copy, '--replace', '--data', live).raised, true);
   });
@@ -112,23 +112,15 @@ describe('a data folder with damage, or of another history', () => {
 
   test('a log that cannot be read to its end says what it can, and what changed in 31 days is announced again', () => {
     const data = copyOf(stopped, 'half-read');
-    const path = newest(data);
-    const bytes = readFileSync(path);
-    bytes.fill(0x5a, endIn(data) + 30, endIn(data) + 60);
-    writeFileSync(path, bytes);
+    flipBit(newest(data), endIn(data) + 30);
     assert.equal(restored(backup, '--replace', '--data', data).raised, true);
-    const announced = inDetections<{ count: number }>(
-      data,
-      'SELECT count(*) AS count FROM stream_row WHERE version > 1000',
-    );
-    assert.deepEqual(announced, [{ count: 50 }]);
+    assert.equal(inDetections(data, 'SELECT 1 FROM stream_row WHERE version > 1000').length, 50);
   });
 
   test('damage before the newest segment may hide entries, though the database has all that can be read', () => {
     const [data, whole] = [copyOf(stopped, 'hidden'), join(work, 'hidden-copy')];
     const { entries } = JSON.parse(run('backup', whole, '--data', data, '--json').stdout);
-    const path = newest(data);
-    writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(64, 0x5a)]));
+    appendFileSync(newest(data), TORN);
     writeFileSync(join(data, 'log', `${String(entries + 1).padStart(12, '0')}.zst`), '');
     assert.equal(restored(whole, '--replace', '--data', data).raised, true);
   });

@@ -39,27 +39,22 @@ const CASES: Readonly<Record<string, Case>> = {
     const shuffled = names.toSorted(() => Math.random() - 0.5);
     for (let at = 0; at < shuffled.length; at += 40)
       await Promise.all(shuffled.slice(at, at + 40).map((name) => place.create(name, bytes(name))));
-    assert.deepEqual(await place.list('log/', ''), names);
-    assert.deepEqual(await place.list('', ''), ['access/1.db.zst', ...names]);
-    assert.deepEqual(await place.list('log/', names[100] ?? ''), names.slice(101));
-    assert.deepEqual(
-      await place.list('log/', 'log/0000/zzz'),
-      names.filter((name) => name > 'log/0000/zzz'),
-    );
-    assert.deepEqual(await place.list('log/', names.at(-1) ?? ''), []);
-    assert.deepEqual(
-      await place.list('log/00', ''),
-      names.filter((name) => name.startsWith('log/00')),
-    );
-    assert.deepEqual(await place.list('log', 'b'), names);
-    assert.deepEqual(await place.list('none/', ''), []);
-    assert.deepEqual(await place.list('log/', 'm'), []);
-    assert.deepEqual(await place.list('log/', 'a'), names);
+    for (const [prefix, after, expected] of [
+      ['log/', '', names],
+      ['', '', ['access/1.db.zst', ...names]],
+      ['log/', names[100] ?? '', names.slice(101)],
+      ['log/', 'log/0000/zzz', names.filter((name) => name > 'log/0000/zzz')],
+      ['log/', names.at(-1) ?? '', []],
+      ['log/00', '', names.filter((name) => name.startsWith('log/00'))],
+      ['log', 'b', names],
+      ['none/', '', []],
+      ['log/', 'm', []],
+      ['log/', 'a', names],
+    ] as const)
+      assert.deepEqual(await place.list(prefix, after), expected);
   },
   'names are in the order of their characters, across nested names': async (place) => {
-    const names = ['a-b/x', 'a.b', 'a/b', 'a/b.c/d', 'a/b/c', 'a0', 'a_b/x', 'ab'].filter(
-      (name) => name !== 'a/b',
-    );
+    const names = ['a-b/x', 'a.b', 'a/b.c/d', 'a/b/c', 'a0', 'a_b/x', 'ab'];
     for (const name of names.toReversed()) assert.equal(await place.create(name, bytes(name)), true);
     assert.deepEqual(await place.list('', ''), names);
     assert.deepEqual(await place.list('a/', 'a/b.c/d'), ['a/b/c']);

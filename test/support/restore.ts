@@ -40,7 +40,10 @@ before(async () => {
   added = newRow();
   const wrong = { ...first, article_headline: 'WRONG', last_scored_at: formatMs(window + 60_000) };
   await appliance.dropped(fileName('newswire', window), ndjson([added, wrong]));
-  stopped = await stoppedCopy('stopped');
+  await appliance.serving().stop();
+  // Without writers.
+  stopped = copyOf(appliance.data, 'stopped');
+  await appliance.restart();
   whole = backupOf(copyOf(stopped, 'whole-data'), 'whole');
 });
 after(() => appliance?.stop());
@@ -60,15 +63,6 @@ export function backupOf(data: string, name: string): string {
   const copy = join(work, name);
   const { status, stderr } = run('backup', copy, '--data', data);
   assert.equal(status, 0, stderr);
-  return copy;
-}
-
-/** A copy of the appliance's folder without writers, as after a stop. */
-export async function stoppedCopy(name: string): Promise<string> {
-  const copy = join(work, name);
-  await appliance.serving().stop();
-  cpSync(appliance.data, copy, { recursive: true, preserveTimestamps: true });
-  await appliance.restart();
   return copy;
 }
 
