@@ -25,7 +25,7 @@ import { Refused } from '../../src/refused.ts';
 import { OTHER_ID } from '../support/another-user.ts';
 import { testPlaces } from '../support/place-cases.ts';
 import { testFolder } from '../support/test-folder.ts';
-import { until } from '../support/until.ts';
+import { eventually, until } from '../support/until.ts';
 
 const SOURCE = join(import.meta.dirname, '..', '..', 'src', 'copy', 'folder-place.ts');
 const ONE = Buffer.from('one');
@@ -39,9 +39,15 @@ const unreachable = (pattern: RegExp) => (error: unknown) => {
 };
 const failure = (code: string) => Object.assign(new Error(code), { code, syscall: 'link' });
 
+function newPlace() {
+  const folder = testFolder();
+  const root = join(folder, 'copy');
+  return { folder, root, place: openFolderPlace(root) };
+}
+
 testPlaces('folder', async () => {
-  const root = join(testFolder(), 'copy');
-  return { place: openFolderPlace(root), again: async () => openFolderPlace(root) };
+  const { root, place } = newPlace();
+  return { place, again: async () => openFolderPlace(root) };
 });
 
 const share = process.env.WIREWATCH_TEST_SHARE;
@@ -55,8 +61,7 @@ testPlaces(
 );
 
 test('folders and files are for their owner alone, and no temporary file stays', async () => {
-  const root = join(testFolder(), 'copy');
-  const place = openFolderPlace(root);
+  const { root, place } = newPlace();
   await place.create('log/0001/1.zst', ONE);
   await place.create('log/0001/1.zst', ONE);
   assert.deepEqual(
@@ -104,18 +109,12 @@ test('a share that hangs: the operation ends after its time, and no other begins
   await assert.rejects(place.list('', ''), /does not answer/);
   assert.equal(calls, 1);
   hang.resolve();
-  await until('an answer', () =>
-    place.list('', '').then(
-      () => true,
-      () => false,
-    ),
-  );
+  await eventually(async () => void (await place.list('', '')));
   assert.deepEqual(await place.read('a'), ONE);
 });
 
 test('left temporary files are deleted after a day, and never listed', async () => {
-  const root = join(testFolder(), 'copy');
-  const place = openFolderPlace(root);
+  const { root, place } = newPlace();
   await place.create('log/1.zst', ONE);
   const [old, young] = [
     join(root, 'log', `.tmp-${'0'.repeat(16)}`),
@@ -129,9 +128,7 @@ test('left temporary files are deleted after a day, and never listed', async () 
 });
 
 test('links are not followed out of the place', async () => {
-  const folder = testFolder();
-  const root = join(folder, 'copy');
-  const place = openFolderPlace(root);
+  const { folder, root, place } = newPlace();
   await place.create('log/1.zst', ONE);
   writeFileSync(join(folder, 'secret'), 'secret');
   symlinkSync(join(folder, 'secret'), join(root, 'log', '2.zst'));
@@ -155,8 +152,7 @@ test('a folder whose parent is not there is not made; nothing is known of it', a
 });
 
 test('a folder that went is not made again; one within it is', async () => {
-  const root = join(testFolder(), 'copy');
-  const place = openFolderPlace(root);
+  const { root, place } = newPlace();
   await place.create('log/1', ONE);
   rmSync(join(root, 'log'), { recursive: true });
   await assert.rejects(place.create('log/1', ONE), unreachable(/no such file or folder/));
@@ -182,9 +178,7 @@ test('a folder that went is not made again; one within it is', async () => {
 });
 
 test('without the right to write, or to read', async () => {
-  const folder = testFolder();
-  const root = join(folder, 'copy');
-  const place = openFolderPlace(root);
+  const { folder, root, place } = newPlace();
   await place.create('log/1', ONE);
   for (const path of [folder, root, join(root, 'log')]) chmodSync(path, 0o555);
   // Permissions do not restrict root.
