@@ -5,7 +5,7 @@ import { renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { createAccessReader, SELECT_KEY_FOR_REQUEST, SELECT_PROOF } from '../../src/auth/access-reader.ts';
+import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount, setAccount, suspendAccount } from '../../src/auth/accounts.ts';
 import { grantToken } from '../../src/auth/client-credentials.ts';
 import {
@@ -22,7 +22,6 @@ import { Refused } from '../../src/refused.ts';
 import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { db, HERE, makeKey, NOW_MS, refusal, root, store } from '../support/access-store.ts';
-import { planOf } from '../support/query-plan.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const TERMS = { account_id: 'acme', prefix: 'ww', name: 'x', scopes: [], subscriptions: [] };
@@ -226,14 +225,6 @@ test('503: a store that another process has locked', () => {
     refusal('unauthorized', request);
   } finally {
     reader.close();
-  }
-});
-
-test('a request is one index lookup in each table', () => {
-  for (const sql of [SELECT_KEY_FOR_REQUEST, SELECT_PROOF]) {
-    const plan = planOf(db, sql);
-    assert.match(plan, /SEARCH/);
-    assert.doesNotMatch(plan, /^SCAN/m);
   }
 });
 

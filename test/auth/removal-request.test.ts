@@ -6,27 +6,19 @@ import { test } from 'node:test';
 import { noteOperation } from '../../src/auth/audit.ts';
 import { removeAccount, removeSubscription as takeAway } from '../../src/auth/removal.ts';
 import { streamName } from '../../src/detection/content-type.ts';
-import {
-  DELETE_DETECTIONS,
-  DELETE_RESCORED,
-  DELETE_STREAM_ROWS,
-  removeRows,
-  serveRemovals,
-} from '../../src/ingest/apply/remove-rows.ts';
+import { removeRows, serveRemovals } from '../../src/ingest/apply/remove-rows.ts';
 import type { Ingest } from '../../src/ingest/files/finished-file.ts';
 import { hasRemovedRows } from '../../src/log/compact.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { type Database, writing } from '../../src/store/database.ts';
 import { ROOM_LEFT_BYTES } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
-import { COUNT_DETECTIONS } from '../../src/store/subscription-rows.ts';
 import { openAccess } from '../support/access.ts';
 import { createInstallation, type Installation } from '../support/appliance.ts';
 import { countOf, reading } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { createCopied, streamWriterOn, variedRows } from '../support/history.ts';
 import { patched } from '../support/patched-fs.ts';
-import { planOf } from '../support/query-plan.ts';
 import { createTestStore, textRow, textRows } from '../support/store.ts';
 import { changesQuery, checkStreams } from '../support/streams.ts';
 
@@ -224,19 +216,5 @@ test('a removal that only a restored log tells of is incomplete until the databa
     assert.equal(hasRemovedRows(folder.log, readLogMark(history.db())?.entry ?? 0, true), false);
   } finally {
     full[Symbol.dispose]();
-  }
-});
-
-test('rows are found by their stream, without a full scan', () => {
-  using store = createTestStore();
-  for (const [sql, index] of [
-    [DELETE_STREAM_ROWS, /SEARCH stream_row USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
-    [DELETE_RESCORED, /SEARCH rescored USING INTEGER PRIMARY KEY \(rowid>\? AND rowid<\?\)/],
-    [DELETE_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
-    [COUNT_DETECTIONS, /SEARCH detection USING COVERING INDEX detection_by_time/],
-  ] as const) {
-    const plan = planOf(store.writer, sql);
-    assert.match(plan, index);
-    assert.doesNotMatch(plan, /SCAN|TEMP B-TREE/, plan);
   }
 });

@@ -5,9 +5,7 @@ import { addAccount, setAccount } from '../../src/auth/accounts.ts';
 import { setKey } from '../../src/auth/keys.ts';
 import { addSubscription, setSubscription } from '../../src/auth/subscriptions.ts';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import { DATA_GAPS } from '../../src/query/as-of.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
-import { planOf } from '../support/query-plan.ts';
 import { NOW_MS, startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 
 const DAY_MS = 24 * 3600_000;
@@ -169,15 +167,6 @@ test('at most the newest 200 gaps of a type are listed, whatever their status', 
     new Set(text.map((gap: { status: string }) => gap.status)),
     new Set(['missing', 'abandoned', 'failed']),
   );
-});
-
-test('gaps are read from the index, by status', () => {
-  const plan = planOf(server.store.reader, DATA_GAPS).split('\n');
-  const searches = plan.filter((detail) => /export_window/.test(detail));
-  assert.equal(searches.length, 3, plan.join('\n'));
-  for (const detail of searches) {
-    assert.match(detail, /export_window_by_status \(export=\? AND status=\? AND window_start>\? AND window/);
-  }
 });
 
 test('an export that is switched off has no types, starts or gaps', async () => {

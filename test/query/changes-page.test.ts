@@ -5,23 +5,12 @@ import fc from 'fast-check';
 import { BANDS } from '../../src/detection/band.ts';
 import { type ContentType, type StreamName, streamName } from '../../src/detection/content-type.ts';
 import { CHUNK_ROWS } from '../../src/limits/api-limits.ts';
-import { STREAM_HEAD } from '../../src/query/as-of.ts';
-import {
-  type ChangesQuery,
-  pageTextSql,
-  RANGE_TEXT,
-  rawRowsSql,
-  readChangesPage,
-  scanBoundSql,
-} from '../../src/query/changes-page.ts';
-import { FIRST_DELIVERED_SINCE, UNSTAMPED } from '../../src/query/delivery.ts';
-import { ONE_DETECTION, readOneDetection } from '../../src/query/detection-text.ts';
-import { type DetectionFilters, filterSql } from '../../src/query/filters.ts';
+import { type ChangesQuery, readChangesPage } from '../../src/query/changes-page.ts';
+import { readOneDetection } from '../../src/query/detection-text.ts';
+import type { DetectionFilters } from '../../src/query/filters.ts';
 import { parseFields } from '../../src/query/projection.ts';
-import { FIND_STREAM } from '../../src/query/stored-streams.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
-import { planOf } from '../support/query-plan.ts';
 import { createTestStore, type TestRow, testId, testMatch, textRow } from '../support/store.ts';
 import { changesQuery, STREAMS } from '../support/streams.ts';
 
@@ -229,73 +218,3 @@ test('our photo URLs contain the base address, with and without fields, and in o
   assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [] }), null);
   assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.9.1' }), null);
 });
-
-const EVERY_FILTER: DetectionFilters = {
-  ...{ publisher_id: [1], exclude_publisher_id: [2], domain: ['a.example'], exclude_domain: ['b.example'] },
-  ...{ min_band: 1, band: [1, 2], min_score: 5, print: false, source_id: 'x', article_id: 1 },
-};
-
-test('no statement of a page sorts, and none reads more than its streams', () => {
-  using store = createTestStore();
-  const conditions = ['', filterSql(EVERY_FILTER).sql];
-  for (const streams of [1, 2, 4, 20]) {
-    for (const fragment of conditions) assertPlan(store.reader, pageTextSql(streams, fragment), streams);
-    assertPlan(store.reader, scanBoundSql(streams), streams);
-    assertPlan(store.reader, rawRowsSql(streams), streams);
-  }
-  assert.match(planOf(store.reader, pageTextSql(2, '')), /MERGE \(UNION ALL\)/);
-  assert.equal(
-    planOf(store.reader, RANGE_TEXT),
-    'SEARCH page USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
-    'a single stream must be read in the order of its places',
-  );
-});
-
-test('the other statements of a page use an index', () => {
-  using store = createTestStore();
-  const { reader } = store;
-  assert.match(
-    planOf(reader, STREAM_HEAD),
-    /SEARCH export_window USING PRIMARY KEY|SEARCH export_window USING COVERING INDEX/,
-  );
-  assert.doesNotMatch(planOf(reader, STREAM_HEAD), /SCAN export_window|TEMP B-TREE/);
-  assert.match(
-    planOf(reader, FIRST_DELIVERED_SINCE),
-    /SEARCH delivery USING (COVERING )?INDEX delivery_by_time \(delivered_at>\?\)/,
-  );
-  assert.match(
-    planOf(reader, UNSTAMPED),
-    /SEARCH delivery USING (COVERING )?INDEX delivery_by_time \(delivered_at=\?\)/,
-  );
-  for (const sql of [FIRST_DELIVERED_SINCE, UNSTAMPED])
-    assert.doesNotMatch(planOf(reader, sql), /TEMP B-TREE/);
-  assert.equal(
-    planOf(reader, ONE_DETECTION),
-    [
-      'SEARCH detection USING PRIMARY KEY (id=?)',
-      'SEARCH row USING INTEGER PRIMARY KEY (rowid=?)',
-      'SEARCH rescored USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN',
-    ].join('\n'),
-  );
-  assert.match(planOf(reader, STREAM_HEAD), /SEARCH stream USING COVERING INDEX stream_by_position/);
-  assert.equal(
-    planOf(reader, FIND_STREAM)
-      .match(/SEARCH stream USING [A-Z ]+/g)
-      ?.join(),
-    'SEARCH stream USING COVERING INDEX ,SEARCH stream USING INTEGER PRIMARY KEY ',
-  );
-});
-
-/** Bare parameters here would affect the plan: SQLite would recompile the statement for every value. */
-const PLANNED_VALUE = /(LIMIT|OFFSET|34 =) [@?]/;
-
-function assertPlan(db: Database, sql: string, streams: number): void {
-  assert.doesNotMatch(sql, PLANNED_VALUE);
-  const plan = planOf(db, sql);
-  assert.doesNotMatch(plan, /TEMP B-TREE/, `${sql}\n${plan}`);
-  assert.doesNotMatch(plan, /SCAN stream_row/, `${sql}\n${plan}`);
-  const searches = plan.match(
-    /SEARCH stream_row USING (COVERING )?INDEX stream_row_by_position \(<expr>=\? AND position>\?/g,
-  );
-  assert.equal(searches?.length, streams, `${sql}\n${plan}`);
-}

@@ -6,22 +6,15 @@ import { streamName } from '../../src/detection/content-type.ts';
 import { CHUNK_ROWS } from '../../src/limits/api-limits.ts';
 import { filterSql } from '../../src/query/filters.ts';
 import {
-  DATA_START,
-  idAtSql,
-  moreSql,
   type PeriodQuery,
-  pageSql,
   readDataStarts,
   readFirstDataStart,
   readPeriodPage,
-  rowsBeforeSql,
-  secondAtSql,
 } from '../../src/query/period-page.ts';
 import type { PeriodSort } from '../../src/query/period-request.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import type { Database } from '../../src/store/database.ts';
 import { NO_FILTERS, passes, someFilters, testRow } from '../support/filters.ts';
-import { planOf } from '../support/query-plan.ts';
 import { createTestStore, type TestRow, testId, testMatch, textRow } from '../support/store.ts';
 
 const START = Date.parse('2026-11-20T08:00:00Z') / 1000;
@@ -236,42 +229,3 @@ test('records begin with the earliest current first_detected_at of each stream',
   assert.equal(readFirstDataStart(store.reader, streams), START - 60);
   assert.equal(readFirstDataStart(store.reader, []), null);
 });
-
-test('no statement scans or sorts the detections: each stream is searched by index, and merged', () => {
-  const sorted = /USE TEMP B-TREE/;
-  using store = createTestStore();
-  const { reader } = store;
-  for (const streams of [1, 2, 8]) {
-    for (const conditions of ['', filterSql({ ...NO_FILTERS, min_score: 5, domain: ['a.example'] }).sql]) {
-      const parts = ['rest', 'whole', 'beginning'] as const;
-      const planIn = (sort: PeriodSort) =>
-        plan(reader, pageSql(sort, parts, streams, conditions), parts.length * streams);
-      assert.doesNotMatch(planIn('descending'), sorted);
-      // Only ids of the same whole second may be sorted, never the seconds.
-      const ascending = planIn('ascending');
-      assert.equal(ascending.match(/USE TEMP B-TREE FOR LAST TERM OF ORDER BY/g)?.length, streams);
-      assert.equal(ascending.match(new RegExp(sorted, 'g'))?.length, streams);
-    }
-    for (const sort of SORTS)
-      assert.doesNotMatch(plan(reader, secondAtSql(sort, streams), 2 * streams), sorted);
-    for (const sql of [rowsBeforeSql(streams), moreSql(streams)])
-      assert.doesNotMatch(plan(reader, sql, 2 * streams), sorted);
-    for (const sql of [pageSql('descending', ['whole'], streams, ''), idAtSql(streams)])
-      assert.doesNotMatch(plan(reader, sql, streams), sorted);
-  }
-  assert.match(plan(reader, pageSql('descending', ['whole'], 2, ''), 2), /MERGE \(UNION ALL\)/);
-  assert.doesNotMatch(plan(reader, DATA_START, 1), sorted);
-});
-
-/** Bare parameters here would affect the plan: SQLite would recompile the statement for every value. */
-const PLANNED_VALUE = /(LIMIT|OFFSET|34 =|first_detected_at =) [@?]/;
-
-/** The plan of a statement, which must search the index `searches` times and read nothing else. */
-function plan(db: Database, sql: string, searches: number): string {
-  assert.doesNotMatch(sql, PLANNED_VALUE);
-  const text = planOf(db, sql);
-  assert.doesNotMatch(text, /SCAN (detection|row)\b/, `${sql}\n${text}`);
-  const found = text.match(/SEARCH detection USING COVERING INDEX detection_by_time \(<expr>=\?/g);
-  assert.equal(found?.length, searches, `${sql}\n${text}`);
-  return text;
-}

@@ -5,13 +5,10 @@ import { test } from 'node:test';
 import { streamName } from '../../src/detection/content-type.ts';
 import { readChangesPage } from '../../src/query/changes-page.ts';
 import { parseFields } from '../../src/query/projection.ts';
-import { CHECK_STREAMS } from '../../src/query/stored-streams.ts';
-import { edgeSql, LAST_DELIVERED } from '../../src/query/stream-check.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { NO_FILTERS } from '../support/filters.ts';
-import { planOf } from '../support/query-plan.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 import { changesQuery } from '../support/streams.ts';
 
@@ -182,19 +179,3 @@ test('a wrong index is refused if a row would be missed', () => {
 function textAfter(position: number): Parameters<typeof pageOf>[1] {
   return { start: { kind: 'after', position }, streams: [TEXT] };
 }
-
-test('the checks of a page use an index', () => {
-  using store = storeWithRows();
-  const { reader } = store;
-  const plan = planOf(reader, edgeSql(4));
-  assert.equal(
-    plan.match(/SEARCH stream_row USING COVERING INDEX stream_row_by_position \(<expr>=\? AND position<\?\)/g)
-      ?.length,
-    4,
-    plan,
-  );
-  assert.doesNotMatch(plan, /SCAN (stream_)?row|TEMP B-TREE/);
-  assert.doesNotMatch(planOf(reader, LAST_DELIVERED), /TEMP B-TREE/);
-  // All streams, once per head: there are few.
-  assert.match(planOf(reader, CHECK_STREAMS), /SEARCH found USING COVERING INDEX stream_by_name/);
-});

@@ -258,7 +258,7 @@ http/waiting.ts | long-poll | the waits of a key are bounded
   [-own.length >= WAITS_PER_KEY_MAX-]{+false+}
 http/page-turns.ts | page-turns | each key has one place in the queue
   {+if (queue.length === 0) +}queues.delete(keyId);
-query/changes-page.ts | changes-page | a page of one stream is a range of places
+query/changes-page.ts | plans | a page of one stream is a range of places
   place > @low AND [-place-]{+place + 0+} <= @high
 
 # Off by one at each limit of the contract.
