@@ -47,6 +47,8 @@ test('a request is accepted while rows are left, and then served completely', as
   }
   assert.equal(usedRows(), 6);
   for (const path of READS) await assertThrottled(path, key, 'account');
+  server.setNow(Date.parse('2026-11-22T00:00:00Z') - 1);
+  assert.equal((await server.get(ONE, key)).headers.get('retry-after'), '1');
 });
 
 test('rows of every detection endpoint count, those of others do not', async () => {

@@ -78,19 +78,6 @@ test('other lengths, spellings and secrets, and cursors of another request or li
   assert.equal(period.refusal(stream.cursor), period.notOurs);
 });
 
-test('no text that was not issued is accepted', () => {
-  for (const { refusal, notOurs } of Object.values(KINDS)) {
-    fc.assert(fc.property(fc.string({ maxLength: 220 }), (text) => refusal(text) === notOurs));
-    for (const bounds of [{ minLength: 16, maxLength: 16 }, { maxLength: 150 }])
-      fc.assert(
-        fc.property(
-          fc.uint8Array(bounds),
-          (bytes) => refusal(Buffer.from(bytes).toString('base64url')) === notOurs,
-        ),
-      );
-  }
-});
-
 test('cursors of an earlier version are valid: their format is stable', () => {
   const secret = Buffer.alloc(32, 7);
   const stream = createStreamCursors(secret);
@@ -127,24 +114,6 @@ test('a cursor of the stream contains its position and epoch, whatever was encod
       }
     }),
   );
-});
-
-test('cursors reveal nothing of their positions: between neighbours every bit changes half of the time', () => {
-  const cursors = createStreamCursors(SECRET);
-  const blockAt = (at: number) => [
-    ...Buffer.from(cursors.encode({ position: 1_795_000_000_000_000 + at, epoch: 0 }), 'base64url'),
-  ];
-  const changes = Array<number>(16 * 8).fill(0);
-  for (let at = 0; at < 1000; at += 1) {
-    const next = blockAt(at + 1);
-    for (const [byte, value] of blockAt(at).entries()) {
-      for (let bit = 0; bit < 8; bit += 1) {
-        const index = byte * 8 + bit;
-        changes[index] = (changes[index] ?? 0) + (((value ^ (next[byte] ?? 0)) >> bit) & 1);
-      }
-    }
-  }
-  assert.ok(Math.min(...changes) > 400 && Math.max(...changes) < 600, changes.join(' '));
 });
 
 test('a block without a valid position is refused, even if encrypted with the key', () => {

@@ -189,9 +189,9 @@ auth/access-reader.ts | credential-check | a key reads subscriptions of its own 
   [-AND s.account_id = k.account_id-]
 auth/keys.ts | credential-check | a revoked key is refused
   [-if (revoked_at !== null) return 'revoked';-]
-auth/credential-check.ts | credential-check | a suspended account is refused
+auth/credential-check.ts | every-credential | a suspended account is refused
   if ([-stored.account.suspended_at !== null-]{+false+}) return
-auth/credential-check.ts | credential-check | a key works only from its addresses
+auth/credential-check.ts | every-credential | a key works only from its addresses
   [-allowed.length > 0 && !isAddressListed(allowed, address)-]{+false+}
 auth/credential-check.ts | every-credential | a missing scope is refused
   [-if (credential.scopes.includes(scope)) -]return;
@@ -282,7 +282,7 @@ limits/api-limits.ts | limits | requests are counted by the minute
   RATE_WINDOW_MS = MINUTE_MS{+ - 1000+};
 limits/request-rate.ts | limits | the limit of requests per minute
   window.count <{+=+} limit
-limits/daily-rows.ts | limits | an allowance resets at midnight
+limits/daily-rows.ts | every-error | an allowance resets at midnight
   (dayOf(nowMs) + 1) * DAY_MS{+ + 1+}
 limits/daily-rows.ts | limits-http | a used-up allowance of a key is refused
   usedByKey <{+=+} ofKey
