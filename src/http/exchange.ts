@@ -2,7 +2,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Credential } from '../auth/credential-check.ts';
 import type { Rate } from '../limits/request-rate.ts';
-import type { Limit } from './request-metrics.ts';
 import type { Answer, Route } from './routes.ts';
 
 export interface Exchange {
@@ -22,7 +21,6 @@ export interface Exchange {
   key_id: string | null;
   /** The credential whose rows are counted, and when it was verified: after a long poll, again. */
   reader: { readonly credential: Credential; readonly atMs: number } | null;
-  limit: Limit | null;
   /** Set once the credential is verified: its headers are sent then. */
   rate: Rate | null;
 }

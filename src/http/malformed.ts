@@ -1,7 +1,7 @@
 /** What is no request, with the reply that it gets, which looks like every other answer. Node's own do not. */
 import { errorCode, isErrorCode } from '../refused.ts';
 import type { Problem } from './problem.ts';
-import { type Found, splitTarget, unroutedProblem } from './routes.ts';
+import { type Found, refusalOf, splitTarget } from './routes.ts';
 
 /** A request of which at most the first line could be read. */
 export interface Malformed {
@@ -21,8 +21,7 @@ export function malformedBy(error: Error, find: (path: string, method: string) =
     const [, method, target] = REQUEST_LINE.exec(headOf(error, Number.POSITIVE_INFINITY)) ?? [];
     if (method !== undefined && target !== undefined) {
       const found = find(splitTarget(target).path, method);
-      const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
-      if (found.kind !== 'route') return { method, target, problem: unroutedProblem(found), headers };
+      if (found.kind !== 'route') return { method, target, ...refusalOf(found) };
     }
   }
   const [, method = '', target = ''] = BEGINNING.exec(headOf(error, 0)) ?? [];
@@ -43,11 +42,7 @@ function reasonFor(error: Error): Pick<Problem, 'status' | 'detail'> {
 }
 
 /** A CONNECT names an address, which is no path of this service. */
-export const CONNECT: Malformed = {
-  method: 'CONNECT',
-  target: '',
-  problem: unroutedProblem({ kind: 'no_path' }),
-};
+export const CONNECT: Malformed = { method: 'CONNECT', target: '', ...refusalOf({ kind: 'no_path' }) };
 
 export const PLAIN_HTTP: Malformed = {
   method: '',

@@ -30,9 +30,9 @@ import type { Malformed } from './malformed.ts';
 import type { PageTurns } from './page-turns.ts';
 import { type Problem, problemOf, retryAfter } from './problem.ts';
 import { isEvents, problemAnswer, sendAnswer } from './reply.ts';
-import { countRefusal, limitOf, type Noted, noteAnswer, type RequestNotes } from './request-log.ts';
+import { countRefusal, type Noted, noteAnswer, type RequestNotes } from './request-log.ts';
 import { NO_ENDPOINT } from './request-metrics.ts';
-import { type Answer, type Found, type Route, splitTarget, unroutedProblem } from './routes.ts';
+import { type Answer, type Found, type Route, refusalOf, splitTarget } from './routes.ts';
 
 export interface Pipeline extends RequestNotes {
   readonly find: (path: string, method: string) => Found;
@@ -91,9 +91,9 @@ export function refuseUnrouted(
     request.method === 'OPTIONS' && found.kind === 'no_method'
       ? pipeline.cors.preflight(asked.origin, asked['access-control-request-method'])
       : null;
-  const headers = found.kind === 'no_method' ? ['Allow', found.allow] : [];
+  const { problem, headers } = refusalOf(found);
   if (preflight !== null) send(pipeline, exchange, { status: 204, body: '', headers: preflight });
-  else sendProblem(pipeline, exchange, unroutedProblem(found), headers);
+  else sendProblem(pipeline, exchange, problem, headers);
   return true;
 }
 
@@ -237,7 +237,6 @@ function openExchange(
     key_id: null,
     reader: null,
     rate: null,
-    limit: null,
     intervention: null,
   };
   exchange.intervention = pipeline.interventions?.begin(request, exchange, route, pipeline.baseUrl()) ?? null;
@@ -280,8 +279,6 @@ function sendError(pipeline: Pipeline, exchange: Exchange, error: unknown): void
   if (problem.code === 'internal' && (again.length === 0 || isDamage(error)))
     pipeline.faults.note('fault', error, request_id);
   else if (problem.code === 'unavailable') pipeline.faults.note('unavailable', error, request_id);
-  exchange.limit = limitOf(problem, exchange);
-  if (exchange.limit !== null) pipeline.metrics?.refused(exchange.limit);
   // Part of the answer is sent already: cutting it shows the client that it is incomplete.
   if (response.headersSent) response.destroy();
   else sendProblem(pipeline, exchange, problem, again);

@@ -32,8 +32,10 @@ export function noteAnswer(notes: RequestNotes, exchange: Exchange, answer: Note
   const keyId = exchange.key_id ?? answer.key_id ?? null;
   if (keyId !== null) notes.keyUses.note(keyId, notes.now(), answer.position);
   const durationMs = performance.now() - exchange.startedMs;
-  const { request_id, address, method, path, endpoint, claimed_key_id, limit } = exchange;
+  const { request_id, address, method, path, endpoint, claimed_key_id } = exchange;
   const { status, rows, code, position, waited_ms } = answer;
+  const limit = limitOf(code, exchange);
+  if (limit !== null) notes.metrics?.refused(limit);
   const write = () => {
     const line = {
       request_id,
@@ -70,8 +72,8 @@ export function countRefusal({ metrics, access }: RequestNotes, exchange: Exchan
   }
 }
 
-/** The limit that a problem reports. Before a key is verified, requests count by address. */
-export function limitOf({ code }: Problem, { rate, path }: Exchange): Limit | null {
+/** The limit that an answer reports. Before a key is verified, requests count by address. */
+function limitOf(code: Answer['code'], { rate, path }: Exchange): Limit | null {
   if (code === 'daily_allowance') return 'daily_rows';
   if (code !== 'rate_limited') return null;
   if (rate !== null) return 'requests';

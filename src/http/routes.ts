@@ -95,10 +95,12 @@ export function createRouteTable(routes: readonly Route[]): (path: string, metho
   };
 }
 
-export function unroutedProblem(found: Unrouted): Problem {
-  return found.kind === 'no_path'
-    ? { code: 'not_found', detail: 'No endpoint exists at this path.' }
-    : { code: 'method_not_allowed', detail: `This endpoint supports only ${found.allow}.` };
+/** The answer to a request without a route. */
+export function refusalOf(found: Unrouted): { readonly problem: Problem; readonly headers: string[] } {
+  if (found.kind === 'no_path')
+    return { problem: { code: 'not_found', detail: 'No endpoint exists at this path.' }, headers: [] };
+  const detail = `This endpoint supports only ${found.allow}.`;
+  return { problem: { code: 'method_not_allowed', detail }, headers: ['Allow', found.allow] };
 }
 
 /** Whether only the last segment, which is not empty, differs from that of a path such as `/v1/detections/{id}`. */
