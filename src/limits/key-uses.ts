@@ -38,15 +38,15 @@ export const SeenKey = Type.Object({
 type SeenKey = Static<typeof SeenKey>;
 
 /** How long a key counts as seen after its last proof. */
-export const SEEN_MS = DAY_MS;
+const SEEN_MS = DAY_MS;
 /** Pairs of network and key. Each needs a valid key, so only large installations reach this. */
-export const SEEN_MAX = 50_000;
+const SEEN_MAX = 50_000;
 
 export type SeenKeys = ReturnType<typeof createSeenKeys>;
 
 /** The networks from which each key was proven within a day. @param stored oldest first */
-export function createSeenKeys(stored: readonly SeenKey[] = [], seenMax = SEEN_MAX) {
-  const seen = new BoundedMap<string, SeenKey>(seenMax);
+export function createSeenKeys(stored: readonly SeenKey[] = []) {
+  const seen = new BoundedMap<string, SeenKey>(SEEN_MAX);
   for (const proof of stored) seen.set(`${proof.network} ${proof.key_id}`, proof);
   // A time far ahead is from before the clock was set back.
   const counts = (proof: SeenKey, nowMs: number) => Math.abs(nowMs - proof.seen_at) < SEEN_MS;

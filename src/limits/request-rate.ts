@@ -40,8 +40,8 @@ const NAMES_MAX = 10_000;
 export type RequestRate = ReturnType<typeof createRequestRate>;
 
 /** @param limit requests in a window */
-export function createRequestRate(limit: number, namesMax = NAMES_MAX) {
-  const windows = new BoundedMap<string, Window>(namesMax);
+export function createRequestRate(limit: number) {
+  const windows = new BoundedMap<string, Window>(NAMES_MAX);
   const rateOf = ({ startMs, count }: Window, allowed: boolean, nowMs: number): Rate => ({
     allowed,
     limit,
@@ -49,12 +49,16 @@ export function createRequestRate(limit: number, namesMax = NAMES_MAX) {
     reset_seconds: Math.max(1, Math.ceil((startMs + RATE_WINDOW_MS - nowMs) / SECOND_MS)),
   });
 
+  /** The running window, or a new one. One that begins in the future is from before the clock was set back. */
+  function windowOf(name: string, nowMs: number): Window {
+    const window = windows.get(name);
+    const isRunning = window && nowMs >= window.startMs && nowMs < window.startMs + RATE_WINDOW_MS;
+    return isRunning ? window : { startMs: nowMs, count: 0 };
+  }
+
   function take(name: string, nowMs: number): Rate {
-    let window = windows.get(name);
-    if (window === undefined || !isRunning(window, nowMs)) {
-      window = { startMs: nowMs, count: 0 };
-      windows.set(name, window);
-    }
+    const window = windowOf(name, nowMs);
+    if (window.count === 0) windows.set(name, window);
     const allowed = window.count < limit;
     if (allowed) window.count += 1;
     return rateOf(window, allowed, nowMs);
@@ -68,17 +72,8 @@ export function createRequestRate(limit: number, namesMax = NAMES_MAX) {
       return allowed ? null : reset_seconds;
     },
     /** The state without counting a request, for the response to a long poll. */
-    current(name: string, nowMs: number): Rate {
-      const window = windows.get(name);
-      const isOver = window === undefined || !isRunning(window, nowMs);
-      return rateOf(isOver ? { startMs: nowMs, count: 0 } : window, true, nowMs);
-    },
+    current: (name: string, nowMs: number) => rateOf(windowOf(name, nowMs), true, nowMs),
   };
-}
-
-/** A window that begins in the future is from before the clock was set back: it would never end. */
-function isRunning(window: Window, nowMs: number): boolean {
-  return nowMs >= window.startMs && nowMs < window.startMs + RATE_WINDOW_MS;
 }
 
 /** Appends names and values in turn, as `response.writeHead` takes them: the common answer allocates nothing else. */
