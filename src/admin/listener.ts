@@ -57,9 +57,8 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
   const listener = await openListener({
     ...options,
     now,
-    settings: admin,
+    settings: { ...admin, ...(admin.tls_certificate !== server.tls_certificate && { section: 'admin' }) },
     limits: server,
-    ...(admin.tls_certificate !== server.tls_certificate && { section: 'admin' }),
     subject: 'the administration ',
     advice: 'Choose another with [admin] host and port, or port 0 to leave it off.',
   });

@@ -255,7 +255,7 @@ function checkDropFolder(folder: string): Outcome {
 }
 
 async function checkTls({ server }: Config, nowMs: number): Promise<Outcome> {
-  const { host, tls_certificate: certificate, tls_key: key } = server;
+  const { host, tls_certificate: certificate } = server;
   if (certificate === '')
     return isInTheClear(server)
       ? warn(
@@ -266,9 +266,8 @@ async function checkTls({ server }: Config, nowMs: number): Promise<Outcome> {
   const todo =
     'Install a valid certificate with its key, which this user can read; a running Wirewatch loads them by itself.';
   try {
-    const paths = { certificate, key };
-    const pair = await loadTlsPair(paths);
-    const fault = validityError(paths, pair, nowMs);
+    const pair = await loadTlsPair(server);
+    const fault = validityError(pair, nowMs);
     if (fault === null) return ok(`${certificate}, valid until ${formatMs(pair.validToMs)}`);
     return (nowMs >= pair.validFromMs && nowMs < pair.validToMs ? warn : bad)(fault, todo);
   } catch (error) {

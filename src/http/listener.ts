@@ -9,9 +9,10 @@ import { Refused, reasonOf } from '../refused.ts';
 import { MINUTE_MS, SECOND_MS } from '../time.ts';
 import { type ConnectionLimits, watchConnections } from './connections.ts';
 import {
-  openTls,
+  loadTlsPair,
   secureContext,
   type TlsPair,
+  type TlsPaths,
   type TlsRenewal,
   type TlsRenewalOptions,
   watchTlsPair,
@@ -59,9 +60,7 @@ export const CONNECTION_TIMES: ConnectionTimes = {
 };
 
 export interface ListenerOptions extends ConnectionLimits, Pick<TlsRenewalOptions, 'conditions' | 'now'> {
-  readonly settings: Pick<Settings['server'], 'host' | 'port' | 'tls_certificate' | 'tls_key'>;
-  /** The section of the settings that name the certificate; default: server. */
-  readonly section?: 'admin';
+  readonly settings: Pick<Settings['server'], 'host' | 'port'> & TlsPaths;
   /** For the error when it cannot listen: its subject, and what to do. */
   readonly subject?: string;
   readonly advice?: string;
@@ -71,11 +70,10 @@ export interface ListenerOptions extends ConnectionLimits, Pick<TlsRenewalOption
 
 /** A listener that does not listen yet. @throws Refused `configuration` where the certificate cannot be used */
 export async function openListener(options: ListenerOptions) {
-  const { settings, section, subject = '', advice = OTHER_ADDRESS, times = CONNECTION_TIMES, log } = options;
-  const tls = await openTls(settings, section && { section });
-  const { server, renew } = createNodeServer(tls?.pair ?? null, times);
+  const { settings, subject = '', advice = OTHER_ADDRESS, times = CONNECTION_TIMES, log } = options;
+  let pair = settings.tls_certificate === '' ? null : await loadTlsPair(settings);
+  const { server, renew } = createNodeServer(pair, times);
   const connections = watchConnections(server, options);
-  let pair = tls?.pair ?? null;
   const onRenewed = (renewed: TlsPair) => {
     renew(renewed);
     pair = renewed;
@@ -95,9 +93,9 @@ export async function openListener(options: ListenerOptions) {
         // Not `configuration`: a later attempt of the service manager may succeed.
         throw new Refused('failed', reason, { cause: error });
       });
-      if (tls !== null) renewal = watchTlsPair({ ...options, ...tls, onRenewed });
+      if (pair !== null) renewal = watchTlsPair({ ...options, pair, onRenewed });
       server.on('error', (error) => log.error({ err: error }, 'http server'));
-      return listeningUrl(server, tls === null ? 'http' : 'https');
+      return listeningUrl(server, pair === null ? 'http' : 'https');
     },
     /** Accepts nothing more, lets requests finish, and closes what is left after `graceMs`. */
     async close(graceMs: number): Promise<void> {

@@ -10,34 +10,22 @@ import { paced } from '../pace.ts';
 import { misconfigured, reasonOf } from '../refused.ts';
 import { DAY_MS, formatMs, type Now, SECOND_MS } from '../time.ts';
 
-export interface TlsPaths {
+/** Paths of PEM files: the server's certificate first, then its chain; the key, without a passphrase. */
+export type TlsPaths = Readonly<Record<TlsSetting, string>> & {
+  /** Of the settings that name them. Default: server. */
   readonly section?: 'admin';
-  /** PEM: the server's certificate first, then its chain. */
-  readonly certificate: string;
-  /** PEM, without a passphrase. */
-  readonly key: string;
-}
+};
 
 export type TlsPair = Awaited<ReturnType<typeof loadTlsPair>>;
 
 /** Certificates of 90 days are usually renewed 30 days before they expire. */
 const EXPIRES_SOON_MS = 14 * DAY_MS;
 
-/** The certificate of settings, checked; null without one. @throws Refused `configuration` */
-export async function openTls(
-  { tls_certificate, tls_key }: Readonly<Record<TlsSetting, string>>,
-  section: Pick<TlsPaths, 'section'> = {},
-): Promise<{ paths: TlsPaths; pair: TlsPair } | null> {
-  if (tls_certificate === '') return null;
-  const paths = { ...section, certificate: tls_certificate, key: tls_key };
-  return { paths, pair: await loadTlsPair(paths) };
-}
-
 /** @throws Refused `configuration`, with the file that cannot be read or used, and why */
 export async function loadTlsPair(paths: TlsPaths) {
   const [certificate, key] = await Promise.all([
-    readPem(named(paths, 'tls_certificate'), paths.certificate),
-    readPem(named(paths, 'tls_key'), paths.key),
+    readPem(paths, 'tls_certificate'),
+    readPem(paths, 'tls_key'),
   ]);
   const x509 = attempt(
     () => new X509Certificate(certificate),
@@ -49,13 +37,14 @@ export async function loadTlsPair(paths: TlsPaths) {
   );
   if (!x509.checkPrivateKey(privateKey))
     throw misconfigured(
-      `${named(paths, 'tls_key')}: the key does not match the certificate in ${paths.certificate}. The first certificate in that file must be the server's own`,
+      `${named(paths, 'tls_key')}: the key does not match the certificate in ${paths.tls_certificate}. The first certificate in that file must be the server's own`,
     );
   attempt(
     () => createSecureContext(secureContext({ certificate, key })),
     `${named(paths, 'tls_certificate')}: OpenSSL does not accept this certificate and key for TLS`,
   );
   return {
+    paths,
     certificate,
     key,
     validFromMs: x509.validFromDate.getTime(),
@@ -88,11 +77,10 @@ export function secureContext({
 
 /** Expired, not valid yet, or in its last 14 days or last third. @returns the alert's text, or null */
 export function validityError(
-  { certificate }: TlsPaths,
-  pair: Pick<TlsPair, 'validFromMs' | 'validToMs'>,
+  { validFromMs, validToMs, paths }: Pick<TlsPair, 'validFromMs' | 'validToMs' | 'paths'>,
   nowMs: number,
 ): string | null {
-  const { validFromMs, validToMs } = pair;
+  const certificate = paths.tls_certificate;
   if (nowMs >= validToMs)
     return `${certificate}: the certificate expired at ${formatMs(validToMs)}; clients reject it`;
   if (nowMs < validFromMs)
@@ -106,15 +94,13 @@ export function validityError(
 type TlsSetting = 'tls_certificate' | 'tls_key';
 
 function named(paths: TlsPaths, setting: TlsSetting): string {
-  return `[${paths.section ?? 'server'}] ${setting}, ${setting === 'tls_key' ? paths.key : paths.certificate}`;
+  return `[${paths.section ?? 'server'}] ${setting}, ${paths[setting]}`;
 }
 
-async function readPem(name: string, path: string): Promise<Buffer> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    throw misconfigured(`${name}: ${reasonOf(error)}`, { cause: error });
-  }
+async function readPem(paths: TlsPaths, setting: TlsSetting): Promise<Buffer> {
+  return readFile(paths[setting]).catch((error: unknown) => {
+    throw misconfigured(`${named(paths, setting)}: ${reasonOf(error)}`, { cause: error });
+  });
 }
 
 function attempt<Value>(use: () => Value, otherwise: string): Value {
@@ -127,7 +113,6 @@ function attempt<Value>(use: () => Value, otherwise: string): Value {
 }
 
 export interface TlsRenewalOptions {
-  readonly paths: TlsPaths;
   readonly pair: TlsPair;
   readonly onRenewed: (pair: TlsPair) => void;
   readonly conditions: Pick<Conditions, 'set'>;
@@ -147,11 +132,13 @@ const CHECKS_BEFORE_WARNING = 2;
  * renewal is being written they do not match, so an error is reported once it persists for two checks.
  */
 export function watchTlsPair(options: TlsRenewalOptions) {
-  const { paths, onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
-  let pair = options.pair;
+  const { onRenewed, conditions, log, now, everyMs = CHECK_EVERY_MS } = options;
+  let { pair } = options;
+  const { paths } = pair;
+  const certificate = paths.tls_certificate;
   let failures = 0;
-  const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, paths.certificate);
-  const checkValidity = () => set('certificate expires', validityError(paths, pair, now()));
+  const set: Conditions['set'] = (name, detail) => conditions.set(name, detail, certificate);
+  const checkValidity = () => set('certificate expires', validityError(pair, now()));
 
   async function checkNow(): Promise<void> {
     try {
@@ -160,7 +147,7 @@ export function watchTlsPair(options: TlsRenewalOptions) {
         pair = found;
         onRenewed(pair);
         const valid_to = formatMs(pair.validToMs);
-        log.info({ certificate: paths.certificate, valid_to }, 'certificate renewed');
+        log.info({ certificate, valid_to }, 'certificate renewed');
       }
       failures = 0;
       set('certificate not usable', null);

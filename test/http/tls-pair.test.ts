@@ -19,10 +19,12 @@ import { NOW_MS } from '../support/server.ts';
 const { folder, first, second, copyOf } = useCertificates();
 const skip = WITHOUT_OPENSSL;
 
+const pathsOf = ({ certificate, key }: CertificateFiles) => ({ tls_certificate: certificate, tls_key: key });
+
 describe('a pair that cannot be used is refused, naming the file', { skip }, () => {
   async function refusal(files: CertificateFiles): Promise<string> {
     try {
-      await loadTlsPair(files);
+      await loadTlsPair(pathsOf(files));
     } catch (error) {
       assert.ok(error instanceof Refused && error.code === 'configuration', String(error));
       return error.message;
@@ -64,18 +66,16 @@ describe('a pair that cannot be used is refused, naming the file', { skip }, () 
     ]) {
       const both = join(folder, 'both.pem');
       writeFileSync(both, Buffer.concat(parts));
-      const files = { certificate: both, key: both };
-      await loadTlsPair(files);
+      await loadTlsPair({ tls_certificate: both, tls_key: both });
     }
   });
 });
 
 describe('the expiry of a certificate', () => {
-  const paths = { certificate: 'c.pem', key: 'c.key' };
+  const paths = { tls_certificate: 'c.pem', tls_key: 'c.key' };
   const fault = (days: number, left: number) =>
     validityError(
-      paths,
-      { validFromMs: NOW_MS - (days - left) * DAY_MS, validToMs: NOW_MS + left * DAY_MS },
+      { paths, validFromMs: NOW_MS - (days - left) * DAY_MS, validToMs: NOW_MS + left * DAY_MS },
       NOW_MS,
     );
 
@@ -97,7 +97,7 @@ describe('renewal, check by check', { skip }, () => {
   /** Watches a pair, with checks controlled by the test. */
   async function watched(name: string) {
     const paths = copyOf(first, name);
-    const pair = await loadTlsPair(paths);
+    const pair = await loadTlsPair(pathsOf(paths));
     const taken: number[] = [];
     const alerts = new Map<string, string | null>();
     const warned: unknown[] = [];
@@ -105,7 +105,6 @@ describe('renewal, check by check', { skip }, () => {
     log.warn = (...args: unknown[]) => void warned.push(args[0]);
     const clock = { nowMs: Date.now() };
     const renewal = watchTlsPair({
-      paths,
       pair,
       onRenewed: ({ validToMs }) => void taken.push(validToMs),
       conditions: { set: (name, detail) => void alerts.set(name, detail) },
