@@ -181,29 +181,34 @@ test('late detections of a current period are on unread pages, and in the next w
 });
 
 test('a cursor is refused once period, zone, sort, subscriptions or filters change', async () => {
-  const zone = '&time_zone=UTC';
-  const { next_cursor: given } = await period(`${DAYS}${zone}&limit=1`);
-  const cursor = `&cursor=${given}`;
-  for (const changed of [
-    `from=2026-11-18&to=2026-11-20${zone}`,
-    `from=2026-11-19&to=2026-11-21${zone}`,
-    `${DAYS}&time_zone=Europe/Berlin`,
-    DAYS,
-    `${DAYS}&sort=first_detected_at`,
-    `${DAYS}&subscription_id=7001`,
-    `${DAYS}&content_type=text`,
-    `${DAYS}&min_band=off`,
-    `${DAYS}&exclude_domain=x.example`,
-  ]) {
-    assert.match(await refusal(changed + cursor), /^cursor: the period or filters changed; start again$/);
-  }
+  const asked = {
+    ...{ from: '2026-11-18T00:00:00Z', to: '2026-11-21', time_zone: 'UTC', subscription_id: '7001,7002' },
+    ...{ publisher_id: '5,6', domain: 'b.example,example.com', band: 'max,medium', limit: '1' },
+  };
+  /** @param changes an empty one leaves the parameter out */
+  const changed = (changes: Record<string, string>) =>
+    `${new URLSearchParams(Object.entries({ ...asked, ...changes }).filter(([, value]) => value !== ''))}`;
+  const { next_cursor } = await period(changed({}));
+  const cursor = next_cursor ?? assert.fail('there is only one page');
+  for (const other of [
+    ...[{ from: '2026-11-18T00:00:01Z' }, { from: '2026-11-18' }, { to: '2026-11-20' }],
+    ...[{ time_zone: 'Europe/Berlin' }, { time_zone: '' }, { sort: 'first_detected_at' }],
+    ...[{ subscription_id: '7001' }, { subscription_id: '' }, { content_type: 'text' }],
+    ...[{ publisher_id: '5' }, { publisher_id: '' }, { exclude_publisher_id: '7' }],
+    ...[{ domain: 'example.com' }, { exclude_domain: 'x.example' }, { band: 'medium' }, { min_band: 'off' }],
+    ...[{ min_score: '0' }, { print: 'false' }, { source_id: 'x' }, { article_id: '1' }],
+  ])
+    assert.equal(
+      await refusal(changed({ ...other, cursor })),
+      'cursor: the period or filters changed; start again',
+      JSON.stringify(other),
+    );
   for (const same of [
-    `${DAYS}${zone}${cursor}&limit=3`,
-    `${DAYS}${zone}${cursor}&fields=id&schema_version=v1`,
-    `to=2026-11-21&from=2026-11-18&time_zone=utc${cursor}`,
-  ]) {
-    assert.deepEqual(idsOf(await period(same)).slice(0, 3), ['t.7002.4.1', 'i.7001.3.1', 't.7001.2.1']);
-  }
+    ...[{ limit: '3', fields: 'id', schema_version: 'v1' }, { from: '2026-11-18T01:00:00.000+01:00' }],
+    ...[{ time_zone: 'utc' }, { sort: '-first_detected_at' }, { subscription_id: '7002,7001,7002' }],
+    ...[{ publisher_id: '6,5,6' }, { domain: 'https://Example.com/,B.example' }, { band: 'medium,max' }],
+  ])
+    assert.equal(idsOf(await period(changed({ ...same, cursor })))[0], 't.7002.4.1', JSON.stringify(same));
 });
 
 test("a walk continues after the key's subscriptions change, or is refused with the reason", async () => {

@@ -191,18 +191,11 @@ function subscription(
   return { id, content_types: types, time_zone };
 }
 
-function reader(subscriptions: PeriodReader['subscriptions'], account = 'acme') {
-  return { account: { id: account }, subscriptions };
-}
+const ENDS = 'from=2026-11-20&to=2026-11-20';
 
-function request(
-  query: string,
-  subscriptions: PeriodReader['subscriptions'],
-  enabled = TYPES,
-  account = 'acme',
-) {
-  const asked = parsePeriodParameters(`from=2026-11-20&to=2026-11-20${query}`);
-  return readPeriodRequest(asked, reader(subscriptions, account), new Set(enabled));
+function request(query: string, subscriptions: PeriodReader['subscriptions'], enabled = TYPES, ends = ENDS) {
+  const reader = { account: { id: 'acme' }, subscriptions };
+  return readPeriodRequest(parsePeriodParameters(`${ends}${query}`), reader, new Set(enabled));
 }
 
 test('the time zone is the one given, else that of the only subscription, else UTC', () => {
@@ -254,42 +247,8 @@ test('limit is at most 1000, and 200 over more than one stream', () => {
 
 test('the hash of a request is stable across versions, so cursors stay valid', () => {
   const query =
-    'from=2026-11-01&to=2026-11-20T10:00:00Z&time_zone=europe/berlin&sort=first_detected_at&subscription_id=7002,7001&content_type=text&publisher_id=6,5&exclude_publisher_id=7&domain=b.example,A.example&exclude_domain=x.example&min_band=low&band=max,high&min_score=50&print=false&source_id=urn:x&article_id=456';
+    '&time_zone=europe/berlin&sort=first_detected_at&subscription_id=7002,7001&content_type=text&publisher_id=6,5&exclude_publisher_id=7&domain=b.example,A.example&exclude_domain=x.example&min_band=low&band=max,high&min_score=50&print=false&source_id=urn:x&article_id=456';
   const both = [subscription(7001), subscription(7002)];
-  const { hash } = readPeriodRequest(parsePeriodParameters(query), reader(both), new Set(TYPES));
+  const { hash } = request(query, both, TYPES, 'from=2026-11-01&to=2026-11-20T10:00:00Z');
   assert.equal(hash, '14a8779c4a0f08c83b1e190f6175f92b');
-});
-
-test('the hash covers the request, not its spelling or what the key reads', () => {
-  const both = [subscription(7001), subscription(7002)];
-  const hash = (query: string, subscriptions = both) => request(query, subscriptions).hash;
-  const same: [string, string][] = [
-    ['&subscription_id=7001,7002', '&subscription_id=7002&subscription_id=7001,7002'],
-    ['', '&sort=-first_detected_at'],
-    ['&time_zone=Europe/Berlin', '&time_zone=europe/BERLIN'],
-    ['&domain=a.example,b.example', '&domain=B.example&domain=https://a.example/&domain=a.example'],
-    ['&publisher_id=10,9', '&publisher_id=9&publisher_id=10&publisher_id=9'],
-    ['&band=low,max', '&band=max,low'],
-    ['', '&limit=5&fields=article&schema_version=v1'],
-  ];
-  for (const [one, other] of same) assert.equal(hash(one), hash(other), `${one} ${other}`);
-  const different = [
-    '',
-    ...words(`
-      &subscription_id=7001 &subscription_id=7001,7002 &content_type=text &time_zone=UTC &time_zone=Europe/Berlin
-      &sort=first_detected_at &publisher_id=1 &exclude_publisher_id=1 &publisher_id=1,2 &article_id=1
-      &domain=a.example &exclude_domain=a.example &min_band=low &band=low &min_score=1 &print=true &print=false
-      &source_id=1`),
-  ].map((query) => hash(query));
-  assert.equal(new Set(different).size, different.length);
-  assert.equal(hash(''), hash('', [...both, subscription(7003)]), 'the key has gained a subscription');
-  assert.equal(hash(''), hash('', [subscription(7001, ['text'])]), 'and lost some');
-  const other = request('', both, TYPES, 'daily');
-  assert.notEqual(hash(''), other.hash, 'another account');
-  const of = (ends: string) =>
-    readPeriodRequest(parsePeriodParameters(ends), reader(both), new Set(TYPES)).hash;
-  const instants = 'from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00Z';
-  assert.equal(of(instants), of('from=2026-11-20T01:00:00%2B01:00&to=2026-11-21T00:00:00.000Z'));
-  assert.notEqual(of(instants), of('from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00.001Z'));
-  assert.notEqual(of(instants), of('from=2026-11-20&to=2026-11-20'));
 });
