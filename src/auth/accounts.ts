@@ -20,7 +20,7 @@ export type Changes<Of> = { readonly [Member in keyof Of]?: Of[Member] | undefin
 /** Absent members get their default. */
 export type NewAccount = Pick<Account, 'id' | 'name'> &
   Changes<Pick<Account, 'daily_rows' | 'print_metadata'>>;
-export type AccountChanges = Changes<Pick<Account, 'name' | 'daily_rows' | 'print_metadata'>>;
+export type AccountChanges = Changes<Omit<Account, 'id' | 'created_at'>>;
 
 interface AccountRow extends Omit<Account, 'print_metadata'> {
   readonly print_metadata: 0 | 1;
@@ -70,7 +70,13 @@ export function getAccount(db: Database, id: string): Account {
 }
 
 export function setAccount(db: Database, id: string, changes: AccountChanges): Account {
-  return writing(db, () => update(db, changed(getAccount(db, id), changes)));
+  return writing(db, () => {
+    const account = changed(getAccount(db, id), changes);
+    const { name, daily_rows, suspended_at } = account;
+    const print_metadata = account.print_metadata ? 1 : 0;
+    db.prepare(UPDATE_ACCOUNT).run({ id, name, daily_rows, print_metadata, suspended_at });
+    return account;
+  });
 }
 
 export function changed<Of extends object>(found: Of, changes: Changes<NoInfer<Of>>): Of {
@@ -82,12 +88,12 @@ export function changed<Of extends object>(found: Of, changes: Changes<NoInfer<O
 export function suspendAccount(db: Database, id: string, nowMs: number): Account {
   return writing(db, () => {
     const account = getAccount(db, id);
-    return account.suspended_at === null ? update(db, { ...account, suspended_at: nowMs }) : account;
+    return account.suspended_at === null ? setAccount(db, id, { suspended_at: nowMs }) : account;
   });
 }
 
 export function resumeAccount(db: Database, id: string): Account {
-  return writing(db, () => update(db, { ...getAccount(db, id), suspended_at: null }));
+  return setAccount(db, id, { suspended_at: null });
 }
 
 /** An account as `--json` prints it. */
@@ -102,13 +108,6 @@ export function accountDocument(account: Account) {
     suspended_at: suspended_at === null ? null : formatMs(suspended_at),
     created_at: formatMs(created_at),
   };
-}
-
-function update(db: Database, account: Account): Account {
-  const { id, name, daily_rows, suspended_at } = account;
-  const print_metadata = account.print_metadata ? 1 : 0;
-  db.prepare(UPDATE_ACCOUNT).run({ id, name, daily_rows, print_metadata, suspended_at });
-  return account;
 }
 
 function accountOf(row: AccountRow): Account {

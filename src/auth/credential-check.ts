@@ -67,8 +67,7 @@ export function requireScope(credential: Credential, scope: Scope): void {
 
 /** The key id that a request claims, for the limit on unseen key ids; null if it claims none. Nothing is verified. */
 export function claimedKeyId(authorization: string | undefined): string | null {
-  const text = bearerText(authorization);
-  return text === null ? null : (KEY_ID.exec(text)?.[1] ?? null);
+  return KEY_ID.exec(bearerText(authorization) ?? '')?.[1] ?? null;
 }
 
 /** Parses a credential. @param tokens without them, access tokens are refused; @throws Refused `unauthorized` */
@@ -98,7 +97,7 @@ function malformedDetail(text: string): string {
 }
 
 function bearerText(authorization: string | undefined): string | null {
-  return authorization === undefined ? null : (BEARER.exec(authorization)?.[1] ?? null);
+  return BEARER.exec(authorization ?? '')?.[1] ?? null;
 }
 
 /** Why a valid key may not be used now, or not from this address; null if it may. */
