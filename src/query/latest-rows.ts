@@ -2,13 +2,13 @@
  * Rows of the change stream for the console: the newest of all streams, and the versions of one detection. Each call
  * scans a limited number of rows, and does not check that it is complete, as pages for clients do.
  */
-import { type ContentType, type StreamName, streamName } from '../detection/content-type.ts';
+import { streamName } from '../detection/content-type.ts';
 import { isDetectionId, streamOfId } from '../detection/id.ts';
 import { type Database, reading } from '../store/database.ts';
 import { requireChecksum, type StoredText } from '../store/row-checksum.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
 import { type DetectionFilters, filterSql, type StreamSelection } from './filters.ts';
-import { storedStreams } from './stored-streams.ts';
+import { type StoredStream, storedStreams } from './stored-streams.ts';
 
 export interface StreamRow extends StoredText {
   readonly position: number;
@@ -38,14 +38,14 @@ const SELECT_NEWEST_PLACE = 'SELECT place, first_detected_at FROM detection WHER
  */
 export function newestRows(
   db: Database,
-  wanted: { readonly selection: StreamSelection; readonly filters: DetectionFilters | null },
+  wanted: { readonly selection: StreamSelection; readonly filters: DetectionFilters },
   limit: number,
 ): StreamRow[] {
   return reading(db, () => {
-    const streams = streamsOf(db, wanted.selection)
+    const streams = knownStreams(db, wanted.selection)
       .sort((a, b) => b.position - a.position)
       .slice(0, limit);
-    const filter = wanted.filters === null ? { sql: '', values: {} } : filterSql(wanted.filters);
+    const filter = filterSql(wanted.filters);
     const scanned = Math.max(limit, Math.floor(SCANNED_MAX / Math.max(1, streams.length)));
     const select = db.prepare<unknown[], StreamRow>(newestOfStream(filter.sql));
     const rows = streams.flatMap(({ ordinal }) => select.all({ ...filter.values, ordinal, scanned, limit }));
@@ -101,28 +101,19 @@ function wholeSpan(db: Database, newest: { place: number; first_detected_at: num
   return { low: sequenceOf(low) === 0 ? placeOf(ordinal, 1) : low, high: newest.place };
 }
 
-interface KnownStream {
-  readonly ordinal: number;
-  readonly subscription_id: number;
-  readonly content_type: ContentType;
-  readonly position: number;
-}
-
-const SELECT_KNOWN =
-  'SELECT ordinal, subscription_id, content_type, position FROM stream WHERE removed = 0 ORDER BY ordinal';
-
-function streamsOf(
-  db: Database,
-  { subscription_id: ids, content_type: type }: StreamSelection,
-): KnownStream[] {
-  return db
-    .prepare<[], KnownStream>(SELECT_KNOWN)
-    .all()
-    .filter((stream) => ids === null || ids.includes(stream.subscription_id))
-    .filter((stream) => type === null || type === stream.content_type);
-}
+const SELECT_KNOWN = `
+  SELECT ordinal, subscription_id, content_type, sequence, position FROM stream
+  WHERE removed = 0 ORDER BY ordinal`;
 
 /** Every stream that has rows, the oldest first. */
-export function knownStreams(db: Database, wanted: StreamSelection): StreamName[] {
-  return streamsOf(db, wanted).map((stream) => streamName(stream.subscription_id, stream.content_type));
+export function knownStreams(
+  db: Database,
+  { subscription_id: ids, content_type: type }: StreamSelection,
+): StoredStream[] {
+  return db
+    .prepare<[], Omit<StoredStream, 'name'> & { subscription_id: number }>(SELECT_KNOWN)
+    .all()
+    .filter((stream) => ids === null || ids.includes(stream.subscription_id))
+    .filter((stream) => type === null || type === stream.content_type)
+    .map((stream) => ({ ...stream, name: streamName(stream.subscription_id, stream.content_type) }));
 }

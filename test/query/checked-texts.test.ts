@@ -8,6 +8,7 @@ import { readOneDetection } from '../../src/query/detection-text.ts';
 import { newestRows, versionRows } from '../../src/query/latest-rows.ts';
 import { readPeriodPage } from '../../src/query/period-page.ts';
 import { parseFields } from '../../src/query/projection.ts';
+import { EVERY_STREAM } from '../../src/query/streams.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { createTestStore, type TestStore, testId, testMatch, textRows } from '../support/store.ts';
@@ -52,7 +53,7 @@ const READS: Readonly<Record<string, (store: TestStore) => unknown>> = {
 
 const READS_OF_VERSIONS: typeof READS = {
   'the newest rows of the console': ({ reader }) =>
-    newestRows(reader, { selection: { subscription_id: null, content_type: null }, filters: null }, 10),
+    newestRows(reader, { selection: EVERY_STREAM, filters: NO_FILTERS }, 10),
   'the versions of the console': ({ reader }) => versionRows(reader, SECOND, null),
 };
 

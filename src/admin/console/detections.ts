@@ -1,7 +1,6 @@
 /** The live stream, the search in a period, and one detection with its versions (api.ts). */
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import type { StreamName } from '../../detection/content-type.ts';
 import type { DetectionMembers } from '../../detection/fields.ts';
 import { isDetectionId, streamOfId } from '../../detection/id.ts';
 import { isObject } from '../../is-object.ts';
@@ -25,7 +24,7 @@ import {
 } from '../../query/parameters.ts';
 import type { Period } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
-import { storedStreams } from '../../query/stored-streams.ts';
+import type { StoredStream } from '../../query/stored-streams.ts';
 import { integer } from '../../query/value-kinds.ts';
 import { Refused } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
@@ -71,7 +70,7 @@ export function readLive(sources: Sources, { query }: Read): string {
   };
   const db = sources.detections();
   const rows = newestRows(db, wanted, readValues(parameters, LIMIT).limit);
-  const streams = isFiltered(wanted.filters) ? null : storedStreams(db, knownStreams(db, wanted.selection));
+  const streams = isFiltered(wanted.filters) ? null : knownStreams(db, wanted.selection);
   const versions = streams?.reduce((sum, { sequence }) => sum + sequence, 0);
   const total = versions === undefined ? null : { rows: versions, or_more: false };
   return page(textsOf(sources, rows), { next: null, searched_to: null, total });
@@ -118,7 +117,8 @@ export function readSearch(sources: Sources, { query }: Read): string {
   const named = words !== null && isDetectionId(words) ? currentText(sources, db, words) : null;
   const whole = { next: null, searched_to: formatSeconds(period.from), total: null };
   if (named !== null) return page([named], whole);
-  const names = knownStreams(db, selection);
+  const streams = knownStreams(db, selection);
+  const names = streams.map(({ name }) => name);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
   if (from >= period.to) return page([], whole);
@@ -129,7 +129,7 @@ export function readSearch(sources: Sources, { query }: Read): string {
   const cursor = readCursor(readValues(parameters, AFTER).after, PLACE);
   if (cursor !== null && cursor.end > period.to) throw notNext();
   const isCounted = cursor === null && words === null && !isFiltered(filters);
-  const total = isCounted ? countIn(db, names, { from, to: period.to }) : null;
+  const total = isCounted ? countIn(db, streams, { from, to: period.to }) : null;
   let at: SearchPlace | null = cursor ?? { end: period.to, group: 0, place: null };
   do {
     const day: Period = { from: Math.max(from, dayBefore(at.end)), to: at.end };
@@ -160,8 +160,8 @@ export function readSearch(sources: Sources, { query }: Read): string {
   });
 }
 
-function countIn(db: Database, names: readonly StreamName[], period: Period): DetectionsPage['total'] {
-  const ordinals = JSON.stringify(storedStreams(db, names).map(({ ordinal }) => ordinal));
+function countIn(db: Database, streams: readonly StoredStream[], period: Period): DetectionsPage['total'] {
+  const ordinals = JSON.stringify(streams.map(({ ordinal }) => ordinal));
   const rows =
     db
       .prepare<unknown[], number>(COUNT_DETECTIONS)
