@@ -25,14 +25,11 @@ export function renderProblem({ code, detail, status }: Problem, requestId: stri
   });
 }
 
-const INTERNAL =
-  'The request failed because of a fault in the service. Try again later. If it keeps failing, report the request id to the operator.';
-
 /** What a client may see of an error; the other codes are of commands, and a fault in a request. */
 export function problemOf(error: unknown): Problem {
   return error instanceof Refused && isProblemCode(error.code)
     ? { code: error.code, detail: error.message }
-    : { code: 'internal', detail: INTERNAL };
+    : { code: 'internal', detail: PROBLEMS.internal.example };
 }
 
 function isProblemCode(code: RefusedCode): code is Exclude<ProblemCode, 'internal'> {

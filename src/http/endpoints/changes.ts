@@ -228,6 +228,6 @@ function countsOf({ rows, position }: ChangesPage) {
   return { status: 200, rows, position };
 }
 
-function bodyOf({ data, rows, has_more, as_of_ms }: ChangesPage, next_cursor: string, nowMs: number) {
-  return pageBody(rows === 0 ? [] : [data], { next_cursor, has_more, as_of: formatAsOf(as_of_ms, nowMs) });
+function bodyOf({ data, has_more, as_of_ms }: ChangesPage, next_cursor: string, nowMs: number) {
+  return pageBody(data, { next_cursor, has_more, as_of: formatAsOf(as_of_ms, nowMs) });
 }

@@ -101,7 +101,7 @@ async function answerPeriod(
   const { period, time_zone } = walk;
   const { data, rows, next: place } = page;
   const next = place === null ? null : sources.cursors.encode(request.hash, { period, time_zone, place });
-  const body = pageBody(rows === 0 ? [] : [data], {
+  const body = pageBody(data, {
     next_cursor: next,
     has_more: next !== null,
     from: formatSeconds(period.from),
