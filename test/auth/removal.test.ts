@@ -8,8 +8,8 @@ import type { Database } from '../../src/store/database.ts';
 import {
   type Appliance,
   addOtherAccount,
+  type ChangesPage,
   createKey,
-  type Detection,
   showLogOfFailures,
   startAppliance,
 } from '../support/appliance.ts';
@@ -23,12 +23,6 @@ import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = '/v1/detections/changes';
-
-interface Page {
-  readonly data: readonly Detection[];
-  readonly next_cursor: string;
-  readonly has_more: boolean;
-}
 
 const FIRST_AGAIN = `
   SELECT ordinal, min(stream_row.position) AS position FROM stream JOIN stream_row ON place >> 34 = ordinal
@@ -52,7 +46,7 @@ describe('beside a running appliance', () => {
 
   const detections = () => join(appliance.data, 'detections.db');
 
-  async function changes(query: string, key: string): Promise<Page> {
+  async function changes(query: string, key: string): Promise<ChangesPage> {
     const answer = await appliance.get(`${CHANGES}?${query}`, key);
     const text = await answer.text();
     assert.equal(answer.status, 200, text);

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { CONNECTION_TIMES } from '../../src/http/listener.ts';
 import { WAITS_PER_KEY_MAX } from '../../src/http/waiting.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/time.ts';
+import type { ChangesPage } from '../support/appliance.ts';
 import { example } from '../support/manual.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -13,13 +14,7 @@ const CHANGES = '/v1/detections/changes';
 const EVENTS = { accept: 'text/event-stream' };
 const SINCE = 'since=2026-11-20T00:00:00Z';
 
-interface Page {
-  readonly data: readonly { readonly id: string; readonly subscription_id: number }[];
-  readonly next_cursor: string;
-  readonly has_more: boolean;
-}
-
-const module: { pages(url: string, key: string): AsyncGenerator<Page> } = await import(
+const module: { pages(url: string, key: string): AsyncGenerator<ChangesPage> } = await import(
   `data:text/javascript,${encodeURIComponent(example('change-stream', 'events'))}`
 );
 
@@ -32,11 +27,11 @@ async function start(options: Parameters<typeof startTestServer>[0] = {}, commen
   ({ key, id: keyId } = server.makeKey());
 }
 
-function pages(query = SINCE, ofKey = key): AsyncGenerator<Page> {
+function pages(query = SINCE, ofKey = key): AsyncGenerator<ChangesPage> {
   return module.pages(`${server.url}${CHANGES}?${query}`, ofKey);
 }
 
-async function next(stream: AsyncGenerator<Page>): Promise<Page> {
+async function next(stream: AsyncGenerator<ChangesPage>): Promise<ChangesPage> {
   const { value } = await stream.next();
   assert.ok(value !== undefined, 'the stream has ended');
   return value;
@@ -79,7 +74,7 @@ describe('an event stream', () => {
     server.deliverOne();
     const text = await beginning(`${SINCE}`);
     const [, id = '', body = ''] = /^id: (\S+)\ndata: (.+)\n\n/.exec(text) ?? [];
-    const page: Page = JSON.parse(body);
+    const page: ChangesPage = JSON.parse(body);
     assert.equal(page.next_cursor, id);
     server.deliverOne(7002);
     for (const query of ['since=2020-01-01T00:00:00Z', `cursor=${id}`, ''])

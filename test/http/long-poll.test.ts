@@ -3,20 +3,14 @@ import assert from 'node:assert/strict';
 import { after, afterEach, beforeEach, describe, test } from 'node:test';
 import { preferredWaitSeconds, WAITS_PER_KEY_MAX, WAITS_SHARE } from '../../src/http/waiting.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
-import { startAppliance } from '../support/appliance.ts';
+import { type ChangesPage, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 const CHANGES = '/v1/detections/changes';
 
-interface Page {
-  readonly data: readonly { readonly id: string; readonly subscription_id: number }[];
-  readonly next_cursor: string;
-  readonly has_more: boolean;
-}
-
-async function pageOf(answer: Response | Promise<Response>): Promise<Page> {
+async function pageOf(answer: Response | Promise<Response>): Promise<ChangesPage> {
   return JSON.parse(await (await answer).text());
 }
 

@@ -18,18 +18,8 @@ type Named = typeof FOREIGN;
 const CLOCK_HEADERS = ['date', 'ratelimit-remaining', 'ratelimit-reset', 'retry-after', 'x-request-id'];
 
 const server = await sharedServer({ base_url: 'https://api.example' });
-addAccount(server.access, { id: 'other', name: 'Other', daily_rows: null }, NOW_MS);
-addSubscription(
-  server.access,
-  {
-    id: FOREIGN.subscription,
-    account_id: 'other',
-    name: 'Theirs',
-    time_zone: 'UTC',
-    content_types: ['text', 'image'],
-  },
-  NOW_MS,
-);
+addAccount(server.access, { id: 'other', name: 'Other' }, NOW_MS);
+addSubscription(server.access, { id: FOREIGN.subscription, account_id: 'other', name: 'Theirs' }, NOW_MS);
 /** A key of the requesting account that reads only text of 7001. */
 const narrow = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['text'] }] });
 const foreign = server.makeKey({
@@ -90,25 +80,18 @@ const PERIOD = '/v1/detections?from=2026-11-20&to=2026-11-21';
 
 test('the owner can read everything compared here', async () => {
   const id = `t.${FOREIGN.subscription}.${FOREIGN.source}.${FOREIGN.article}`;
-  const response = await server.get(`/v1/detections/${id}`, foreign.key);
-  assert.equal(response.status, 200);
-  assert.notEqual(
-    await answerOf(`/v1/detections/${id}`, foreign.key),
-    await answerOf(`/v1/detections/${id}`, narrow.key),
-  );
+  assert.equal((await server.get(`/v1/detections/${id}`, foreign.key)).status, 200);
 });
 
 describe('one detection', () => {
-  for (const type of ['t', 'i']) {
-    for (const query of ['', '?fields=strength', '?schema_version=v1']) {
-      test(`of another account, ${type}${query}`, async () => {
+  test('of another account', async () => {
+    for (const type of ['t', 'i'])
+      for (const query of ['', '?fields=strength', '?schema_version=v1'])
         await assertAlike(
           (named) => `/v1/detections/${type}.${named.subscription}.${named.source}.${named.article}${query}`,
           404,
         );
-      });
-    }
-  }
+  });
 
   test('of the same account, in a subscription and of a type that the key does not read', async () => {
     const nobodys = await answerOf('/v1/detections/t.7001.999.1', narrow.key);

@@ -195,26 +195,21 @@ test('our photo URLs contain the base address, with and without fields, and in o
     rows.map((row) => ({ content_type: 'image', version: 1, row })),
     1000,
   );
-  const urls = [
-    'https://api.example/ww/photos/4?signature=abc',
-    'https://cdn.example/5.jpg',
-    'https://api.example/ww/photos/6?signature=abc',
-  ];
+  const base = "https://x.example/$&$'";
+  const baseUrl = Buffer.from(base);
   for (const projection of [null, parseFields('source,article.headline')]) {
-    const shown = rowsOf(readChangesPage(store.reader, query({ projection })).data);
+    const shown = rowsOf(readChangesPage(store.reader, query({ projection, baseUrl })).data);
     assert.deepEqual(
       shown.map(({ source }) => source.image_url),
-      urls,
+      [`${base}/photos/4?signature=abc`, 'https://cdn.example/5.jpg', `${base}/photos/6?signature=abc`],
     );
   }
-  const one = { streams: STREAMS, projection: null, baseUrl: Buffer.from("https://x.example/$&$'") };
-  const found = readOneDetection(store.reader, { ...one, id: 'i.7001.4.1' });
-  assert.equal(JSON.parse(found ?? '').source.image_url, "https://x.example/$&$'/photos/4?signature=abc");
-  assert.equal(JSON.parse(found ?? '').event, undefined);
-  assert.equal(
-    readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [streamName(7001, 'text')] }),
-    null,
-  );
-  assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.4.1', streams: [] }), null);
-  assert.equal(readOneDetection(store.reader, { ...one, id: 'i.7001.9.1' }), null);
+  const one = (id: string, streams = STREAMS) => {
+    const text = readOneDetection(store.reader, { id, streams, projection: null, baseUrl });
+    return text === null ? null : rowsOf(Buffer.from(text))[0];
+  };
+  const found = one('i.7001.4.1');
+  assert.deepEqual([found?.source.image_url, found?.event], [`${base}/photos/4?signature=abc`, undefined]);
+  for (const none of [one('i.7001.4.1', [streamName(7001, 'text')]), one('i.7001.9.1')])
+    assert.equal(none, null);
 });

@@ -22,6 +22,8 @@ export function ambiguousRequests(hidden: string): Readonly<Record<string, strin
     'Transfer-Encoding:\x0bchunked',
     'Transfer-Encoding: chunked\0',
     'Transfer-Encoding: xchunked',
+    'Transfer-Encoding: gzip',
+    'Transfer-Encoding: gzip, chunked',
     'Transfer-Encoding: "chunked"',
     'Transfer-Encoding: identity',
     'Transfer-Encoding: identity, chunked',

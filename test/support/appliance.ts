@@ -101,6 +101,13 @@ export interface Detection extends Match {
   readonly event?: string;
 }
 
+/** A page of the change stream. */
+export interface ChangesPage {
+  readonly data: readonly Detection[];
+  readonly next_cursor: string;
+  readonly has_more: boolean;
+}
+
 /** A running installation, shared by a test file. */
 export type Appliance = Awaited<ReturnType<typeof startAppliance>>;
 
