@@ -26,25 +26,17 @@ export interface Seeds {
   readonly keys: readonly SeedKey[];
 }
 
-interface Created {
-  readonly accounts: string[];
-  readonly subscriptions: number[];
-  readonly keys: string[];
-}
-
-export interface Preseeded {
-  readonly created: Created;
-  /** Existing entries that differ, and how: `account acme: name, suspended`. */
-  readonly differences: readonly string[];
-}
-
-/** Creates what is missing, in one transaction. @throws Refused `configuration` with every problem; then nothing is */
-export function preseed(db: Database, seeds: Seeds, nowMs: number): Preseeded {
+/**
+ * Creates what is missing, in one transaction.
+ * @returns also how existing entries differ: `account acme: name, suspended`
+ * @throws Refused `configuration` with every problem; then nothing is created
+ */
+export function preseed(db: Database, seeds: Seeds, nowMs: number) {
   return writing(db, () => createMissing(db, seeds, nowMs));
 }
 
-function createMissing(db: Database, seeds: Seeds, nowMs: number): Preseeded {
-  const created: Created = { accounts: [], subscriptions: [], keys: [] };
+function createMissing(db: Database, seeds: Seeds, nowMs: number) {
+  const created = { accounts: [] as string[], subscriptions: [] as number[], keys: [] as string[] };
   const differences: string[] = [];
   const problems: string[] = [];
   const differs = (what: string, how: readonly string[]) => {
