@@ -13,6 +13,7 @@ import { openListener } from '../http/listener.ts';
 import { sendFile } from '../http/reply.ts';
 import type { OpenRoute } from '../http/routes.ts';
 import type { Logger } from '../logger.ts';
+import { oneAtATime } from '../one-at-a-time.ts';
 import { adminDocument } from '../operations/openapi.ts';
 import type { Status } from '../operations/status.ts';
 import { consoleFiles } from '../packed.ts';
@@ -80,13 +81,7 @@ export async function startAdmin(metrics: Metrics, options: AdminOptions) {
   });
   const url = await listener.listen();
   // One at a time, whoever asks: without a session, nobody may fill the queue that commands wait in.
-  let reading: Promise<Status | null> | null = null;
-  const status = () => {
-    reading ??= readStatus(operations).finally(() => {
-      reading = null;
-    });
-    return reading;
-  };
+  const status = oneAtATime(() => readStatus(operations));
   metrics.addGauges({ ...options, ...options.server, status, now });
   log.info({ url }, 'administration listening');
   return {

@@ -73,7 +73,7 @@ export const ROOMS = listed({
     printable.ts query refused.ts release-memory.ts seal.ts store time.ts`,
   admin: `
     auth clock.ts config detection drop health http ingest is-object.ts limits logger.ts manual
-    operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
+    one-at-a-time.ts operations packed.ts query refused.ts seal.ts store thread-call.ts time.ts version.ts windows`,
   console: 'admin auth detection exports operations setup time.ts',
   'appliance-copy.ts':
     'auth clock.ts config copy health log logger.ts pace.ts refused.ts store time.ts wakeable-timer.ts',
