@@ -126,12 +126,11 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     url: server.url,
     console: admin && { url: admin.url },
     alerts: health.alerts().map(alertDocument),
-    health: health.health(),
     role: copy.role(),
     copy: copy.state(),
     reading: ingest.reading(),
   });
-  const operations = startOperations(options, { ...stores, ingest, health, lab, live }, server.url, undo);
+  const operations = startOperations(options, { ...stores, ingest, health, lab, live }, undo);
   const parts = { ...stores, ...counters, monitor: health, server, operations, lab: lab?.shown ?? null };
   // Loaded only where it is on: it would delay every start.
   const admin =
@@ -288,11 +287,10 @@ interface OperationParts extends Stores {
 function startOperations(
   { config, kind, log }: ApplianceOptions,
   { detections, ingest, denials, health, lab, live }: OperationParts,
-  url: string,
   undo: AsyncDisposableStack,
 ): Operations {
   const operations = new Operations({
-    settings: { config, kind, base_url: config.server.base_url === '' ? url : config.server.base_url },
+    settings: { config, kind },
     ingest,
     denials,
     onDenied: () => health.suspectDisks(),

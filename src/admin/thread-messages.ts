@@ -12,7 +12,6 @@ import type { InstallationKind } from '../store/installation.ts';
 export interface OperationsSettings {
   readonly config: Config;
   readonly kind: InstallationKind;
-  readonly base_url: string;
 }
 
 interface Asked {

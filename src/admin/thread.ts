@@ -33,7 +33,7 @@ import {
 } from './thread-messages.ts';
 
 export function runOperations(port: MessagePort, settings: OperationsSettings): void {
-  const { config, kind, base_url } = settings;
+  const { config, kind } = settings;
   const folder = dataFolder(config.dataFolder);
   const detections = createFileReader(folder.detections);
   const access = createFileReader(folder.access);
@@ -64,7 +64,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   });
   const sourcesFor = ({ unreadable, live }: AskView): Sources => ({
     ...shared(live),
-    base_url,
+    base_url: config.server.base_url || live.url,
     jobs,
     states: () => ({ detections: stateOf(detections), access: stateOf(access) }),
     detections: () => readable(unreadable) ?? gone(folder.detections),

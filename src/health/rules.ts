@@ -28,7 +28,7 @@ const DEGRADED_AFTER_MS = HOUR_MS;
 
 export function evaluateHealth(
   situation: Situation,
-  alerts: readonly Parameters<typeof isPageWorthy>[0][],
+  alerts: readonly Alert[],
   nowMs: number,
   role: Role = 'writer',
 ): Health {

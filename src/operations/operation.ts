@@ -7,7 +7,6 @@ import type { Actor } from '../auth/actor.ts';
 import type { Ticket } from '../auth/console-sessions.ts';
 import type { Config } from '../config/load.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
-import type { Health } from '../health/rules.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
 import { failed, Refused } from '../refused.ts';
 import type { Database } from '../store/database.ts';
@@ -27,7 +26,6 @@ export interface Live {
   readonly url: string;
   readonly console: { readonly url: string } | null;
   readonly alerts: readonly AlertDocument[];
-  readonly health: Health;
   readonly role: Role;
   /** How the copy stands; null: no place for it is set. */
   readonly copy: CopyState | null;

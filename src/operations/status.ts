@@ -213,16 +213,16 @@ function whatToDo(db: Database, { name, export: exportName, window_start, outcom
     : `Fix the file, drop it again, and run: ${release}`;
 }
 
-/** That of a running appliance, else by the same rules. */
 function healthOf(
-  { config, live, nowMs }: StatusSources,
+  { config, nowMs }: StatusSources,
   exports: Readonly<Record<ExportName, Reach>>,
   alerts: readonly AlertDocument[],
   paused_since: string | null,
 ) {
   const newest_done = perExport((name) => parseInstant(exports[name].newest_done ?? ''));
   const situation = { newest_done, enabled: enabledExports(config), is_paused: paused_since !== null };
-  const { status } = live?.health ?? evaluateHealth(situation, alerts, nowMs);
+  const isUrgent = alerts.some(({ page_worthy }) => page_worthy);
+  const status = isUrgent ? 'degraded' : evaluateHealth(situation, [], nowMs).status;
   /** `reason`: in a sentence. */
   return { status, paused_since, reason: reasonOfHealth(status, alerts, paused_since) };
 }
@@ -250,7 +250,7 @@ function scrubOf(folder: StatusSources['folder']) {
   return { at: formatMs(record.at), findings, not_compared: record.not_compared };
 }
 
-function orElse<Value>(otherwise: NoInfer<Value>, read: () => Value): Value {
+export function orElse<Value>(otherwise: NoInfer<Value>, read: () => Value): Value {
   try {
     return read();
   } catch {

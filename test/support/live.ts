@@ -12,12 +12,6 @@ export const LIVE: Live = {
   url: 'http://127.0.0.1',
   console: null,
   alerts: [],
-  health: {
-    status: 'ok',
-    exports: { newswire: { newest_done: null }, imagewire: { newest_done: null } },
-    alerts: { open: 0, page_worthy: 0, paused: 0 },
-    role: 'writer',
-  },
   role: 'writer',
   copy: null,
   reading: null,
@@ -26,11 +20,7 @@ export const LIVE: Live = {
 /** @param more in place of what is given here: nobody ingests, and there are no settings but the defaults */
 export function operationsOptions(dataFolder: string, more: Partial<Options> = {}): Options {
   return {
-    settings: {
-      config: loadConfig({ flags: {}, env: {}, file: '', dataFolder }),
-      kind: 'appliance',
-      base_url: 'http://127.0.0.1',
-    },
+    settings: { config: loadConfig({ flags: {}, env: {}, file: '', dataFolder }), kind: 'appliance' },
     ingest: { ask: async () => ({ ok: false, reason: 'nobody ingests' }), wake() {}, async promote() {} },
     denials: new Denials(),
     onDenied() {},
