@@ -6,6 +6,7 @@ import { accountUsageId } from '../../limits/daily-rows.ts';
 import { NO_USAGE, readUsage, refusalsByKey, rowsToday } from '../../limits/usage.ts';
 import { readKeysStatus } from '../../operations/followers.ts';
 import { keyDocuments } from '../../operations/keys.ts';
+import { orElse } from '../../operations/status.ts';
 import { readParameters } from '../../query/parameters.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
@@ -20,7 +21,7 @@ export function readCustomers(sources: Sources, { query }: Read) {
   const refusals = refusalsByKey(usage);
   const subscriptions = Map.groupBy(listSubscriptions(access), ({ account_id }) => account_id);
   const keys = Map.groupBy(listKeys(access), ({ account_id }) => account_id);
-  const { followers } = readKeysStatus(sources, readableOrNull(sources));
+  const { followers } = readKeysStatus(sources, orElse<Database | null>(null, sources.detections));
   const followerOf = new Map(followers.map((follower) => [follower.key_id, follower]));
   const documentOf = keyDocuments(sources);
   const keyEntry = (key: Key) => ({
@@ -43,13 +44,4 @@ export function readCustomers(sources: Sources, { query }: Read) {
     keys: (keys.get(account.id) ?? []).map(keyEntry),
   });
   return { at: formatMs(nowMs), accounts: listAccounts(access).map(entryOf) };
-}
-
-/** Null while detections.db cannot be read: followers are left out. */
-function readableOrNull({ detections }: Sources): Database | null {
-  try {
-    return detections();
-  } catch {
-    return null;
-  }
 }
