@@ -99,16 +99,17 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       await main.call('promote', by);
       return true;
     },
-    lab(name, values) {
-      if (kind === 'appliance') throw failed(NO_LAB);
-      return main.call('lab', { name, values, operation: { kind: way, command: `lab ${name}`, ...by } });
-    },
-    remember: (link) => main.post('link', { id, link }),
-    endSessions: () => main.post('endSessions'),
-    deny(ended) {
-      denied = [...denied, ended];
-      main.post('deny', ended);
-      return true;
+    running: {
+      lab(name, values) {
+        if (kind === 'appliance') throw failed(NO_LAB);
+        return main.call('lab', { name, values, operation: { kind: way, command: `lab ${name}`, ...by } });
+      },
+      remember: (link) => main.post('link', { id, link }),
+      endSessions: () => main.post('endSessions'),
+      deny(ended) {
+        denied = [...denied, ended];
+        main.post('deny', ended);
+      },
     },
   });
 

@@ -143,11 +143,10 @@ export function setKey(db: Database, id: string, changes: KeyChanges): Key {
 }
 
 /** The time of an earlier revocation stays. */
-export function revokeKey(db: Database, id: string, nowMs: number): { key: Key; wasRevoked: boolean } {
+export function revokeKey(db: Database, id: string, nowMs: number): Key {
   return writing(db, () => {
-    getKey(db, id);
-    const { changes } = db.prepare(UPDATE_REVOKED).run({ id, revoked_at: nowMs });
-    return { key: getKey(db, id), wasRevoked: changes === 0 };
+    db.prepare(UPDATE_REVOKED).run({ id, revoked_at: nowMs });
+    return getKey(db, id);
   });
 }
 

@@ -92,15 +92,7 @@ export async function operateStopped(
       if (roleOf(readRole(folder), config.copy) === 'writer') return false;
       throw failed('Wirewatch does not run. Start it as a standby, and promote it then.');
     },
-    lab: () => {
-      throw new Error('a lab that does not run is not asked');
-    },
-    remember() {
-      throw new Error('the console of an appliance that does not run');
-    },
-    // They ended with it.
-    endSessions() {},
-    deny: () => false,
+    running: null,
   };
   return outcomeDocument(await operation.run(context, given));
 }

@@ -23,7 +23,8 @@ export const CONSOLE_OPERATIONS = [
       if (as !== undefined || read_only !== undefined)
         throw new Refused('usage', '--end-all makes no link: leave out --as and --read-only.');
       if (mayNote(context)) context.change((access) => noteOperation(access, { kind: 'console-end-all' }));
-      context.endSessions();
+      // Of one that does not run, they ended with it.
+      context.running?.endSessions();
       return {
         value: { ended: true },
         done: 'Every session of the console has ended. A new one begins with: wirewatch console',
@@ -56,7 +57,7 @@ function linkInto(
   if (mayNote(context)) context.change((access) => noteOperation(access, asked));
   const nowMs = Date.now();
   const link = makeTicket({ by, read_only }, nowMs);
-  context.remember(link);
+  context.running?.remember(link);
   const value = {
     url: `${url}/#login=${link.token}`,
     name: actorText(by),

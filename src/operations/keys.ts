@@ -20,7 +20,7 @@ import { DAY_MS, formatMs, HOUR_MS, parseDuration } from '../time.ts';
 import { hinted, required, value } from './member.ts';
 import { KEY, KEY_MEMBERS, NEW_KEY, NEW_KEY_MEMBERS, TIME } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
-import { endNow, warningOf } from './urgent.ts';
+import { endNow } from './urgent.ts';
 
 const OVERLAP_DEFAULT_MS = 7 * DAY_MS;
 const OVERLAP_MS_MAX = 366 * DAY_MS;
@@ -171,16 +171,16 @@ export const KEYS = [
     },
     confirmedBy: 'id',
     run(context, { id }) {
-      const key = getKey(context.access(), id);
-      const ending = endNow(context, { kind: 'key', id }, (db) => revokeKey(db, id, context.nowMs));
-      const revoked =
-        ending.kind === 'kept' ? ending.result.key : { ...key, revoked_at: key.revoked_at ?? context.nowMs };
-      const wasRevoked = ending.kind === 'kept' && ending.result.wasRevoked;
+      let key = getKey(context.access(), id);
+      const wasRevoked = key.revoked_at !== null;
+      const said = { what: `key ${id} is revoked`, again: `wirewatch key revoke ${id} --yes` };
+      const ending = endNow(context, { kind: 'key', id }, said, (db) => {
+        key = revokeKey(db, id, context.nowMs);
+      });
       return {
-        value: keyDocuments(context)(revoked),
+        value: keyDocuments(context)({ ...key, revoked_at: key.revoked_at ?? context.nowMs }),
         done: wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.`,
-        warning: warningOf(ending, `key ${id} is revoked`, `wirewatch key revoke ${id} --yes`),
-        failed: ending.kind === 'in memory',
+        ...ending,
       };
     },
   }),

@@ -131,18 +131,13 @@ const FAULT = {
 const faultId = texts('id', (text) => /^f\d{1,9}$/.test(text), 'the id of a fault, such as f1');
 
 /** Its examples are without `lab`. */
-type LabDescription<Own extends Members> = Omit<
-  Description<Own, unknown>,
-  'members' | 'job' | 'jobState' | 'run' | 'text'
-> & { readonly members: Own };
-
-function described<const Own extends Members>(description: LabDescription<Own>) {
-  return description;
-}
+type LabDescription = Omit<Description<Members, unknown>, 'members' | 'job' | 'jobState' | 'run' | 'text'> & {
+  readonly members: Members;
+};
 
 /** By their names in a lab. */
 const DESCRIPTIONS = {
-  clock: described({
+  clock: {
     summary: 'show or move the clock. Everything that is due by then happens at once',
     members: {
       when: when('how far, such as +26h, or where to, such as 2026-03-29T00:00Z (default: show the clock)'),
@@ -156,19 +151,19 @@ const DESCRIPTIONS = {
       will: 'Everything that is due by then happens at once.',
       fields: ['advance', 'to'],
     },
-  }),
-  drop: described({
+  },
+  drop: {
     summary: 'drop export files with new detections, and wait until they are processed',
     members: { ...FEED, age: span('how long ago the window ended (default: 0, the window that ended last)') },
     examples: ['drop', 'drop --rows 3 --age 3d --subscription 7001'],
     form: { label: 'Drop detections', will: 'New detections reach the change stream, as from export files.' },
-  }),
-  late: described({
+  },
+  late: {
     summary: 'drop the file of the oldest missing window; without one, of a window that was skipped',
     members: { ...FEED, age: span('if no window is missing: how long ago the window ended (default: 2h)') },
     examples: ['late --rows 3'],
-  }),
-  correct: described({
+  },
+  correct: {
     summary: 'rescore a detection: another score makes a new version, the same score none',
     members: {
       id: required(detectionId('id of the detection')),
@@ -176,8 +171,8 @@ const DESCRIPTIONS = {
     },
     operands: ['id'],
     examples: ['correct t.7001.123.456 --score 12'],
-  }),
-  gap: described({
+  },
+  gap: {
     summary: 'make a window of an export missing, failed or abandoned',
     members: {
       export: required(EXPORT),
@@ -191,14 +186,14 @@ const DESCRIPTIONS = {
     },
     operands: ['export'],
     examples: ['gap newswire --status missing', 'gap imagewire --status failed'],
-  }),
-  restore: described({
+  },
+  restore: {
     summary:
       'act as after a restore that lost the end of the log: versions rise by 1,000, positions continue a year ahead',
     members: {},
     examples: ['restore'],
-  }),
-  allowance: described({
+  },
+  allowance: {
     summary: 'set how much of the daily row allowance of an account is used',
     members: {
       account: value(anyText, {
@@ -211,8 +206,8 @@ const DESCRIPTIONS = {
       },
     },
     examples: ['allowance --used', 'allowance --used 0'],
-  }),
-  'fault add': described({
+  },
+  'fault add': {
     summary:
       'add a fault. A request meets one at most, the first that was added. X-Wirewatch-Lab in the answer names it',
     members: FAULT,
@@ -226,28 +221,28 @@ const DESCRIPTIONS = {
       will: 'Requests of clients meet it, as often as it says.',
       fields: ['endpoint', 'status', 'code', 'retry_after', 'delay', 'cut_after', 'empty_page', 'times'],
     },
-  }),
-  'fault list': described({
+  },
+  'fault list': {
     summary: 'list the faults, with how often each has fired',
     members: {},
     examples: ['fault list'],
-  }),
-  'fault clear': described({
+  },
+  'fault clear': {
     summary: 'remove a fault, or all of them; print what was removed',
     members: { id: hinted(faultId('id of the fault'), 'id of the fault (default: all)') },
     operands: ['id'],
     examples: ['fault clear', 'fault clear f1'],
     form: { label: 'Remove', title: 'Remove fault', will: 'No request meets it any more.', fields: [] },
-  }),
-  report: described({
+  },
+  report: {
     summary: 'print what clients did, request by request, and which faults they met',
     members: {
       after: whole(0, Number.MAX_SAFE_INTEGER, 'only requests with greater numbers (default: 0)'),
       clear: toggle('then forget them'),
     },
     examples: ['report', 'report --after 120', 'report --clear'],
-  }),
-};
+  },
+} satisfies Readonly<Record<string, LabDescription>>;
 
 export type LabName = keyof typeof DESCRIPTIONS;
 export type MembersOf<Name extends LabName> = (typeof DESCRIPTIONS)[Name]['members'];
@@ -262,11 +257,11 @@ export function membersOf<Name extends LabName>(name: Name): MembersOf<Name> {
   return DESCRIPTIONS[name].members;
 }
 
-export const LAB = Object.entries<LabDescription<Members>>(DESCRIPTIONS).map(([name, description]) =>
+export const LAB = Object.entries<LabDescription>(DESCRIPTIONS).map(([name, description]) =>
   (name === 'fault list' ? reading : act)<Members, unknown>(`lab ${name}`, {
     ...description,
     examples: description.examples.map((line) => `lab ${line}`),
-    run: async ({ lab }, values) => ({ value: await lab(name, values) }),
+    run: async ({ running }, values) => ({ value: await running?.lab(name, values) }),
     text: (value) => JSON.stringify(value, null, 2),
   }),
 );

@@ -62,14 +62,17 @@ export interface Context {
   readonly ingest: (request: IngestRequest) => Promise<Extract<RequestOutcome, { ok: true }>>;
   /** Makes a standby the writer. @returns false if this machine was it already. @throws Refused `failed` */
   readonly promote: () => Promise<boolean>;
-  /** Asks the lab that runs in the main thread. @throws Refused `failed` if this is none */
-  readonly lab: (name: string, values: object) => Promise<unknown>;
-  /** Has the appliance remember a link into its console. */
-  readonly remember: (link: Ticket) => void;
-  /** Has the appliance end all sessions and links of its console. */
-  readonly endSessions: () => void;
-  /** Has the appliance refuse somebody from its memory, when the disk cannot take it. @returns false if none runs */
-  readonly deny: (ended: Ended) => boolean;
+  /** What only a running appliance can do; null while none runs. */
+  readonly running: {
+    /** Asks the lab in the main thread. @throws Refused `failed` if this is none */
+    readonly lab: (name: string, values: object) => Promise<unknown>;
+    /** Remembers a link into its console. */
+    readonly remember: (link: Ticket) => void;
+    /** Ends all sessions and links of its console. */
+    readonly endSessions: () => void;
+    /** Refuses somebody from its memory, when the disk cannot take it. */
+    readonly deny: (ended: Ended) => void;
+  } | null;
 }
 
 export interface Description<Own extends Members, Value> {

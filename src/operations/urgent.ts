@@ -14,46 +14,41 @@ import type { Database } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { noteEnded } from '../store/revocations.ts';
 import type { Context } from './operation.ts';
-
-export type Ending<Result> =
-  | { readonly kind: 'kept'; readonly result: Result }
-  /** `why`: what the disk said. */
-  | { readonly kind: 'noted' | 'in memory'; readonly why: string };
+import type { Outcome } from './problem.ts';
 
 const DISK_ERROR = /^(EIO|EROFS|SQLITE_(IOERR|READONLY|CANTOPEN).*)$/;
 
-/** Ends the access of a key or an account, whatever the disk does. @throws what `work` throws for another reason */
-export function endNow<Result>(
+/**
+ * Ends the access of a key or an account, whatever the disk does.
+ * @param what as a sentence begins: `key ID is revoked`; `again`: the command that repeats it
+ * @throws what `work` throws for another reason
+ */
+export function endNow(
   context: Context,
   denied: Denied,
-  work: (access: Database) => Result,
-): Ending<Result> {
+  { what, again }: { readonly what: string; readonly again: string },
+  work: (access: Database) => void,
+): Pick<Outcome, 'warning' | 'failed'> {
   try {
-    return { kind: 'kept', result: context.change(work) };
+    context.change(work);
+    return {};
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     if (!isDiskFull(cause) && !isDamage(cause) && !DISK_ERROR.test(errorCode(cause))) throw error;
     const why = reasonOf(cause);
     const ended = { ...denied, at: context.nowMs };
-    const isLive = context.deny(ended);
+    context.running?.deny(ended);
     try {
       noteEnded(context.folder, ended);
-      return { kind: 'noted', why };
+      return {
+        warning: `${what}, but access.db could not be written: ${why}. It is in the file revocations in the data folder, which a restart reads, until access.db can take it.`,
+      };
     } catch {
-      if (!isLive) throw error;
-      return { kind: 'in memory', why };
+      if (context.running === null) throw error;
+      return {
+        warning: `${what} only in the memory of the running Wirewatch, because the disk cannot be written: ${why}. After a restart it would work again. Do not restart; make the disk writable, then run again: ${again}`,
+        failed: true,
+      };
     }
-  }
-}
-
-/** @param what as a sentence begins: `Key ID is revoked` @param again the command that repeats it */
-export function warningOf(ending: Ending<unknown>, what: string, again: string): string | null {
-  switch (ending.kind) {
-    case 'kept':
-      return null;
-    case 'noted':
-      return `${what}, but access.db could not be written: ${ending.why}. It is in the file revocations in the data folder, which a restart reads, until access.db can take it.`;
-    case 'in memory':
-      return `${what} only in the memory of the running Wirewatch, because the disk cannot be written: ${ending.why}. After a restart it would work again. Do not restart; make the disk writable, then run again: ${again}`;
   }
 }
