@@ -54,21 +54,22 @@ function tried(path: string, todo: string, work: () => Outcome): Outcome {
 
 /**
  * @param configured the configuration, or why it could not be read
- * @param readStatus as `wirewatch status` reads it, from the appliance that runs or from the stopped installation; null:
- *   it cannot be read from a stopped one
+ * @param readStatus as `wirewatch status` reads it, from the appliance that runs or from the stopped installation
  * @returns in the order in which problems are best fixed
  */
 export async function checkInstallation(
   folder: DataFolder,
   configured: Config | string,
-  readStatus: () => Promise<Status | null>,
+  readStatus: () => Promise<Status>,
 ): Promise<Finding[]> {
   const nowMs = Date.now();
   const config = typeof configured === 'string' ? null : configured;
   const usable = checkDataFolder(folder);
   const isUsable = usable.status !== 'bad';
   const isMade = isUsable && (existsSync(folder.access) || existsSync(folder.spare));
-  const read = isMade ? await readStatus().catch(reasonOf) : null;
+  const found = isMade ? await readStatus().catch(reasonOf) : null;
+  // Without a configuration, only an appliance that runs can tell.
+  const read = found === configured ? null : found;
   const status = typeof read === 'string' ? null : read;
   const alerts = status?.alerts ?? [];
   const outcomes: readonly Checked[] = [

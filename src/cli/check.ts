@@ -8,7 +8,7 @@ import { STATUS } from '../operations/status-views.ts';
 import { Refused } from '../refused.ts';
 import { defineCommand } from './command.ts';
 import { commandFolder, configOf } from './installation.ts';
-import { askIfRunning, operate } from './operate.ts';
+import { operate } from './operate.ts';
 import { SETTING_OPTIONS } from './options.ts';
 
 export const register = defineCommand({
@@ -17,11 +17,7 @@ export const register = defineCommand({
   async run(_values, self) {
     const folder = commandFolder(self);
     const config = configured(self);
-    // Without a configuration, only an appliance that runs can tell.
-    const readStatus = async () =>
-      typeof config === 'string'
-        ? askIfRunning<Status>(folder, STATUS)
-        : ((await operate(self, STATUS, {})).value as Status);
+    const readStatus = async () => (await operate(self, STATUS, {})).value as Status;
     const findings = await checkInstallation(folder, config, readStatus);
     return {
       value: findings,

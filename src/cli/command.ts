@@ -18,7 +18,7 @@ export interface Result {
 }
 
 /** What a command is given: members by name, as options, or as operands in this order. */
-export interface Accepted<Own extends Members = Members> {
+interface Accepted<Own extends Members = Members> {
   readonly members: Own;
   readonly operands?: readonly string[];
 }
@@ -28,6 +28,7 @@ export interface CommandSpec<Own extends Members> extends Partial<Accepted<Own>>
   readonly options?: readonly Option[];
   /** Members that exclude each other. */
   readonly conflicts?: readonly (readonly [keyof Own & string, keyof Own & string])[];
+  readonly help?: string;
   /** Without the program's name. */
   readonly examples: readonly string[];
   /** @returns null if there is nothing to print */
@@ -38,13 +39,14 @@ export function defineCommand<const Own extends Members = Record<never, never>>(
   spec: CommandSpec<Own>,
 ): Register {
   // Without members, the type is that of an object without any.
-  const { members = {} as Own, operands = [], options = [], conflicts = [], run } = spec;
+  const { members = {} as Own, operands = [], options = [], conflicts = [], help, run } = spec;
   const accepted = { members, operands };
   return (command) => {
     describeMembers(command, accepted);
     for (const option of options) command.addOption(option);
     for (const [name, other] of conflicts)
       command.options.find(({ long }) => long === flagOf(name))?.conflicts(camelCase(other));
+    if (help !== undefined) command.addHelpText('after', `\n${help}`);
     addExamples(command, spec.examples);
     command.action(async () => {
       const result = await run(readMembers(members, givenOf(command, accepted)), command);
@@ -64,7 +66,7 @@ export function subcommand<const Own extends Members = Record<never, never>>(
 }
 
 /** Adds the arguments and options with which members are given. */
-export function describeMembers(command: Command, { members, operands = [] }: Accepted): void {
+function describeMembers(command: Command, { members, operands = [] }: Accepted): void {
   for (const [at, name] of operands.entries()) {
     const member = members[name];
     if (member === undefined) throw new Error(`${command.name()} has no member ${name}`);

@@ -3,7 +3,7 @@
  * process (operate-stopped.ts), with the same functions.
  */
 import { statSync } from 'node:fs';
-import { type ClientRequest, request } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline';
@@ -108,23 +108,7 @@ async function askRunning(
   });
   asking.once('response', (response) => {
     clearTimeout(late);
-    let end: AnswerLine = {};
-    const lines = createInterface({ input: response });
-    lines.on('line', (line) => {
-      end = readLine(line);
-      if (end.progress !== undefined) onProgress(end.progress);
-    });
-    const ended = () =>
-      failed(
-        `Wirewatch ended before it had answered. Whether ${operation.name} was done is not known: look with wirewatch audit, then run it again.`,
-      );
-    response.once('close', () => {
-      if (end.problem !== undefined) answered.reject(errorOf(end.problem));
-      else if (end.outcome !== undefined) answered.resolve(end.outcome);
-      else answered.reject(ended());
-    });
-    // Of the answer: it passes them on.
-    lines.once('error', () => answered.reject(ended()));
+    answered.resolve(outcomeIn(response, operation, onProgress));
   });
   asking.end(JSON.stringify(given));
   return answered.promise;
@@ -136,13 +120,26 @@ interface AnswerLine {
   readonly problem?: ProblemDocument;
 }
 
-/** Empty for a line that the end of the appliance has cut off. */
-function readLine(line: string): AnswerLine {
+/** @throws Refused as the operation, and if the appliance ends before its last line */
+async function outcomeIn(
+  response: IncomingMessage,
+  { name }: Operation,
+  onProgress: Asking['onProgress'],
+): Promise<OutcomeDocument> {
+  let end: AnswerLine = {};
   try {
-    return JSON.parse(line);
+    for await (const line of createInterface({ input: response })) {
+      end = JSON.parse(line);
+      if (end.progress !== undefined) onProgress(end.progress);
+    }
   } catch {
-    return {};
+    // The end of the appliance has cut it off.
   }
+  if (end.problem !== undefined) throw errorOf(end.problem);
+  if (end.outcome !== undefined) return end.outcome;
+  throw failed(
+    `Wirewatch ended before it had answered. Whether ${name} was done is not known: look with wirewatch audit, then run it again.`,
+  );
 }
 
 async function hangs(folder: DataFolder, waitedMs: number): Promise<Refused> {

@@ -1,16 +1,16 @@
 /** Makes a command of an operation: arguments, options, help and examples, what is asked, and what is printed. */
 import { createInterface } from 'node:readline';
 import { type Command, Option } from 'commander';
-import { readMembers } from '../operations/member.ts';
+import type { Members } from '../operations/member.ts';
 import type { Operation } from '../operations/operation.ts';
 import { operationsOf } from '../operations/table.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { joined } from '../text-layout.ts';
-import { describeMembers, givenOf, type Register } from './command.ts';
+import { type CommandSpec, defineCommand, givenOf, type Register, type Result } from './command.ts';
 import { operate } from './operate.ts';
-import { addExamples, commonOptions, DROP_OPTION } from './options.ts';
-import { createProgress, print } from './output.ts';
+import { DROP_OPTION } from './options.ts';
+import { createProgress } from './output.ts';
 
 /** The commands of a group, such as `key`. @param more those of the group that are no operations */
 export function operationGroup(group: string, ...more: readonly Register[]): Register {
@@ -21,41 +21,46 @@ export function operationGroup(group: string, ...more: readonly Register[]): Reg
         (parent, word) => parent.commands.find((command) => command.name() === word) ?? parent.command(word),
         command,
       );
-      describe(own.description(operation.summary), operation);
+      defineCommand(commandOf(operation))(own.description(operation.summary));
     }
     for (const register of more) register(command);
   };
 }
 
-function describe(command: Command, operation: Operation): void {
-  describeMembers(command, operation);
-  if (operation.readsDrop) command.addOption(DROP_OPTION);
-  if (operation.confirmedBy !== undefined)
-    command.addOption(new Option('--yes', 'do not ask for confirmation'));
-  if (operation.help !== undefined) command.addHelpText('after', `\n${operation.help}`);
-  addExamples(command, operation.examples);
-  command.action(() => runOperation(command, operation));
+export function commandOf(operation: Operation): CommandSpec<Members> {
+  const options = [
+    operation.readsDrop && DROP_OPTION,
+    operation.confirmedBy !== undefined && new Option('--yes', 'do not ask for confirmation'),
+  ];
+  return {
+    ...operation,
+    options: options.filter((option) => option instanceof Option),
+    run: (values, command) => runOperation(command, operation, values),
+  };
 }
 
-export async function runOperation(command: Command, operation: Operation): Promise<void> {
-  const given = givenOf(command, operation);
+async function runOperation(
+  command: Command,
+  operation: Operation,
+  values: Readonly<Record<string, unknown>>,
+): Promise<Result> {
   const { yes = false } = command.opts<{ yes?: boolean }>();
-  const { name, form, members, confirmedBy } = operation;
+  const { name, form, confirmedBy } = operation;
   if (confirmedBy !== undefined && !yes) {
-    const word = `${Object(readMembers(members, given))[confirmedBy]}`;
+    const word = `${values[confirmedBy]}`;
     await confirm(`${name} ${word}: ${form?.will}`, word);
   }
   using progress = createProgress();
   const interrupted = sayWhatGoesOn(operation);
+  // As it was typed: who does it reads it.
+  const given = givenOf(command, operation);
   const outcome = await operate(command, operation, given, (text) => progress.update(text)).finally(() =>
     process.off('SIGINT', interrupted),
   );
-  progress.end();
   const { value, done, next, warning, failed } = outcome;
+  progress.end();
   if (warning !== null) process.stderr.write(`wirewatch: ${printable(warning)}\n`);
-  const text = () => joined('\n\n', [done, operation.text(value), ...next]);
-  print(value, { json: commonOptions(command).json, text });
-  if (failed) process.exitCode = 1;
+  return { value, text: () => joined('\n\n', [done, operation.text(value), ...next]), failed };
 }
 
 /** Whoever interrupts a command ends only its waiting. */

@@ -1,24 +1,25 @@
 /** `wirewatch status`: the read of the same name, also again and again. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { STATUS } from '../operations/status-views.ts';
 import { printable } from '../printable.ts';
 import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
-import type { Register } from './command.ts';
+import { defineCommand } from './command.ts';
 import { operate } from './operate.ts';
-import { operationGroup, runOperation } from './operation-command.ts';
-import { commonOptions } from './options.ts';
+import { commandOf } from './operation-command.ts';
+import { commonOptions, DROP_OPTION } from './options.ts';
 
 const WATCH_EVERY_MS = 2 * SECOND_MS;
 
-export const register: Register = (command) => {
-  operationGroup('status')(command);
-  command.option('--watch', 'refresh the screen until you press Ctrl-C');
-  command.action(() =>
-    command.opts<{ watch?: boolean }>().watch === true ? watchStatus(command) : runOperation(command, STATUS),
-  );
-};
+const once = commandOf(STATUS);
+
+export const register = defineCommand({
+  ...once,
+  options: [DROP_OPTION, new Option('--watch', 'refresh the screen until you press Ctrl-C')],
+  run: (values, command) =>
+    command.opts<{ watch?: boolean }>().watch === true ? watchStatus(command) : once.run(values, command),
+});
 
 async function watchStatus(command: Command): Promise<never> {
   if (commonOptions(command).json || process.stdout.isTTY !== true)
