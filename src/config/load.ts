@@ -16,7 +16,7 @@ import { formatMs, parseInstant } from '../time.ts';
 import { exportShapes, shapeProblem } from './export-settings.ts';
 import { readConfigFile, tableOfText } from './file.ts';
 import { isLoopback, trustedProxies } from './listening.ts';
-import { isTable, normalBaseUrl, plainValue, type RawValue, shown } from './option-values.ts';
+import { isTable, normalBaseUrl, plainValue, shown } from './option-values.ts';
 import { PRESEED_TABLES, type Preseed, readPreseed } from './preseed.ts';
 import {
   expectation,
@@ -51,6 +51,14 @@ export type Config = Settings & {
   given: Pick<ConfigSources, 'flags' | 'file'>;
   /** What a start creates if it is missing. */
   preseed: Preseed;
+};
+
+type RawValue = {
+  /** where, for a message: `--port`, `WIREWATCH_SERVER_PORT`, `FILE, [server] port` */
+  place: string;
+  value: unknown;
+  /** the folder in which a relative path starts */
+  folder: string;
 };
 
 /** Other variables that begin with WIREWATCH_ are ignored: Kubernetes adds some for each service, named after it. */

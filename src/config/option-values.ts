@@ -96,24 +96,12 @@ export function normalBaseUrl(text: string): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
 }
 
-export function isUtcInstant(text: string): boolean {
-  return text.endsWith('Z') && parseInstant(text) !== null;
-}
-
 /** A whole number from `min` to `max` in plain digits; null for any other text. */
 export function wholeNumber(text: string, min: number, max: number): number | null {
   if (!/^-?(0|[1-9]\d{0,15})$/.test(text)) return null;
   const number = Number(text);
   return Number.isSafeInteger(number) && number >= min && number <= max ? number : null;
 }
-
-export type RawValue = {
-  /** where, for a message: `--port`, `WIREWATCH_SERVER_PORT`, `FILE, [server] port` */
-  place: string;
-  value: unknown;
-  /** the folder in which a relative path starts */
-  folder: string;
-};
 
 const FOUND_CHARACTERS_MAX = 80;
 

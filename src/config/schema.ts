@@ -4,18 +4,29 @@
  * The static type, the checks, the annotated configuration file and the manual are all made from this table.
  * A section or a setting that is not in it is refused, so that nothing an operator wrote is ignored.
  */
-import { FormatRegistry, type Static, type TProperties, type TSchema, Type } from '@sinclair/typebox';
+import {
+  FormatRegistry,
+  type Static,
+  type StringOptions,
+  type TProperties,
+  type TSchema,
+  Type,
+} from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key-form.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
+import { parseInstant } from '../time.ts';
 import { exportSettings } from './export-settings.ts';
-import { isAddress, isBaseUrl, isOrigin, isUtcInstant, NO_PROXY } from './option-values.ts';
+import { isAddress, isBaseUrl, isOrigin, NO_PROXY } from './option-values.ts';
 
 FormatRegistry.Set('setting-address', isAddress);
 FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));
 FormatRegistry.Set('setting-base-url', (text) => text === '' || isBaseUrl(text));
-FormatRegistry.Set('setting-instant', (text) => text === '' || isUtcInstant(text));
+FormatRegistry.Set(
+  'setting-instant',
+  (text) => text === '' || (/Z$/.test(text) && parseInstant(text) !== null),
+);
 FormatRegistry.Set('setting-origin', (text) => text === '*' || isOrigin(text));
 
 function section<Members extends TProperties>(members: Members) {
@@ -54,6 +65,11 @@ function either(usual: boolean, description: string) {
   return Type.Boolean({ default: usual, description });
 }
 
+/** @param item of it, each a text */
+function listOf(item: StringOptions, description: string) {
+  return Type.Array(Type.String(item), { maxItems: 100, default: [], description });
+}
+
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'] as const;
 
 export const SETTINGS_SCHEMA = section({
@@ -67,17 +83,12 @@ export const SETTINGS_SCHEMA = section({
       default: '',
       description: 'Public address that clients use; empty means the listening address.',
     }),
-    trusted_proxies: Type.Array(
-      Type.String({
+    trusted_proxies: listOf(
+      {
         format: 'setting-proxy',
         expected: 'an IP address, a network such as 10.0.0.0/8 or fd00::/8, or "none"',
-      }),
-      {
-        maxItems: 100,
-        default: [],
-        description:
-          'Proxies whose X-Forwarded-For header is trusted. If empty, those on this machine when host is a loopback address, and no proxy otherwise; "none": no proxy.',
       },
+      'Proxies whose X-Forwarded-For header is trusted. If empty, those on this machine when host is a loopback address, and no proxy otherwise; "none": no proxy.',
     ),
     tls_certificate: pathSetting(
       'PEM file with the certificate, followed by any intermediate certificates. With tls_key, it turns on HTTPS. Renewed files are loaded without a restart.',
@@ -91,17 +102,9 @@ export const SETTINGS_SCHEMA = section({
       true,
       'Whether GET /v1/openapi.json and GET /.well-known/oauth-authorization-server are answered, to anyone.',
     ),
-    cors_origins: Type.Array(
-      Type.String({
-        format: 'setting-origin',
-        expected: 'an origin such as https://dashboard.example.org, or "*"',
-      }),
-      {
-        maxItems: 100,
-        default: [],
-        description:
-          'Origins of web pages that may call the API from a browser. Empty: none. "*": every page; it still needs a key.',
-      },
+    cors_origins: listOf(
+      { format: 'setting-origin', expected: 'an origin such as https://dashboard.example.org, or "*"' },
+      'Origins of web pages that may call the API from a browser. Empty: none. "*": every page; it still needs a key.',
     ),
     max_connections: whole(
       [1, CONNECTIONS_MAX, 1000],
@@ -225,13 +228,13 @@ export const SETTINGS_SCHEMA = section({
     ),
   }),
   alerts: section({
-    command: Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), {
-      maxItems: 100,
-      default: [],
-      secret: true,
-      description:
+    command: {
+      ...listOf(
+        { minLength: 1, maxLength: 4096 },
         'Program to run when an alert opens or closes, followed by its arguments; empty runs nothing. It gets the alert as JSON on stdin, and is killed after 30 seconds.',
-    }),
+      ),
+      secret: true,
+    },
   }),
   log: section({
     level: Type.Union(
