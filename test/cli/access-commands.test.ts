@@ -20,6 +20,8 @@ test('malformed values are exit code 2', async () => {
     account add nameless
     account set acme
     account set acme --daily-rows 0
+    account set acme --daily-rows 01
+    account set acme --daily-rows 1e3
     account set acme --print-metadata yes
     subscription add 0 --account acme
     subscription add 1000000000000000 --account acme
@@ -28,6 +30,8 @@ test('malformed values are exit code 2', async () => {
     key set abcdefghij23`;
   const options = `
     --scopes detections:write
+    --scopes detections:read,
+    --expires 2099-02-01
     --subscriptions 7001,7001:text
     --subscriptions 7001:video
     --expires 2020-01-01T00:00:00Z
@@ -53,7 +57,7 @@ test('a missing option is wrong usage', () =>
 
 test('without a data folder, commands that create no installation are exit code 78, with a hint', async () => {
   const empty = join(root, 'empty');
-  const lines = `account list, account suspend acme, subscription show 7001, key list, alert list, ingest status,
+  const lines = `account list, account suspend acme, subscription show 7001, key list, alert list, status, ingest status,
     window reset newswire 20261121T1010Z, ingest resume, ingest explain newswire.20261121T1010Z.ndjson`;
   const commands = [
     ...lines.split(',').map(words),

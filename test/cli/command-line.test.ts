@@ -6,10 +6,8 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { test } from 'node:test';
 import type { Command } from 'commander';
-import { parsed, resolveDataFolder } from '../../src/cli/options.ts';
+import { resolveDataFolder } from '../../src/cli/options.ts';
 import { createProgram } from '../../src/cli/program.ts';
-import { integer, type Reading, read, readInstant, readSwitch } from '../../src/config/option-values.ts';
-import { list } from '../../src/operations/member.ts';
 import { runToEnd } from '../support/command.ts';
 import { cleanEnv, runScript, source } from '../support/scripts.ts';
 
@@ -170,20 +168,4 @@ test('the data folder: flag, then WIREWATCH_DATA, then a folder here; the demo h
     [undefined, undefined, 'demo', 'wirewatch-demo'],
   ] as const)
     assert.equal(resolveDataFolder({ data }, { env: { WIREWATCH_DATA }, kind }), path.resolve(expected));
-});
-
-test('option values', () => {
-  const from = <Value>(readValue: (text: string) => Reading<Value>, text: string) =>
-    parsed<unknown>(readValue)(text, undefined);
-  assert.equal(from(readInstant, '2026-11-21T10:00:00+01:00'), Date.UTC(2026, 10, 21, 9));
-  assert.throws(() => from(readInstant, '2026-11-21'), /Expected a time/);
-  const whole = integer(0, Number.MAX_SAFE_INTEGER);
-  assert.equal(from(whole, '12'), 12);
-  for (const text of ['', '-1', '1.0', '01', '+1', '1e3', '9007199254740993'])
-    assert.throws(() => from(whole, text), /whole number from 0 to 9,007,199,254,740,991/, text);
-  assert.deepEqual([from(readSwitch, 'on'), from(readSwitch, 'off')], [true, false]);
-  assert.throws(() => from(readSwitch, 'yes'), /on or off/);
-  const items = list(read, { hint: 'items' });
-  assert.deepEqual(from(items.read, 'a, b,a'), ['a', 'b']);
-  assert.throws(() => from(items.read, 'a,'), /without empty items/);
 });

@@ -107,14 +107,6 @@ test('key set changes only the given members', async () => {
   await failing(1, /key abcdefghij23 does not exist/, 'key', 'set', 'abcdefghij23', '--name', 'x');
 });
 
-test('scopes without effect are marked so in the help', async () => {
-  const help = (await wirewatch('key', 'create', '--help')).stdout.replace(/\s+/g, ' ');
-  assert.match(
-    help,
-    /detections:read \(reports:read and exports:create are accepted, but no endpoint uses them yet\)/,
-  );
-});
-
 test('key rotate: a key with the same rights, and an end for the old one', async () => {
   const more = ['--allow-address', '10.0.0.0/8', '--daily-rows', '500'];
   const old = await createKey(...more);

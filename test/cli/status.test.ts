@@ -3,17 +3,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Status } from '../../src/operations/status.ts';
 import { statusText } from '../../src/operations/status-views.ts';
-import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { runBeside } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { runProgram } from '../support/program.ts';
 import { onTerminal, terminalMissing } from '../support/terminal.ts';
 import { until } from '../support/until.ts';
 
 const appliance = await sharedAppliance();
-const doneMs = nextWindowMs();
-await appliance.dropped(fileName('newswire', doneMs), ndjson([newRow()]));
+await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
 const failedName = fileName('newswire', nextWindowMs());
 await appliance.dropped(failedName, 'no row at all\n');
 
@@ -23,27 +21,6 @@ const json = () => JSON.parse(statusOf('--json'));
 test('shows exports, files, alerts, keys, disks and copy', async () => {
   assert.equal((await appliance.get('/v1/me')).status, 200);
   await until('the use of the key is written', () => json().keys.used_in_last_day === 1);
-  const status = json();
-  assert.deepEqual([status.running, status.url], [true, appliance.serving().url]);
-  const { newest_done, not_read } = status.exports.newswire;
-  assert.equal(newest_done, formatMs(doneMs + WINDOW_MS));
-  assert.deepEqual(not_read, { failed: 1, missing: 0, abandoned: 0, not_arrived: 0 });
-  const { ingest, health, database } = status;
-  assert.deepEqual([ingest.waiting, health.paused_since, database.unreadable], [0, null, null]);
-  assert.deepEqual(
-    status.not_applied.map(({ file, outcome }: Record<string, string>) => [file, outcome]),
-    [[failedName, 'failed']],
-  );
-  assert.deepEqual(
-    status.alerts.filter(({ name }: { name: string }) => name === 'failed windows').length,
-    1,
-    JSON.stringify(status.alerts),
-  );
-  assert.equal(status.keys.active, 1);
-  assert.ok(status.disks[0].free_bytes > 0 && status.disks[0].bytes > status.disks[0].free_bytes);
-  assert.equal(status.disks[0].folder, appliance.data);
-  assert.equal(status.copy, null);
-
   const text = statusOf();
   assert.ok(text.startsWith(`Wirewatch  running, listening on ${appliance.serving().url}\n`), text);
   assert.match(text, /^newswire +read up to .*, 19 days ago, except 1 failed window$/m);
@@ -93,16 +70,11 @@ test('--watch updates it on a terminal', { skip: terminalMissing }, async () => 
   }
 });
 
-test('--watch needs a terminal; a folder without an installation is exit code 78', () =>
-  inFolder(async (folder) => {
-    const watching = await runBeside(['status', '--watch', '--data', appliance.data]);
-    assert.equal(watching.status, 2);
-    assert.match(watching.stderr, /--watch needs a terminal/);
-    const none = await runBeside(['status', '--data', folder]);
-    assert.equal(none.status, 78);
-    assert.match(none.stderr, /there is no installation in .*--data/);
-    assert.equal(none.stdout, '');
-  }));
+test('--watch needs a terminal', async () => {
+  const { status, stderr } = await runBeside(['status', '--watch', '--data', appliance.data]);
+  assert.equal(status, 2);
+  assert.match(stderr, /--watch needs a terminal/);
+});
 
 test('if detections.db is unreadable, the rest is shown; a reason is shown once', () => {
   const reason = 'the name must end in one of ndjson, ndjson.gz, ndjson.zst';

@@ -189,17 +189,6 @@ test('a disk that cannot be read hides no alert: they come from memory', async (
   assert.match(status.keys.unreadable ?? '', /readonly/);
 });
 
-test('without an appliance, the alerts are those that follow from the databases', async () => {
-  set('failed');
-  const status = await statusOf();
-  assert.deepEqual([status.running, status.settings], [false, null]);
-  assert.deepEqual(
-    status.alerts.map(({ name }) => name),
-    ['failed windows'],
-  );
-  assert.equal(status.health.status, 'degraded');
-});
-
 test('a share that hangs is waited for before it is read: the thread, which revokes keys, is not held', async () => {
   const drop = join(root, 'drop');
   const { promise: hung, resolve: answer } = Promise.withResolvers<StatsFs>();
