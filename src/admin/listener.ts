@@ -162,7 +162,6 @@ interface Content {
   readonly body: string;
 }
 
-/** The files of the console, with their types. */
 const FILES: ReadonlyMap<string, readonly [name: string, type: string]> = new Map([
   ['/', ['index.html', 'text/html']],
   ['/app.js', ['app.js', 'text/javascript']],

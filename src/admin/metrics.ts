@@ -98,7 +98,6 @@ function counter(registry: Registry, name: string, help: string, labelNames: str
   return new Counter({ name, help, labelNames, registers: [registry] });
 }
 
-/** @returns reads all gauges once, and sets them */
 function gaugesOf(registry: Registry, sources: GaugeSources): () => Promise<void> {
   const gauges = Object.entries(GAUGES).map(([key, [help, read]]) => {
     const [name = '', ...labelNames] = key.split(/[{,}]/).filter(Boolean);
@@ -132,7 +131,6 @@ export interface GaugeSources {
   readonly now: Now;
 }
 
-/** What the gauges are made from, read once for each answer. */
 type Sources = Omit<GaugeSources, 'status'> & Awaited<ReturnType<typeof readOnce>>;
 /** Without labels, a number, or null where there is no value; with labels, each value before its labels. */
 type Reading = number | null | readonly (readonly [value: number, ...labels: string[]])[];

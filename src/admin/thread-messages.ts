@@ -28,7 +28,6 @@ export interface AskView extends Asked {
   readonly mayAct: boolean;
 }
 
-/** An operation of the table. */
 export interface AskOperation extends Asked {
   readonly id: number;
   /** The name as it stands in an address: `key-create`. */

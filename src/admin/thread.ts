@@ -39,9 +39,8 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   const access = createFileReader(folder.access);
   const main = callsTo<MainCalls>(port, 'the main thread');
   const jobs = new Jobs();
-  /** Who is told how far a request to the ingest thread has come. */
+  /** Who is told how far a request to the ingest thread has come, by the operation that asked. */
   const tells = new Map<number, Tell>();
-  let lastId = 0;
   /** What access.db could not take since this thread began. */
   let denied: readonly Ended[] = [];
 
@@ -86,10 +85,8 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     detections: () => readable(unreadable),
     async ingest(request) {
       requireWriter(live);
-      lastId += 1;
-      const number = lastId;
-      tells.set(number, tell);
-      const outcome = await main.call('ingest', { id: number, request }).finally(() => tells.delete(number));
+      tells.set(id, tell);
+      const outcome = await main.call('ingest', { id, request }).finally(() => tells.delete(id));
       if (!outcome.ok) throw failed(outcome.reason);
       return outcome;
     },
@@ -118,10 +115,9 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
     const { given, id } = ask;
     const tell = (text: string) => main.post('progress', { id, text });
-    const subject = operation.job?.(given);
-    if (subject === undefined)
-      return JSON.stringify(outcomeDocument(await operation.run(contextFor(ask, operation, tell), given)));
     const context = contextFor(ask, operation, tell);
+    const subject = operation.job?.(given);
+    if (subject === undefined) return JSON.stringify(outcomeDocument(await operation.run(context, given)));
     const { job, outcome } = jobs.run(
       { operation: operation.name, subject, by: ask.by, nowMs: now(), state: operation.jobState?.(context) },
       tell,
@@ -165,7 +161,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   });
 }
 
-/** Told how far a request to the ingest thread has come. */
 type Tell = (progress: string) => void;
 
 const NO_LAB = 'this is not a lab. Start one with: wirewatch lab';

@@ -27,7 +27,6 @@ export const register = defineCommand({
   },
 });
 
-/** The configuration, or why it cannot be read. */
 function configured(command: Command): Config | string {
   try {
     return configOf(command);
@@ -37,7 +36,6 @@ function configured(command: Command): Config | string {
   }
 }
 
-/** One line for each finding, and below it what to do. */
 function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const indent = ' '.repeat(width + 8);

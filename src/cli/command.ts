@@ -65,7 +65,6 @@ export function subcommand<const Own extends Members = Record<never, never>>(
   return (parent) => defineCommand(spec)(parent.command(name).description(description));
 }
 
-/** Adds the arguments and options with which members are given. */
 function describeMembers(command: Command, { members, operands = [] }: Accepted): void {
   for (const [at, name] of operands.entries()) {
     const member = members[name];

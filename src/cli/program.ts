@@ -24,7 +24,6 @@ function group(name: string): CommandEntry[1] {
   };
 }
 
-/** Every command, in the order of the help. */
 const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   serve: [
     'run Wirewatch: read export files from the drop folder and serve the Detection Reporting API',

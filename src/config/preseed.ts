@@ -68,7 +68,6 @@ export function readPreseed(source: PreseedSource, problems: string[]): Preseed 
   return preseed;
 }
 
-/** Reports entries with an id that an earlier one has. */
 function findDuplicates(
   entries: readonly { readonly id: string | number; readonly place: string }[],
   problems: string[],

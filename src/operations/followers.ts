@@ -43,7 +43,6 @@ export function readKeysStatus(
       listSubscriptions(access()).map((subscription) => [subscription.id, subscription]),
     );
     const uses = active.flatMap(({ id }) => usage.get(id)?.last_used_at ?? []);
-    /** The active keys that have read the change stream. */
     const followers = active.flatMap((key) => {
       const position = usage.get(key.id)?.position ?? null;
       if (detections === null || position === null) return [];

@@ -74,7 +74,6 @@ export function value<Value>(
   };
 }
 
-/** A whole number. */
 export function whole(
   minimum: number,
   maximum: number,

@@ -39,7 +39,6 @@ const WINDOW = Type.Object({
   file: Type.Union([Type.Integer(), Type.Null()]),
   held_file: Type.Union([Type.String(), Type.Null()]),
 });
-/** What a window that waits for the operator allows. */
 const RELEASES = [
   {
     name: 'reset',

@@ -29,7 +29,6 @@ export type WindowLetter = 'd' | 'e' | 'f' | 'm' | 'a' | 'l' | 'w' | 'n' | '-';
 const DAYS = 90;
 const OPEN_MAX = 1000;
 const FILES_MAX = 20;
-/** States that may need an action. */
 const OPEN: readonly WindowLetter[] = ['f', 'm', 'a', 'l'];
 
 export async function readWindowMap(sources: Sources, { query }: Read) {
