@@ -30,16 +30,6 @@ describe('errors in an entry are reported by its path', () => {
     ],
     ['an id twice', `${ACCOUNT}${ACCOUNT}`, /accounts\[1\]\.id: acme is already used by accounts\[0\]$/],
     [
-      'an allowance of 0',
-      `${ACCOUNT}daily_rows = 0\n`,
-      /accounts\[0\]\.daily_rows: expected a whole number.*found 0$/,
-    ],
-    [
-      'a zone that is none',
-      `${SUBSCRIPTION}time_zone = "+01:00"\n`,
-      /subscriptions\[0\]\.time_zone: expected an IANA/,
-    ],
-    [
       'a type that is none',
       `${SUBSCRIPTION}content_types = ["video"]\n`,
       /content_types: expected text, image.*found a list/,
@@ -59,17 +49,7 @@ describe('errors in an entry are reported by its path', () => {
     ['no id', KEY.replace(/id.*\n/, ''), /keys\[0\]\.id: missing/],
     ['no subscriptions', KEY.replace('[7001]', '[]'), /keys\[0\]\.subscriptions: expected at least one/],
     ['subscriptions left out', KEY.replace(/subscriptions.*\n/, ''), /keys\[0\]\.subscriptions: missing/],
-    [
-      'a scope that is none',
-      KEY.replace('detections:read', 'detections:write'),
-      /keys\[0\]\.scopes: expected one or more of/,
-    ],
     ['an end that is none', `${KEY}expires = 2099-01-01\n`, /keys\[0\]\.expires: expected a time/],
-    [
-      'a network that is none',
-      `${KEY}allow_address = "10.0.0.0/33"\n`,
-      /keys\[0\]\.allow_address: expected addresses or networks/,
-    ],
     [
       'a section in its place',
       '[accounts]\nid = "a"\n',

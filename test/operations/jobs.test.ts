@@ -1,11 +1,10 @@
 /** Which requests for a long operation wait for one that runs, and which are never kept waiting. */
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
-import { Operations } from '../../src/admin/thread-client.ts';
+import { test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import type { IngestRequest } from '../../src/ingest/requests/requests.ts';
-import { operationsOptions } from '../support/live.ts';
+import { testOperations } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const BY = { actor: 'ada' };
@@ -20,20 +19,17 @@ function installation() {
   }
   const asked: IngestRequest[] = [];
   const served = Promise.withResolvers<void>();
-  const operations = new Operations(
-    operationsOptions(dataFolder, {
-      ingest: {
-        async ask(request) {
-          asked.push(request);
-          await served.promise;
-          return { ok: true, replay: COUNTS };
-        },
-        wake() {},
-        async promote() {},
+  const operations = testOperations(dataFolder, {
+    ingest: {
+      async ask(request) {
+        asked.push(request);
+        await served.promise;
+        return { ok: true, replay: COUNTS };
       },
-    }),
-  );
-  after(() => operations.close());
+      wake() {},
+      async promote() {},
+    },
+  });
   return { operations, asked, served };
 }
 

@@ -7,7 +7,6 @@ import { after, describe, test } from 'node:test';
 import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { openControlSocket } from '../../src/admin/control-socket.ts';
-import { Operations } from '../../src/admin/thread-client.ts';
 import { commandWords } from '../../src/console/command-line.ts';
 import { createLogger } from '../../src/logger.ts';
 import { isOfLab, type Operation } from '../../src/operations/operation.ts';
@@ -20,7 +19,7 @@ import { runBeside } from '../support/command.ts';
 import { openConsole } from '../support/console-client.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
-import { operationsOptions } from '../support/live.ts';
+import { testOperations } from '../support/live.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { shellWords } from '../support/shell-words.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -184,13 +183,12 @@ test('a data folder on a long path is operated like any other; its socket is for
 
 test('nobody else may connect to the socket, not even before its mode is set', () =>
   inFolder(async (folder) => {
-    const operations = new Operations(operationsOptions(folder));
+    const operations = testOperations(folder);
     const umask = process.umask(0);
     const opening = openControlSocket(dataFolder(folder), operations, createLogger({ level: 'fatal' }));
     const { mode } = lstatSync(join(folder, 'control.sock'));
     process.umask(umask);
     await (await opening).close();
-    await operations.close();
     assert.equal(mode & 0o077, 0);
   }));
 

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { after, test } from 'node:test';
-import { Operations } from '../../src/admin/thread-client.ts';
 import type { AccessReader } from '../../src/auth/access-reader.ts';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
@@ -12,7 +11,7 @@ import { addKey } from '../../src/auth/keys.ts';
 import { openAccess } from '../../src/auth/open-access.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { noteEnded, prepareRevocations, readEnded } from '../../src/store/revocations.ts';
-import { operationsOptions } from '../support/live.ts';
+import { testOperations } from '../support/live.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const ID = createKey('ww').id;
@@ -42,8 +41,7 @@ function installation() {
   readSync(file, sound, 0, bytes, at);
   const denials = new Denials();
   const ingest = { ask: async () => ({ ok: true }) as const, wake() {}, async promote() {} };
-  const operations = new Operations(operationsOptions(root, { ingest, denials }));
-  after(() => operations.close());
+  const operations = testOperations(root, { ingest, denials });
   const reader: AccessReader = createAccessReader(folder.access);
   after(reader.close);
   return {

@@ -1,6 +1,7 @@
 /** The main thread's end of the operations thread, for tests without the rest of an appliance. */
 import assert from 'node:assert/strict';
-import type { Operations } from '../../src/admin/thread-client.ts';
+import { after } from 'node:test';
+import { Operations } from '../../src/admin/thread-client.ts';
 import { Denials } from '../../src/auth/denials.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Live } from '../../src/operations/operation.ts';
@@ -31,4 +32,11 @@ export function operationsOptions(dataFolder: string, more: Partial<Options> = {
     onFault: ({ message }) => assert.fail(message),
     ...more,
   };
+}
+
+/** Closed after the tests of the file, or the test, that calls it. @param more as of {@link operationsOptions} */
+export function testOperations(dataFolder: string, more?: Partial<Options>): Operations {
+  const operations = new Operations(operationsOptions(dataFolder, more));
+  after(() => operations.close());
+  return operations;
 }
