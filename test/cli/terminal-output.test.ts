@@ -4,7 +4,6 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { confirm } from '../../src/cli/operation-command.ts';
 import { createProgress } from '../../src/cli/output.ts';
-import { counted } from '../../src/counted.ts';
 import { printable } from '../../src/printable.ts';
 import { documentTable } from '../../src/text-layout.ts';
 
@@ -19,13 +18,6 @@ test('a table is aligned, and external text cannot inject control characters', (
     ['NAME             ROWS', 'Zoë                 5', 'evil\\u001b[2J\\n     -'].join('\n'),
   );
   assert.equal(printable('a\tb\nc\r\u202e'), 'a\tb\nc\\u000d\\u202e');
-});
-
-test('numbers have separators from five digits, and nouns agree with them', () => {
-  assert.deepEqual(
-    [counted(1, 'key'), counted(0, 'key'), counted(9999, 'key'), counted(12_000, 'key')],
-    ['1 key', '0 keys', '9999 keys', '12,000 keys'],
-  );
 });
 
 test('progress redraws one line at most ten times a second, only on a terminal', () => {

@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, beforeEach, test } from 'node:test';
+import { beforeEach, test } from 'node:test';
 import { pino } from 'pino';
 import { type AlertCommand, createAlertCommand } from '../../src/health/alert-command.ts';
 import { startAppliance } from '../support/appliance.ts';
@@ -15,7 +15,7 @@ import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const folder = testFolder();
-let received: string;
+const received = join(folder, 'told');
 let lines: Record<string, unknown>[];
 const log = pino(
   { base: null, level: 'debug' },
@@ -29,17 +29,14 @@ const ALERT = {
   what_to_do: 'See failed/.',
 };
 
-before(() => {
-  received = join(folder, 'told');
-});
 beforeEach(() => {
   lines = [];
   rmSync(received, { force: true });
 });
 
-/** A command that runs a Node script with {@link received} as its argument. */
-function command(script: string, runMs?: number): AlertCommand {
-  return createAlertCommand([process.execPath, '-e', script, received], log, runMs);
+/** A command that runs a Node script with {@link received} and more as its arguments. */
+function command(script: string, runMs?: number, ...more: string[]): AlertCommand {
+  return createAlertCommand([process.execPath, '-e', script, received, ...more], log, runMs);
 }
 
 const COPY = `fs.appendFileSync(process.argv[1], fs.readFileSync(0))`;
@@ -56,16 +53,8 @@ const logged = (msg: string) => lines.filter((line) => line.msg === msg);
 
 test('each alert goes to its stdin, in order, without a shell and without the configuration', async () => {
   process.env.WIREWATCH_KEYS_PREFIX = 'aa';
-  const tell = createAlertCommand(
-    [
-      process.execPath,
-      '-e',
-      `${COPY}; fs.appendFileSync(process.argv[1], JSON.stringify([process.argv[2], process.env.WIREWATCH_KEYS_PREFIX ?? null]) + '\\n')`,
-      received,
-      '$HOME; exit',
-    ],
-    log,
-  );
+  const print = `JSON.stringify([process.argv[2], process.env.WIREWATCH_KEYS_PREFIX ?? null]) + '\\n'`;
+  const tell = command(`${COPY}; fs.appendFileSync(process.argv[1], ${print})`, undefined, '$HOME; exit');
   tell.run('opened', ALERT);
   tell.run('closed', ALERT);
   await until('both notifications', () => notifications().length === 4);

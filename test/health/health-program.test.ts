@@ -16,6 +16,14 @@ import { until } from '../support/until.ts';
 let appliance: Appliance;
 showLogOfFailures(() => appliance?.serving());
 
+/** For the tests of the group that calls it. */
+function useNewAppliance(): void {
+  before(async () => {
+    appliance = await startAppliance();
+  });
+  after(() => appliance.stop());
+}
+
 /** Fixed for the complete run: tests build on windows of earlier tests, even if a window ends meanwhile. */
 const CURRENT_WINDOW_MS = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS - WINDOW_MS;
 
@@ -51,10 +59,7 @@ const isClear = (open: AlertDocument[]) =>
   open.filter(({ name }) => name !== 'disk getting full').length === 0;
 
 describe('a new installation', () => {
-  before(async () => {
-    appliance = await startAppliance();
-  });
-  after(() => appliance.stop());
+  useNewAppliance();
 
   test('is degraded while no window has finished, but has no alert', async () => {
     const found = await health();
@@ -151,10 +156,7 @@ describe('a new installation', () => {
 
 describe('a damaged database', () => {
   const row = newRow();
-  before(async () => {
-    appliance = await startAppliance();
-  });
-  after(() => appliance.stop());
+  useNewAppliance();
 
   test('is not served, and is made anew from the log while the port is open', async () => {
     const window = CURRENT_WINDOW_MS;
@@ -209,10 +211,7 @@ describe('a damaged database', () => {
 });
 
 describe('a fault that ends the ingesting thread', () => {
-  before(async () => {
-    appliance = await startAppliance();
-  });
-  after(() => appliance.stop());
+  useNewAppliance();
 
   test('is urgent, and reads continue', async () => {
     const row = newRow();
