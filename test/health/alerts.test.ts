@@ -12,7 +12,7 @@ import {
 } from '../../src/health/ledger-alerts.ts';
 import type { FileRecord } from '../../src/ingest/files/file-record.ts';
 import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
-import { COUNT_UNKNOWN, SELECT_RESETTABLE, setWindow } from '../../src/windows/ledger.ts';
+import { COUNT_UNKNOWN, SELECT_RESETTABLE } from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { tableRows, topic } from '../support/manual.ts';
 import { planOf } from '../support/query-plan.ts';
@@ -28,14 +28,8 @@ beforeEach(() => {
 });
 afterEach(() => store.close());
 
-function set(
-  status: WindowStatus,
-  windowStart = START,
-  since = NOW - HOUR_MS,
-  exportName: ExportName = 'newswire',
-) {
-  setWindow(store.writer, { export: exportName, window_start: windowStart, status, since, file: null });
-}
+const set = (status: WindowStatus, start = START, since = NOW - HOUR_MS, exportName?: ExportName) =>
+  store.setWindow(status, start, since, exportName);
 
 const file = (members: Partial<FileRecord>) =>
   store.addFile(NOW - HOUR_MS, { window_start: START, ...members }).name;

@@ -13,7 +13,6 @@ import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import type { Database } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DAY_MS, formatMs, HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
-import { setWindow } from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 import { until } from '../support/until.ts';
@@ -77,14 +76,7 @@ describe('the monitor', () => {
     store.addFile(NOW, { name, export: null, outcome: 'refused', report: { reason: 'no export file' } });
 
   function setWindows(status: WindowStatus): void {
-    for (const name of EXPORT_NAMES)
-      setWindow(store.writer, {
-        export: name,
-        window_start: NOW - DAY_MS,
-        status,
-        since: nowMs,
-        file: null,
-      });
+    for (const name of EXPORT_NAMES) store.setWindow(status, NOW - DAY_MS, nowMs, name);
   }
 
   const names = () => monitor.alerts().map(({ name }) => name);

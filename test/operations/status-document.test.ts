@@ -17,7 +17,6 @@ import { readStatus, type StatusSources } from '../../src/operations/status.ts';
 import { heldIn } from '../../src/operations/windows.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatMs, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
-import { setWindow } from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { db, makeKey, NOW_MS, root } from '../support/access-store.ts';
 import { LIVE } from '../support/live.ts';
@@ -48,15 +47,7 @@ function statusOf(more: Partial<StatusSources> = {}) {
 const file = (members: Partial<FileRecord>) =>
   store.addFile(NOW_MS - DAY_MS / 2, { window_start: START, ...members });
 
-function set(status: WindowStatus, windowStart = START): void {
-  setWindow(store.writer, {
-    export: 'newswire',
-    window_start: windowStart,
-    status,
-    since: NOW_MS,
-    file: null,
-  });
-}
+const set = (status: WindowStatus, start = START) => store.setWindow(status, start, NOW_MS);
 
 describe('files', () => {
   test('each that was not applied says what solves it', async () => {

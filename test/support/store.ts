@@ -12,6 +12,8 @@ import { DetectionRows } from '../../src/log/detection-rows.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { parseSeconds } from '../../src/time.ts';
+import { setWindow } from '../../src/windows/ledger.ts';
+import type { WindowStatus } from '../../src/windows/window-states.ts';
 
 /** One version of a detection. */
 export interface TestRow {
@@ -151,6 +153,10 @@ export function createTestStore(gap = 1) {
       };
       saveFile(writer, record);
       return record;
+    },
+    /** Gives a window, which has no file, a status. @param since epoch milliseconds */
+    setWindow(status: WindowStatus, start: number, since: number, exportName: ExportName = 'newswire'): void {
+      setWindow(writer, { export: exportName, window_start: start, status, since, file: null });
     },
     finishWindow(exportName: ExportName, windowStartMs: number): void {
       writer.prepare(INSERT_WINDOW).run(exportName, windowStartMs, windowStartMs);
