@@ -3,8 +3,9 @@
  *
  * Run on the pinned Node (build/setup.cjs does), it writes dist/program.cjs and dist/worker.cjs, which load
  * better-sqlite3 from node_modules, and dist/main.cjs, which starts them (src/launch.ts); beside them the console's
- * files in dist/console.json, and the manual in dist/manual.json. The executable (build/executable.mjs) uses the same
- * function with `packed`, where better-sqlite3's JavaScript is inside and its addon is handed over as an object (src/store/addon.ts).
+ * files in dist/console.json, the manual in dist/manual.json, and the sample files in dist/config.json. The executable
+ * (build/executable.mjs) uses the same function with `packed`, where better-sqlite3's JavaScript is inside and its
+ * addon is handed over as an object (src/store/addon.ts).
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -101,7 +102,8 @@ export async function bundle({
     replaceFile(join(folder, basename(path)), path.endsWith('.cjs') ? inAscii(text) : text);
   const { files, inputs: consoleInputs } = await bundleConsole(root);
   replaceFile(join(folder, 'console.json'), JSON.stringify(files));
-  replaceFile(join(folder, 'manual.json'), JSON.stringify(manualTexts()));
+  for (const texts of ['src/manual', 'config'])
+    replaceFile(join(folder, `${basename(texts)}.json`), JSON.stringify(textsIn(texts)));
   const inputs = [...Object.keys(result.metafile.inputs), ...consoleInputs];
   refuseHidden(root, inputs);
   const packages = packagesInside(inputs);
@@ -135,9 +137,10 @@ const addonHandedOver = {
   },
 };
 
-function manualTexts() {
-  const folder = join(root, 'src/manual');
-  const names = readdirSync(folder).filter((name) => name.endsWith('.md'));
+/** What src/packed.ts gives from the sources. */
+function textsIn(of) {
+  const folder = join(root, of);
+  const names = readdirSync(folder).filter((name) => !/\.(ts|png|svg)$/.test(name));
   return Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
 }
 

@@ -109,9 +109,14 @@ async function pack({ staging, binary, target, made }) {
         // Otherwise NODE_OPTIONS can load foreign code.
         execArgvExtension: 'none',
         assets: Object.fromEntries(
-          ['worker.cjs', 'better_sqlite3.node', 'licenses.json', 'console.json', 'manual.json'].map(
-            (name) => [name, join(staging, name)],
-          ),
+          [
+            'worker.cjs',
+            'better_sqlite3.node',
+            'licenses.json',
+            'console.json',
+            'manual.json',
+            'config.json',
+          ].map((name) => [name, join(staging, name)]),
         ),
       },
     });

@@ -5,7 +5,7 @@
  * In the executable there is no folder to read from: its files are taken from the executable itself.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { getAsset, getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -74,11 +74,11 @@ export function consoleFiles(): Readonly<Record<string, string>> {
   return JSON.parse(besideProgram(bundled ? 'console.json' : '../dist/console.json'));
 }
 
-/** The texts of the manual, by file name. */
-export function manualTexts(): Readonly<Record<string, string>> {
-  if (bundled) return JSON.parse(besideProgram('manual.json'));
-  const folder = fileURLToPath(new URL('manual', import.meta.url));
-  const names = readdirSync(folder).filter((name) => name.endsWith('.md'));
+/** The texts of the manual or the sample files, by file name. */
+export function packedTexts(of: 'src/manual' | 'config'): Readonly<Record<string, string>> {
+  if (bundled) return JSON.parse(besideProgram(`${basename(of)}.json`));
+  const folder = fileURLToPath(new URL(`../${of}`, import.meta.url));
+  const names = readdirSync(folder).filter((name) => !/\.(ts|png|svg)$/.test(name));
   return Object.fromEntries(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
 }
 

@@ -7,10 +7,10 @@ import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, describe, test } from 'node:test';
 import { OWN_FOLDERS } from '../src/drop/own-folder.ts';
+import { sampleText } from '../src/samples/samples.ts';
 import { onPath } from './support/command.ts';
 import { example, topic } from './support/manual.ts';
 import { type RunningProgram, runProgram } from './support/program.ts';
-import { sample } from './support/samples.ts';
 import { cleanEnv } from './support/scripts.ts';
 import { testFolder } from './support/test-folder.ts';
 import { until } from './support/until.ts';
@@ -115,7 +115,7 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     assert.ok(data.length >= 30);
     // With a stored cursor, the client must not use since: its last value would be refused.
     for (const SINCE of [since, 'never']) {
-      const { status, stderr } = spawnSync('python3', ['-c', sample('client-py'), '--once'], {
+      const { status, stderr } = spawnSync('python3', ['-c', sampleText('client-py'), '--once'], {
         cwd: folder,
         encoding: 'utf8',
         env: cleanEnv({ BASE_URL: url, KEY: key, SINCE }),

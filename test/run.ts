@@ -85,9 +85,8 @@ function writeToMemory(): void {
   if (bavail * bsize >= MEMORY_BYTES_MIN && spawnSync(script).status === 0) process.env.TMPDIR = folder;
 }
 
-/** Tests import the manual's Markdown as text; the program has it in its bundle. */
 const IMPORTS = [
-  ...['--experimental-import-text', '--disable-warning=ExperimentalWarning'],
+  '--disable-warning=ExperimentalWarning',
   ...['--import', path.join(TESTS, 'support', 'quick-typebox.ts')],
 ];
 

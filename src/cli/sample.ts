@@ -1,6 +1,6 @@
 /** `wirewatch sample`: bundled sample files for the programs around Wirewatch. */
 import { choice } from '../operations/member.ts';
-import { SAMPLES } from '../samples/samples.ts';
+import { SAMPLES, sampleText } from '../samples/samples.ts';
 import { documentTable } from '../text-layout.ts';
 import { defineCommand } from './command.ts';
 
@@ -18,10 +18,10 @@ export const register = defineCommand({
     'sample grafana-dashboard.json > dashboard.json',
   ],
   run({ file }) {
-    const text = SAMPLES.find(({ name }) => name === file)?.text();
-    return text === undefined
-      ? { value: SAMPLES.map(({ name, title }) => ({ file: name, title })), text: listText }
-      : { value: { file, text }, text };
+    if (file === undefined)
+      return { value: SAMPLES.map(({ name, title }) => ({ file: name, title })), text: listText };
+    const text = sampleText(file);
+    return { value: { file, text }, text };
   },
 });
 

@@ -1,5 +1,5 @@
 /** The manual: its topics, in the order in which they are listed. Each is a Markdown file of this folder. */
-import { manualTexts } from '../packed.ts';
+import { packedTexts } from '../packed.ts';
 
 export interface Topic {
   /** The name of its file, `<name>.md`, and the argument of `wirewatch manual`. */
@@ -65,7 +65,7 @@ let texts: Readonly<Record<string, string>> | undefined;
 
 /** The texts are read when one is asked for first: most commands start without the manual. */
 export function markdownOf({ name }: Topic): string {
-  texts ??= manualTexts();
+  texts ??= packedTexts('src/manual');
   const text = texts[`${name}.md`];
   if (text === undefined) throw new Error(`the manual has no text for ${name}`);
   return text;

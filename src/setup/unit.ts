@@ -1,5 +1,5 @@
-/** The systemd unit: that of `config/`, with the paths and the user of an installation (systemd.exec(5)). No I/O. */
-import template from '../../config/wirewatch.service' with { type: 'text' };
+/** The systemd unit: that of `config/`, with the paths and the user of an installation (systemd.exec(5)). */
+import { sampleText } from '../samples/samples.ts';
 
 export interface UnitTerms {
   /** The program and its arguments before the name of the command, absolute. */
@@ -53,7 +53,7 @@ export function unitText({ program, data, config, needed, optional, ...terms }: 
   };
   return Object.entries(values).reduce(
     (text, [name, value]) => text.replace(new RegExp(`^${name}=.*$`, 'm'), () => `${name}=${value}`),
-    template,
+    sampleText('wirewatch.service'),
   );
 }
 

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
 import { pino } from 'pino';
 import { type AlertCommand, createAlertCommand } from '../../src/health/alert-command.ts';
+import { sampleText } from '../../src/samples/samples.ts';
 import { startAppliance } from '../support/appliance.ts';
 import { example } from '../support/manual.ts';
-import { sample } from '../support/samples.ts';
 import { startSmtpSink } from '../support/smtp-sink.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
@@ -146,7 +146,7 @@ test('the sample mails each alert, and marks urgent ones', {
   const shown = JSON.parse(example('alerts', 'alert'));
   assert.deepEqual(Object.keys(shown), ['event', ...Object.keys(ALERT)]);
   const script = join(folder, 'script');
-  writeFileSync(script, sample('mail-alert'), { mode: 0o755 });
+  writeFileSync(script, sampleText('mail-alert'), { mode: 0o755 });
   const sink = await startSmtpSink();
   const detail = `$(touch '${folder}/pwned')\`touch '${folder}/pwned'\`\nBcc: x@example.com\n\n.\n-n %s \\\\c`;
   try {

@@ -8,11 +8,11 @@ import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
+import { sampleText } from '../../src/samples/samples.ts';
 import { RULES } from '../../src/tools/lab/exam-grades.ts';
 import { programCommand, runBeside } from '../support/command.ts';
 import { type Lab, startLab } from '../support/lab.ts';
 import { inFolder, runProgram } from '../support/program.ts';
-import { sample } from '../support/samples.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { compileClient, writeTypedClient } from '../support/typed-client.ts';
 
@@ -68,7 +68,7 @@ function printCopy(folder: string, file = 'detections.sqlite', table = 'detectio
 
 /** A sample client whose first wait is a quarter of a second, so that its exam is short. */
 function hastySample(name: 'client-ts' | 'client-py'): string {
-  const text = sample(name);
+  const text = sampleText(name);
   const hasty = text.replace('FIRST_WAIT = SECOND', 'FIRST_WAIT = SECOND / 4').replace('= 1, 5', '= 0.25, 5');
   assert.notEqual(hasty, text);
   return hasty;
@@ -196,7 +196,7 @@ function typescript(folder: string, source: string): string {
 
 test('the sample client in TypeScript compiles', () =>
   inFolder(async (folder) => {
-    writeTypedClient(folder, sample('client-ts'));
+    writeTypedClient(folder, sampleText('client-ts'));
     await compileClient(folder);
   }));
 

@@ -5,11 +5,11 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
+import { sampleText } from '../../src/samples/samples.ts';
 import { RULES } from '../../src/tools/lab/exam-grades.ts';
 import { follow, sharedLab } from '../support/lab.ts';
 import { example, tableRows, topic } from '../support/manual.ts';
 import { inFolder } from '../support/program.ts';
-import { sample } from '../support/samples.ts';
 
 const TOPIC = 'testing-your-client';
 const isThere = (tool: string, ...args: string[]) => spawnSync(tool, [...args, '--version']).status === 0;
@@ -71,7 +71,7 @@ test('with curl', { skip: !isThere('curl') && 'curl is not installed' }, () =>
 describe('with pytest', { skip: !isThere('python3', '-m', 'pytest') && 'pytest is not installed' }, () => {
   test('the tests pass, and catch a client that waits too little', () =>
     inFolder(async (folder) => {
-      const client = sample('client-py');
+      const client = sampleText('client-py');
       writeFileSync(path.join(folder, 'test_client.py'), example(TOPIC, 'pytest'));
       writeFileSync(path.join(folder, 'client.py'), client);
       const pytest = ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'test_client.py'];

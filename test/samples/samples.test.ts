@@ -8,18 +8,18 @@ import { createKey } from '../../src/auth/key-form.ts';
 import { SCOPES } from '../../src/auth/scopes.ts';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { WAIT_SECONDS_MAX } from '../../src/limits/api-limits.ts';
-import { SAMPLES } from '../../src/samples/samples.ts';
+import { SAMPLES, sampleText } from '../../src/samples/samples.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { runBeside } from '../support/command.ts';
 import { metricsOfManual } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
-import { sample } from '../support/samples.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config');
 
 test('config/ holds exactly the samples, as they are printed', () => {
   assert.deepEqual(readdirSync(CONFIG).sort(), SAMPLES.map(({ name }) => name).sort());
-  for (const { name, text } of SAMPLES) assert.equal(text(), readFileSync(join(CONFIG, name), 'utf8'), name);
+  for (const { name } of SAMPLES)
+    assert.equal(sampleText(name), readFileSync(join(CONFIG, name), 'utf8'), name);
 });
 
 test('the program lists and prints them; another name is exit code 2', async () => {
@@ -28,7 +28,7 @@ test('the program lists and prints them; another name is exit code 2', async () 
   for (const { name } of SAMPLES) assert.ok(listed.stdout.includes(name), name);
   const one = await runBeside(['sample', 'nginx.conf']);
   assert.equal(one.status, 0);
-  assert.equal(one.stdout.trim(), sample('nginx.conf').trim());
+  assert.equal(one.stdout.trim(), sampleText('nginx.conf').trim());
   const none = await runBeside(['sample', 'apache.conf']);
   assert.equal(none.status, 2);
   assert.match(none.stderr, /'apache\.conf' is invalid .* wirewatch\.toml, wirewatch\.service, nginx\.conf/);
@@ -40,7 +40,7 @@ describe('metrics in rules and dashboard', () => {
 
   test('are all there', () => {
     for (const name of ['prometheus-rules.yml', 'grafana-dashboard.json']) {
-      const named = [...sample(name).matchAll(/\bwirewatch_\w+/g)].map(([metric]) => metric);
+      const named = [...sampleText(name).matchAll(/\bwirewatch_\w+/g)].map(([metric]) => metric);
       assert.ok(named.length > 5, name);
       for (const metric of named)
         assert.ok(own.has(metric.replace(/_(bucket|count)$/, '')), `${name}: ${metric}`);
@@ -48,7 +48,7 @@ describe('metrics in rules and dashboard', () => {
   });
 
   test('each rule has a severity and a summary, and uses existing labels', () => {
-    const rules = sample('prometheus-rules.yml').split('- alert: ').slice(1);
+    const rules = sampleText('prometheus-rules.yml').split('- alert: ').slice(1);
     assert.ok(rules.length > 5);
     const severities = rules.map((rule) => /labels: \{ severity: (page|warning|info) \}/.exec(rule)?.[1]);
     assert.deepEqual(new Set(severities), new Set(['page', 'warning', 'info']));
@@ -62,7 +62,7 @@ describe('metrics in rules and dashboard', () => {
   });
 
   test('legends of the dashboard use existing labels', () => {
-    for (const { title, targets } of JSON.parse(sample('grafana-dashboard.json')).panels) {
+    for (const { title, targets } of JSON.parse(sampleText('grafana-dashboard.json')).panels) {
       assert.ok(targets.length > 0, title);
       for (const { expr, legendFormat } of targets) {
         const [metric = ''] = /\bwirewatch_\w+/.exec(expr) ?? [];
@@ -81,7 +81,7 @@ for (const name of ['nginx.conf', 'nginx-standby.conf'])
     inFolder(async (folder) => {
       const { certificate, key } = makeCertificate(folder, 'served');
       let listeners = 0;
-      const text = sample(name)
+      const text = sampleText(name)
         // It opens what it listens on even to check its file.
         .replace(/listen (?:\[::\]:)?\d+( ssl)?;/g, (_, ssl = '') => {
           listeners += 1;
@@ -102,12 +102,12 @@ for (const name of ['nginx.conf', 'nginx-standby.conf'])
 
 for (const name of ['nginx.conf', 'nginx-standby.conf'])
   test(`${name} waits for longer than a request may wait for a change`, () => {
-    const [, seconds = ''] = /proxy_read_timeout (\d+)s;/.exec(sample(name)) ?? [];
+    const [, seconds = ''] = /proxy_read_timeout (\d+)s;/.exec(sampleText(name)) ?? [];
     assert.ok(Number(seconds) > WAIT_SECONDS_MAX, seconds);
   });
 
 test('nginx-standby.conf: a key and its tokens go to one machine', () => {
-  const text = sample('nginx-standby.conf');
+  const text = sampleText('nginx-standby.conf');
   const [, pattern = '', by = ''] = /map \$http_authorization \$(?:\w+) \{\s*"~(.+)" (\S+);/.exec(text) ?? [];
   assert.equal(by, '$1');
   assert.match(text, /hash \$wirewatch_key consistent;/);
@@ -118,7 +118,7 @@ test('nginx-standby.conf: a key and its tokens go to one machine', () => {
 });
 
 test('nginx-standby.conf: a machine whose health is 503 is passed over for health only', () => {
-  const text = sample('nginx-standby.conf');
+  const text = sampleText('nginx-standby.conf');
   const [, asked = ''] = /location = \/v1\/health \{\s*proxy_pass http:\/\/(\w+);\s*\}/.exec(text) ?? [];
   const machines = (upstream: string) => {
     const [, block = ''] = new RegExp(`upstream ${upstream} \\{([^}]*)\\}`).exec(text) ?? [];
@@ -134,7 +134,7 @@ test("certbot's hook installs both files for its own domain, and ignores others"
     const group = spawnSync('id', ['-gn'], { encoding: 'utf8' }).stdout.trim();
     const target = join(folder, 'tls');
     const hook = join(folder, 'hook.sh');
-    const text = sample('certbot-hook.sh')
+    const text = sampleText('certbot-hook.sh')
       .replace(/^folder=.*$/m, `folder=${target}`)
       .replace(/^group=.*$/m, `group=${group}`);
     writeFileSync(hook, text);
@@ -161,7 +161,7 @@ test("certbot's hook installs both files for its own domain, and ignores others"
 
 test('Fluent Bit is told how the time of a line is written', async () => {
   const [, key = '', format = ''] =
-    /time_key: (\w+)\n +time_format: "(.+)"/.exec(sample('fluent-bit.yml')) ?? [];
+    /time_key: (\w+)\n +time_format: "(.+)"/.exec(sampleText('fluent-bit.yml')) ?? [];
   const parts: Readonly<Record<string, string>> = { Y: '\\d{4}', L: '\\d{3}', z: 'Z' };
   const pattern = format
     .replaceAll('.', '\\.')

@@ -30,7 +30,6 @@ export const ROOMS = listed({
   'nearest.ts': '',
   'packed.ts': '',
   'pace.ts': '',
-  'text-files.d.ts': '',
   'thread-call.ts': 'refused.ts',
   'version.ts': '',
   'one-at-a-time.ts': '',
@@ -62,8 +61,8 @@ export const ROOMS = listed({
   'tools/generate': 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
   'tools/pull': 'counted.ts detection refused.ts store time.ts',
-  samples: 'config',
-  setup: 'config copy refused.ts store',
+  samples: 'packed.ts',
+  setup: 'config copy refused.ts samples store',
   'tools/lab': `
     addresses.ts admin appliance.ts auth clock.ts config detection problem-titles.ts http ingest limits log
     operations query refused.ts store time.ts tools/generate windows`,

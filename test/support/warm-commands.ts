@@ -32,7 +32,7 @@ export interface WarmResult {
 
 const PROCESS = join(import.meta.dirname, 'command-process.ts');
 const FLAGS = [
-  ...['--experimental-import-text', '--disable-warning=ExperimentalWarning'],
+  '--disable-warning=ExperimentalWarning',
   ...['--import', join(import.meta.dirname, 'quick-typebox.ts')],
 ];
 /** Commands that run until a signal. */

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import type { ExportName } from '../../src/detection/content-type.ts';
+import { sampleText } from '../../src/samples/samples.ts';
 import { HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { exportRows } from '../../src/tools/generate/rows.ts';
 import { contentOf, fileName, type Row } from './export-files.ts';
 import { type RunningProgram, runProgram } from './program.ts';
-import { sample } from './samples.ts';
 import { compileTypedClient, writeTypedClient } from './typed-client.ts';
 import { until } from './until.ts';
 
@@ -134,7 +134,7 @@ writeFileSync('typed', JSON.stringify(copy));
 export function createClients(folder: string, key: string, settings: Readonly<Record<string, string>>) {
   mkdirSync(folder);
   writeFileSync(join(folder, 'key'), key);
-  writeFileSync(join(folder, 'client.py'), sample('client-py'));
+  writeFileSync(join(folder, 'client.py'), sampleText('client-py'));
   writeTypedClient(folder, TYPED_CLIENT);
   let pull: RunningProgram | null = null;
   const run = async ([program = '', ...args]: readonly string[], env: Record<string, string>) => {

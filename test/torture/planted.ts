@@ -17,7 +17,6 @@ import { startsProgram, testsByName } from '../support/test-files.ts';
 import { inEach, type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 import { PLANTED_FAULTS, type PlantedFault } from './planted/faults.ts';
 
-const TEXT_IMPORTS = ['--experimental-import-text', '--disable-warning=ExperimentalWarning'];
 /** Much longer than any of these tests takes. */
 const TEST_MS = 10 * 60_000;
 
@@ -96,7 +95,12 @@ interface TestRun {
 async function runTest(copy: string, test: string): Promise<TestRun> {
   const { NODE_TEST_CONTEXT: _, WIREWATCH_PROGRAM: __, ...inherited } = process.env;
   const env = { ...inherited, WIREWATCH_HASTE: '20', NODE_COMPILE_CACHE: join(copy, 'dist', 'compiled') };
-  const args = [...TEXT_IMPORTS, '--test-reporter=tap', '--test-force-exit', testPath(copy, test)];
+  const args = [
+    '--disable-warning=ExperimentalWarning',
+    '--test-reporter=tap',
+    '--test-force-exit',
+    testPath(copy, test),
+  ];
   const child = spawn(process.execPath, args, {
     cwd: copy,
     env,
