@@ -11,7 +11,7 @@ import { documentTable, joined } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
 import { createApi, parseJson } from '../tools/pull/api.ts';
 import { type Comparison, compareCopy } from '../tools/pull/compare.ts';
-import { type Copy, openLines, openSqliteCopy, placeOf } from '../tools/pull/copy.ts';
+import { type Copy, openLines, openSqliteCopy, placeOf, refusedIn } from '../tools/pull/copy.ts';
 import { beginFull, catchUp, readStart, type Work, walkPeriods } from '../tools/pull/procedures.ts';
 import { defineCommand, type Result } from './command.ts';
 import { readUrl } from './options.ts';
@@ -70,7 +70,14 @@ export const register = defineCommand({
   run,
 });
 
-async function run(options: PullOptions): Promise<Result> {
+function run(options: PullOptions): Promise<Result> {
+  const { into, compare = false } = options;
+  return updateOrCompare(options).catch((error: unknown) => {
+    throw formatOf(options) === 'sqlite' ? refusedIn(into, compare, error) : error;
+  });
+}
+
+async function updateOrCompare(options: PullOptions): Promise<Result> {
   const { into, base_url: baseUrl, follow, compare } = options;
   using shown = createProgress();
   const stopping = new AbortController();
@@ -138,14 +145,18 @@ async function pull(work: Work, options: PullOptions, signal: AbortSignal): Prom
   }
 }
 
-function open({ into, compare: isRead = false, ...options }: PullOptions): Copy {
+function open(options: PullOptions): Copy {
+  const { into, compare: isRead = false } = options;
   if (isRead && !existsSync(into))
     throw failed(`there is no copy ${into}. Make it first with: wirewatch pull --full`);
   const folder = dirname(into);
   if (!isFolder(folder)) throw failed(`there is no folder ${folder}. Create it first.`);
   if (isFolder(into)) throw failed(`${into} is a folder. Name a file with --into.`);
-  const format = options.format ?? (extname(into) === '.ndjson' ? 'ndjson' : 'sqlite');
-  return format === 'sqlite' ? openSqliteCopy(into, isRead) : openLines(into, isRead);
+  return formatOf(options) === 'sqlite' ? openSqliteCopy(into, isRead) : openLines(into, isRead);
+}
+
+function formatOf({ into, format }: PullOptions): 'sqlite' | 'ndjson' {
+  return format ?? (extname(into) === '.ndjson' ? 'ndjson' : 'sqlite');
 }
 
 function isFolder(path: string): boolean {

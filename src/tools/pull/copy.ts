@@ -20,7 +20,7 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { counted, grouped } from '../../counted.ts';
 import { failed, isErrorCode, Refused } from '../../refused.ts';
-import { type Database, openDatabase, writing } from '../../store/database.ts';
+import { openDatabase, writing } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
 import { writeWhole } from '../../store/folder.ts';
 import { takeLock } from '../../store/locks.ts';
@@ -101,38 +101,27 @@ interface Row {
 /** Rows of one read transaction: a long one would keep the WAL of a pull that follows from being reset. */
 const BATCH_ROWS = 1000;
 
-/** @param isRead opens it for reading only, maybe while a pull updates it; @throws Refused `failed` for another file */
+/** @param isRead opens it for reading only, maybe while a pull updates it; @throws what {@link refusedIn} explains */
 export function openSqliteCopy(path: string, isRead: boolean): Copy {
-  const access = <Result>(work: () => Result): Result => {
-    try {
-      return work();
-    } catch (error) {
-      throw refusedIn(path, isRead, error);
-    }
-  };
-  const db = access(() => (isRead ? openDatabase(path, 'inspect') : openOwn(path)));
-  const position = () => access(() => positionIn(db, path));
-  try {
-    position();
-  } catch (error) {
-    db.close();
-    throw error;
-  }
+  if (!isRead && existsSync(placeOf(path)))
+    throw new Refused('usage', `${path} is a copy of lines. Name its format with --format, or another file.`);
+  const db = isRead ? openDatabase(path, 'inspect') : openDatabase(path, 'write', SCHEMA);
   return {
-    position,
+    position() {
+      const row = db.prepare<[], { cursor: string | null; notes: string }>(SELECT_STATE).get();
+      return checkPosition(Position, { ...Object(parseJson(row?.notes ?? '')), cursor: row?.cursor }, path);
+    },
     store: (rows, { cursor, ...notes }) =>
-      access(() =>
-        writing(db, () => {
-          const upsert = db.prepare(UPSERT_DETECTION);
-          const stored = rows.filter((row) => upsert.run(row.id, row.version, bodyOf(row)).changes > 0);
-          db.prepare(SET_STATE).run(cursor, JSON.stringify(notes));
-          return stored.length;
-        }),
-      ),
-    count: () => access(() => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0),
+      writing(db, () => {
+        const upsert = db.prepare(UPSERT_DETECTION);
+        const stored = rows.filter((row) => upsert.run(row.id, row.version, bodyOf(row)).changes > 0);
+        db.prepare(SET_STATE).run(cursor, JSON.stringify(notes));
+        return stored.length;
+      }),
+    count: () => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0,
     async *rows() {
       for (let after = ''; ; ) {
-        const rows = access(() => db.prepare<[string, number], Row>(SELECT_ROWS).all(after, BATCH_ROWS));
+        const rows = db.prepare<[string, number], Row>(SELECT_ROWS).all(after, BATCH_ROWS);
         for (const { id, body } of rows) yield readDetection(body, `${path}, ${id}`);
         if (rows.length < BATCH_ROWS) return;
         after = rows.at(-1)?.id ?? '';
@@ -142,14 +131,8 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
   };
 }
 
-function openOwn(path: string): Database {
-  if (existsSync(placeOf(path)))
-    throw new Refused('usage', `${path} is a copy of lines. Name its format with --format, or another file.`);
-  return openDatabase(path, 'write', SCHEMA);
-}
-
-/** Errors of SQLite that the file causes, in words for its owner: it is no database of an appliance, with backups. */
-function refusedIn(path: string, isRead: boolean, error: unknown): unknown {
+/** Errors that the file of an SQLite copy causes, in words for its owner: it is no database of an appliance, with backups. */
+export function refusedIn(path: string, isRead: boolean, error: unknown): unknown {
   const refused = (detail: string) => new Refused('failed', `${path} ${detail}`, { cause: error });
   const another = 'Name another file with --into';
   const isForeign = error instanceof Refused && error.code === 'configuration';
@@ -161,11 +144,6 @@ function refusedIn(path: string, isRead: boolean, error: unknown): unknown {
   return isDamage(error)
     ? refused(`is damaged. ${another}, or delete it with its -wal and -shm to start again.`)
     : error;
-}
-
-function positionIn(db: Database, path: string): Position {
-  const row = db.prepare<[], { cursor: string | null; notes: string }>(SELECT_STATE).get();
-  return checkPosition(Position, { ...Object(parseJson(row?.notes ?? '')), cursor: row?.cursor }, path);
 }
 
 /** @param path for the message; @throws Refused `failed` for a value that is not a position */
