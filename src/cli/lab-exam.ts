@@ -1,6 +1,5 @@
 /** `wirewatch lab exam`: plays bad days to a client of the running lab, and grades it. */
-import { type ChildProcess, exec, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { exec } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -14,10 +13,11 @@ import { failed, reasonOf } from '../refused.ts';
 import { dataFolder } from '../store/folder.ts';
 import { readRunning } from '../store/noted-address.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../time.ts';
+import { clientProcess } from '../tools/lab/client-process.ts';
 import type { Copied } from '../tools/lab/evidence.ts';
 import { playExam } from '../tools/lab/exam.ts';
 import { type Finding, gradeClient } from '../tools/lab/exam-grades.ts';
-import { type ClientProcess, EXAMINER } from '../tools/lab/exam-watch.ts';
+import { EXAMINER } from '../tools/lab/exam-watch.ts';
 import { parseJson } from '../tools/pull/api.ts';
 import { type Result, subcommand } from './command.ts';
 import { askIfRunning, operate } from './operate.ts';
@@ -121,48 +121,6 @@ async function readApi<Answer>(target: string, key: string): Promise<Answer> {
 /** On stderr: stdout is for the findings. */
 function announce(text: string): void {
   process.stderr.write(`${text}\n`);
-}
-
-/** @param command a line for the shell */
-function clientProcess(command: string, env: NodeJS.ProcessEnv): ClientProcess {
-  let child: ChildProcess | null = null;
-  let ended: number | null | undefined;
-  let gone = Promise.resolve();
-  return {
-    get isRunning() {
-      return child !== null;
-    },
-    start() {
-      // A process group of its own, so that kill ends what the shell started. Its output is for the user.
-      const started = spawn(command, { env, shell: true, detached: true, stdio: ['ignore', 2, 2] });
-      child = started;
-      const end = (code: number | null) => {
-        if (child !== started) return;
-        child = null;
-        ended = code;
-      };
-      gone = once(started, 'exit').then(
-        ([code]) => end(code),
-        () => end(null),
-      );
-    },
-    takeEnd() {
-      const code = ended;
-      ended = undefined;
-      return code;
-    },
-    async kill() {
-      const running = child;
-      child = null;
-      if (running?.pid === undefined) return;
-      try {
-        process.kill(-running.pid, 'SIGKILL');
-      } catch {
-        // It has just ended.
-      }
-      await gone;
-    },
-  };
 }
 
 /**

@@ -4,17 +4,9 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FaultSpec, LabName } from '../../operations/lab.ts';
+import type { ClientProcess } from './client-process.ts';
 import { type Copied, Evidence, filtersOf, isGoodPage } from './evidence.ts';
 import type { RequestRecord } from './report.ts';
-
-export interface ClientProcess {
-  readonly isRunning: boolean;
-  start(): void;
-  /** Exit code if it ended by itself since the last call, null for a signal; undefined: it did not end. */
-  takeEnd(): number | null | undefined;
-  /** Kills it with all its processes; resolves when it is gone. */
-  kill(): Promise<void>;
-}
 
 export interface ExamOptions {
   /** Has the lab do an operation. @throws Refused by it */
