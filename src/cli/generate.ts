@@ -124,25 +124,14 @@ function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFile[] {
       'usage',
       `--trailer works only with NDJSON: leave it out, or choose an NDJSON format instead of --form ${options.form}`,
     );
-  const { rows, seed, form, subscriptions, trailer = false } = options;
-  const { backfill } = options;
-  const starts =
-    backfill === undefined
-      ? Array.from({ length: windows }, (_, at) => firstStartMs + at * WINDOW_MS)
-      : [firstStartMs];
+  const { rows, seed, form, subscriptions, trailer = false, backfill } = options;
+  const files = backfill === undefined ? windows : 1;
+  const content = { seed, windows: windows / files, rows, subscriptions, form, trailer };
   const exportNames = options.export === 'both' ? EXPORT_NAMES : [options.export];
-  return starts.flatMap((windowStartMs) =>
-    exportNames.map((exportName) => ({
-      seed,
-      exportName,
-      windowStartMs,
-      part: backfill ?? windowStartMs,
-      windows: backfill === undefined ? 1 : windows,
-      rows,
-      subscriptions,
-      form,
-      trailer,
-    })),
+  return Array.from({ length: files }, (_, at) => firstStartMs + at * WINDOW_MS).flatMap((windowStartMs) =>
+    exportNames.map((exportName) => {
+      return { ...content, exportName, windowStartMs, part: backfill ?? windowStartMs };
+    }),
   );
 }
 
@@ -157,6 +146,6 @@ function readSubscriptions(items: readonly string[]): Reading<readonly SampleSub
   const reading = readKeySubscriptions(items);
   if (reading.kind === 'wrong') return reading;
   return read(
-    reading.value.map(({ id, content_types }) => ({ id, contentTypes: content_types ?? CONTENT_TYPES })),
+    reading.value.map(({ id, content_types: types }) => ({ id, content_types: types ?? CONTENT_TYPES })),
   );
 }

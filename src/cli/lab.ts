@@ -220,9 +220,7 @@ function labConfig(config: Config, kind: LabKind, keys: LabKeys): Config {
     copy: { ...config.copy, to: '', standby: false },
     preseed: {
       accounts: [{ ...own, ...SAMPLE_ACCOUNT }],
-      subscriptions: SAMPLE_SUBSCRIPTIONS.map(({ id, name, timeZone: time_zone, contentTypes }) => {
-        return { ...own, id, name, time_zone, content_types: [...contentTypes] };
-      }),
+      subscriptions: SAMPLE_SUBSCRIPTIONS.map((subscription) => ({ ...own, ...subscription })),
       keys: keys.map(({ id, prefix, hash, name, subscriptions }) => {
         const source = { kind: 'hash', id, prefix, hash } as const;
         return { ...own, name, subscriptions, scopes: ['detections:read'], source };

@@ -102,7 +102,7 @@ export function rowsOf(
   rows: number,
   windows = 1,
 ): Row[] {
-  const subscriptions = [{ id, contentTypes: ['text', 'image'] as const }];
+  const subscriptions = [{ id, content_types: ['text', 'image'] as const }];
   return [...exportRows({ seed: 'week', exportName, windowStartMs: startMs, rows, windows, subscriptions })];
 }
 

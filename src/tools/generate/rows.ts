@@ -26,7 +26,7 @@ type Columns = Omit<ExportRow, 'first_detected_estimated' | 'article_print'> & {
 export type SampleRow = ReturnType<typeof rowOf>;
 
 /** A subscription with rows, and its content types. */
-export type SampleSubscription = { id: number; contentTypes: readonly ContentType[] };
+export type SampleSubscription = { id: number; content_types: readonly ContentType[] };
 
 export type RowsOptions = {
   /** Any text; equal seeds give equal rows. */
@@ -65,8 +65,8 @@ const EXACT = perContentType((type) => [
 /** The invented agency of `demo` and `lab`; sample files are written for its subscriptions. */
 export const SAMPLE_ACCOUNT = { id: 'sample-agency', name: 'Sample News Agency' } as const;
 export const SAMPLE_SUBSCRIPTIONS = [
-  { id: 7001, name: 'Daily monitoring', timeZone: 'Europe/Berlin', contentTypes: ['text', 'image'] },
-  { id: 7002, name: 'Overseas monitoring', timeZone: 'America/New_York', contentTypes: ['text', 'image'] },
+  { id: 7001, name: 'Daily monitoring', time_zone: 'Europe/Berlin', content_types: ['text', 'image'] },
+  { id: 7002, name: 'Overseas monitoring', time_zone: 'America/New_York', content_types: ['text', 'image'] },
 ] as const;
 const SAMPLE_HOST = 'sample-agency.example';
 const HOST_PREFIXES = ['www.', 'www.', '', 'm.', 'amp.regional.'];
@@ -87,7 +87,7 @@ const QUERIES = [
 export function* exportRows(options: RowsOptions): Generator<SampleRow, void, undefined> {
   const { seed, exportName, rows, windows = 1 } = options;
   const contentType = CONTENT_TYPE_OF_EXPORT[exportName];
-  const watching = options.subscriptions.filter(({ contentTypes }) => contentTypes.includes(contentType));
+  const watching = options.subscriptions.filter(({ content_types }) => content_types.includes(contentType));
   if (watching.length === 0) return;
   const draw = createDraws(`${contentType} ${seed}`);
   const ids = watching.map(({ id }) => id);

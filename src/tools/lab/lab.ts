@@ -106,8 +106,7 @@ export class Lab implements LabJoined {
     if (isRead(name, values)) return this.#act(name, values, operation);
     // One after the other: a drop must not replace a file that waits.
     const done = this.#last.then(() => {
-      const known = this.#withAccess(operation, listSubscriptions);
-      this.feed.subscriptions = known.map(({ id, content_types: contentTypes }) => ({ id, contentTypes }));
+      this.feed.subscriptions = this.#withAccess(operation, listSubscriptions);
       return this.#act(name, values, operation);
     });
     this.#last = done.catch(() => {});

@@ -91,8 +91,8 @@ function timesOf({ last_scored_at, exported_at }: SampleRow) {
 
 test('rows only belong to subscriptions with the content type', () => {
   const subscriptions: SampleSubscription[] = [
-    { id: 1, contentTypes: ['text'] },
-    { id: 2, contentTypes: ['image'] },
+    { id: 1, content_types: ['text'] },
+    { id: 2, content_types: ['image'] },
   ];
   for (const [exportName, id] of [
     ['newswire', 1],
