@@ -1,19 +1,11 @@
-/** Runs `wirewatch pull`, and a service without rows for it. */
+/** For tests of `wirewatch pull`: its arguments, its copy, and a service without rows. */
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Appliance } from './appliance.ts';
-import { runBeside } from './command.ts';
 import { listen } from './free-port.ts';
 import { inFolder } from './program.ts';
-
-export async function pulled(
-  args: string[],
-): Promise<{ code: number | null; stderr: string; stdout: string }> {
-  const { status, stdout, stderr } = await runBeside(args);
-  return { code: status, stdout, stderr };
-}
 
 /** The arguments of a pull from an appliance, with its key in a file of the folder. */
 export function pullArgs(

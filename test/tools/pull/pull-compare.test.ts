@@ -7,10 +7,11 @@ import { openApiDocument } from '../../../src/openapi/document.ts';
 import { DAY_MS, formatMs } from '../../../src/time.ts';
 import type { Comparison } from '../../../src/tools/pull/compare.ts';
 import { sharedAppliance } from '../../support/appliance.ts';
+import { runBeside } from '../../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
 import { words } from '../../support/manual.ts';
 import { inFolder } from '../../support/program.ts';
-import { pullArgs, pulled, sqlIn } from '../../support/pull.ts';
+import { pullArgs, sqlIn } from '../../support/pull.ts';
 
 // Separators of lines and paragraphs, which end no line of NDJSON.
 const headlines = ['Mills\u2028 A', 'Mills\u2029 A', ...Array.from({ length: 28 }, () => 'Mills')];
@@ -27,18 +28,18 @@ const argsIn = (folder: string, ...more: string[]) => pullArgs(appliance, folder
 
 async function fullCopy(folder: string): Promise<string> {
   const into = join(folder, 'copy.db');
-  const { code, stderr } = await pulled(argsIn(folder, '--into', into, '--full'));
-  assert.equal(code, 0, stderr);
+  const { status, stderr } = await runBeside(argsIn(folder, '--into', into, '--full'));
+  assert.equal(status, 0, stderr);
   return into;
 }
 
 async function compared(folder: string, into: string, ...more: string[]): Promise<Compared> {
-  const { code, stderr, stdout } = await pulled(
+  const { status, stderr, stdout } = await runBeside(
     argsIn(folder, '--into', into, '--compare', '--json', ...more),
   );
   assert.equal(stderr, '');
   const found: Compared = JSON.parse(stdout);
-  assert.equal(code, found.equal ? 0 : 1);
+  assert.equal(status, found.equal ? 0 : 1);
   return found;
 }
 
@@ -69,7 +70,7 @@ test('finds a copy equal after a rescore in place', () =>
     const into = await fullCopy(folder);
     const id = idOf(at(0));
     await scoredAgain(at(0));
-    assert.equal((await pulled(argsIn(folder, '--into', into))).code, 0);
+    assert.equal((await runBeside(argsIn(folder, '--into', into))).status, 0);
     const [copied, served] = [bodyIn(into, id), await appliance.detection(id)];
     assert.equal(copied.version, served?.version);
     assert.notEqual(
@@ -87,7 +88,7 @@ test('finds a copy equal after a rescore in place', () =>
       not_read: { detections: 0, streams: [] },
       differences: [],
     });
-    const { stdout } = await pulled(argsIn(folder, '--into', into, '--compare'));
+    const { stdout } = await runBeside(argsIn(folder, '--into', into, '--compare'));
     assert.equal(stdout, `The copy ${into} matches the service: ${all} detections compared.\n`);
   }));
 
@@ -95,7 +96,7 @@ test('accepts separators of lines within a text, in either format, and half a li
   inFolder(async (folder) => {
     for (const format of ['sqlite', 'ndjson']) {
       const into = join(folder, `copy.${format}`);
-      assert.equal((await pulled(argsIn(folder, '--into', into, '--format', format, '--full'))).code, 0);
+      assert.equal((await runBeside(argsIn(folder, '--into', into, '--format', format, '--full'))).status, 0);
       for (const headline of ['Mills\u2028 A', 'Mills\u2029 A'])
         assert.ok(readFileSync(into, 'utf8').includes(headline), `${format} must have the line separators`);
       // As after a crash.
@@ -143,8 +144,8 @@ test('finds missing and extra detections, other versions and other content', () 
       ]),
     );
     assert.equal(differences.length, 4);
-    const { code, stdout } = await pulled(argsIn(folder, '--into', into, '--compare'));
-    assert.equal(code, 1);
+    const { status, stdout } = await runBeside(argsIn(folder, '--into', into, '--compare'));
+    assert.equal(status, 1);
     assert.match(stdout, /other content +1 +1$/m);
     assert.match(stdout, /^The copy .*copy\.db differs from the service: 4 differences in 31 detections\.$/m);
   }));
@@ -155,7 +156,7 @@ test('ignores changes since the copy was last updated', () =>
     await scoredAgain(at(4), { strength_score: 99 });
     const early = await compared(folder, into);
     assert.deepEqual([early.equal, early.changed_since, early.differences], [true, 1, []]);
-    assert.equal((await pulled(argsIn(folder, '--into', into))).code, 0);
+    assert.equal((await runBeside(argsIn(folder, '--into', into))).status, 0);
     const late = await compared(folder, into);
     assert.deepEqual([late.equal, late.changed_since], [true, 0]);
   }));
@@ -175,7 +176,7 @@ test('says which detections the key no longer reads, and what an empty copy lack
     add('t.7009.1.1', "'$.subscription_id', 7009");
     const { equal, not_read } = await compared(folder, into);
     assert.deepEqual([equal, not_read], [true, { detections: 1, streams: ['7009 text'] }]);
-    const compare = async () => (await pulled(argsIn(folder, '--into', into, '--compare'))).stdout;
+    const compare = async () => (await runBeside(argsIn(folder, '--into', into, '--compare'))).stdout;
     const all = texts.length + 1;
     assert.equal(
       await compare(),
@@ -207,8 +208,10 @@ test('accepts lines of another client: the highest version of each, members in a
     const left = await compared(folder, mine, '--format', 'ndjson', '--since', since);
     assert.deepEqual([left.equal, left.changed_since], [true, 1]);
     writeFileSync(mine, `${lines[0]}{"id":"t.7001.1.1"}\n`);
-    const { code, stderr } = await pulled(argsIn(folder, '--into', mine, '--compare', '--format', 'ndjson'));
-    assert.deepEqual([code, /mine\.ndjson, line 2: expected a detection/.test(stderr)], [1, true], stderr);
+    const { status, stderr } = await runBeside(
+      argsIn(folder, '--into', mine, '--compare', '--format', 'ndjson'),
+    );
+    assert.deepEqual([status, /mine\.ndjson, line 2: expected a detection/.test(stderr)], [1, true], stderr);
   }));
 
 test('refuses an incomplete copy, and conflicting options', () =>
@@ -218,15 +221,15 @@ test('refuses an incomplete copy, and conflicting options', () =>
     writeFileSync(notes, 'my notes');
     const half = await fullCopy(folder);
     sqlIn(half, 'UPDATE state SET cursor = NULL');
-    for (const [code, message, ...args] of [
+    for (const [status, message, ...args] of [
       [1, /there is no copy .*--full/, '--into', join(folder, 'none.db')],
       [1, /was not made by this version of pull.*--format ndjson/, '--into', notes],
       [1, /is not complete yet.*without --compare/, '--into', half],
       [2, /--compare' cannot be used with option '--full'/, '--into', into, '--full'],
       [2, /--compare' cannot be used with option '--follow'/, '--into', into, '--follow'],
     ] as const) {
-      const refused = await pulled(argsIn(folder, '--compare', ...args));
-      assert.equal(refused.code, code, refused.stderr);
+      const refused = await runBeside(argsIn(folder, '--compare', ...args));
+      assert.equal(refused.status, status, refused.stderr);
       assert.match(refused.stderr, message);
       assert.ok(!existsSync(join(folder, 'none.db')));
     }

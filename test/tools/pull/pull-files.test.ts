@@ -4,15 +4,16 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { DAY_MS } from '../../../src/time.ts';
-import { pulled, sqlIn, subscription, withService } from '../../support/pull.ts';
+import { runBeside } from '../../support/command.ts';
+import { sqlIn, subscription, withService } from '../../support/pull.ts';
 
 type Use = Parameters<typeof withService>[2];
 const withStream = (use: Use) => withService([subscription(7001, 'text')], [], use);
 
 /** @param next must be said, and nothing of a data folder */
-async function isRefused(args: string[], next: RegExp, status = 1): Promise<void> {
-  const { code, stderr } = await pulled(args);
-  assert.equal(code, status, stderr);
+async function isRefused(args: string[], next: RegExp, expected = 1): Promise<void> {
+  const { status, stderr } = await runBeside(args);
+  assert.equal(status, expected, stderr);
   assert.match(stderr, next);
   assert.doesNotMatch(stderr, /restore|--data|data folder|WIREWATCH_DEBUG/);
 }
@@ -21,7 +22,7 @@ test('a damaged copy is to be deleted or left, wherever the damage is found', ()
   withStream(async (to, folder) => {
     const into = join(folder, 'copy.db');
     const args = [...to, '--into', into];
-    assert.equal((await pulled(args)).code, 0);
+    assert.equal((await runBeside(args)).status, 0);
     sqlIn(
       into,
       `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
@@ -87,12 +88,12 @@ test('the key file may be the output of key create --json; its content is never 
     const key = join(folder, 'key');
     const args = [...to, '--into', join(folder, 'copy.db')];
     writeFileSync(key, JSON.stringify({ id: 'x', key: 'ww_live_x' }, null, 2));
-    const { code, stderr } = await pulled(args);
-    assert.equal(code, 0, stderr);
+    const { status, stderr } = await runBeside(args);
+    assert.equal(status, 0, stderr);
     for (const wrong of ['{"id":"x"}', '{"key":', 'two words']) {
       writeFileSync(key, wrong);
-      const refused = await pulled(args);
-      assert.deepEqual([refused.code, refused.stderr.includes(wrong)], [1, false]);
+      const refused = await runBeside(args);
+      assert.deepEqual([refused.status, refused.stderr.includes(wrong)], [1, false]);
       assert.match(refused.stderr, /does not contain an API key/);
     }
     await isRefused([...args, '--key-file', folder], /is a folder\. Name the file with the API key/);
@@ -109,7 +110,7 @@ test('an invalid base address, format or wait, and --since with --full', () =>
       ['--poll-seconds', '86401'],
     ])
       assert.equal(
-        (await pulled([...to, '--into', join(folder, 'copy.db'), ...wrong])).code,
+        (await runBeside([...to, '--into', join(folder, 'copy.db'), ...wrong])).status,
         2,
         wrong.join(' '),
       );
@@ -122,23 +123,23 @@ test('the extension tells the format; a copy is not continued in another, nor wi
       ['ndjson', 'sqlite'],
     ]) {
       const args = [...to, '--into', join(folder, `copy.${made}`)];
-      const begun = await pulled(args);
-      assert.equal(begun.code, 0, begun.stderr);
+      const begun = await runBeside(args);
+      assert.equal(begun.status, 0, begun.stderr);
       assert.match(begun.stdout, /run the command again with --full\.\n$/);
       const isDatabase = readFileSync(join(folder, `copy.${made}`), 'latin1').startsWith('SQLite format 3');
       assert.equal(isDatabase, made === 'sqlite');
-      const { code, stderr } = await pulled([...args, '--format', other]);
-      assert.deepEqual([code !== 0, /--format/.test(stderr)], [true, true], stderr);
+      const { status, stderr } = await runBeside([...args, '--format', other]);
+      assert.deepEqual([status !== 0, /--format/.test(stderr)], [true, true], stderr);
 
       requests.length = 0;
-      const refused = await pulled([...args, '--full']);
-      assert.equal(refused.code, 2, refused.stderr);
+      const refused = await runBeside([...args, '--full']);
+      assert.equal(refused.status, 2, refused.stderr);
       assert.match(refused.stderr, /was started without --full\. Leave out --full to continue it\./);
       assert.deepEqual(requests, []);
       const advised = (text: string) => (/ delete (\S+)(?: and (\S+\.place))? /.exec(text) ?? []).slice(1);
       assert.deepEqual(advised(refused.stderr), advised(begun.stdout));
       for (const file of advised(refused.stderr)) if (file !== undefined) rmSync(file);
-      for (const turn of [1, 2]) assert.equal((await pulled([...args, '--full'])).code, 0, `${turn}`);
+      for (const turn of [1, 2]) assert.equal((await runBeside([...args, '--full'])).status, 0, `${turn}`);
       assert.match(requests[0] ?? '', /^\/v1\/detections\?/);
     }
   }));
@@ -146,8 +147,8 @@ test('the extension tells the format; a copy is not continued in another, nor wi
 test('a full copy starts the stream a day before as_of first, and then follows it by cursor', () =>
   withStream(async (to, folder, requests) => {
     const [fromMs, toMs] = [Date.now() - 62_000 - DAY_MS, Date.now() - DAY_MS];
-    const { code, stderr } = await pulled([...to, '--into', join(folder, 'copy.db'), '--full']);
-    assert.equal(code, 0, stderr);
+    const { status, stderr } = await runBeside([...to, '--into', join(folder, 'copy.db'), '--full']);
+    assert.equal(status, 0, stderr);
     const urls = requests.map((url) => new URL(url, 'http://x'));
     assert.deepEqual(
       urls.map(({ pathname, searchParams }) => `${pathname} ${searchParams.get('limit')}`),

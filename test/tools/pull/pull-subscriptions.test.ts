@@ -7,11 +7,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
 import { createKey, sharedAppliance } from '../../support/appliance.ts';
-import { NO_PRELOAD } from '../../support/command.ts';
+import { NO_PRELOAD, runBeside } from '../../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
 import { preloaded } from '../../support/preload.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
-import { pullArgs, pulled, sqlIn } from '../../support/pull.ts';
+import { pullArgs, sqlIn } from '../../support/pull.ts';
 
 /** The ids of all detections, by subscription. */
 const ids: Record<number, string[]> = { 7001: [], 7002: [] };
@@ -39,10 +39,10 @@ const withCopy = (use: (into: string, pull: (...more: string[]) => Promise<strin
   inFolder((folder) => {
     const into = join(folder, 'copy.db');
     return use(into, async (...more) => {
-      const { code, stdout, stderr } = await pulled(
+      const { status, stdout, stderr } = await runBeside(
         pullArgs({ ...appliance, key }, folder, '--into', into, ...more),
       );
-      assert.equal(code, 0, stderr + stdout);
+      assert.equal(status, 0, stderr + stdout);
       return stdout;
     });
   });

@@ -10,9 +10,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { grouped } from '../../../src/counted.ts';
 import { formatMs, HOUR_MS, WINDOW_MS } from '../../../src/time.ts';
 import { createKey, sharedAppliance } from '../../support/appliance.ts';
+import { runBeside } from '../../support/command.ts';
 import { fresh } from '../../support/followers.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
-import { pullArgs, pulled, sqlIn } from '../../support/pull.ts';
+import { pullArgs, sqlIn } from '../../support/pull.ts';
 import { onTerminal, terminalMissing } from '../../support/terminal.ts';
 import { words } from '../../support/words.ts';
 
@@ -58,8 +59,8 @@ function copyIn(path: string): Map<string, string> {
 }
 
 async function succeeds(args: string[]): Promise<{ stdout: string; stderr: string }> {
-  const { code, ...output } = await pulled(args);
-  assert.equal(code, 0, output.stderr);
+  const { status, ...output } = await runBeside(args);
+  assert.equal(status, 0, output.stderr);
   return output;
 }
 
@@ -168,8 +169,8 @@ test('a key that reads too many streams is refused; one that reads fewer is not'
       return pullArgs({ ...appliance, key }, folder, '--into', join(folder, 'many.db'), ...more);
     };
     for (const more of [[], ['--full']]) {
-      const { code, stderr } = await pulled(argsFor(11, ...more));
-      assert.equal(code, 1, stderr);
+      const { status, stderr } = await runBeside(argsFor(11, ...more));
+      assert.equal(status, 1, stderr);
       assert.match(stderr, /22 streams; at most 20/);
     }
     await succeeds(argsFor(10));
