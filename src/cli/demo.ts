@@ -103,7 +103,7 @@ function createDrops({ appliance }: Serving): () => Promise<string[]> {
   };
 }
 
-type Introduction = Awaited<ReturnType<typeof introduction>>;
+export type Introduction = Awaited<ReturnType<typeof introduction>>;
 
 async function introduction(
   { appliance }: Serving,
@@ -130,7 +130,7 @@ async function introduction(
       detection: `${curl} '${detection}'`,
     },
     /** The answer of the API; null if it cannot be requested from here. */
-    detection: await ask(detection, key),
+    detection: await ask<{ id: string }>(detection, key),
     photo: image?.source.image_url ?? null,
   };
 }

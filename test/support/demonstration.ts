@@ -1,21 +1,9 @@
 /** Runs `wirewatch demo` in its own folder until it is ready. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import type { Detection } from './appliance.ts';
+import type { Introduction } from '../../src/cli/demo.ts';
 import { runProgram } from './program.ts';
 import { testFolder } from './test-folder.ts';
-
-/** What it prints. */
-interface Shown {
-  /** The link to its console. */
-  readonly console: string;
-  readonly url: string;
-  readonly keys: readonly { id: string; name: string; reads: string; key: string }[];
-  /** Commands with curl. */
-  readonly calls: Readonly<Record<'changes' | 'detection' | 'health', string>>;
-  readonly detection: Detection | null;
-  readonly photo: string | null;
-}
 
 export type Demonstration = Awaited<ReturnType<typeof startDemonstration>>;
 
@@ -26,7 +14,7 @@ export async function startDemonstration(data = testFolder()) {
     run.kill('SIGINT');
     throw error;
   });
-  const shown: Shown = JSON.parse(text);
+  const shown: Introduction = JSON.parse(text);
   const stop = async () => {
     run.kill('SIGINT');
     assert.equal(await run.ended, 0);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
+import type { Detection } from './appliance.ts';
 import { inFolder, runProgram } from './program.ts';
 import { testFolder } from './test-folder.ts';
 
@@ -75,22 +76,12 @@ export const SPRING = '2026-03-29T00:00Z';
 /** Reads everything that a lab has at its start. */
 export const SINCE_SPRING = 'since=2026-03-28T23:59:00Z';
 
-export interface LabRow {
-  readonly id: string;
-  readonly version: number;
-  readonly event: string;
-  readonly subscription_id: number;
-  readonly content_type: string;
-  readonly strength: { readonly score: number };
-  readonly last_scored_at: string;
-}
-
 /** Reads every change after a start. @param start `since` or `cursor`, as in a query */
 export async function follow(
   { read }: Pick<Lab, 'read'>,
   start: string,
-): Promise<{ rows: LabRow[]; cursor: string; as_of: string }> {
-  const rows: LabRow[] = [];
+): Promise<{ rows: Detection[]; cursor: string; as_of: string }> {
+  const rows: Detection[] = [];
   for (let query = start; ; ) {
     const page = await read(`${CHANGES}?${query}&limit=1000`);
     rows.push(...page.data);

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Detection } from '../../support/appliance.ts';
 import { runBeside } from '../../support/command.ts';
 import { startDemonstration } from '../../support/demonstration.ts';
-import { CHANGES, follow, type LabRow, readerOf } from '../../support/lab.ts';
+import { CHANGES, follow, readerOf } from '../../support/lab.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 import { until } from '../../support/until.ts';
 
@@ -53,7 +54,7 @@ test('keys and calls work, exports keep arriving, the commands of a lab work, an
     assert.ok(readable.length > 0 && readable.length < rows.length);
     assert.deepEqual(fewer.rows.slice(0, readable.length), readable);
 
-    const more: LabRow[] = [];
+    const more: Detection[] = [];
     let { cursor } = first;
     await until('a new and a changed detection', async () => {
       // Within the limit of requests.
