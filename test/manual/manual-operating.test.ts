@@ -47,16 +47,11 @@ async function readOne(installation: Installation): Promise<void> {
   await serving.stop();
 }
 
-async function withInstallation(
-  use: (installation: Installation, folder: string) => Promise<void>,
-): Promise<void> {
-  const installation = createInstallation();
-  try {
-    await inFolder((folder) => use(installation, folder));
-  } finally {
-    installation.remove();
-  }
-}
+const withInstallation = (use: (installation: Installation, folder: string) => Promise<void>) =>
+  inFolder(async (folder) => {
+    using installation = createInstallation();
+    await use(installation, folder);
+  });
 
 test('the commands of the topic backup', () =>
   withInstallation(async (installation, folder) => {

@@ -149,16 +149,12 @@ test('other operations work on a running lab, and a lab operation on no other in
     const trail = await operate('audit');
     assert.ok(trail.some(({ command }: { command: string }) => command === 'window reset'));
   });
-  const installation = createInstallation();
-  try {
-    const serving = await installation.serve();
-    const { status, stderr } = installation.cli(['lab', 'drop'], { anyStatus: true });
-    assert.equal(status, 1);
-    assert.match(stderr, /this is not a lab\. Start one with: wirewatch lab/);
-    await serving.stop();
-  } finally {
-    installation.remove();
-  }
+  using installation = createInstallation();
+  const serving = await installation.serve();
+  const { status, stderr } = installation.cli(['lab', 'drop'], { anyStatus: true });
+  assert.equal(status, 1);
+  assert.match(stderr, /this is not a lab\. Start one with: wirewatch lab/);
+  await serving.stop();
 });
 
 test('an exam that is interrupted leaves no fault', () =>
