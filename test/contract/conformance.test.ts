@@ -115,8 +115,3 @@ test('every promise of README and the manual has a test, and still stands there'
     [],
   );
 });
-
-test('the parser of test names finds every form', () => {
-  const text = `test('a', () => {}); test("b's", { skip }, () => {}); fieldTest(\n  'c.d',\n 1); test(\`e\`); latest('f'); test(\`g \${h}: i\`);`;
-  assert.deepEqual([...testNames(text)], ['a', "b's", 'c.d', 'e', 'g …: i']);
-});

@@ -15,9 +15,6 @@ const ABSENT = Symbol('absent');
 const INGESTED = Symbol('ingested');
 type Expected = unknown;
 
-/** In the order of the expectations: a story with all columns and with the required ones, then a photo with both. */
-const ROWS: Row[] = [];
-const IDS: string[] = [];
 const SHARED = {
   source_id: 'urn:newsml:agency.example:1',
   source_published_at: '2026-10-01T12:00:00.999+02:00',
@@ -30,14 +27,12 @@ const SHARED = {
   article_publisher_name: '  The Example  ',
 };
 
-/** The four detections, by endpoint. */
-const shown = new Map<'stream' | 'period' | 'alone', Record<string, unknown>[]>();
-
 const startMs = Date.now();
 const appliance = await sharedAppliance({ WIREWATCH_SERVER_BASE_URL: 'https://api.example/ww/' });
 const windowMs = nextWindowMs();
 const windowStart = `${new Date(windowMs).toISOString().slice(0, 19)}Z`;
-ROWS.push(
+/** In the order of the expectations: a story with all columns and with the required ones, then a photo with both. */
+const ROWS = [
   newRow({
     ...SHARED,
     source_language: 'de',
@@ -57,8 +52,8 @@ ROWS.push(
     article_image_url: 'https://cdn.example.net/x.png',
   }),
   newRow({ strength_score: 60 }),
-);
-IDS.push(...ROWS.map((row, at) => idOf(row, at < 2 ? 'newswire' : 'imagewire')));
+];
+const IDS = ROWS.map((row, at) => idOf(row, at < 2 ? 'newswire' : 'imagewire'));
 for (const [exportName, rows] of [
   ['newswire', ROWS.slice(0, 2)],
   ['imagewire', ROWS.slice(2)],
@@ -72,9 +67,12 @@ const stream = await read(`/v1/detections/changes?since=${since}`);
 const period = await read(`/v1/detections?from=${windowStart}&to=${new Date().toISOString()}`);
 const pick = (data: Record<string, unknown>[]) =>
   IDS.map((id) => data.find((detection) => detection.id === id) ?? {});
-shown.set('stream', pick(stream.data));
-shown.set('period', pick(period.data));
-shown.set('alone', await Promise.all(IDS.map((id) => read(`/v1/detections/${id}`))));
+/** The four detections, by endpoint. */
+const shown = new Map<string, Record<string, unknown>[]>([
+  ['stream', pick(stream.data)],
+  ['period', pick(period.data)],
+  ['alone', await Promise.all(IDS.map((id) => read(`/v1/detections/${id}`)))],
+]);
 
 /** @param expected one value for each row, or a function of the row */
 function fieldTest(path: string, ...expected: Expected[]): void {

@@ -11,25 +11,8 @@ import { revokeKey, setKey } from '../../src/auth/keys.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { GRANT, postToken } from '../support/token-client.ts';
 
-/** In the order in which they are checked. */
-const WRONGS = [
-  'path',
-  'method',
-  'unseen',
-  'revoked',
-  'store',
-  'suspended',
-  'address',
-  'rate',
-  'scope',
-  'parameter',
-  'allowance',
-  'detection',
-] as const;
-type Wrong = (typeof WRONGS)[number];
-
-/** Status, code, whether the rate-limit headers are present, and the topic of the detail. */
-const ERRORS: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>> = {
+/** In the order in which they are checked: status, code, whether the rate-limit headers are present, the topic of the detail. */
+const ERRORS = {
   path: [404, 'not_found', false, /path/],
   method: [405, 'method_not_allowed', false, /GET/],
   unseen: [429, 'rate_limited', false, /address/],
@@ -42,7 +25,9 @@ const ERRORS: Readonly<Record<Wrong, readonly [number, string, boolean, RegExp]>
   parameter: [400, 'invalid_request', true, /nope/],
   allowance: [429, 'daily_allowance', true, /allowance/],
   detection: [404, 'not_found', true, /detection/],
-};
+} as const satisfies Readonly<Record<string, readonly [number, string, boolean, RegExp]>>;
+type Wrong = keyof typeof ERRORS;
+const WRONGS = Object.keys(ERRORS) as Wrong[];
 
 /** Impossible pairs: without a store no key is known to be revoked, and an unknown path has no detection. */
 const EXCLUDED = new Set(['revoked store', 'path detection']);
