@@ -13,7 +13,7 @@ import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
 import { SAMPLE_SUBSCRIPTIONS } from '../tools/generate/rows.ts';
 import { newestEndedWindow } from '../tools/lab/feed.ts';
 import { defineCommand } from './command.ts';
-import { type LabKey, startLab } from './lab.ts';
+import { type LabKey, startLab, unlessStopped } from './lab.ts';
 import { commonOptions, SETTING_OPTIONS } from './options.ts';
 import { print } from './output.ts';
 import { operateHere, type Serving } from './serving.ts';
@@ -33,7 +33,6 @@ export const register = defineCommand({
 });
 
 async function demonstrate(command: Command): Promise<null> {
-  const stopping = new AbortController();
   const beganMs = Date.now();
   const started = await startLab(command, 'demo', {
     seed: SEED,
@@ -48,11 +47,9 @@ async function demonstrate(command: Command): Promise<null> {
       ];
     },
     fill: (feed) => feed.dropDay(ROWS_A_WINDOW),
-    onStop: () => stopping.abort(),
   });
   if (started === null) return null;
-  const { serving, lab, keys, ended } = started;
-  const { signal } = stopping;
+  const { serving, lab, keys, stopping: signal, ended } = started;
   const { json } = commonOptions(command);
   const introduced = async () => {
     await lab.feed.writePhotos();
@@ -68,11 +65,8 @@ async function demonstrate(command: Command): Promise<null> {
       });
     }
   };
-  // A drop waits until it is read, which may be never: ingest can be paused. What a stop leaves undone is no failure.
-  const going = introduced().catch((error: unknown) => {
-    if (!signal.aborted) throw error;
-  });
-  await Promise.race([ended, going]);
+  // A drop waits until it is read, which may be never: ingest can be paused.
+  await unlessStopped(signal, [introduced(), ended]);
   await ended;
   return null;
 }

@@ -89,10 +89,10 @@ async function start(command: Command, options: LabStart): Promise<null> {
       return [{ ...key, name: 'lab', subscriptions }];
     },
     fill: (feed) => feed.dropMonth(),
-    onStop: removeReadyFile,
   });
   if (started === null) return null;
-  const { serving, lab, keys, ended } = started;
+  const { serving, lab, keys, stopping, ended } = started;
+  stopping.addEventListener('abort', removeReadyFile);
   serving.showLog();
   lab.onMoved = playScenario(
     steps,
@@ -154,11 +154,11 @@ interface LabOptions {
   readonly keys: (prefix: string) => LabKeys;
   /** Drops the files that it begins with, while it starts. */
   readonly fill: (feed: Feed) => Promise<void>;
-  readonly onStop: () => void;
 }
 
 /**
- * @returns `ended` resolves when a signal has stopped it; null if one did before it was ready
+ * @returns `stopping` is aborted when a signal stops it, and `ended` resolves when it has; null if one did before it was
+ *   ready
  * @throws Refused `configuration` for a folder with other content
  */
 export async function startLab(command: Command, kind: LabKind, options: LabOptions) {
@@ -180,25 +180,21 @@ export async function startLab(command: Command, kind: LabKind, options: LabOpti
   const filled = lab.fill(options.fill);
   const intervene = (parts: LabParts) => lab.join(parts);
   const serving = await serveAppliance(config, kind, { ingestThread, graceMs: 0, intervene });
-  let isStopping = false;
-  const ended = untilSignal(serving, () => {
-    isStopping = true;
-    options.onStop();
-  });
-  const ready = async () => {
-    await Promise.all([serving.appliance.readable, filled]);
-    await lab.rested();
-    // A stop ends the wait, too.
-    return isStopping ? undefined : { serving, lab, keys, ended };
-  };
-  const failed = (error: unknown) => {
-    // What a stop leaves undone is no failure.
-    if (!isStopping) throw error;
-  };
-  const started = await Promise.race([ready().catch(failed), ended]);
-  if (started !== undefined) return started;
+  const stop = new AbortController();
+  const stopping = stop.signal;
+  const ended = untilSignal(serving, () => stop.abort());
+  const ready = Promise.all([serving.appliance.readable, filled]).then(() => lab.rested());
+  await unlessStopped(stopping, [ready, ended]);
+  if (!stopping.aborted) return { serving, lab, keys, stopping, ended };
   await ended;
   return null;
+}
+
+/** Waits for the first of them. What a stop leaves undone is no failure. */
+export async function unlessStopped(stopping: AbortSignal, work: readonly Promise<unknown>[]): Promise<void> {
+  await Promise.race(work).catch((error: unknown) => {
+    if (!stopping.aborted) throw error;
+  });
 }
 
 function seeded(what: string, seed: string, length: number): Buffer {
