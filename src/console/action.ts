@@ -7,7 +7,7 @@ import type { OperationForm } from '../operations/table.ts';
 import { commandWords } from './command-line.ts';
 import { count, windowTime } from './format.ts';
 import { enteredIn, inputs, type Option, operationFields, type Texts } from './forms.ts';
-import { code, Dialog, failed } from './parts.ts';
+import { Code, Dialog, failed } from './parts.ts';
 import { useRoute } from './route.ts';
 import { Failure, send } from './server.ts';
 
@@ -142,7 +142,7 @@ function Made({ outcome, onClose }: { outcome: Outcome; onClose: () => void }): 
     ${
       key !== null &&
       html`<p>Copy it now: it is shown only once. Wirewatch keeps a hash of it, not the key.</p>
-        ${code(key, 'the key')}`
+        <${Code} text=${key} label="the key" />`
     }
     <footer class="row"><button type="button" class="main" onClick=${onClose}>${end}</button></footer>
   </${Dialog}>`;

@@ -61,7 +61,6 @@ function ofExports({ exports, enabled }: Trends, within: string): Series[] {
   return enabled.flatMap((name): Series[] => {
     const { created, late_seconds } = exports[name];
     const late = late_seconds.filter((seconds) => seconds !== null);
-    const average = late.length === 0 ? null : sum(late) / late.length;
     return [
       {
         title: `New detections, ${name}`,
@@ -72,7 +71,7 @@ function ofExports({ exports, enabled }: Trends, within: string): Series[] {
       {
         title: `From a window\u2019s end to its reading, ${name}`,
         lines: [['Time', late_seconds]],
-        summary: average === null ? 'nothing was read' : `${spanOf(average)} on average`,
+        summary: late.length === 0 ? 'nothing was read' : `${spanOf(sum(late) / late.length)} on average`,
         text: spanOf,
       },
     ];
@@ -120,8 +119,8 @@ function grownBytes(
   exports: Trends['exports'],
 ): number[] {
   const each = versions === 0 ? 0 : (stored + log_bytes) / versions;
-  const [first, ...more] = Object.values(exports).flatMap(({ created, updated }) => [created, updated]);
-  return (first ?? []).map((value, at) => each * sum([value, ...more.map((values) => values[at] ?? 0)]));
+  const changes = Object.values(exports).flatMap(({ created, updated }) => [created, updated]);
+  return (changes[0] ?? []).map((_, at) => each * sum(changes.map((values) => values[at] ?? 0)));
 }
 
 /** `: disk full in 40 weeks`; empty without growth. Database and log grow on the disk of the data folder. */
@@ -133,15 +132,14 @@ function fullText(bytesPerDay: number, disks: About['disks']): string {
 }
 
 function requestsOf(title: string, requests: Values, refused: Values, within: string): Series {
-  const total = (values: Values) => sum(values.map((value) => value ?? 0));
-  const left = total(refused);
+  const left = sum(refused);
   return {
     title,
     lines: [
       ['Requests', requests],
       ['Refused', refused],
     ],
-    summary: `${count(total(requests))} in ${within}, ${left === 0 ? 'none refused' : `${count(left)} refused (red)`}`,
+    summary: `${count(sum(requests))} in ${within}, ${left === 0 ? 'none refused' : `${count(left)} refused (red)`}`,
     text: (value) => count(value),
   };
 }

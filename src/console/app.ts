@@ -13,7 +13,7 @@ import { type Children, mark } from './inline.ts';
 import { Lab } from './lab.ts';
 import { Manual } from './manual.ts';
 import { missingIn, Overview } from './overview.ts';
-import { code, failed, Heading } from './parts.ts';
+import { Code, failed, Heading } from './parts.ts';
 import { linkTo, type Route, useRoute } from './route.ts';
 import { Failure, keepSecret, type Reading, SESSION, send, useChanges, useReading } from './server.ts';
 import { Windows } from './windows.ts';
@@ -47,7 +47,7 @@ function App({ refused }: { refused: string | null }): VNode {
       failure === undefined
         ? html`<p class="reading">Reading …</p>`
         : html`<p>To log in, have a link printed on the machine that runs Wirewatch. It works once, for ten minutes.</p>
-    ${code('wirewatch console', 'the command')}
+    <${Code} text="wirewatch console" label="the command" />
     <p class="soft">With <code>--read-only</code>, the session can view everything but change nothing.${' '}
       With <code>--as NAME</code>, the audit trail shows that name beside the user’s.</p>`
     }</main>`;

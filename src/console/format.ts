@@ -38,8 +38,9 @@ export function windowTime(startMs: number, zone: '' | ' UTC' = ''): string {
   return `${utcDay(startMs)} ${clock(startMs)} to ${clock(startMs + WINDOW_MS)}${zone}`;
 }
 
-export function sum(values: readonly number[]): number {
-  return values.reduce((all, value) => all + value, 0);
+/** Without what is null. */
+export function sum(values: readonly (number | null)[]): number {
+  return values.reduce<number>((all, value) => all + (value ?? 0), 0);
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];

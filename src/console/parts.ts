@@ -58,13 +58,9 @@ export function table<Row>(options: TableOptions<Row>, ...columns: readonly Colu
     <thead><tr>${columns.map(([title, , look]) => html`<th scope="col" class=${look}>${title}</th>`)}</tr></thead>
     <tbody>${rows.map((row) => [
       html`<tr key=${key?.(row)}>${columns.map((column) => cell(row, column))}</tr>`,
-      belowRow(below?.(row) ?? null, columns.length),
+      below?.(row) && html`<tr class="below"><td colspan=${columns.length}>${below(row)}</td></tr>`,
     ])}</tbody>
   </table>`;
-}
-
-function belowRow(content: VNode | null, columns: number): VNode | null {
-  return content && html`<tr class="below"><td colspan=${columns}>${content}</td></tr>`;
 }
 
 /** The content, or that it is being read, or the error. `more`: the label of the button for the next page. */
@@ -81,16 +77,12 @@ export function read<Answer extends object>(
     ${older && html`<button type="button" class="more" disabled=${isReading} onClick=${older}>${isReading ? 'Reading …' : more}</button>`}`;
 }
 
-function Code({ text, label }: { text: string; label: string }): VNode {
+export function Code({ text, label }: { text: string; label: string }): VNode {
   const [title, setTitle] = useState('Copy');
   const copied = () => setTitle('Copied');
   const copy = () => navigator.clipboard.writeText(text).then(copied, () => setTitle('Select it and copy'));
   return html`<div class="code"><pre tabindex="0" aria-label=${label}><code>${text}</code></pre>
     <button type="button" class="copy" aria-label=${`${title}: ${label}`} onClick=${copy}>${title}</button></div>`;
-}
-
-export function code(text: string, label: string): VNode {
-  return html`<${Code} text=${text} label=${label} />`;
 }
 
 export function choice<Value extends string>(
