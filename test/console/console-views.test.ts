@@ -7,21 +7,8 @@ import { NOTHING_READ } from '../../src/windows/reach.ts';
 import { assertAccessible, skip } from '../support/browser.ts';
 import { type BusyConsole, FAILED, HOSTILE, PICTURE, prepareConsole } from '../support/busy-console.ts';
 import { linkOf } from '../support/console-client.ts';
-import type { ConsolePage } from '../support/console-page.ts';
+import { type ConsolePage, VIEWS } from '../support/console-page.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-
-const VIEWS = [
-  'overview',
-  'windows',
-  'files?outcome=applied',
-  'customers',
-  'detections',
-  'detections?mode=search',
-  'detections/ID',
-  'history',
-  'manual',
-  'manual/alerts',
-];
 
 describe('the console in a browser', { skip }, () => {
   let { page, watched, show, answers, button, appliance, ids, failedMs } = {} as ConsolePage & BusyConsole;
@@ -30,7 +17,7 @@ describe('the console in a browser', { skip }, () => {
     ({ page, watched, show, answers, button, appliance, ids, failedMs } = opened);
   });
 
-  for (const view of VIEWS)
+  for (const view of [...VIEWS, 'detections/ID', 'manual/alerts'])
     test(`${view}: no serious axe finding, no error, no external request, and it fits`, async () => {
       await show(view.replace('ID', ids.hostile));
       for (const [width, colorScheme] of [

@@ -4,6 +4,18 @@ import type { Appliance } from './appliance.ts';
 import { watchedPage } from './browser.ts';
 import { linkOf } from './console-client.ts';
 
+/** The views that need no detection of the installation. */
+export const VIEWS = [
+  'overview',
+  'windows',
+  'files',
+  'customers',
+  'detections',
+  'detections?mode=search',
+  'history',
+  'manual',
+];
+
 export type ConsolePage = Awaited<ReturnType<typeof openConsolePage>>;
 
 /** Opens a page with a new session, under the name kim. */
