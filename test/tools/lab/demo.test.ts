@@ -85,9 +85,6 @@ test('keys and calls work, exports keep arriving, the commands of a lab work, an
     const anew = await follow(readerOf(again.shown.url, again.shown.keys[0]?.key ?? ''), fiveMinutesAgo());
     assert.ok(anew.rows.length > 5000);
     await again.stop();
-    const serve = await runBeside(['serve', '--data', data, '--port', '0']);
-    assert.equal(serve.status, 78);
-    assert.match(serve.stderr, /belongs to "wirewatch lab" or "wirewatch demo".*--data/);
   }));
 
 test('stops at once while it reads its first day', async () => {

@@ -53,42 +53,36 @@ function received(): Promise<{ bytes: Buffer; end: string; length: number }> {
 }
 
 describe('errors of the contract, with their real body and headers', () => {
-  const cases: readonly [object, string, { status: number; code: string; retry?: string; rate: boolean }][] =
-    [
-      [{ status: 400 }, START, { status: 400, code: 'invalid_request', rate: true }],
-      [{ status: 401 }, START, { status: 401, code: 'unauthorized', rate: false }],
-      [{ status: 403 }, START, { status: 403, code: 'forbidden', rate: false }],
-      [{ status: 404 }, '/v1/detections/t.7001.1.1', { status: 404, code: 'not_found', rate: true }],
-      [{ status: 429, retry_after: 7 }, START, { status: 429, code: 'rate_limited', retry: '7', rate: true }],
-      [
-        { code: 'daily_allowance' },
-        START,
-        { status: 429, code: 'daily_allowance', retry: 'midnight', rate: true },
-      ],
-      [{ status: 500 }, START, { status: 500, code: 'internal', rate: true }],
-      [{ status: 500, retry_after: 3 }, START, { status: 500, code: 'internal', retry: '3', rate: true }],
-      [{ status: 503 }, '/v1/me', { status: 503, code: 'unavailable', rate: false }],
-    ];
-  for (const [spec, target, expected] of cases) {
+  for (const [spec, status, code, hasRate, wait = null, target = START] of [
+    [{ status: 400 }, 400, 'invalid_request', true],
+    [{ status: 401 }, 401, 'unauthorized', false],
+    [{ status: 403 }, 403, 'forbidden', false],
+    [{ status: 404 }, 404, 'not_found', true, null, '/v1/detections/ID'],
+    [{ status: 429, retry_after: 7 }, 429, 'rate_limited', true, '7'],
+    [{ code: 'daily_allowance' }, 429, 'daily_allowance', true, 'midnight'],
+    [{ status: 500 }, 500, 'internal', true],
+    [{ status: 500, retry_after: 3 }, 500, 'internal', true, '3'],
+    [{ status: 503 }, 503, 'unavailable', false, null, '/v1/me'],
+  ] as const)
     test(JSON.stringify(spec), async () => {
       // The detection exists; only the fault hides it.
       const { data } = await lab.read(`${START}&limit=1`);
-      const asked = expected.status === 404 ? `/v1/detections/${data[0].id}` : target;
+      const asked = target.replace('ID', data[0].id);
       const id = await fault(spec);
-      const { status, headers, body } = await checked(asked);
-      assert.equal(status, expected.status);
+      const { headers, body, ...answer } = await checked(asked);
+      assert.equal(answer.status, status);
       assert.equal(headers.get('x-wirewatch-lab'), id);
-      assert.match(body.type, new RegExp(`/errors/${expected.code}$`));
+      assert.match(body.type, new RegExp(`/errors/${code}$`));
       assert.equal(body.request_id, headers.get('x-request-id'));
-      assert.equal(headers.has('ratelimit-limit'), expected.rate);
-      assert.equal(headers.get('www-authenticate'), expected.status === 401 ? 'Bearer' : null);
-      const wait = headers.get('retry-after');
-      if (expected.retry === 'midnight') {
+      assert.equal(headers.has('ratelimit-limit'), hasRate);
+      assert.equal(headers.get('www-authenticate'), status === 401 ? 'Bearer' : null);
+      const told = headers.get('retry-after');
+      if (wait === 'midnight') {
         const { now } = await lab.control('clock');
         const left = (86_400_000 - (Date.parse(now) % 86_400_000)) / 1000;
-        assert.ok(Math.abs(Number(wait) - left) < 120, `${wait} seconds to midnight, ${left} left`);
-      } else assert.equal(wait, expected.retry ?? null);
-      if (expected.code === 'rate_limited')
+        assert.ok(Math.abs(Number(told) - left) < 120, `${told} seconds to midnight, ${left} left`);
+      } else assert.equal(told, wait);
+      if (code === 'rate_limited')
         assert.deepEqual(
           ['remaining', 'reset'].map((name) => headers.get(`ratelimit-${name}`)),
           ['0', '7'],
@@ -97,7 +91,6 @@ describe('errors of the contract, with their real body and headers', () => {
       assert.equal(next.status, 200, 'once');
       assert.equal(next.headers.has('x-wirewatch-lab'), false);
     });
-  }
 
   test('405 names the methods; 413, and the errors of tokens', async () => {
     await fault({ status: 405 });
