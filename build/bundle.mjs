@@ -137,7 +137,7 @@ const addonHandedOver = {
   },
 };
 
-/** What src/packed.ts gives from the sources. */
+/** The texts that src/packed.ts gives, by name. */
 function textsIn(of) {
   const folder = join(root, of);
   const names = readdirSync(folder).filter((name) => !/\.(ts|png|svg)$/.test(name));

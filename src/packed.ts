@@ -4,8 +4,8 @@
  *
  * In the executable there is no folder to read from: its files are taken from the executable itself.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { basename, resolve } from 'node:path';
 import { getAsset, getRawAsset, isSea } from 'node:sea';
 import { fileURLToPath } from 'node:url';
 import { Worker, type WorkerOptions } from 'node:worker_threads';
@@ -74,12 +74,16 @@ export function consoleFiles(): Readonly<Record<string, string>> {
   return JSON.parse(besideProgram(bundled ? 'console.json' : '../dist/console.json'));
 }
 
-/** The texts of the manual or the sample files, by file name. */
-export function packedTexts(of: 'src/manual' | 'config'): Readonly<Record<string, string>> {
-  if (bundled) return JSON.parse(besideProgram(`${basename(of)}.json`));
-  const folder = fileURLToPath(new URL(`../${of}`, import.meta.url));
-  const names = readdirSync(folder).filter((name) => !/\.(ts|png|svg)$/.test(name));
-  return Object.fromEntries(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
+/** Those of the bundle, by folder, once one was asked for: most commands start without them. */
+const texts: Partial<Record<string, Readonly<Record<string, string>>>> = {};
+
+/** A file of the manual, or a sample file. */
+export function packedText(folder: 'src/manual' | 'config', name: string): string {
+  if (!bundled) return readFileSync(new URL(`../${folder}/${name}`, import.meta.url), 'utf8');
+  texts[folder] ??= JSON.parse(besideProgram(`${basename(folder)}.json`));
+  const text = texts[folder]?.[name];
+  if (text === undefined) throw new Error(`there is no ${folder}/${name}`);
+  return text;
 }
 
 /** A file that was made with the program. */

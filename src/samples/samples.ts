@@ -1,5 +1,5 @@
 /** Sample files for the programs around Wirewatch, and sample clients: those of `config/`, bundled. */
-import { packedTexts } from '../packed.ts';
+import { packedText } from '../packed.ts';
 
 /** Names and titles, in the order of the list. */
 export const SAMPLES = Object.entries({
@@ -20,7 +20,5 @@ export const SAMPLES = Object.entries({
 
 /** @param name of a file in `config/` */
 export function sampleText(name: string): string {
-  const text = packedTexts('config')[name];
-  if (text === undefined) throw new Error(`there is no sample ${name}`);
-  return text;
+  return packedText('config', name);
 }
