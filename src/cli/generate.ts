@@ -16,13 +16,12 @@ import { readKeySubscriptions } from '../operations/members.ts';
 import { Refused } from '../refused.ts';
 import { documentTable } from '../text-layout.ts';
 import { formatMs, WINDOW_MS } from '../time.ts';
-import { type SampleFile, type WrittenFile, writeExportFile } from '../tools/generate/files.ts';
+import { type WrittenFile, writeExportFile } from '../tools/generate/files.ts';
 import {
   EARLIEST_START_MS,
   exportRows,
   LATEST_START_MS,
   ROWS_MAX,
-  type RowsOptions,
   SAMPLE_SUBSCRIPTIONS,
   type SampleSubscription,
 } from '../tools/generate/rows.ts';
@@ -109,10 +108,8 @@ async function writeFiles(options: GenerateOptions): Promise<WrittenFile[]> {
   return written;
 }
 
-type PlannedFile = SampleFile & RowsOptions & { windows: number };
-
 /** The files to write, in the order of their windows. @throws Refused `usage` if options contradict each other */
-function plannedFiles(options: GenerateOptions, nowMs: number): PlannedFile[] {
+function plannedFiles(options: GenerateOptions, nowMs: number) {
   const windows = options.windows ?? (options.backfill === undefined ? 1 : BACKFILL_WINDOWS);
   const firstStartMs = options.start ?? (Math.floor(nowMs / WINDOW_MS) - windows) * WINDOW_MS;
   if (firstStartMs < EARLIEST_START_MS || firstStartMs + windows * WINDOW_MS > LATEST_START_MS) {

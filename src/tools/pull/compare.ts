@@ -7,11 +7,10 @@
  * stream after the copy's cursor. The stream is read last, so it contains every change made meanwhile.
  */
 import { hash } from 'node:crypto';
-import { Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { SECOND_MS } from '../../time.ts';
 import { ChangesPage, type Detection, LIMIT, PeriodPage } from './api.ts';
-import { type Copy, Step } from './copy.ts';
+import { type Copy, Stream } from './copy.ts';
 import {
   CHANGES,
   PERIOD,
@@ -35,8 +34,6 @@ export interface Difference {
   readonly service_version: number | null;
 }
 
-/** The members that name the stream; the lines of another client may lack them. */
-const OfStream = Type.Pick(Step, ['subscription_id', 'content_type']);
 /** Captures an address of a photo without that of the service. */
 const OWN_ADDRESS = /^.*(\/photos\/\d+\?signature=.*)$/;
 const NOT_COMPARED = new Set(['event', 'last_scored_at', 'exported_at']);
@@ -97,7 +94,8 @@ async function listRows(copy: Copy, start: Start) {
     const { id, version } = row;
     // A period ends now; the clock of the matching system may be ahead.
     const isAhead = Date.parse(String(row.first_detected_at)) > start.dateMs - SECOND_MS;
-    const stream = Value.Check(OfStream, row) ? streamName(row) : null;
+    // The lines of another client may lack what names it.
+    const stream = Value.Check(Stream, row) ? streamName(row) : null;
     const isRead = stream === null || read.has(stream);
     if (!isRead) notRead.add(stream);
     if (version < (rows.get(id)?.version ?? 0)) continue;

@@ -26,13 +26,12 @@ import { writeWhole } from '../../store/folder.ts';
 import { takeLock } from '../../store/locks.ts';
 import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
 
+/** The members of a detection that name its stream. */
+export const Stream = Type.Object({ subscription_id: Type.Integer(), content_type: ContentType });
+export type Stream = Static<typeof Stream>;
+
 /** A period of one stream; both days are included. */
-export const Step = Type.Object({
-  subscription_id: Type.Integer(),
-  content_type: ContentType,
-  from: Type.String(),
-  to: Type.String(),
-});
+export const Step = Type.Object({ ...Stream.properties, from: Type.String(), to: Type.String() });
 export type Step = Static<typeof Step>;
 
 /** Where a copy continues. */

@@ -10,7 +10,7 @@ import { counted } from '../../counted.ts';
 import { CONTENT_TYPES } from '../../detection/content-type.ts';
 import { DAY_MS, formatMs, MINUTE_MS, utcDay } from '../../time.ts';
 import { type Api, ChangesPage, LIMIT, Me, PeriodPage } from './api.ts';
-import type { Copy, Position, Step } from './copy.ts';
+import type { Copy, Position, Step, Stream } from './copy.ts';
 
 export const CHANGES = '/v1/detections/changes';
 export const PERIOD = '/v1/detections';
@@ -152,10 +152,7 @@ export function readStreams({ me }: Start) {
   );
 }
 
-export function streamName({
-  subscription_id,
-  content_type,
-}: Pick<Step, 'subscription_id' | 'content_type'>): string {
+export function streamName({ subscription_id, content_type }: Stream): string {
   return `${subscription_id} ${content_type}`;
 }
 
