@@ -8,21 +8,15 @@ import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import type { Form } from '../../src/exports/file-name.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
-import type { Appliance } from '../support/appliance.ts';
 import { csv, fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { type LogLine, runProgram } from '../support/program.ts';
+import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { runCampaign } from './http/campaign.ts';
-import { CLIENTS_MIN, runClients } from './http/clients.ts';
-import { Secrets } from './http/secrets.ts';
+import { runClients } from './http/clients.ts';
 import { startTarget, type Target } from './http/target.ts';
 import { readProcess } from './metrics.ts';
-import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
+import { type Outcome, type Part, type PartOptions, shareOf, Tally } from './part.ts';
 
-const REQUESTS = 2_000_000;
-/** Five thousand of them stay connected at the same time; the others soon close their connection. */
-const CLIENTS = 7000;
-const EXPORTS = 2000;
 /** Statuses that the requests must cause: otherwise they test too little. */
 const STATUSES = [200, 304, 400, 401, 403, 404, 405, 413, 431];
 
@@ -38,44 +32,25 @@ export async function httpWith(
   options: PartOptions,
   { hasShortTimeouts }: { hasShortTimeouts: boolean },
 ): Promise<Outcome> {
-  const { folder, share, onProgress } = options;
-  const secrets = new Secrets();
-  const target = await startTarget(secrets, hasShortTimeouts);
-  const { appliance } = target;
+  const { folder, onProgress } = options;
+  const target = await startTarget(hasShortTimeouts);
+  const { appliance, secrets } = target;
   const tally = new Tally();
   const { failures } = tally;
   const readLog = () => {
     for (const line of appliance.serving().takeLog()) {
       tally.count('lines of the log');
       secrets.search(`a line of the log, "${line.msg}"`, JSON.stringify(line));
-      if (line.level === 'fatal' || (line.level === 'error' && !isOfHostileFile(line)))
+      if (line.level === 'fatal' || (line.level === 'error' && line.msg !== 'file failed'))
         failures.push(`logged: ${JSON.stringify(line).slice(0, 500)}`);
     }
   };
   const reading = setInterval(readLog, 1000);
-  const least = (count: number, min: number) => Math.max(min, Math.round(count * share));
   try {
-    const exports = {
-      count: least(EXPORTS, EXPORTS_MIN),
-      prng: seededPrng(options.seed, 'exports'),
-      memoryMib: async () => (await readProcess(target.admin)).memoryMib,
-    };
-    await dropHostile(appliance, exports, tally);
+    await dropHostile(target, options, tally);
     onProgress('the hostile exports are dropped');
-    const clients = {
-      count: least(CLIENTS, CLIENTS_MIN),
-      prng: seededPrng(options.seed, 'clients'),
-      secrets,
-    };
-    const campaign = {
-      facts: target.facts,
-      seed: `${options.seed}`,
-      requests: Math.round(REQUESTS * share),
-      secrets,
-      onProgress: (responses: number) => onProgress(`${responses} requests answered`),
-    };
-    await Promise.all([runClients(target, clients, tally), runCampaign(campaign, tally)]);
-    await runCommands(target, secrets, folder, tally);
+    await Promise.all([runClients(target, options, tally), runCampaign(target, options, tally)]);
+    await runCommands(target, folder, tally);
     for (const status of STATUSES)
       if (tally.figures[`answered ${status}`] === undefined)
         failures.push(`no request was answered ${status}`);
@@ -96,11 +71,6 @@ export async function httpWith(
   }
 }
 
-/** A failed file is the only expected error in the log. */
-function isOfHostileFile({ msg }: LogLine): boolean {
-  return msg === 'file failed';
-}
-
 /** Commands that must succeed. */
 const RIGHT: readonly (readonly string[])[] = [
   ['status'],
@@ -112,8 +82,8 @@ const RIGHT: readonly (readonly string[])[] = [
 ];
 
 /** Runs valid and invalid commands of an operator, and searches their output. @param folder for backups and input files */
-async function runCommands(target: Target, secrets: Secrets, folder: string, tally: Tally): Promise<void> {
-  const { appliance, key } = target;
+async function runCommands(target: Target, folder: string, tally: Tally): Promise<void> {
+  const { appliance, secrets, key } = target;
   const run = async (args: readonly string[], settings: Readonly<Record<string, string>> = {}) => {
     tally.count('commands');
     const command = runProgram([...args, '--data', appliance.data], { WIREWATCH_DEBUG: '1', ...settings });
@@ -232,21 +202,15 @@ const DOUBTFUL: Kinds = {
 };
 
 const FILES = Object.entries({ ...FAILING, ...DOUBTFUL });
+const EXPORTS = 2000;
 
-/** Enough files for every kind. */
-const EXPORTS_MIN = FILES.length;
-
-/**
- * Drops hostile exports: each must fail with a reason, and the next good file be applied. Names and links: test/drop.
- *
- * @param memoryMib returns the program's current memory
- */
-async function dropHostile(
-  appliance: Appliance,
-  { count, prng, memoryMib }: { count: number; prng: Prng; memoryMib: () => Promise<number> },
-  tally: Tally,
-): Promise<void> {
+/** Drops hostile exports: each must fail with a reason, and the next good file be applied. Names and links: test/drop. */
+async function dropHostile({ appliance, admin }: Target, options: PartOptions, tally: Tally): Promise<void> {
   const { failures } = tally;
+  const prng = seededPrng(options.seed, 'exports');
+  // At least one of every kind.
+  const count = shareOf(options, EXPORTS, FILES.length);
+  const memoryMib = async () => (await readProcess(admin)).memoryMib;
   const before = await memoryMib();
   let highest = before;
   for (let number = 0; number < count; number += 1) {

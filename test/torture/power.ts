@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type IoEvent, readRecord } from './io/record.ts';
-import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
+import { type Outcome, type Part, type PartOptions, shareOf, Tally } from './part.ts';
 import { type Checked, checkImage } from './power/check.ts';
 import { Disk, differences, pickSurvivors, SURVIVALS, type Survivors, writeImage } from './power/disk.ts';
 import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
@@ -71,8 +71,8 @@ class Cuts {
     this.#disk = new Disk(story.root);
     this.#options = options;
     this.#image = image;
-    this.#images = Math.max(1, Math.round(IMAGES * options.share));
-    this.#starts = Math.max(1, Math.round(STARTS * options.share));
+    this.#images = shareOf(options, IMAGES);
+    this.#starts = shareOf(options, STARTS);
     this.#printed = commandsByPrint(story.events);
   }
 
@@ -124,7 +124,7 @@ class Cuts {
     for (const [index, event] of events.entries()) {
       for (; cuts[0] === index; cuts.shift()) {
         writeImage(disk, pickSurvivors(prng), prng, again);
-        await checkImage(again, this.#story, known, { scrub: false, backup: false });
+        await checkImage(again, this.#story, known);
         this.#tally.count('cut again while it was brought back');
       }
       disk.play(event);

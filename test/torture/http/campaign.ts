@@ -9,20 +9,12 @@ import { ambiguousRequests } from '../../support/ambiguous-requests.ts';
 import { checkBody, checkResponse } from '../../support/checked-fetch.ts';
 import { parseResponses, type RawResponse, sendBytes } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
-import type { Tally } from '../part.ts';
+import { type PartOptions, shareOf, type Tally } from '../part.ts';
 import { type FuzzFacts, type FuzzRequest, makeRequest } from './requests.ts';
-import type { Secrets } from './secrets.ts';
+import type { Target } from './target.ts';
 
-export interface Campaign {
-  readonly facts: FuzzFacts;
-  readonly seed: string;
-  /** The number of responses after which it ends. */
-  readonly requests: number;
-  readonly secrets: Secrets;
-  /** Called from time to time with the number of responses so far. */
-  readonly onProgress: (responses: number) => void;
-}
-
+/** Responses, after which it ends. */
+const REQUESTS = 2_000_000;
 /** Each must get an error. */
 const BROKEN = [
   ...Object.values(ambiguousRequests('GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n')),
@@ -38,9 +30,12 @@ const UNSURE_TIMEOUT_MS = 50;
 
 /** @param tally receives `requests`, `connections` and `answered STATUS`, and failures with the connection that repeats them */
 export async function runCampaign(
-  { facts, seed, requests, secrets, onProgress }: Campaign,
+  { facts, secrets }: Target,
+  options: PartOptions,
   tally: Tally,
 ): Promise<void> {
+  const seed = `${options.seed}`;
+  const requests = shareOf(options, REQUESTS);
   let connections = 0;
   let responses = 0;
   let failures = 0;
@@ -68,7 +63,8 @@ export async function runCampaign(
         failures += 1;
         tally.failures.push(`seed ${seed}, connection ${connection}: ${why}`);
       }
-      if (connections % PROGRESS_EVERY_CONNECTIONS === 0) onProgress(responses);
+      if (connections % PROGRESS_EVERY_CONNECTIONS === 0)
+        options.onProgress(`${responses} requests answered`);
     }
   };
   await Promise.all(Array.from({ length: WORKERS }, work));

@@ -7,9 +7,10 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { parseResponses } from '../../support/raw-http.ts';
+import { seededPrng } from '../../support/seeded-prng.ts';
+import { until } from '../../support/until.ts';
 import { readProcess } from '../metrics.ts';
-import type { Tally } from '../part.ts';
-import type { Secrets } from './secrets.ts';
+import { type PartOptions, shareOf, type Tally } from '../part.ts';
 import type { Target } from './target.ts';
 
 interface Client {
@@ -32,6 +33,8 @@ interface Kind {
   readonly statuses: readonly number[] | null;
 }
 
+/** Five thousand of them stay connected at the same time; the others soon close their connection. */
+const CLIENTS = 7000;
 const HEAD = 'GET /v1/health HTTP/1.1\r\nHost: x\r\n';
 const PAGE = '/v1/detections/changes?limit=1000&since=';
 /** Pipelined requests. */
@@ -49,6 +52,8 @@ const OPENED_TOGETHER = 20;
 const COUNTED_EVERY = 500;
 /** Much longer than any timeout of the program. */
 const ALL_CLOSED_TIMEOUT_MS = 900_000;
+/** Files that the program itself may have opened since. */
+const OPEN_FILES_SLACK = 40;
 
 function page(key: string): string {
   const since = new Date(Date.now() - 3_600_000).toISOString();
@@ -90,16 +95,13 @@ const NEVER_READS: Kind = {
 
 /** Few never read: the system buffers megabytes for each. */
 const ROUND: readonly Kind[] = [...Array.from({ length: 5 }, () => KINDS).flat(), NEVER_READS];
-/** The smallest count that includes every kind. */
-export const CLIENTS_MIN = ROUND.length;
 
-/** @param count clients, all at once; @param tally receives how many of each kind were disconnected as required */
-export async function runClients(
-  target: Target,
-  { count, prng, secrets }: { count: number; prng: Prng; secrets: Secrets },
-  tally: Tally,
-): Promise<void> {
-  const { appliance, admin } = target;
+/** Runs them all at once. @param tally receives how many of each kind were disconnected as required */
+export async function runClients(target: Target, options: PartOptions, tally: Tally): Promise<void> {
+  const { appliance, admin, secrets } = target;
+  // At least one of every kind.
+  const count = shareOf(options, CLIENTS, ROUND.length);
+  const prng = seededPrng(options.seed, 'clients');
   const { failures } = tally;
   const { files: filesBefore } = await readProcess(admin);
   let heldMax = 0;
@@ -133,10 +135,12 @@ export async function runClients(
     if (why === null) tally.count(kind.name);
     else failures.push(`a client of the kind "${kind.name}" ${why}`);
   }
-  for (const { name } of ROUND.slice(-KINDS.length - 1))
-    if (tally.figures[name] === undefined) failures.push(`no client of the kind "${name}"`);
   tally.count('connections held at once', heldMax);
-  failures.push(...(await unclosedFiles(admin, filesBefore)));
+  let files = 0;
+  await until('their files to be closed', async () => {
+    ({ files } = await readProcess(admin));
+    return files <= filesBefore + OPEN_FILES_SLACK;
+  }).catch((error) => failures.push(`${files} files are open, ${filesBefore} were open before: ${error}`));
 }
 
 function openClient(
@@ -187,20 +191,5 @@ function errorIn({ statuses, disconnects }: Kind, { received }: Client): string 
     return `${got}` === `${statuses}` ? null : `got ${got}, not ${statuses}`;
   } catch (error) {
     return `got a malformed response: ${error instanceof Error ? error.message : error}`;
-  }
-}
-
-/** Files that the program itself may have opened since. */
-const OPEN_FILES_SLACK = 40;
-const FILES_CLOSED_TIMEOUT_MS = 300_000;
-
-async function unclosedFiles(admin: string, filesBefore: number): Promise<string[]> {
-  const endMs = performance.now() + FILES_CLOSED_TIMEOUT_MS;
-  for (;;) {
-    const { files } = await readProcess(admin);
-    if (files <= filesBefore + OPEN_FILES_SLACK) return [];
-    if (performance.now() > endMs)
-      return [`${files} files are open after the clients disconnected, ${filesBefore} were open before`];
-    await wait(200);
   }
 }

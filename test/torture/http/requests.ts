@@ -3,6 +3,7 @@
 import { OPERATIONS } from '../../../src/openapi/operations.ts';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { words } from '../../support/words.ts';
+import type { Target } from './target.ts';
 
 export interface FuzzRequest {
   readonly method: string;
@@ -13,18 +14,7 @@ export interface FuzzRequest {
 }
 
 /** Existing keys, ids, cursors and photos. */
-export interface FuzzFacts {
-  readonly host: string;
-  /** Well-formed values of Authorization: keys, tokens, revoked ones. */
-  readonly credentials: readonly string[];
-  /** Secrets that are not credentials of this API. */
-  readonly misplaced: readonly string[];
-  readonly client: { readonly id: string; readonly secret: string };
-  readonly ids: readonly string[];
-  readonly cursors: readonly string[];
-  readonly photo: string;
-  readonly nowMs: number;
-}
+export type FuzzFacts = Target['facts'];
 
 const METHODS = words(`
   GET GET GET GET GET GET HEAD POST PUT DELETE PATCH OPTIONS TRACE`);
@@ -233,7 +223,7 @@ function tokenRequest(prng: Prng, { client }: FuzzFacts): FuzzRequest {
 }
 
 /** Changes, drops or duplicates characters. */
-export function mutated(prng: Prng, text: string, probability = 1): string {
+function mutated(prng: Prng, text: string, probability = 1): string {
   if (text === '' || !prng.chance(probability)) return text;
   const at = prng.below(text.length);
   const character = String.fromCharCode(33 + prng.below(94));

@@ -8,8 +8,7 @@ import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../../support/expo
 import { freePort } from '../../support/free-port.ts';
 import { preloaded } from '../../support/preload.ts';
 import { granted, inBody, postToken } from '../../support/token-client.ts';
-import type { FuzzFacts } from './requests.ts';
-import type { Secrets } from './secrets.ts';
+import { Secrets } from './secrets.ts';
 
 const PHOTO_ID = 601;
 const LARGE_PHOTO_ID = 602;
@@ -31,18 +30,7 @@ const SETTINGS = {
   WIREWATCH_LOG_LEVEL: 'trace',
 };
 
-export interface Target {
-  readonly appliance: Appliance;
-  readonly facts: FuzzFacts;
-  /** Of the administration port. */
-  readonly admin: string;
-  /** A key that reads everything. */
-  readonly key: string;
-  /** The signed path of a photo that takes many writes. */
-  readonly largePhoto: string;
-  /** The longest time after which the program disconnects a client that never reads. */
-  readonly stalledTimeoutMs: number;
-}
+export type Target = Awaited<ReturnType<typeof startTarget>>;
 
 /**
  * Preloaded into the program: shortens the timeouts of idle and stalled connections. Other timeouts stay, so that a
@@ -62,8 +50,9 @@ const SHORT_TIMEOUTS = `
   };
 `;
 
-/** @param secrets receives every secret of the installation; @param hasShortTimeouts see {@link SHORT_TIMEOUTS} */
-export async function startTarget(secrets: Secrets, hasShortTimeouts: boolean): Promise<Target> {
+/** @param hasShortTimeouts see {@link SHORT_TIMEOUTS} */
+export async function startTarget(hasShortTimeouts: boolean) {
+  const secrets = new Secrets();
   const adminPort = await freePort();
   const password = `hunter2${randomBytes(16).toString('hex')}`;
   secrets.plant('a password in a setting', password);
@@ -105,7 +94,9 @@ export async function startTarget(secrets: Secrets, hasShortTimeouts: boolean): 
     secrets.plant(`the secret of the installation as ${form}`, ownSecret.toString(form));
   const facts = {
     host: new URL(url).host,
+    /** Well-formed values of Authorization. */
     credentials: [every.key, every.key, token, token, reports.key, revoked.key].map((one) => `Bearer ${one}`),
+    /** Secrets that are not credentials of this API. */
     misplaced: [foreign, ownSecret.toString('hex'), `Bearer ${foreign}`, basic],
     client: { id: every.id, secret: endOf(every.key) },
     ids: [...texts.slice(0, 5).map((row) => idOf(row)), image.id],
@@ -115,10 +106,15 @@ export async function startTarget(secrets: Secrets, hasShortTimeouts: boolean): 
   };
   return {
     appliance,
+    /** All of the installation. */
+    secrets,
     facts,
     admin: `http://127.0.0.1:${adminPort}`,
+    /** It reads everything. */
     key: every.key,
+    /** The signed path of a photo that takes many writes. */
     largePhoto: largeImage.source.image_url.slice(url.length),
+    /** The longest time after which the program disconnects a client that never reads. */
     stalledTimeoutMs: STALLED_TIMEOUT_MS / (hasShortTimeouts ? TIMEOUT_DIVISOR : 1),
   };
 }
