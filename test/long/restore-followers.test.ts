@@ -10,18 +10,13 @@ import { formatMs } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { copyFolder } from '../support/copy-folder.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { Follower, type Get, settle } from '../support/followers.ts';
+import { Follower, getAs, settle } from '../support/followers.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const appliance = await sharedAppliance();
 const archive = join(appliance.drop, 'archive');
 
-const get: Get = async (path) => {
-  const answer = await appliance.get(path);
-  const text = await answer.text();
-  assert.equal(answer.status, 200, text);
-  return JSON.parse(text);
-};
+const get = getAs(appliance.serving, appliance.key);
 const rowsOf = (count: number) => Array.from({ length: count }, () => newRow());
 const ingest = (rows: readonly Row[]) =>
   appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));

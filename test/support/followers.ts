@@ -15,6 +15,29 @@ export interface Page {
 /** Sends a request to the current appliance. */
 export type Get = (path: string) => Promise<Page>;
 
+/**
+ * Requests of a client with a key, which throw an AssertionError if there is no page.
+ *
+ * @param serving the current appliance
+ * @param retries how many 5xx are no error: while a database is made anew, the contract tells clients to retry
+ */
+export function getAs(
+  serving: () => { readonly url: string } | null,
+  key: string,
+  { headers = {}, retries = 0 }: { headers?: Readonly<Record<string, string>>; retries?: number } = {},
+): Get {
+  return async (path) => {
+    for (let tries = 0; ; tries += 1) {
+      const all = { authorization: `Bearer ${key}`, ...headers };
+      const response = await fetch(`${serving()?.url}${path}`, { headers: all });
+      const text = await response.text();
+      if (response.status === 200) return JSON.parse(text);
+      assert.ok(response.status >= 500 && tries < retries, `${path}: ${response.status} ${text}`);
+      await sleep(50);
+    }
+  };
+}
+
 /** Keeps a copy as the contract requires: never replaces a version by an older one. */
 export class Follower {
   readonly copy = new Map<string, Detection>();
@@ -51,7 +74,7 @@ export async function fresh(get: Get): Promise<Follower> {
 const content = ({ version: _, exported_at: __, ...shown }: Detection) => JSON.stringify(shown);
 
 /** @returns the first error in a copy; null: none */
-export function mismatchOf({ copy }: Follower, { copy: server }: Follower): string | null {
+function mismatchOf({ copy }: Follower, { copy: server }: Follower): string | null {
   for (const [id, row] of server) {
     const own = copy.get(id);
     if (own === undefined) return `${id} was skipped`;

@@ -14,7 +14,7 @@ import type { Prng } from '../../src/tools/generate/prng.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
-import { Follower, type Page, settle } from '../support/followers.ts';
+import { Follower, type Get, getAs, settle } from '../support/followers.ts';
 import { untilIdle } from '../support/installation-state.ts';
 import { shiftedClock } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
@@ -61,6 +61,7 @@ class RandomHistory implements History {
   readonly #eager = new Follower(3);
   readonly #lazy = new Follower();
   readonly #slow = new Follower(2);
+  readonly #get: Get;
   readonly steps: string[] = [];
 
   constructor(seed: string, tally: Tally) {
@@ -68,6 +69,7 @@ class RandomHistory implements History {
     this.#tally = tally;
     this.#baseMs = Math.floor((Date.now() - 25 * DAY_MS) / 1000) * 1000;
     this.#installation = createInstallation(SETTINGS);
+    this.#get = getAs(() => this.#serving, this.#installation.key, { retries: 200 });
   }
 
   async run(): Promise<void> {
@@ -136,18 +138,6 @@ class RandomHistory implements History {
       'several commands at once': () => this.#severalCommands(),
     };
   }
-
-  readonly #get = async (path: string): Promise<Page> => {
-    const headers = { authorization: `Bearer ${this.#installation.key}` };
-    for (let tries = 0; ; tries += 1) {
-      const answer = await fetch(`${this.#serving?.url}${path}`, { headers });
-      const text = await answer.text();
-      // 500 while the database is rebuilt: the contract tells clients to retry.
-      if (answer.status === 200) return JSON.parse(text);
-      if (answer.status < 500 || tries > 200) throw new Error(`${path}: ${answer.status} ${text}`);
-      await sleep(50);
-    }
-  };
 
   async #start(shiftMs = 0): Promise<void> {
     this.#serving = await this.#installation.serve(shiftMs === 0 ? {} : shiftedClock(shiftMs));

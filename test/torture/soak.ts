@@ -13,12 +13,13 @@ import { formatMs } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { type Appliance, createKey, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { Follower, fresh, type Get } from '../support/followers.ts';
+import { Follower, fresh, getAs } from '../support/followers.ts';
 import { freePort } from '../support/free-port.ts';
+import { isErrorLine } from '../support/installation-state.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { until } from '../support/until.ts';
 import { readProcess } from './metrics.ts';
-import type { Outcome, Part, PartOptions } from './part.ts';
+import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 import { curveOf, growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/series.ts';
 
 const MINUTES = 120;
@@ -63,13 +64,15 @@ export async function soakWith(
   const { data } = appliance;
   const prng = seededPrng(seed, 'soak');
   const samples: Sample[] = [];
-  const failures: string[] = [];
+  const tally = new Tally();
+  const { failures, figures } = tally;
   const endMs = performance.now() + MINUTES * 60_000 * share;
   try {
-    const workload = await startWorkload(appliance, { prng, folder, scrubRecord: dataFolder(data).verified });
+    const play = startWorkload(appliance, { prng, folder, scrubRecord: dataFolder(data).verified }, tally);
     try {
       for (let round = 0; round < SAMPLES_MIN || performance.now() < endMs; round += 1) {
-        await workload.round(round);
+        await play(round);
+        tally.count('rounds');
         samples.push(await sampleOf(data, `http://127.0.0.1:${adminPort}`));
         if (round % 10 === 0) onProgress(`round ${round}: ${JSON.stringify(samples.at(-1))}`);
       }
@@ -79,10 +82,8 @@ export async function soakWith(
     if (failures.length === 0) appliance.cli(['verify']);
     const series = seriesOf(samples);
     if (samples.length >= SAMPLES_MIN) failures.push(...series.flatMap((each) => notFlat(each) ?? []));
-    return {
-      figures: { rounds: samples.length, ...workload.counts, ...figuresOf(series) },
-      failures,
-    };
+    Object.assign(figures, figuresOf(series));
+    return tally;
   } finally {
     await appliance.stop();
     rmSync(join(folder, 'backup'), { recursive: true, force: true });
@@ -91,14 +92,9 @@ export async function soakWith(
 
 const DATABASES = ['detections.db', 'access.db'];
 
-interface Sample {
-  readonly memoryMib: number;
-  readonly files: number;
-  readonly diskMib: number;
-  readonly walMib: Readonly<Record<string, number>>;
-}
+type Sample = Awaited<ReturnType<typeof sampleOf>>;
 
-async function sampleOf(data: string, admin: string): Promise<Sample> {
+async function sampleOf(data: string, admin: string) {
   const sizes = readdirSync(data, { recursive: true, withFileTypes: true }).map((entry) => {
     const path = join(entry.parentPath, entry.name);
     return { path, bytes: statSync(path, { throwIfNoEntry: false })?.size ?? 0 };
@@ -157,15 +153,13 @@ const WINDOW_ROUNDS_MAX = 900;
  * Normal operation in rounds: each does the same work, and deletes most of its data at the end.
  *
  * @param folder for backups; @param scrubRecord the record of the last scrub: without it, a scrub is due
+ * @returns plays a round; @throws Error if a check of it fails
  */
-async function startWorkload(
+function startWorkload(
   appliance: Appliance,
   { prng, folder, scrubRecord }: { prng: Prng; folder: string; scrubRecord: string },
-) {
-  const counts: Record<string, number> = {};
-  const count = (what: string, by = 1) => {
-    counts[what] = (counts[what] ?? 0) + by;
-  };
+  tally: Tally,
+): (round: number) => Promise<void> {
   const lasting: Row[] = Array.from({ length: LASTING_ROWS }, () => newRow());
   const scores = new Map<string, number>();
   const follower = new Follower();
@@ -175,7 +169,7 @@ async function startWorkload(
     if (msg !== 'file applied') throw new Error(`${name}: ${msg}`);
     // Like an operator who moves the archive elsewhere.
     rmSync(join(appliance.drop, String(destination)));
-    count('files applied');
+    tally.count('files applied');
   };
   /** The name of a newswire file for the next window, or of a backfill. */
   const nameOf = (number: number, part: string) =>
@@ -194,39 +188,33 @@ async function startWorkload(
       };
     });
     // It waits until the rows come.
-    const waiting = follower.follow(getAs(appliance, appliance.key, { prefer: 'wait=60' }));
+    const waiting = follower.follow(
+      getAs(appliance.serving, appliance.key, { headers: { prefer: 'wait=60' } }),
+    );
     await Promise.all([waiting, drop(nameOf(number, 'lasting'), rows)]);
-    count('corrections', rows.length);
+    tally.count('corrections', rows.length);
     await until('the follower to have the corrections', async () => {
-      await follower.follow(getAs(appliance, appliance.key));
+      await follower.follow(getAs(appliance.serving, appliance.key));
       return [...scores].every(([id, score]) => follower.copy.get(id)?.strength.score === score);
     });
   };
 
-  return {
-    counts,
-    /** @throws Error if a check of the round fails */
-    async round(number: number): Promise<void> {
-      await correctLasting(number);
-      await passSubscription(appliance, 100_000 + number, (rows) => drop(nameOf(number, 'passing'), rows));
-      count('keys made and revoked');
-      count('removals');
-      if (number % BACKUP_EVERY_ROUNDS === 1) {
-        appliance.cli(['backup', join(folder, 'backup')]);
-        count('backups');
-      }
-      if (number % SCRUB_EVERY_ROUNDS === 2) {
-        rmSync(scrubRecord, { force: true });
-        await appliance
-          .serving()
-          .logged('a scrub', ({ msg }) => msg === 'detections.db was compared with the log');
-        count('scrubs');
-      }
-      for (const line of appliance.serving().takeLog()) {
-        if (line.level === 'error' || line.level === 'fatal')
-          throw new Error(`logged: ${JSON.stringify(line)}`);
-      }
-    },
+  return async (number) => {
+    await correctLasting(number);
+    await passSubscription(appliance, 100_000 + number, (rows) => drop(nameOf(number, 'passing'), rows));
+    tally.count('keys made and revoked');
+    tally.count('removals');
+    if (number % BACKUP_EVERY_ROUNDS === 1) {
+      appliance.cli(['backup', join(folder, 'backup')]);
+      tally.count('backups');
+    }
+    if (number % SCRUB_EVERY_ROUNDS === 2) {
+      rmSync(scrubRecord, { force: true });
+      await appliance.logged(/^detections\.db was compared with the log$/);
+      tally.count('scrubs');
+    }
+    const [error] = appliance.serving().takeLog().filter(isErrorLine);
+    if (error !== undefined) throw new Error(`logged: ${JSON.stringify(error)}`);
   };
 }
 
@@ -241,7 +229,7 @@ async function passSubscription(
   const key = createKey(cli, 'agency', `${subscription}`);
   const rows = Array.from({ length: PASSING_ROWS }, () => newRow({ subscription_id: subscription }));
   await drop(rows);
-  const { copy: read } = await fresh(getAs(appliance, key));
+  const { copy: read } = await fresh(getAs(appliance.serving, key));
   const missing = rows.filter((row) => !read.has(idOf(row)));
   if (read.size !== rows.length || missing.length > 0)
     throw new Error(`subscription ${subscription}: ${read.size} detections were read of ${rows.length}`);
@@ -249,16 +237,4 @@ async function passSubscription(
   const { status } = await appliance.get('/v1/me', key);
   if (status !== 401) throw new Error(`subscription ${subscription}: its revoked key got ${status}`);
   cli(['subscription', 'remove', `${subscription}`, '--yes']);
-}
-
-/** Requests of a client with a key; a failed one is an error. */
-function getAs(appliance: Appliance, key: string, headers: Readonly<Record<string, string>> = {}): Get {
-  return async (path) => {
-    const response = await fetch(`${appliance.serving().url}${path}`, {
-      headers: { authorization: `Bearer ${key}`, ...headers },
-    });
-    const body = await response.text();
-    if (response.status !== 200) throw new Error(`${path}: ${response.status} ${body}`);
-    return JSON.parse(body);
-  };
 }
