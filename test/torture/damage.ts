@@ -61,16 +61,7 @@ interface Target {
 }
 
 /** The undamaged files and their content. */
-interface Scene {
-  readonly history: History;
-  readonly content: Content;
-  readonly access: Content;
-  /** As clients read it. */
-  readonly stream: string | null;
-  readonly copy: string;
-  /** All files of the data folder and the copy. */
-  readonly files: Files;
-}
+type Scene = Awaited<ReturnType<typeof prepare>>;
 
 async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Outcome> {
   const prng = seededPrng(seed, 'damage');
@@ -309,7 +300,7 @@ function contentOfAccess({ folder }: History, root = folder.root): Content {
   return without(reading(join(root, 'access.db'), contentOfDatabase), ['log_mark']);
 }
 
-async function prepare(work: string): Promise<Scene> {
+async function prepare(work: string) {
   const history = await createHistory();
   const { folder } = history;
   const rows = (from: number, count: number, members: HistoryRow['row'] = {}) =>
@@ -329,8 +320,10 @@ async function prepare(work: string): Promise<Scene> {
     history,
     content: contentOfDetections(folder.root),
     access: contentOfAccess(history),
+    /** As clients read it. */
     stream: streamsIn(folder.detections),
     copy,
+    /** All of the data folder and the copy. */
     files: readAll([folder.root, copy]),
   };
 }

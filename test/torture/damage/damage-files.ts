@@ -12,13 +12,12 @@ const PAGE_BYTES = 4096;
 export const DAMAGE_KINDS = ['bit', 'block', 'page', 'torn end', 'lost', 'doubled', 'swapped'] as const;
 export type DamageKind = (typeof DAMAGE_KINDS)[number];
 
-export interface DamageOptions {
-  readonly prng: Prng;
-  readonly paths: readonly string[];
-}
-
 /** @returns the damaged files; they may equal the original ones by chance */
-export function damaged(files: Files, kind: DamageKind, { prng, paths }: DamageOptions): Files {
+export function damaged(
+  files: Files,
+  kind: DamageKind,
+  { prng, paths }: { readonly prng: Prng; readonly paths: readonly string[] },
+): Files {
   // An empty file, such as a lock, has nothing to damage.
   const path = prng.pick(paths.filter((one) => files.get(one)?.length !== 0));
   const bytes = Buffer.from(files.get(path) ?? '');

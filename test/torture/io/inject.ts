@@ -35,7 +35,6 @@ export interface Call {
 
 /** The call that was killed or failed. */
 export interface Hit {
-  readonly pid: number;
   /** Name and path. */
   readonly what: string;
   readonly isMidway: boolean;
@@ -89,10 +88,9 @@ export function createInjector(library: string, root: string, control: string) {
     },
     hit(): Hit | null {
       const bytes = readFileSync(control);
-      const pid = bytes.readUInt32LE(AT.pid);
-      if (pid === 0) return null;
+      if (bytes.readUInt32LE(AT.pid) === 0) return null;
       const what = bytes.toString('utf8', AT.what, bytes.indexOf(0, AT.what));
-      return { pid, what, isMidway: bytes.readUInt32LE(AT.midway) === 1 };
+      return { what, isMidway: bytes.readUInt32LE(AT.midway) === 1 };
     },
     /** All calls since the last begin() with `isTraced`. */
     trace: (): Call[] =>

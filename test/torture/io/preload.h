@@ -46,10 +46,10 @@ struct line {
   uint32_t kind;
   uint64_t inode;
   int64_t at;
-  uint32_t pid;
   uint32_t path_bytes;
   uint32_t other_bytes;
   uint32_t data_bytes;
+  uint32_t padding;
 };
 
 static char root[PATH_MAX];
@@ -186,7 +186,6 @@ static void put(char kind, const struct stat *stats, int64_t at, const char *pat
       .kind = (uint32_t)kind,
       .inode = stats == NULL ? 0 : stats->st_ino,
       .at = at,
-      .pid = (uint32_t)getpid(),
       .path_bytes = (uint32_t)strlen(path),
       .other_bytes = (uint32_t)strlen(other),
       .data_bytes = (uint32_t)bytes,

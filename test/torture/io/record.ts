@@ -2,7 +2,7 @@
 import { appendFileSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 
 /** One record. Paths are absolute; inodes are those of the file system. */
-export type IoEvent = { readonly pid: number } & (
+export type IoEvent =
   | { readonly kind: 'create' | 'make folder'; readonly path: string; readonly inode: number }
   | { readonly kind: 'write'; readonly path: string; readonly inode: number; readonly change: Written }
   | { readonly kind: 'truncate'; readonly path: string; readonly inode: number; readonly change: Truncated }
@@ -12,8 +12,7 @@ export type IoEvent = { readonly pid: number } & (
   /** A file that the test dropped: durable immediately, since its writer is not part of the test. */
   | { readonly kind: 'put'; readonly path: string; readonly inode: number; readonly content: Buffer }
   /** The start of a response; the start of a command's output; a note of the test. */
-  | { readonly kind: 'answer' | 'print' | 'note'; readonly text: string }
-);
+  | { readonly kind: 'answer' | 'print' | 'note'; readonly text: string };
 
 export interface Written {
   readonly at: number;
@@ -58,35 +57,34 @@ function parseLine(line: Buffer): IoEvent {
   const mark = String.fromCharCode(line.readUInt32LE(4));
   const inode = Number(line.readBigUInt64LE(8));
   const at = Number(line.readBigInt64LE(16));
-  const pid = line.readUInt32LE(24);
-  const pathEnd = HEADER_BYTES + line.readUInt32LE(28);
-  const otherEnd = pathEnd + line.readUInt32LE(32);
+  const pathEnd = HEADER_BYTES + line.readUInt32LE(24);
+  const otherEnd = pathEnd + line.readUInt32LE(28);
   const path = line.toString('utf8', HEADER_BYTES, pathEnd);
   const other = line.toString('utf8', pathEnd, otherEnd);
   const data = line.subarray(otherEnd);
   const kind = KINDS[mark];
   switch (kind) {
     case 'write':
-      return { pid, kind, path, inode, change: { at, data } };
+      return { kind, path, inode, change: { at, data } };
     case 'truncate':
-      return { pid, kind, path, inode, change: { size: at } };
+      return { kind, path, inode, change: { size: at } };
     case 'create':
     case 'make folder':
     case 'sync':
     case 'sync folder':
-      return { pid, kind, path, inode };
+      return { kind, path, inode };
     case 'put':
-      return { pid, kind, path, inode, content: data };
+      return { kind, path, inode, content: data };
     case 'rename':
     case 'link':
-      return { pid, kind, path, other };
+      return { kind, path, other };
     case 'unlink':
     case 'remove folder':
-      return { pid, kind, path };
+      return { kind, path };
     case 'answer':
     case 'print':
     case 'note':
-      return { pid, kind, text: data.toString() };
+      return { kind, text: data.toString() };
     default:
       throw new Error(`the record has a line of an unknown kind: ${mark} ${path}`);
   }
@@ -117,8 +115,7 @@ function appendLine(
   header.writeUInt32LE(HEADER_BYTES + name.length + data.length, 0);
   header.writeUInt32LE(kind.charCodeAt(0), 4);
   header.writeBigUInt64LE(BigInt(inode), 8);
-  header.writeUInt32LE(process.pid, 24);
-  header.writeUInt32LE(name.length, 28);
-  header.writeUInt32LE(data.length, 36);
+  header.writeUInt32LE(name.length, 24);
+  header.writeUInt32LE(data.length, 32);
   appendFileSync(record, Buffer.concat([header, name, data]));
 }

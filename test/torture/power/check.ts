@@ -30,20 +30,20 @@ export interface Checked {
   readonly isRebuilt: boolean;
 }
 
-/** Slow checks, for some images only. */
-export interface Depth {
-  /** Compare the database with the log, column by column. */
-  readonly scrub: boolean;
-  /** Verify the backup. */
-  readonly backup: boolean;
-}
-
 /** Those of the follower. */
 const STREAMS = [streamName(7001, 'text'), streamName(7001, 'image')];
 const BASE_URL = jsonBaseUrl(SETTINGS.WIREWATCH_SERVER_BASE_URL);
 
-/** @throws Error if something that had been reported to a client or operator no longer holds */
-export async function checkImage(root: string, story: Story, known: Known, depth: Depth): Promise<Checked> {
+/**
+ * @param depth slow checks, for some images only: compare the database with the log, column by column; verify the backup
+ * @throws Error if something that had been reported to a client or operator no longer holds
+ */
+export async function checkImage(
+  root: string,
+  story: Story,
+  known: Known,
+  depth: { readonly scrub?: boolean; readonly backup?: boolean } = {},
+): Promise<Checked> {
   const folder = dataFolder(join(root, DATA));
   checkFiles(join(folder.root, 'drop'), known);
   ensureFolder(folder);
@@ -60,11 +60,11 @@ export async function checkImage(root: string, story: Story, known: Known, depth
   } finally {
     db.close();
   }
-  if (depth.scrub) {
+  if (depth.scrub === true) {
     const { findings } = await scrub({ folder, ...QUIETLY });
     assert.deepEqual(findings, [], 'the database does not match its log');
   }
-  if (depth.backup && known.hasBackup) {
+  if (depth.backup === true && known.hasBackup) {
     const { findings } = await verifyCopy(await sourceAt(join(root, BACKUP)), () => {});
     assert.deepEqual(findings, [], 'a complete copy is damaged');
   }
