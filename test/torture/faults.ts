@@ -2,7 +2,7 @@
  * Makes calls on files fail, each kind of call on each file once in each stage, with one of four errors. The program must retry, or report the error with an
  * alert or an exit code. After a restart at the latest, it must continue, and nothing may be lost.
  */
-import { type Call, ERROR_NAMES, type ErrorName, type Injection } from './io/inject.ts';
+import { ERROR_NAMES, type ErrorName, type Injection } from './io/inject.ts';
 import type { Part } from './part.ts';
 import type { Trial } from './scenario/trials.ts';
 import { runTrials } from './scenario/trials.ts';
@@ -20,9 +20,9 @@ export const faults: Part = {
     runTrials(options, {
       counted: 'changes and reads',
       alike: 'all',
-      injections: ({ number, name }: Call, prng) => {
+      injection: ({ number, name }, prng) => {
         const error = prng.pick(READING.test(name) ? OF_READS : ERROR_NAMES);
-        return [{ how: 'fail', at: number, name, error }];
+        return { how: 'fail', at: number, name, error };
       },
       check,
       kindsOf: (trial, injection) => [

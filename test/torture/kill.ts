@@ -13,9 +13,11 @@ export const kill: Part = {
     runTrials(options, {
       counted: 'changes',
       alike: 'in a row',
-      injections: ({ number, name }, prng) => [
-        { how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill', at: number, name },
-      ],
+      injection: ({ number, name }, prng) => ({
+        how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill',
+        at: number,
+        name,
+      }),
       check: ({ events }) =>
         events.some((event) => event.endsWith('killed')) ? null : 'no process was killed',
       kindsOf: ({ hit }) => [`${hit?.isMidway === true ? 'midway in' : 'before'} ${hit?.what.split(' ')[0]}`],

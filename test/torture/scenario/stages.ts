@@ -34,19 +34,13 @@ export interface Command {
   readonly expect?: (model: Model) => void;
 }
 
-/** Waits until the archive is empty, also according to the records. */
-interface Expire {
-  readonly kind: 'expire';
-  readonly expect: (model: Model) => void;
+/** Waits until the archive is empty, also according to the records; or until the standby has what the writer has. */
+interface Wait {
+  readonly kind: 'expire' | 'follow';
+  readonly expect?: (model: Model) => void;
 }
 
-/** Waits until the standby has applied what the writer has. */
-interface Follow {
-  readonly kind: 'follow';
-  readonly expect?: undefined;
-}
-
-export type Step = Drop | Command | Expire | Follow;
+export type Step = Drop | Command | Wait;
 
 /** `writer` keeps a copy; `standby` follows it, on a second machine; `successor` is that machine once it is promoted. */
 export type Role = 'alone' | 'writer' | 'standby' | 'successor';
@@ -72,19 +66,19 @@ const OTHER = { subscription_id: REMOVED };
 
 /** @param nowMs the windows are in the eight hours before it; after a day they would count as missing */
 export function stagesFrom(nowMs: number): readonly Stage[] {
-  const exports = exportsBefore(nowMs);
+  const exports = new Exports(Math.floor((nowMs - 8 * HOUR_MS) / WINDOW_MS) * WINDOW_MS);
   return [
     serving('install', INSTALL),
     ...windowStages(exports),
     ...backfillStages(exports),
     ...keyAndBackupStages(exports),
     ...repairStages(exports),
+    ...machineStages(exports),
   ];
 }
 
-/** What follows {@link stagesFrom} where there is a second machine. */
-export function machineStagesFrom(nowMs: number): readonly Stage[] {
-  const exports = exportsBefore(nowMs);
+/** The only ones with a role: of two machines. */
+function machineStages(exports: Exports): readonly Stage[] {
   const window = (number: number) => exports.drop('imagewire', number, 'csv', exports.rows(40, 9, number));
   return [
     serving('shipping', [window(8), makeKey('shipped', '7001')], { role: 'writer' }),
@@ -93,10 +87,6 @@ export function machineStagesFrom(nowMs: number): readonly Stage[] {
     serving('following', [{ kind: 'follow' }], { role: 'standby' }),
     serving('taking over', [command('promote'), window(10)], { role: 'successor' }),
   ];
-}
-
-function exportsBefore(nowMs: number): Exports {
-  return new Exports(Math.floor((nowMs - 8 * HOUR_MS) / WINDOW_MS) * WINDOW_MS);
 }
 
 /** Creates export files of numbered windows. */

@@ -19,7 +19,7 @@ import { inEach, type Outcome, type PartOptions, Tally } from '../part.ts';
 import { checkWorld } from './check.ts';
 import { Model } from './model.ts';
 import { makeSmallProgram } from './small-program.ts';
-import { machineStagesFrom, type Stage, stagesFrom } from './stages.ts';
+import { type Stage, stagesFrom } from './stages.ts';
 import { type Event, type Snapshot, World } from './world.ts';
 
 /** More would only compete for the disk. */
@@ -37,8 +37,8 @@ export interface TrialPlan {
   readonly counted: Counted;
   /** Which calls of a stage are one case, each with one name on one file: all of them, or those in a row. */
   readonly alike: 'all' | 'in a row';
-  /** The faults to inject at a call, each in its own trial. */
-  readonly injections: (call: Call, prng: Prng) => readonly Injection[];
+  /** The fault to inject at a call. */
+  readonly injection: (call: Call, prng: Prng) => Injection;
   /** A further check of the result. @returns the failure, or null */
   readonly check: (trial: Trial, injection: Injection) => string | null;
   /** The figures that count a case that fired. */
@@ -67,10 +67,10 @@ interface Case extends Chosen {
  */
 export async function runTrials(
   options: PartOptions,
-  { counted, alike, injections, check, kindsOf }: TrialPlan,
+  { counted, alike, injection: injectionAt, check, kindsOf }: TrialPlan,
 ): Promise<Outcome> {
   const recording = await record(options.folder, counted, options.onProgress);
-  const cases = recording.stages.flatMap((stage) => casesOf(stage, injections, options.seed));
+  const cases = recording.stages.flatMap((stage) => casesOf(stage, injectionAt, options.seed));
   const inAnyOrder = (list: readonly Case[]) => shuffled(seededPrng(options.seed, 'choice'), list);
   const all =
     alike === 'all'
@@ -113,14 +113,12 @@ export async function runTrials(
   return tally;
 }
 
-function casesOf(stage: RecordedStage, injections: TrialPlan['injections'], seed: number): Case[] {
-  return stage.calls.flatMap((call) => {
-    const prng = seededPrng(seed, stage.stage.name, call.number);
-    return injections(call, prng).map((injection) => {
-      const kind = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
-      const where = `${call.name} ${stage.stage.name} ${plain(call.path)}`;
-      return { stage, injection, call: call.name, kind, where };
-    });
+function casesOf(stage: RecordedStage, injectionAt: TrialPlan['injection'], seed: number): Case[] {
+  return stage.calls.map((call) => {
+    const injection = injectionAt(call, seededPrng(seed, stage.stage.name, call.number));
+    const kind = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
+    const where = `${call.name} ${stage.stage.name} ${plain(call.path)}`;
+    return { stage, injection, call: call.name, kind, where };
   });
 }
 
@@ -217,9 +215,8 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
   const stages: RecordedStage[] = [];
   const done: Stage[] = [];
   let before: Snapshot | null = null;
-  const nowMs = Date.now();
   try {
-    for (const stage of [...stagesFrom(nowMs), ...machineStagesFrom(nowMs)]) {
+    for (const stage of stagesFrom(Date.now())) {
       world.load(before);
       injector.begin(counted, null, true);
       await world.runStage(stage);

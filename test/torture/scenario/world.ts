@@ -39,13 +39,7 @@ export interface Copy {
 }
 
 /** The state between two stages. */
-export interface Snapshot {
-  readonly folder: string;
-  readonly keys: Keys;
-  readonly copy: Copy;
-  /** Of the machine that is used between stages. */
-  readonly role: Role;
-}
+export type Snapshot = ReturnType<World['save']>;
 
 /** Keeps a record of an installation's changes, and of what clients and operators are told. */
 export interface Recorder {
@@ -119,9 +113,10 @@ export class World {
     return this.#server.url;
   }
 
-  save(folder: string): Snapshot {
+  save(folder: string) {
     cpSync(this.root, folder, { recursive: true, preserveTimestamps: true });
-    return { folder, keys: { ...this.keys }, copy: this.copy, role: this.role };
+    const keys: Keys = { ...this.keys };
+    return { folder, keys, copy: this.copy, role: this.role };
   }
 
   /** @param snapshot null: nothing is installed */
@@ -192,7 +187,9 @@ export class World {
     this.#server = null;
     this.#recorder?.onServer(null);
     if (server === null) return;
-    const code = await within('the appliance to stop', server.run.stop());
+    void server.run.stop();
+    await this.until('the appliance to stop', () => server.run.exitCode() !== undefined);
+    const code = server.run.exitCode() ?? null;
     if (code !== 0) this.#ended('stop', code, server.run);
   }
 
@@ -280,12 +277,10 @@ export class World {
     else dropRecorded(this.#recorder.record, { draft: join(this.#recorder.drafts, name), path, content });
     if (waits === true) return;
     await this.until(`${name} to be processed`, () => isIdle(this));
-    await this.follow().catch((error) => this.#notFollowed(error));
-  }
-
-  /** Ignores a refused connection, which is retried later; a wrong response is an error. */
-  #notFollowed(error: unknown): void {
-    if (!(error instanceof TypeError)) throw error;
+    await this.follow().catch((error) => {
+      // A refused connection is tried again later; a wrong response is an error.
+      if (!(error instanceof TypeError)) throw error;
+    });
   }
 
   async #command({ args, printsKey, ifRepeated }: Command): Promise<void> {
@@ -373,11 +368,4 @@ function filesOf(folder: string): string {
   const names = readdirSync(folder, { recursive: true }).map(String).sort();
   const files = names.map((name) => ({ name, found: statSync(join(folder, name), { bigint: true }) }));
   return files.map(({ name, found }) => `${name} ${found.size} ${found.mtimeNs}`).join('\n');
-}
-
-async function within<Value>(what: string, promise: Promise<Value>): Promise<Value> {
-  const late = sleep(TIMEOUT_MS, null, { ref: false }).then(() => {
-    throw new Error(`${what}: not within ${TIMEOUT_MS} ms`);
-  });
-  return Promise.race([promise, late]);
 }
