@@ -24,23 +24,19 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, before, beforeEach, test } from 'node:test';
+import { beforeEach, test } from 'node:test';
 import { NODE_FLAGS } from '../../src/packed.ts';
 import { Refused } from '../../src/refused.ts';
 import { addonFolders, loadAddon, nativeBinding } from '../../src/store/addon.ts';
-import { buildExecutable, type Executable, PROJECT, sqliteVersion } from '../support/executable.ts';
+import { buildExecutable, PROJECT, sqliteVersion } from '../support/executable.ts';
 
-let executable: Executable;
+const executable = buildExecutable('probe', {
+  main: 'test/executable/main.ts',
+  worker: 'test/executable/worker.ts',
+});
 let home = '';
 let temporary = '';
 
-before(() => {
-  executable = buildExecutable('probe', {
-    main: 'test/executable/main.ts',
-    worker: 'test/executable/worker.ts',
-  });
-});
-after(() => executable?.remove());
 beforeEach(() => {
   ({ home, temporary } = executable.place());
 });
@@ -56,8 +52,8 @@ interface Seen {
 }
 
 /** Runs the probe and returns its results; SQLite must have worked on both threads. */
-function runProbe(more: Record<string, string> = {}): Seen {
-  const result = spawnSync(executable.path, [], { cwd: home, env: environment(more), encoding: 'utf8' });
+function runProbe(more: Record<string, string> = {}, cwd = home): Seen {
+  const result = spawnSync(executable.path, [], { cwd, env: environment(more), encoding: 'utf8' });
   return checked(result.status, result.stdout, result.stderr);
 }
 
@@ -237,8 +233,7 @@ test('a home that is not a folder is skipped, a sticky one that others can write
   addonIn(cache());
   rmSync(home, { recursive: true });
   writeFileSync(home, '');
-  const result = spawnSync(executable.path, [], { cwd: temporary, env: environment(), encoding: 'utf8' });
-  checked(result.status, result.stdout, result.stderr);
+  runProbe({}, temporary);
   addonIn(join(temporary, `wirewatch-${process.getuid?.()}`));
 });
 

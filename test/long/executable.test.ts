@@ -7,21 +7,18 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { after, before, beforeEach, test } from 'node:test';
+import { beforeEach, test } from 'node:test';
 import { VERSION } from '../../src/version.ts';
-import { buildExecutable, type Executable, PROJECT, sqliteVersion } from '../support/executable.ts';
+import { buildExecutable, PROJECT, sqliteVersion } from '../support/executable.ts';
 import { until } from '../support/until.ts';
 
-let executable: Executable;
+const executable = buildExecutable('wirewatch');
 let home = '';
 let temporary = '';
 
-before(() => {
-  executable = buildExecutable('wirewatch');
-});
-after(() => executable?.remove());
 beforeEach(() => {
   ({ home, temporary } = executable.place());
 });
@@ -197,13 +194,8 @@ test("a signal opens no debugger, and Node's debug variables print nothing", asy
     env: environment(debugging),
   });
   let output = '';
-  child.stdout.on('data', (text) => {
-    output += String(text);
-  });
-  child.stderr.on('data', (text) => {
-    output += String(text);
-  });
-  const ended = new Promise((resolve) => child.once('close', resolve));
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += text));
+  const ended = once(child, 'close');
   try {
     const address = () => /"url":"(http:[^"]*)"[^\n]*"msg":"listening"/.exec(output)?.[1];
     await until('its address', () => child.exitCode !== null || address() !== undefined);

@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { after } from 'node:test';
 import Database from 'better-sqlite3';
 
 export const PROJECT = join(import.meta.dirname, '..', '..');
@@ -18,9 +19,7 @@ export function sqliteVersion(): unknown {
   }
 }
 
-export type Executable = ReturnType<typeof buildExecutable>;
-
-/** @param entries the scripts of another program, by name; Wirewatch by default */
+/** For the tests of a file, after which it is removed. @param entries the scripts of another program, by name; Wirewatch by default */
 export function buildExecutable(name: string, entries?: Readonly<Record<string, string>>) {
   mkdirSync(join(PROJECT, 'dist'), { recursive: true });
   const built = mkdtempSync(join(PROJECT, 'dist', 'test-'));
@@ -38,6 +37,9 @@ export function buildExecutable(name: string, entries?: Readonly<Record<string, 
   assert.equal(result.status, 0, result.stderr);
   assert.deepEqual(readdirSync(scratch), [], 'the build wrote outside of its output folder');
   assert.deepEqual(readdirSync(built).sort(), [name, `${name}.cdx.json`, `${name}.sha256`]);
+  after(() => {
+    for (const folder of [built, scratch]) rmSync(folder, { recursive: true, force: true });
+  });
   let places = 0;
   return {
     path,
@@ -49,10 +51,6 @@ export function buildExecutable(name: string, entries?: Readonly<Record<string, 
       mkdirSync(home, { recursive: true });
       mkdirSync(temporary);
       return { home, temporary };
-    },
-    remove(): void {
-      rmSync(built, { recursive: true, force: true });
-      rmSync(scratch, { recursive: true, force: true });
     },
   };
 }
