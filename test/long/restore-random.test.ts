@@ -28,6 +28,7 @@ import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../
 import { batchOf, QUIETLY } from '../support/history.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { changesQuery } from '../support/streams.ts';
+import { words } from '../support/words.ts';
 
 const SEED = 1;
 const RUNS = 40;
@@ -43,25 +44,11 @@ const unless = (said: string) => (error: Error) => {
 /** Long before any of the clocks: a restore with a clock that is slow takes what was detected later for new. */
 const SEEN = { first_detected_at: '2020-01-01T00:00:00Z' };
 
-const KINDS = [
-  ...Array<string>(3).fill('ingest'),
-  ...Array<string>(4).fill('poll'),
-  ...[
-    'make up',
-    'save',
-    'save',
-    'new',
-    'replace',
-    'until',
-    'copy back',
-    'go back',
-    'clock',
-    'rebuild',
-    'new log',
-  ],
-];
+const KINDS = words(`
+  ingest ingest ingest poll poll poll poll make-up save save new replace until copy-back go-back clock rebuild
+  new-log`);
 /** What goes back to a saved data folder, or its copy. */
-const OF_SAVED = ['new', 'replace', 'until', 'copy back'];
+const OF_SAVED = words('new replace until copy-back');
 
 interface Saved {
   readonly path: string;
@@ -219,7 +206,7 @@ class World {
     } else if (kind === 'poll') {
       const pages = prng.pick([1, 1, 2, 100]);
       for (let page = 0; page < pages && !client.readPage(this); page += 1);
-    } else if (kind === 'make up') this.lostEnd.makeUp();
+    } else if (kind === 'make-up') this.lostEnd.makeUp();
     else if (kind === 'clock') this.#shiftMs = prng.pick([0, 0, -HOUR_MS, HOUR_MS, -365 * DAY_MS]);
     else if (saved !== null || !OF_SAVED.includes(kind)) {
       this.#stop();
@@ -227,7 +214,7 @@ class World {
         ? this.#goBackTo(saved, kind)
         : this.#whileStopped(kind));
       await this.#start();
-      if (kind === 'go back' || kind === 'copy back') this.#beFound();
+      if (kind === 'go-back' || kind === 'copy-back') this.#beFound();
     }
   }
 
@@ -238,8 +225,8 @@ class World {
       copyFolder(current, path);
       await copyTo(copyOf(path), current);
       this.#saved.push({ path, atMs: this.#now() });
-    } else if (kind === 'go back') this.#current = this.#prng.pick(this.#machines);
-    else if (kind === 'new log')
+    } else if (kind === 'go-back') this.#current = this.#prng.pick(this.#machines);
+    else if (kind === 'new-log')
       await compactStopped({ folder: dataFolder(current), nowMs: this.#now(), ...QUIETLY }).catch(
         unless('still empty'),
       );
@@ -255,7 +242,7 @@ class World {
 
   async #goBackTo({ path }: Saved, kind: string): Promise<void> {
     if (kind === 'new') this.#current = this.#newMachine();
-    if (kind === 'copy back') {
+    if (kind === 'copy-back') {
       rmSync(this.#current, { recursive: true });
       return cpSync(path, this.#current, { recursive: true, preserveTimestamps: true });
     }
