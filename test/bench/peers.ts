@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { openDatabase } from '../../src/store/database.ts';
 import { placesOf } from '../../src/store/stream-place.ts';
 import { freePort, listen } from '../support/free-port.ts';
+import { startNginx as runNginx } from '../support/nginx.ts';
 import { until } from '../support/until.ts';
 import { type Bench, type Figure, inTurn, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, exportOf, prepareAccess } from './ingest.ts';
@@ -59,17 +60,11 @@ async function startNginx(folder: string, page: Buffer, stops: Stops): Promise<P
   mkdirSync(home);
   writeFileSync(join(home, 'page.json'), page);
   const port = await freePort();
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (kind) => `${kind}_temp_path ${home};`,
+  const child = runNginx(
+    home,
+    `sendfile on; tcp_nopush on;
+     server { listen 127.0.0.1:${port}; root ${home}; default_type application/json; keepalive_requests 1000000; }`,
   );
-  writeFileSync(
-    join(home, 'nginx.conf'),
-    `daemon off; master_process off; pid ${home}/pid; error_log ${home}/error.log; events {}
-     http { access_log off; sendfile on; tcp_nopush on; ${temporary.join(' ')}
-       server { listen 127.0.0.1:${port}; root ${home}; default_type application/json; keepalive_requests 1000000; } }`,
-  );
-  const args = ['-p', home, '-c', join(home, 'nginx.conf'), '-e', join(home, 'error.log')];
-  const child = spawn('nginx', args, { stdio: 'ignore' });
   stops.defer(() => stop(child, 'SIGTERM'));
   await listening(port, child);
   const url = `http://127.0.0.1:${port}`;

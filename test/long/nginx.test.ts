@@ -3,24 +3,23 @@
  * differently. A second server passes bodies on as they arrive; otherwise nginx reads them to their end first.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import { ambiguousRequests } from '../support/ambiguous-requests.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
+import { startNginx, WITHOUT_NGINX } from '../support/nginx.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const skip =
   WITHOUT_OPENSSL ||
   (process.platform !== 'linux' && 'only Linux has several addresses of its own') ||
-  (spawnSync('nginx', ['-v']).status !== 0 && 'nginx is not installed');
+  WITHOUT_NGINX;
 /** From which nginx connects, the only one that Wirewatch trusts. */
 const PROXY = '127.0.0.2';
 const CLIENT = '127.0.0.3';
@@ -60,13 +59,9 @@ before(async () => {
   folder = testFolder();
   ports.buffered = await freePort();
   ports.streamed = await freePort();
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((of) => `${of}_temp_path ${of};`);
-  const config = `daemon off; master_process off; pid pid; error_log error.log; events {}
-    http { access_log off; ${paths.join(' ')}
-      ${serverOf('buffered', ports.buffered, '')}
-      ${serverOf('streamed', ports.streamed, 'proxy_request_buffering off;')} }`;
-  writeFileSync(join(folder, 'nginx.conf'), config);
-  nginx = spawn('nginx', ['-p', folder, '-c', 'nginx.conf'], { stdio: 'ignore' });
+  const buffered = serverOf('buffered', ports.buffered, '');
+  const streamed = serverOf('streamed', ports.streamed, 'proxy_request_buffering off;');
+  nginx = startNginx(folder, `${buffered}${streamed}`);
   await until('nginx', async () => (await ask(ports.streamed, me())).startsWith('HTTP/1.1 200'));
 });
 

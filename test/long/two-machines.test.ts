@@ -11,6 +11,7 @@ import type { Serving } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { freePort } from '../support/free-port.ts';
 import { createMachinePair } from '../support/machine-pair.ts';
+import { startNginx, WITHOUT_NGINX } from '../support/nginx.ts';
 import { granted, inBody, postToken } from '../support/token-client.ts';
 import { until } from '../support/until.ts';
 
@@ -37,20 +38,12 @@ const sample = (name: string) => one.cli(['sample', name]).stdout;
 const isMissing = (program: string, ...args: string[]) =>
   spawnSync(program, args).error !== undefined && `${program} is not installed`;
 
-function begin(command: string, args: readonly string[]): ChildProcess {
-  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
-  started.push(child);
-  return child;
-}
-
 async function accessToken(at: Serving): Promise<string> {
   const [, id = '', secret = ''] = /_live_(.{12})_(.*)$/.exec(one.key) ?? [];
   return (await granted(await postToken(at, inBody({ id, secret })))).access_token;
 }
 
-const withoutNginx = isMissing('nginx', '-v');
-
-test('behind nginx both serve, and one that is gone is passed over', { skip: withoutNginx }, async () => {
+test('behind nginx both serve, and one that is gone is passed over', { skip: WITHOUT_NGINX }, async () => {
   const port = await freePort();
   const [, server = ''] = sample('nginx-standby.conf').split(/(?=listen 443 ssl;)/);
   const [upstream = ''] = sample('nginx-standby.conf').split('server {\n    listen 80;');
@@ -61,9 +54,7 @@ test('behind nginx both serve, and one that is gone is passed over', { skip: wit
     .replaceAll('192.0.2.11:8080', new URL(writer.url).host)
     .replaceAll('192.0.2.12:8080', new URL(standby.url).host);
   assert.ok(!/server 192|listen .*443/.test(text), text);
-  const logs = `daemon off; pid ${work}/pid; error_log ${work}/error.log;`;
-  writeFileSync(join(work, 'nginx.conf'), `${logs} events {} http { access_log off;\n${text}\n}`);
-  begin('nginx', ['-p', work, '-c', join(work, 'nginx.conf'), '-e', 'stderr']);
+  started.push(startNginx(work, text));
   const ask = (path: string, credential = one.key) => {
     const headers = { Authorization: `Bearer ${credential}`, Host: 'detections.example.org' };
     return fetch(`http://127.0.0.1:${port}${path}`, { headers });
@@ -124,7 +115,7 @@ test('keepalived makes the standby the writer once the writer is gone', {
   const keepalived = `keepalived -f ${file} -p ${work}/k.pid -r ${work}/v.pid -c ${work}/c.pid`;
   const script = `${NETWORK}
     ${keepalived} -t > ${work}/checked 2>&1 && exec ${keepalived} --dont-fork --log-console`;
-  begin('unshare', ['-n', 'sh', '-c', script]);
+  started.push(spawn('unshare', ['-n', 'sh', '-c', script], { stdio: 'ignore' }));
   await until(`the promotion, see ${work}/checked`, async () => {
     const health = (await (await standby.get('/v1/health')).json()) as { role: string };
     return health.role === 'writer';
