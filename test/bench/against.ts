@@ -18,18 +18,7 @@ const PAGE_REQUESTS = 400;
 const PROCESSOR = 'processor time of the appliance for it';
 
 /** One of the two versions, with a data folder for each of the two data sets. */
-interface Candidate {
-  readonly bundle: string;
-  readonly few: Data;
-  readonly many: Data;
-}
-
-interface Data {
-  readonly folder: string;
-  /** A data folder without detections, to copy. */
-  readonly empty: string;
-  readonly key: string;
-}
+type Candidate = ReturnType<typeof candidate>;
 
 export async function against(commit: string, { folder, rows, rounds }: Bench): Promise<Figure[]> {
   return await withBuilt(commit, folder, async (bundle) => {
@@ -38,9 +27,8 @@ export async function against(commit: string, { folder, rows, rounds }: Bench): 
     const many = generated(join(folder, 'many'), rows, MANY);
     const read = await inTurn(both, { rounds, warmUps: 0 }, (one) => ingest(one.bundle, one.few, few));
     for (const one of both) await ingest(one.bundle, one.many, many);
-    const medianOf = (figure: keyof Ingested) => read.map((list) => median(list.map((each) => each[figure])));
-    const [before = 0, now = 0] = medianOf('seconds');
-    const [cpuBefore, cpuNow = 0] = medianOf('cpuMs');
+    const [before = 0, now = 0] = read.map((list) => median(list.map(({ seconds }) => seconds)));
+    const [cpuBefore, cpuNow = 0] = read.map((list) => median(list.map(({ cpuMs }) => cpuMs)));
     const what = 'ingest, dropped to committed and archived';
     return [
       { what, unit: 'rows/s', before: rows / before, now: rows / now },
@@ -72,20 +60,16 @@ export async function withBuilt<Result>(
   }
 }
 
-function candidate(folder: string, bundle: string): Candidate {
-  const prepared = (name: string, subscriptions: readonly number[]): Data => {
+function candidate(folder: string, bundle: string) {
+  const prepared = (name: string, subscriptions: readonly number[]) => {
+    // Without detections, to copy.
     const empty = join(folder, `${name}-empty`);
     return { folder: join(folder, name), empty, key: prepareAccess(empty, subscriptions, { bundle }) };
   };
   return { bundle, few: prepared('few', SUBSCRIPTIONS), many: prepared('many', MANY) };
 }
 
-interface Ingested {
-  readonly seconds: number;
-  readonly cpuMs: number;
-}
-
-async function ingest(bundle: string, { folder, empty }: Data, file: string): Promise<Ingested> {
+async function ingest(bundle: string, { folder, empty }: Candidate['few'], file: string) {
   rmSync(folder, { recursive: true, force: true });
   cpSync(empty, folder, { recursive: true });
   await using appliance = await startAppliance(folder, { bundle });

@@ -14,14 +14,7 @@ export interface RunOptions {
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-export interface Started extends AsyncDisposable {
-  readonly url: string;
-  stop(): Promise<void>;
-  /** Processor time of all threads; null if the system does not report it. */
-  cpuMs(): number | null;
-  /** Peak resident memory, megabytes; null if the system does not report it. */
-  peakMegabytes(): number | null;
-}
+export type Started = Awaited<ReturnType<typeof startAppliance>>;
 
 /** Runs a command, and returns what it prints. */
 export function command(
@@ -37,10 +30,7 @@ export function command(
 }
 
 /** Starts the appliance on a data folder, with limits that no measurement reaches. */
-export async function startAppliance(
-  data: string,
-  { bundle = BUNDLE, settings = {} }: RunOptions = {},
-): Promise<Started> {
+export async function startAppliance(data: string, { bundle = BUNDLE, settings = {} }: RunOptions = {}) {
   const env = {
     ...process.env,
     WIREWATCH_INGEST_QUIET_MS: '0',
@@ -67,7 +57,7 @@ export async function startAppliance(
   }
 }
 
-/** https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
+/** All threads'; null if the system does not report it. https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
 function cpuMsOf({ pid }: ChildProcess): number | null {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -79,7 +69,7 @@ function cpuMsOf({ pid }: ChildProcess): number | null {
   }
 }
 
-/** https://man7.org/linux/man-pages/man5/proc_pid_status.5.html: in kibibytes. */
+/** Of resident memory; null if the system does not report it. https://man7.org/linux/man-pages/man5/proc_pid_status.5.html: in kibibytes. */
 function peakMegabytesOf({ pid }: ChildProcess): number | null {
   try {
     const [, kib] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
