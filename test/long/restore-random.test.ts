@@ -24,7 +24,7 @@ import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { copyFolder } from '../support/copy-folder.ts';
-import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
+import { checkMadeAnew } from '../support/database-content.ts';
 import { batchOf, QUIETLY } from '../support/history.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { changesQuery } from '../support/streams.ts';
@@ -230,14 +230,11 @@ class World {
       await compactStopped({ folder: dataFolder(current), nowMs: this.#now(), ...QUIETLY }).catch(
         unless('still empty'),
       );
-    else {
-      // The last time of delivery is not in the log yet.
-      const content = withoutOpenDelivery(contentOfDetections(current));
-      for (const end of ['', '-wal', '-shm']) rmSync(join(current, `detections.db${end}`), { force: true });
-      await this.#start();
-      this.#stop();
-      assertSameContent(withoutOpenDelivery(contentOfDetections(current)), content);
-    }
+    else
+      await checkMadeAnew(current, async () => {
+        await this.#start();
+        this.#stop();
+      });
   }
 
   async #goBackTo({ path }: Saved, kind: string): Promise<void> {

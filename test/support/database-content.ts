@@ -1,6 +1,7 @@
 /** The complete content of a database, column by column: it must be equal after a rebuild. */
 
 import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { type Database, openDatabase } from '../../src/store/database.ts';
@@ -65,6 +66,15 @@ export function withoutOpenDelivery({ delivery = [], log_mark: _, ...others }: C
     index < delivery.length - 1 ? row : { ...Object(row), delivered_at: null },
   );
   return { ...others, delivery: closed };
+}
+
+/** A database that is made from the log alone must equal the one in use. @param restart starts, and stops again */
+export async function checkMadeAnew(data: string, restart: () => Promise<unknown>): Promise<void> {
+  const content = () => withoutOpenDelivery(contentOfDetections(data));
+  const before = content();
+  for (const end of ['', '-wal', '-shm']) rmSync(join(data, `detections.db${end}`), { force: true });
+  await restart();
+  assertSameContent(content(), before, 'made from the log');
 }
 
 /** Changes the detections.db of a stopped installation. @param change SQL, or work */

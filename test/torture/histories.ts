@@ -12,7 +12,7 @@ import { findTail } from '../../src/log/log-reader.ts';
 import { DAY_MS, formatMs, HOUR_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
-import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
+import { checkMadeAnew } from '../support/database-content.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, type Get, getAs, settle } from '../support/followers.ts';
 import { untilIdle } from '../support/installation-state.ts';
@@ -88,18 +88,10 @@ class RandomHistory implements History {
     await this.#stop();
     const { status, stdout } = this.#installation.cli(['verify', '--json'], { anyStatus: true });
     assert.equal(status, 0, stdout);
-    await this.#checkMadeAnew();
-  }
-
-  /** A database made from the log alone must equal the one in use, column by column. */
-  async #checkMadeAnew(): Promise<void> {
-    const { data } = this.#installation;
-    const content = () => withoutOpenDelivery(contentOfDetections(data));
-    const before = content();
-    for (const end of ['', '-wal', '-shm']) rmSync(join(data, `detections.db${end}`), { force: true });
-    await this.#start();
-    await this.#stop();
-    assertSameContent(content(), before);
+    await checkMadeAnew(this.#installation.data, async () => {
+      await this.#start();
+      await this.#stop();
+    });
   }
 
   end(): void {
