@@ -2,7 +2,7 @@
  * Makes calls on files fail, each kind of call on each file once in each stage, with one of four errors. The program must retry, or report the error with an
  * alert or an exit code. After a restart at the latest, it must continue, and nothing may be lost.
  */
-import { ERROR_NAMES, type ErrorName, type Injection } from './io/inject.ts';
+import { ERROR_NAMES, type ErrorName } from './io/inject.ts';
 import type { Part } from './part.ts';
 import type { Trial } from './scenario/trials.ts';
 import { runTrials } from './scenario/trials.ts';
@@ -25,10 +25,11 @@ export const faults: Part = {
         return { how: 'fail', at: number, name, error };
       },
       check,
-      kindsOf: (trial, injection) => [
-        `${errorOf(injection)}: ${wayOf(trial)}`,
-        `${errorOf(injection)} from ${trial.hit?.what.split(' ')[0]}`,
-      ],
+      kindsOf: (trial, injection) => {
+        const [call] = trial.hit?.what.split(' ') ?? [];
+        const error = injection.how === 'fail' ? injection.error : injection.how;
+        return [`${error}: ${wayOf(trial)}`, `${error} from ${call}`, `in ${call}`];
+      },
     }),
 };
 
@@ -48,8 +49,4 @@ function wayOf({ events }: Trial): string {
   if (first.startsWith('the appliance, start')) return 'the start said so, and worked when repeated';
   if (first.startsWith('the appliance, stop')) return 'the stop said so';
   return 'ingest stopped with an alert, and went on after a restart';
-}
-
-function errorOf(injection: Injection): string {
-  return injection.how === 'fail' ? injection.error : injection.how;
 }
