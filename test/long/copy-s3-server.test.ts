@@ -24,13 +24,8 @@ const REGION = 'us-east-1';
 const ACCESS = 'AKIDEXAMPLE';
 const SECRET = 'wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY';
 
-interface Ceph {
-  readonly settings: PlaceSettings;
-  stop(): Promise<void>;
-}
-
 /** It has an empty bucket, {@link CEPH_BUCKET}. */
-async function startCeph(): Promise<Ceph> {
+async function startCeph() {
   const folder = join(testFolder(), 'ceph');
   const port = await freePort();
   const monitorPort = await freePort();
@@ -60,7 +55,8 @@ async function startCeph(): Promise<Ceph> {
     await until('the bucket', () => makeBucket(`${endpoint}/${CEPH_BUCKET}`).catch(() => false));
     const credentials = join(folder, 'credentials');
     writeFileSync(credentials, `${ACCESS}\n${SECRET}\n`, { mode: 0o600 });
-    return { settings: { endpoint, region: REGION, credentials }, stop };
+    const settings: PlaceSettings = { endpoint, region: REGION, credentials };
+    return { settings, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -73,7 +69,7 @@ async function makeBucket(url: string): Promise<boolean> {
   return (await fetch(signed.url, { method: 'PUT', headers: signed.headers })).ok;
 }
 
-let ceph: Ceph | undefined;
+let ceph: Awaited<ReturnType<typeof startCeph>> | undefined;
 let places = 0;
 
 before(async () => {

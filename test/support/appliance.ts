@@ -125,7 +125,8 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
   const put = (name: string, content: string | Buffer) => putFile(installation.drop, name, content);
   /** The next log line with an outcome of the file; each is returned once. */
   async function processed(name: string): Promise<LogLine> {
-    const isNew = (line: LogLine) => isOutcome(line) && line.file === name && !returned.has(line);
+    const outcome = /^file (applied|repeated|failed|refused|held)$/;
+    const isNew = (line: LogLine) => outcome.test(line.msg) && line.file === name && !returned.has(line);
     const line = await serving.logged(`the outcome of ${name}`, isNew);
     returned.add(line);
     return line;
@@ -204,8 +205,4 @@ function runCommand(
   if (status !== 0 && !anyStatus)
     throw new Error(`wirewatch ${args.join(' ')} ended with ${status}: ${stderr}`);
   return result;
-}
-
-function isOutcome(line: LogLine): boolean {
-  return /^file (applied|repeated|failed|refused|held)$/.test(line.msg);
 }

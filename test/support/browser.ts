@@ -23,7 +23,7 @@ const FLAGS = [
 /** Much longer than any step takes: only a failing test waits this long. */
 const TIMEOUT_MS = 60_000;
 
-export const browserPath: string | null = findBrowser();
+const browserPath: string | null = findBrowser();
 
 /** For `describe` and `test`: the reason to skip them; false if there is a browser. */
 export const skip: string | false =
@@ -42,17 +42,10 @@ export function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: browserPath, headless: true, args: FLAGS, timeout: TIMEOUT_MS });
 }
 
-export interface Watched {
-  readonly page: Page;
-  /** Origins that got a request. */
-  readonly origins: Set<string>;
-  /** Errors of the page. */
-  readonly errors: string[];
-  close(): Promise<void>;
-}
+export type Watched = Awaited<ReturnType<typeof watchedPage>>;
 
-/** Opens a page and records its requests and errors. */
-export async function watchedPage(browser: Browser, options: BrowserContextOptions = {}): Promise<Watched> {
+/** Opens a page and records its errors, and the origins that get a request. */
+export async function watchedPage(browser: Browser, options: BrowserContextOptions = {}) {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 860 },
     // axe would check colours in the middle of a transition.

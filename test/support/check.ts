@@ -6,11 +6,7 @@ import type { Finding } from '../../src/check/check.ts';
 import { runBeside } from './command.ts';
 import { type RunningProgram, runProgram } from './program.ts';
 
-export interface Checked {
-  readonly code: number | null;
-  readonly findings: readonly Finding[];
-  of(check: string): Finding;
-}
+export type Checked = ReturnType<typeof findingsOf>;
 
 export async function check(data: string, ...args: string[]): Promise<Checked> {
   const { status, stdout, stderr } = await runBeside(['check', '--json', '--data', data, ...args]);
@@ -21,7 +17,7 @@ export async function checked(run: RunningProgram): Promise<Checked> {
   return findingsOf(await run.ended, run.stdout(), run.stderr());
 }
 
-function findingsOf(code: number | null, stdout: string, stderr: string): Checked {
+function findingsOf(code: number | null, stdout: string, stderr: string) {
   assert.equal(stderr, '');
   const findings: Finding[] = JSON.parse(stdout);
   for (const finding of findings) {
@@ -31,7 +27,7 @@ function findingsOf(code: number | null, stdout: string, stderr: string): Checke
   return {
     code,
     findings,
-    of: (name) =>
+    of: (name: string) =>
       findings.find((finding) => finding.check === name) ??
       assert.fail(`${name} was not checked: ${JSON.stringify(findings)}`),
   };

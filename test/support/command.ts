@@ -19,21 +19,12 @@ const TIMEOUT_MS = 120_000;
 /** Makes the program check and retry faster (src/pace.ts). */
 const HASTE = '20';
 
-export interface ProgramCommand {
-  readonly command: string;
-  readonly args: readonly string[];
-  readonly options: { readonly env: NodeJS.ProcessEnv; readonly cwd?: string };
-}
-
 /** The reason to skip a test that preloads code with NODE_OPTIONS; false if the program is a bundle. */
 export const NO_PRELOAD =
   process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads no code from outside';
 
 /** @param settings environment variables, besides PATH */
-export function programCommand(
-  args: readonly string[],
-  settings: Readonly<Record<string, string>> = {},
-): ProgramCommand {
+export function programCommand(args: readonly string[], settings: Readonly<Record<string, string>> = {}) {
   const executable = process.env.WIREWATCH_PROGRAM;
   if (executable) {
     const { cwd, addon } = executableFolders();

@@ -2,12 +2,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { TEST_SETTINGS } from './appliance.ts';
 import { type RunningProgram, runProgram } from './program.ts';
-
-export const NO_LIMITS = {
-  WIREWATCH_LIMITS_REQUESTS_PER_MINUTE: '1000000',
-  WIREWATCH_LIMITS_UNSEEN_KEY_IDS_PER_MINUTE: '1000000',
-};
 
 /** Starts `serve` in a folder, optionally with `[log] file`. */
 export function serve(
@@ -15,7 +11,7 @@ export function serve(
   file = '',
   more: Readonly<Record<string, string>> = {},
 ): RunningProgram {
-  const settings = { ...NO_LIMITS, WIREWATCH_INGEST_RESCAN_SECONDS: '0.2', ...more };
+  const settings = { ...TEST_SETTINGS, ...more };
   return runProgram(serving(folder), file === '' ? settings : { ...settings, WIREWATCH_LOG_FILE: file });
 }
 

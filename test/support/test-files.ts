@@ -26,13 +26,12 @@ const LONG_IN_ROOMS = new Set(
  */
 export function testFiles(tests: string, which: 'long' | 'short'): string[] {
   return globSync('**/*.test.ts', { cwd: tests })
-    .filter((file) => isLong(file) === (which === 'long'))
+    .filter((file) => {
+      const isLong = file.startsWith(LONG) || LONG_IN_ROOMS.has(path.basename(file, '.test.ts'));
+      return isLong === (which === 'long');
+    })
     .sort()
     .map((file) => path.join(tests, file));
-}
-
-function isLong(file: string): boolean {
-  return file.startsWith(LONG) || LONG_IN_ROOMS.has(path.basename(file, '.test.ts'));
 }
 
 /** The path of each test file by its name without `.test.ts`. */

@@ -6,14 +6,13 @@ import { join } from 'node:path';
 const made: string[] = [];
 
 export function testFolder(): string {
-  if (made.length === 0) process.once('exit', removeAll);
+  if (made.length === 0)
+    process.once('exit', () => {
+      for (const folder of made) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    });
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   made.push(folder);
   return folder;
-}
-
-function removeAll(): void {
-  for (const folder of made) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 }
 
 export function isWritable(path: string): boolean {

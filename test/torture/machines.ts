@@ -18,7 +18,7 @@ import { DAY_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
-import { Client, idOf, Machine, type Row } from './machines/machine.ts';
+import { Client, idOf, Machine } from './machines/machine.ts';
 import { type History, type Part, runHistories, type Tally } from './part.ts';
 
 const HISTORIES = 300;
@@ -262,7 +262,8 @@ class Histories implements History {
       );
     }
     this.#client.read(writer.rows().filter(({ position }) => position > cursor));
-    for (const row of newest(writer.rows()).values()) {
+    const newest = new Map(writer.rows().map((row) => [idOf(row), row]));
+    for (const row of newest.values()) {
       const id = idOf(row);
       const known = this.#client.has.get(id);
       assert.equal(
@@ -272,8 +273,4 @@ class Histories implements History {
       );
     }
   }
-}
-
-function newest(rows: readonly Row[]): Map<string, Row> {
-  return new Map(rows.map((row) => [idOf(row), row]));
 }

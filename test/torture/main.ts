@@ -36,25 +36,17 @@ ${lines.join('\n')}
 `;
 }
 
-interface Wanted {
-  readonly parts: readonly Part[];
-  readonly seed: number;
-  readonly share: number;
-}
-
 /** @returns null for --help; @throws Error for an unknown option or value */
-function readOptions(args: string[]): Wanted | null {
+function readOptions() {
   const text = { type: 'string' } as const;
-  const { values } = parseArgs({
-    args,
-    options: { only: text, seed: text, share: text, help: { type: 'boolean' } },
-  });
+  const options = { only: text, seed: text, share: text, help: { type: 'boolean' } } as const;
+  const { values } = parseArgs({ options });
   if (values.help === true) return null;
   const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000));
   if (!Number.isSafeInteger(seed) || seed < 0) throw new Error('--seed: expected a whole number');
   const share = Number(values.share ?? 1);
   if (!(share > 0 && share <= 1)) throw new Error('--share: expected a number above 0 and at most 1');
-  return { parts: values.only === undefined ? PARTS : values.only.split(',').map(partOf), seed, share };
+  return { parts: values.only?.split(',').map(partOf) ?? PARTS, seed, share };
 }
 
 function partOf(name: string): Part {
@@ -65,7 +57,7 @@ function partOf(name: string): Part {
 }
 
 /** @returns whether everything held */
-async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
+async function torture(part: Part, seed: number, share: number): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), `wirewatch-${part.name}-`));
   const began = performance.now();
   const onProgress = (progress: string) => console.error(`${part.name}: ${progress}`);
@@ -82,9 +74,9 @@ async function torture(part: Part, { seed, share }: Wanted): Promise<boolean> {
   return result === 'held';
 }
 
-function wantedOrExit(): Wanted | null {
+function wantedOrExit() {
   try {
-    return readOptions(process.argv.slice(2));
+    return readOptions();
   } catch (error) {
     console.error(`${error instanceof Error ? error.message : error}\n\n${usage()}`);
     process.exit(2);
@@ -93,4 +85,6 @@ function wantedOrExit(): Wanted | null {
 
 const wanted = wantedOrExit();
 if (wanted === null) console.log(usage());
-else for (const part of wanted.parts) if (!(await torture(part, wanted))) process.exitCode = 1;
+else
+  for (const part of wanted.parts)
+    if (!(await torture(part, wanted.seed, wanted.share))) process.exitCode = 1;

@@ -48,7 +48,8 @@ async function run({ seed, share, folder, onProgress }: PartOptions): Promise<Ou
   await inEach(copies, faults, async (copy, fault) => {
     const { caughtBy, missed } = await plant(copy, fault);
     if (missed === null) tally.count('caught');
-    else failures.push(`${fault.file}: ${oneLine(fault.find)}: ${missed} (${fault.breaks})`);
+    else
+      failures.push(`${fault.file}: ${fault.find.trim().replace(/\s+/g, ' ')}: ${missed} (${fault.breaks})`);
     onProgress(`${fault.file}, ${fault.breaks}: ${missed ?? `caught by ${fault.test}: ${caughtBy}`}`);
   });
   for (const copy of copies) rmSync(copy, { recursive: true });
@@ -85,14 +86,8 @@ function bundle(copy: string, test: string): void {
   });
 }
 
-interface TestRun {
-  readonly passed: number;
-  /** Names of tests. */
-  readonly failed: readonly string[];
-  readonly isOver: boolean;
-}
-
-async function runTest(copy: string, test: string): Promise<TestRun> {
+/** @returns `failed`: the names of tests */
+async function runTest(copy: string, test: string) {
   const { NODE_TEST_CONTEXT: _, WIREWATCH_PROGRAM: __, ...inherited } = process.env;
   const env = { ...inherited, WIREWATCH_HASTE: '20', NODE_COMPILE_CACHE: join(copy, 'dist', 'compiled') };
   const args = [
@@ -136,8 +131,4 @@ function testPath(copy: string, test: string): string {
   const file = testsByName(join(copy, 'test')).get(test);
   if (file === undefined) throw new Error(`no test is called ${test}`);
   return file;
-}
-
-function oneLine(text: string): string {
-  return text.trim().replace(/\s+/g, ' ');
 }

@@ -31,7 +31,9 @@ export function damaged(
     }
     case 'block': {
       const at = prng.below(Math.max(1, bytes.length - BLOCK_BYTES));
-      return set(overwritten(bytes, at, Buffer.from(randomOf(prng, BLOCK_BYTES))));
+      return set(
+        overwritten(bytes, at, Buffer.from(Array.from({ length: BLOCK_BYTES }, () => prng.below(256)))),
+      );
     }
     case 'page': {
       // Another page of the same file, as if the disk wrote to the wrong place; or zeros.
@@ -62,10 +64,6 @@ function overwritten(bytes: Buffer, at: number, piece: Buffer): Buffer {
     piece.subarray(0, bytes.length - at),
     bytes.subarray(at + piece.length),
   ]);
-}
-
-function randomOf(prng: Prng, length: number): number[] {
-  return Array.from({ length }, () => prng.below(256));
 }
 
 /** A name for a double: where names are numbers, one of the next three. */

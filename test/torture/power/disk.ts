@@ -10,9 +10,9 @@ import type { IoEvent, Truncated, Written } from '../io/record.ts';
 
 type Change = Written | Truncated;
 const NOTHING = Buffer.alloc(0);
-export type Node = DiskFile | DiskFolder;
+type Node = DiskFile | DiskFolder;
 
-export class DiskFile {
+class DiskFile {
   /** The inode in the recorded file system. */
   readonly inode: number;
   durable: Buffer;
@@ -53,13 +53,13 @@ function endOf(change: Change): number {
   return 'data' in change ? change.at + change.data.length : change.size;
 }
 
-export class DiskFolder {
+class DiskFolder {
   readonly durable = new Map<string, Node>();
   readonly current = new Map<string, Node>();
 }
 
 /** An atomic change of names. */
-export interface NameChange {
+interface NameChange {
   readonly entries: readonly {
     readonly folder: DiskFolder;
     readonly name: string;
@@ -191,13 +191,13 @@ export class Disk {
   }
 }
 
-export function setName(names: Map<string, Node>, name: string, node: Node | null): void {
+function setName(names: Map<string, Node>, name: string, node: Node | null): void {
   if (node === null) names.delete(name);
   else names.set(name, node);
 }
 
 /** The selected changes, and all earlier ones of the same names. */
-export function withEarlier(
+function withEarlier(
   changes: readonly NameChange[],
   isSelected: (change: NameChange, index: number) => boolean,
 ): Set<NameChange> {

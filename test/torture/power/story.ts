@@ -82,7 +82,7 @@ export async function recordStory(folder: string): Promise<Story> {
 }
 
 /** Starts the program on the data folder below a root, and records its calls. */
-export function runRecorded(
+function runRecorded(
   args: readonly string[],
   { library, record, root }: { readonly library: string; readonly record: string; readonly root: string },
 ): RunningProgram {
@@ -107,7 +107,10 @@ export async function startOn(
   try {
     const url = await program.url();
     const drop = join(image, DATA, 'drop');
-    if (await isPaused(url)) await runRecorded(['ingest', 'resume'], recording).ended;
+    const { alerts }: { alerts: { paused: number } } = JSON.parse(
+      await (await fetch(`${url}/v1/health`)).text(),
+    );
+    if (alerts.paused === 1) await runRecorded(['ingest', 'resume'], recording).ended;
     // Without a known key, the subscription may not exist yet, and rows would be skipped.
     const added = known.keys.size === 0 ? '' : dropNew(record, drop, files);
     // One that a reset had taken is in .taken/, with a number before its name.
@@ -121,11 +124,6 @@ export async function startOn(
   } finally {
     await program.kill();
   }
-}
-
-async function isPaused(url: string): Promise<boolean> {
-  const health: { alerts: { paused: number } } = JSON.parse(await (await fetch(`${url}/v1/health`)).text());
-  return health.alerts.paused === 1;
 }
 
 /** @returns the id of its detection */

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import type { Detection } from '../../support/appliance.ts';
 import { assertSameList, reading } from '../../support/database-content.ts';
 import { isErrorLine, isIdle, loggedDestinations, loggedFiles } from '../../support/installation-state.ts';
-import type { LogLine } from '../../support/program.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
 import type { World } from './world.ts';
 
@@ -51,10 +50,18 @@ export async function checkWorld(
   const log = world.logs.at(-1)?.() ?? [];
   await world.stop();
   const complaints = log.filter(isErrorLine);
-  assert.deepEqual(complaints.map(shown), [], 'the start must log no errors');
+  assert.deepEqual(
+    complaints.map((line) => JSON.stringify(line)),
+    [],
+    'the start must log no errors',
+  );
   const never = mayRebuild ? NEVER : [...NEVER, DAMAGED];
   const opened = world.logs.flatMap((lines) => lines().filter(({ alert }) => never.includes(String(alert))));
-  assert.deepEqual(opened.map(shown), [], 'no unexpected alerts');
+  assert.deepEqual(
+    opened.map((line) => JSON.stringify(line)),
+    [],
+    'no unexpected alerts',
+  );
   checkFiles(world, model);
   checkRemoved(world);
   await mustEnd(world, ['verify']);
@@ -135,8 +142,4 @@ function checkRecords(data: string, drop: string, found: readonly string[]): voi
 async function mustEnd(world: World, args: readonly string[]): Promise<void> {
   const { code, stderr, stdout } = await world.command(args);
   assert.equal(code, 0, `${args.join(' ')}: ${stderr}${stdout}`);
-}
-
-function shown(line: LogLine): string {
-  return JSON.stringify(line);
 }

@@ -13,14 +13,13 @@ import {
   ERROR_NAMES,
   type Hit,
   type Injection,
-  type Injector,
 } from '../io/inject.ts';
 import { inEach, type Outcome, type PartOptions, Tally } from '../part.ts';
 import { checkWorld } from './check.ts';
 import { Model } from './model.ts';
 import { makeSmallProgram } from './small-program.ts';
 import { type Stage, stagesFrom } from './stages.ts';
-import { type Event, type Snapshot, World } from './world.ts';
+import { type Snapshot, World } from './world.ts';
 
 /** More would only compete for the disk. */
 const WORKERS_MAX = 4;
@@ -195,7 +194,8 @@ interface RecordedStage {
 
 export interface Trial {
   readonly hit: Hit | null;
-  readonly events: readonly Event[];
+  /** See the world's. */
+  readonly events: readonly string[];
   /** Null if everything held. */
   readonly failure: string | null;
 }
@@ -223,7 +223,8 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
       injector.end();
       const calls = injector.trace();
       done.push(stage);
-      const model = modelOf(done);
+      const model = new Model();
+      for (const { steps } of done) for (const step of steps) step.expect?.(model);
       await world.start();
       const { rows } = await world.fresh();
       await world.stop();
@@ -250,12 +251,7 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
   };
 }
 
-interface Place {
-  readonly world: World;
-  readonly injector: Injector;
-}
-
-function makeWorld(main: string, library: string, folder: string): Place {
+function makeWorld(main: string, library: string, folder: string) {
   const root = join(folder, 'root');
   mkdirSync(root, { recursive: true });
   const injector = createInjector(library, root, join(folder, 'control'));
@@ -263,7 +259,7 @@ function makeWorld(main: string, library: string, folder: string): Place {
 }
 
 async function tryOnce(
-  { world, injector }: Place,
+  { world, injector }: ReturnType<typeof makeWorld>,
   counted: Counted,
   { stage, before, model, rows }: RecordedStage,
   injection: Injection,
@@ -293,10 +289,4 @@ async function tryOnce(
 function isUnreadableDatabase(hit: Hit | null, injection: Injection): boolean {
   const isEio = injection.how === 'fail' && injection.error === 'EIO';
   return isEio && hit !== null && /^pread64 .*detections\.db/.test(hit.what);
-}
-
-function modelOf(stages: readonly Stage[]): Model {
-  const model = new Model();
-  for (const { steps } of stages) for (const step of steps) step.expect?.(model);
-  return model;
 }

@@ -57,9 +57,6 @@ export interface Done {
   readonly keys: readonly { readonly id: string; readonly status: string }[];
 }
 
-/** How a fault ended the program: `the appliance, run: killed`, `command verify: 1 …`. */
-export type Event = string;
-
 export class World {
   readonly root: string;
   readonly drop: string;
@@ -73,7 +70,8 @@ export class World {
   readonly #since = new Date(Date.now() - HOUR_MS).toISOString();
   keys: Record<string, string> = {};
   copy: Copy = { cursor: null, rows: [] };
-  readonly events: Event[] = [];
+  /** How a fault ended the program: `the appliance, run: killed`, `command verify: 1 …`. */
+  readonly events: string[] = [];
   /** The log lines of every run of the appliance. */
   readonly logs: (() => readonly LogLine[])[] = [];
   #stageSettings: Readonly<Record<string, string>> = {};
