@@ -3,12 +3,21 @@ import { appendFileSync, readFileSync, renameSync, statSync, writeFileSync } fro
 
 /** One record. Paths are absolute; inodes are those of the file system. */
 export type IoEvent =
-  | { readonly kind: 'create' | 'make folder'; readonly path: string; readonly inode: number }
   | { readonly kind: 'write'; readonly path: string; readonly inode: number; readonly change: Written }
   | { readonly kind: 'truncate'; readonly path: string; readonly inode: number; readonly change: Truncated }
-  | { readonly kind: 'sync' | 'sync folder'; readonly path: string; readonly inode: number }
-  | { readonly kind: 'rename' | 'link'; readonly path: string; readonly other: string }
-  | { readonly kind: 'unlink' | 'remove folder'; readonly path: string }
+  | {
+      readonly kind:
+        | 'create'
+        | 'sync'
+        | 'unlink'
+        | `${'make' | 'sync' | 'remove'} folder`
+        | 'rename'
+        | 'link';
+      readonly path: string;
+      /** The new name of a rename or link; otherwise empty. */
+      readonly other: string;
+      readonly inode: number;
+    }
   /** A file that the test dropped: durable immediately, since its writer is not part of the test. */
   | { readonly kind: 'put'; readonly path: string; readonly inode: number; readonly content: Buffer }
   /** The start of a response; the start of a command's output; a note of the test. */
@@ -68,25 +77,16 @@ function parseLine(line: Buffer): IoEvent {
       return { kind, path, inode, change: { at, data } };
     case 'truncate':
       return { kind, path, inode, change: { size: at } };
-    case 'create':
-    case 'make folder':
-    case 'sync':
-    case 'sync folder':
-      return { kind, path, inode };
     case 'put':
       return { kind, path, inode, content: data };
-    case 'rename':
-    case 'link':
-      return { kind, path, other };
-    case 'unlink':
-    case 'remove folder':
-      return { kind, path };
     case 'answer':
     case 'print':
     case 'note':
       return { kind, text: data.toString() };
-    default:
+    case undefined:
       throw new Error(`the record has a line of an unknown kind: ${mark} ${path}`);
+    default:
+      return { kind, path, other, inode };
   }
 }
 
