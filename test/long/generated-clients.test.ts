@@ -74,14 +74,17 @@ function compile(entry: string): void {
   run(installed('typescript', 'bin', 'tsc'), '--project', project);
 }
 
-async function resultOf(entry: string): Promise<unknown> {
+/** Writes code that uses a client, compiles it, and runs it. */
+async function use(entry: string, source: string): Promise<void> {
+  writeFileSync(path.join(folder, entry), `${source}${PRINT}`);
+  compile(entry);
   const outfile = path.join(folder, `${entry}.mjs`);
   const bundled = { bundle: true, platform: 'node', format: 'esm', outfile } as const;
   buildSync({ ...bundled, entryPoints: [path.join(folder, entry)], logLevel: 'silent' });
   const child = spawn(process.execPath, [outfile], { stdio: ['ignore', 'pipe', 'pipe'] });
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
   assert.equal(stderr, '');
-  return JSON.parse(stdout);
+  assert.deepEqual(JSON.parse(stdout), EXPECTED);
 }
 
 /**
@@ -126,8 +129,8 @@ test('@hey-api/openapi-ts', async () => {
     '@hey-api/client-fetch',
   );
   assertNames('hey/types.gen.ts', NAMES);
-  writeFileSync(
-    path.join(folder, 'use-hey.ts'),
+  await use(
+    'use-hey.ts',
     `
 import { listChanges, listDetections } from './hey';
 import { client } from './hey/client.gen';
@@ -141,10 +144,8 @@ const answer = await listChanges({ query: { ...query, band: 'medium,high' }, thr
 const changes: ChangesPage = answer.data;
 const wrong = await listDetections({ query: { from: 'x', to: 'y' } });
 const refused: number | undefined = wrong.error?.status;
-${PRINT}`,
+`,
   );
-  compile('use-hey.ts');
-  assert.deepEqual(await resultOf('use-hey.ts'), EXPECTED);
 });
 
 test('orval', async () => {
@@ -154,8 +155,8 @@ test('orval', async () => {
   writeFileSync(path.join(folder, 'orval.config.mjs'), `export default ${JSON.stringify(config)}`);
   run(installed('orval', 'dist', 'bin', 'orval.mjs'), '--config', 'orval.config.mjs');
   assertNames('orval/api.ts', NAMES);
-  writeFileSync(
-    path.join(folder, 'use-orval.ts'),
+  await use(
+    'use-orval.ts',
     `
 import { listChanges, listDetections } from './orval/api';
 import type { ${TYPES} } from './orval/api';
@@ -167,8 +168,6 @@ if (answer.status !== 200) throw new Error(answer.data.detail);
 const changes: ChangesPage = answer.data;
 const wrong = await listDetections({ from: 'x', to: 'y' }, { headers });
 const refused: number | undefined = wrong.status === 400 ? wrong.data.status : undefined;
-${PRINT}`,
+`,
   );
-  compile('use-orval.ts');
-  assert.deepEqual(await resultOf('use-orval.ts'), EXPECTED);
 });
