@@ -2,11 +2,12 @@
  * What the copy costs and gives: ingest that waits for it against ingest without one, how far a standby is behind while
  * rows are applied, how fast it takes over, what both machines serve together, and how fast a copy is restored.
  */
-import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/store/database.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
+import { filesBelow } from '../support/test-folder.ts';
 import { type Bench, cost, type Figure, inTurn, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, exportOf, generated, prepareAccess } from './ingest.ts';
 import { authorization, runLoad, walkOf } from './load.ts';
@@ -130,8 +131,5 @@ async function secondsOf(work: () => Promise<unknown>): Promise<number> {
 }
 
 function bytesIn(folder: string): number {
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
-    entry.isFile(),
-  );
-  return files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
+  return filesBelow(folder).reduce((sum, path) => sum + statSync(path).size, 0);
 }

@@ -1,7 +1,7 @@
 /** An appliance with 51 detections, and a copy of the first 50. Since then the first one got another headline. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { after, before } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs } from '../../src/time.ts';
@@ -10,7 +10,7 @@ import { runToEnd } from './command.ts';
 import { reading } from './database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
 import { runProgram } from './program.ts';
-import { testFolder } from './test-folder.ts';
+import { filesBelow, testFolder } from './test-folder.ts';
 
 export let appliance: Appliance;
 export const work = testFolder();
@@ -74,9 +74,8 @@ export function copyOf(folder: string, name: string): string {
 
 /** Names and contents of all files, except the lock and -shm files. */
 export function contentOf(folder: string): Map<string, string> {
-  const names = readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && !/^(lock.*|.*-shm|.*-lock)$/.test(entry.name))
-    .map((entry) => join(entry.parentPath, entry.name))
+  const names = filesBelow(folder)
+    .filter((path) => !/^(lock.*|.*-shm|.*-lock)$/.test(basename(path)))
     .sort();
   return new Map(names.map((name) => [name.slice(folder.length), readFileSync(name).toString('latin1')]));
 }

@@ -1,5 +1,5 @@
-/** New folders for tests, below the system's temporary folder; they are removed when the test process ends. */
-import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
+/** New folders for tests, which are removed when the test process ends, and what is in a folder. */
+import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -13,6 +13,13 @@ export function testFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   made.push(folder);
   return folder;
+}
+
+/** The paths of all files below a folder; none if it does not exist. */
+export function filesBelow(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
 }
 
 export function isWritable(path: string): boolean {

@@ -39,6 +39,7 @@ import { createHistory, type History, type HistoryRow, QUIETLY, variedRows } fro
 import { recordFile } from '../support/scrub.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { readStream, STREAMS } from '../support/streams.ts';
+import { filesBelow } from '../support/test-folder.ts';
 import { DAMAGE_KINDS, type DamageKind, damaged, type Files, isSame } from './damage/damage-files.ts';
 import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
 
@@ -139,18 +140,7 @@ async function refuses(paths: readonly string[], work: () => unknown): Promise<b
 }
 
 function readAll(folders: readonly string[]): Files {
-  return new Map(
-    folders.flatMap((folder) =>
-      existsSync(folder)
-        ? readdirSync(folder, { recursive: true, withFileTypes: true })
-            .filter((entry) => entry.isFile())
-            .map(
-              ({ parentPath, name }) =>
-                [join(parentPath, name), readFileSync(join(parentPath, name))] as const,
-            )
-        : [],
-    ),
-  );
+  return new Map(folders.flatMap(filesBelow).map((path) => [path, readFileSync(path)]));
 }
 
 function targetsOf(scene: Scene): Target[] {

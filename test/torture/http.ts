@@ -14,8 +14,7 @@ import { seededPrng } from '../support/seeded-prng.ts';
 import { runCampaign } from './http/campaign.ts';
 import { runClients } from './http/clients.ts';
 import { startTarget, type Target } from './http/target.ts';
-import { readProcess } from './metrics.ts';
-import { type Outcome, type Part, type PartOptions, shareOf, Tally } from './part.ts';
+import { type Outcome, type Part, type PartOptions, readProcess, shareOf, Tally } from './part.ts';
 
 /** Statuses that the requests must cause: otherwise they test too little. */
 const STATUSES = [200, 304, 400, 401, 403, 404, 405, 413, 431];

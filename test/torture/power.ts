@@ -8,7 +8,7 @@ import type { Prng } from '../../src/tools/generate/prng.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { type IoEvent, readRecord } from './io/record.ts';
 import { type Outcome, type Part, type PartOptions, shareOf, Tally } from './part.ts';
-import { type Checked, checkImage } from './power/check.ts';
+import { checkImage } from './power/check.ts';
 import { Disk, differences, pickSurvivors, SURVIVALS, type Survivors, writeImage } from './power/disk.ts';
 import { commandsByPrint, type Known, learn, NOTHING_KNOWN } from './power/known.ts';
 import { recordStory, type Story, startOn } from './power/story.ts';
@@ -40,22 +40,28 @@ export async function cutPower(
   options.onProgress(`recorded ${story.events.length} calls and responses`);
   // In memory if possible: each image is read only once.
   const images = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : options.folder, 'wirewatch-power-'));
+  const cuts = new Cuts(story, options, join(images, 'image'));
+  const { tally } = cuts;
+  const calls = story.events.filter(({ kind }) => !['answer', 'print', 'note'].includes(kind));
+  tally.count('calls recorded', calls.length);
+  tally.count('syncs recorded', calls.filter(({ kind }) => kind.startsWith('sync')).length);
+  tally.count('pages of the follower', story.pages.size);
   try {
-    const cuts = new Cuts(story, options, join(images, 'image'));
     for (const [index, event] of story.events.entries()) {
       await cuts.cutBefore(index);
-      if (cuts.failures.length >= FAILURES_MAX) break;
+      if (tally.failures.length >= FAILURES_MAX) break;
       const isSync = event.kind === 'sync' || event.kind === 'sync folder';
       cuts.play(event, isSync && isOmitted(event.path));
     }
-    return { figures: cuts.figures(), failures: [...cuts.failures, ...cuts.unmetExpectations()] };
+    tally.failures.push(...cuts.unmetExpectations());
+    return tally;
   } finally {
     rmSync(images, { recursive: true, force: true });
   }
 }
 
 class Cuts {
-  readonly #tally = new Tally();
+  readonly tally = new Tally();
   readonly #story: Story;
   readonly #disk: Disk;
   readonly #options: PartOptions;
@@ -77,7 +83,7 @@ class Cuts {
   }
 
   play(event: IoEvent, isOmitted: boolean): void {
-    if (isOmitted) this.#tally.count('syncs left out');
+    if (isOmitted) this.tally.count('syncs left out');
     else this.#disk.play(event);
     this.#known = learn(this.#known, event, this.#story, this.#printed);
   }
@@ -85,26 +91,26 @@ class Cuts {
   /** Builds and checks this moment's images, which are spread evenly over the record. */
   async cutBefore(index: number): Promise<void> {
     const until = ((index + 1) / this.#story.events.length) * this.#images;
-    for (; this.#number < until && this.failures.length < FAILURES_MAX; this.#number += 1) {
+    const { failures } = this.tally;
+    for (; this.#number < until && failures.length < FAILURES_MAX; this.#number += 1) {
       await this.#cut(index, this.#number);
       if (this.#number % PROGRESS_EVERY === 0)
-        this.#options.onProgress(
-          `${this.#number} of ${this.#images} images, ${this.failures.length} failures`,
-        );
+        this.#options.onProgress(`${this.#number} of ${this.#images} images, ${failures.length} failures`);
     }
   }
 
   async #cut(index: number, number: number): Promise<void> {
     const prng = seededPrng(this.#options.seed, 'power image', number);
     const survivors = pickSurvivors(prng);
-    this.#countSurvivors(survivors);
+    const { content, names } = survivors;
+    this.tally.count('images');
+    if (this.#disk.unsynced.size > 0) this.tally.count(`with unsynced content: ${content} of it left`);
+    if (this.#disk.pending.length > 0) this.tally.count(`with unsynced names: ${names} of them left`);
     writeImage(this.#disk, survivors, prng, this.#image);
     const every = this.#images / this.#starts;
     const isStarted = Math.floor(number / every) !== Math.floor((number - 1) / every);
     try {
-      if (isStarted) {
-        await this.#start(prng);
-      } else this.#countChecked(await this.#check(number));
+      await (isStarted ? this.#start(prng) : this.#check(number));
     } catch (error) {
       this.#fail(index, number, survivors, error);
     }
@@ -116,7 +122,7 @@ class Cuts {
     disk.load();
     const record = join(this.#options.folder, 'record-of-start');
     await startOn(this.#image, this.#story, this.#known, record);
-    this.#tally.count('started by the real program');
+    this.tally.count('started by the real program');
     const events = readRecord(record);
     const cuts = Array.from({ length: CUTS_A_START }, () => prng.below(events.length)).sort((a, b) => a - b);
     const again = `${this.#image}-again`;
@@ -125,7 +131,7 @@ class Cuts {
       for (; cuts[0] === index; cuts.shift()) {
         writeImage(disk, pickSurvivors(prng), prng, again);
         await checkImage(again, this.#story, known);
-        this.#tally.count('cut again while it was brought back');
+        this.tally.count('cut again while it was brought back');
       }
       disk.play(event);
       known = learn(known, event, this.#story, this.#printed);
@@ -135,12 +141,13 @@ class Cuts {
       throw new Error(`the record of a start does not match ${missed}: a call was not recorded`);
   }
 
-  async #check(number: number): Promise<Checked> {
+  async #check(number: number): Promise<void> {
     const depth = { scrub: number % SCRUB_EVERY === 0, backup: number % BACKUP_EVERY === 0 };
-    const checked = await checkImage(this.#image, this.#story, this.#known, depth);
-    if (depth.scrub) this.#tally.count('compared with the log');
-    if (depth.backup && this.#known.hasBackup) this.#tally.count('with a backup that was read');
-    return checked;
+    const { applied, isRebuilt } = await checkImage(this.#image, this.#story, this.#known, depth);
+    if (depth.scrub) this.tally.count('compared with the log');
+    if (depth.backup && this.#known.hasBackup) this.tally.count('with a backup that was read');
+    if (applied > 0) this.tally.count('whose database was behind the log');
+    if (isRebuilt) this.tally.count('whose database was made anew');
   }
 
   /** Notes a failure, and keeps the image for inspection. */
@@ -151,39 +158,14 @@ class Cuts {
     const event = this.#story.events[index];
     const before = event === undefined || !('path' in event) ? event?.kind : `${event.kind} ${event.path}`;
     const message = error instanceof Error ? error.message : String(error);
-    this.failures.push(
+    this.tally.failures.push(
       `seed ${this.#options.seed}, image ${number}, cut before call ${index} (${before}); kept of the unsynced data: ${content} of the content, ${names} of the names: ${message}`,
     );
   }
 
-  #countSurvivors({ content, names }: Survivors): void {
-    this.#tally.count('images');
-    if (this.#disk.unsynced.size > 0) this.#tally.count(`with unsynced content: ${content} of it left`);
-    if (this.#disk.pending.length > 0) this.#tally.count(`with unsynced names: ${names} of them left`);
-  }
-
-  #countChecked({ applied, isRebuilt }: Checked): void {
-    if (applied > 0) this.#tally.count('whose database was behind the log');
-    if (isRebuilt) this.#tally.count('whose database was made anew');
-  }
-
-  get failures(): string[] {
-    return this.#tally.failures;
-  }
-
-  figures(): Outcome['figures'] {
-    const calls = this.#story.events.filter(({ kind }) => !['answer', 'print', 'note'].includes(kind));
-    return {
-      'calls recorded': calls.length,
-      'syncs recorded': calls.filter(({ kind }) => kind.startsWith('sync')).length,
-      'pages of the follower': this.#story.pages.size,
-      ...this.#tally.figures,
-    };
-  }
-
   /** Failures of the test itself: calls that were not recorded, kinds of power cuts that did not occur. */
   unmetExpectations(): string[] {
-    if (this.failures.length > 0) return [];
+    if (this.tally.failures.length > 0) return [];
     const wanted = [
       ...SURVIVALS.map((left) => `with unsynced content: ${left} of it left`),
       ...SURVIVALS.filter((left) => left !== 'torn').map(
@@ -198,7 +180,7 @@ class Cuts {
     const missed = differences(this.#disk).map(
       (path) => `the record does not match ${path}: a call was not recorded`,
     );
-    const unfired = wanted.filter((what) => !(what in this.#tally.figures)).map((what) => `no image ${what}`);
+    const unfired = wanted.filter((what) => !(what in this.tally.figures)).map((what) => `no image ${what}`);
     return [...missed, ...unfired];
   }
 }

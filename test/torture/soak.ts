@@ -4,7 +4,7 @@
  *
  * Each round does the same work on every machine, so the result does not depend on speed.
  */
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { NODE_FLAGS } from '../../src/packed.ts';
@@ -17,9 +17,9 @@ import { Follower, fresh, getAs } from '../support/followers.ts';
 import { freePort } from '../support/free-port.ts';
 import { isErrorLine } from '../support/installation-state.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
+import { filesBelow } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
-import { readProcess } from './metrics.ts';
-import { type Outcome, type Part, type PartOptions, Tally } from './part.ts';
+import { type Outcome, type Part, type PartOptions, readProcess, Tally } from './part.ts';
 import { curveOf, growthOf, notFlat, SAMPLES_MIN, type Series } from './soak/series.ts';
 
 const MINUTES = 120;
@@ -95,8 +95,7 @@ const DATABASES = ['detections.db', 'access.db'];
 type Sample = Awaited<ReturnType<typeof sampleOf>>;
 
 async function sampleOf(data: string, admin: string) {
-  const sizes = readdirSync(data, { recursive: true, withFileTypes: true }).map((entry) => {
-    const path = join(entry.parentPath, entry.name);
+  const sizes = filesBelow(data).map((path) => {
     return { path, bytes: statSync(path, { throwIfNoEntry: false })?.size ?? 0 };
   });
   const sum = (isIn: (path: string) => boolean) =>

@@ -9,8 +9,7 @@ import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { parseResponses } from '../../support/raw-http.ts';
 import { seededPrng } from '../../support/seeded-prng.ts';
 import { until } from '../../support/until.ts';
-import { readProcess } from '../metrics.ts';
-import { type PartOptions, shareOf, type Tally } from '../part.ts';
+import { type PartOptions, readProcess, shareOf, type Tally } from '../part.ts';
 import type { Target } from './target.ts';
 
 interface Client {

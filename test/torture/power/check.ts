@@ -1,7 +1,7 @@
 /** Recovers an image as a start does, with the program's own code, and checks that everything reported still holds. */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { listKeyStates } from '../../../src/auth/keys.ts';
 import { openAccess } from '../../../src/auth/open-access.ts';
@@ -19,16 +19,11 @@ import { readSecret } from '../../../src/store/secret.ts';
 import { sourceAt } from '../../support/copy-at.ts';
 import { QUIETLY } from '../../support/history.ts';
 import { checkStreams, readStream } from '../../support/streams.ts';
+import { filesBelow } from '../../support/test-folder.ts';
 import { isRemoved } from '../scenario/stages.ts';
 import { BACKUP, DATA, SETTINGS } from '../scenario/world.ts';
 import type { Known } from './known.ts';
 import type { Story } from './story.ts';
-
-export interface Checked {
-  /** Entries of the log that the database lacked. */
-  readonly applied: number;
-  readonly isRebuilt: boolean;
-}
 
 /** Those of the follower. */
 const STREAMS = [streamName(7001, 'text'), streamName(7001, 'image')];
@@ -36,6 +31,7 @@ const BASE_URL = jsonBaseUrl(SETTINGS.WIREWATCH_SERVER_BASE_URL);
 
 /**
  * @param depth slow checks, for some images only: compare the database with the log, column by column; verify the backup
+ * @returns `applied`: how many entries of the log the database lacked
  * @throws Error if something that had been reported to a client or operator no longer holds
  */
 export async function checkImage(
@@ -43,7 +39,7 @@ export async function checkImage(
   story: Story,
   known: Known,
   depth: { readonly scrub?: boolean; readonly backup?: boolean } = {},
-): Promise<Checked> {
+) {
   const folder = dataFolder(join(root, DATA));
   checkFiles(join(folder.root, 'drop'), known);
   ensureFolder(folder);
@@ -76,13 +72,6 @@ function checkFiles(drop: string, { dropped }: Known): void {
   const there = new Set(filesBelow(drop).map((path) => digest(readFileSync(path))));
   for (const [name, content] of dropped)
     assert.ok(there.has(digest(content)), `${name} was dropped, but is lost`);
-}
-
-function filesBelow(folder: string): string[] {
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder, { withFileTypes: true, recursive: true }).flatMap((entry) =>
-    entry.isFile() ? [join(entry.parentPath, entry.name)] : [],
-  );
 }
 
 function digest(content: Buffer): string {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import type { Detection } from '../../support/appliance.ts';
 import { assertSameList, reading } from '../../support/database-content.ts';
 import { isErrorLine, isIdle, loggedDestinations, loggedFiles } from '../../support/installation-state.ts';
+import { filesBelow } from '../../support/test-folder.ts';
 import { FOLDERS, type Model, sha256Of, type Version } from './model.ts';
 import type { World } from './world.ts';
 
@@ -98,9 +99,9 @@ async function checkKeys(world: World, model: Model): Promise<void> {
 /** Every dropped file is in its folder exactly once, and nothing else is. */
 function checkFiles({ drop, data }: World, { files }: Model): void {
   const found = FOLDERS.flatMap((folder) =>
-    readdirSync(join(drop, folder), { withFileTypes: true, recursive: true })
-      .filter((entry) => entry.isFile() && !entry.name.endsWith('.reason.json'))
-      .map((entry) => ({ folder, path: join(entry.parentPath, entry.name) })),
+    filesBelow(join(drop, folder))
+      .filter((path) => !path.endsWith('.reason.json'))
+      .map((path) => ({ folder, path })),
   );
   const left = [...files];
   for (const { folder, path } of found) {

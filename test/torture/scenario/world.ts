@@ -1,6 +1,6 @@
 /** An installation in a folder, its running appliance, and a client that follows the change stream. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readLogMarkOf } from '../../../src/store/log-mark.ts';
@@ -8,6 +8,7 @@ import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
 import { isIdle, loggedDestinations } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
+import { filesBelow } from '../../support/test-folder.ts';
 import type { Injector } from '../io/inject.ts';
 import { dropRecorded, note } from '../io/record.ts';
 import type { Command, Drop, Keys, Role, Stage, Step } from './stages.ts';
@@ -238,8 +239,7 @@ export class World {
 
   /** Whether the archive is empty and no record names a file in it: a full disk delays the records. */
   #isExpired(): boolean {
-    const entries = readdirSync(join(this.drop, 'archive'), { withFileTypes: true, recursive: true });
-    if (entries.some((entry) => entry.isFile())) return false;
+    if (filesBelow(join(this.drop, 'archive')).length > 0) return false;
     return !loggedDestinations(this.data).some((path) => path.startsWith('archive/'));
   }
 
@@ -362,8 +362,6 @@ function needsRestart({ msg, alert }: LogLine): boolean {
 
 /** The names of the files in a folder, with their sizes and times. */
 function filesOf(folder: string): string {
-  if (!existsSync(folder)) return '';
-  const names = readdirSync(folder, { recursive: true }).map(String).sort();
-  const files = names.map((name) => ({ name, found: statSync(join(folder, name), { bigint: true }) }));
-  return files.map(({ name, found }) => `${name} ${found.size} ${found.mtimeNs}`).join('\n');
+  const files = filesBelow(folder).map((path) => ({ path, found: statSync(path, { bigint: true }) }));
+  return files.map(({ path, found }) => `${path} ${found.size} ${found.mtimeNs}`).join('\n');
 }
