@@ -4,8 +4,7 @@ import { test } from 'node:test';
 import { preloaded } from '../support/preload.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { tortureTest } from '../support/torture-test.ts';
-import { growthOf, notFlat } from '../torture/soak/series.ts';
-import { soak, soakWith } from '../torture/soak.ts';
+import { growthOf, notFlat, soak, soakWith } from '../torture/soak.ts';
 
 const SEED = 20261122;
 const SHARE = 0.001;
