@@ -54,8 +54,13 @@ export function createInstallation(settings: Readonly<Record<string, string>> = 
     key: makeAccess(data),
     begin,
     /** Runs a command on the data folder; throws if it fails, unless `anyStatus`. */
-    cli: (args: readonly string[], options?: { readonly anyStatus?: boolean }): EndedCommand =>
-      runCommand([...args, '--data', data], env, options?.anyStatus === true),
+    cli(args: readonly string[], { anyStatus = false }: { readonly anyStatus?: boolean } = {}): EndedCommand {
+      const result = runToEnd([...args, '--data', data], env);
+      const { status, stderr } = result;
+      if (status !== 0 && !anyStatus)
+        throw new Error(`wirewatch ${args.join(' ')} ended with ${status}: ${stderr}`);
+      return result;
+    },
     /** Starts `serve`; resolves when it listens. */
     async serve(more?: Readonly<Record<string, string>>) {
       const run = begin(more);
@@ -193,16 +198,4 @@ export function showLogOfFailures(serving: () => Serving | undefined): void {
     const lines = serving()?.log.slice(-LOG_LINES_SHOWN) ?? [];
     console.error(lines.map((line) => JSON.stringify(line)).join('\n'));
   });
-}
-
-function runCommand(
-  args: readonly string[],
-  settings: Readonly<Record<string, string>>,
-  anyStatus: boolean,
-): EndedCommand {
-  const result = runToEnd(args, settings);
-  const { status, stderr } = result;
-  if (status !== 0 && !anyStatus)
-    throw new Error(`wirewatch ${args.join(' ')} ended with ${status}: ${stderr}`);
-  return result;
 }

@@ -23,11 +23,15 @@ const HASTE = '20';
 export const NO_PRELOAD =
   process.env.WIREWATCH_PROGRAM !== undefined && 'an executable loads no code from outside';
 
+/** Shared by all runs of a test process, so that the addon is written only once, and not to the home folder. */
+let folders: { cwd: string; addon: string } | undefined;
+
 /** @param settings environment variables, besides PATH */
 export function programCommand(args: readonly string[], settings: Readonly<Record<string, string>> = {}) {
   const executable = process.env.WIREWATCH_PROGRAM;
   if (executable) {
-    const { cwd, addon } = executableFolders();
+    folders ??= { cwd: testFolder(), addon: testFolder() };
+    const { cwd, addon } = folders;
     return {
       command: executable,
       args,
@@ -95,12 +99,4 @@ export function runAlone(
   const ended = spawnSync(command, all, { ...options, ...place, encoding: 'utf8', timeout: TIMEOUT_MS });
   if (ended.error !== undefined) throw ended.error;
   return ended;
-}
-
-let folders: { cwd: string; addon: string } | undefined;
-
-/** Shared by all runs of a test process, so that the addon is written only once, and not to the home folder. */
-function executableFolders(): { cwd: string; addon: string } {
-  folders ??= { cwd: testFolder(), addon: testFolder() };
-  return folders;
 }
