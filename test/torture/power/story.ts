@@ -53,10 +53,9 @@ export async function recordStory(folder: string): Promise<Story> {
   const drafts = join(folder, 'drafts');
   mkdirSync(drafts);
   let url: string | null = null;
-  let follower: Follower | null = null;
+  let follower: ReturnType<typeof startFollower> | null = null;
   const onServer = (current: string | null) => {
     url = current;
-    follower?.at(url);
   };
   const injector = createInjector(library, root, join(folder, 'control'));
   const world = new World(makeSmallProgram(folder), root, injector, { record, drafts, onServer });
@@ -71,7 +70,7 @@ export async function recordStory(folder: string): Promise<Story> {
       if (at !== undefined) injector.begin('changes', { how: 'kill', at });
       await world.runStage(stage);
       injector.end();
-      follower ??= new Follower(world.keys.follower ?? '', `since=${formatMs(Date.now() - 60_000)}`);
+      follower ??= startFollower(world.keys.follower ?? '', () => url);
     }
     const { follower: key = '' } = world.keys;
     return { events: readRecord(record), root, library, pages: follower?.pages ?? new Map(), files, key };
@@ -145,8 +144,8 @@ async function followOn(
   { rows, cursor, dropped }: Known & { readonly cursor: string },
   { files, held, added }: { files: Story['files']; held: readonly string[]; added: string },
 ): Promise<void> {
-  const all = await Follower.readAll(url, key, `since=${formatMs(Date.now() - HOUR_MS)}`);
-  const rest = await Follower.readAll(url, key, `cursor=${cursor}`);
+  const all = await readAll(url, key, `since=${formatMs(Date.now() - HOUR_MS)}`);
+  const rest = await readAll(url, key, `cursor=${cursor}`);
   assert.ok([rows, ...rest].join() === all.join(), 'a client does not continue where it stopped');
   const stream: { id: string }[] = JSON.parse(`[${all.join()}]`);
   const ids = new Set(stream.map(({ id }) => id));
@@ -167,71 +166,53 @@ const POLL_MS = 4;
 const BEGIN = '{"data":[';
 const END = '],"next_cursor"';
 
-/** A client of the change stream that records the page of each response by request id. */
-class Follower {
-  /** By request id. */
-  readonly pages = new Map<string, Page>();
-  readonly #key: string;
-  #start: string;
-  #url: string | null = null;
-  #isOver = false;
-
-  /** @param start the first parameter of the query: `since=…` or `cursor=…` */
-  constructor(key: string, start: string) {
-    this.#key = key;
-    this.#start = start;
-    void this.#follow();
-  }
-
-  /** Sets the appliance's address. @param url null: no appliance is running */
-  at(url: string | null): void {
-    this.#url = url;
-  }
-
-  stop(): void {
-    this.#isOver = true;
-  }
-
-  /** Reads to the end of the stream. @returns the rows */
-  static async readAll(url: string, key: string, start: string): Promise<string[]> {
-    const rows: string[] = [];
-    for (let next = start; ; ) {
-      const answer = await ask(`${url}/v1/detections/changes?${next}&limit=1000`, key);
-      if (answer === null) throw new Error('the change stream returned no page');
-      if (answer.page.rows !== '') rows.push(answer.page.rows);
-      if (!answer.hasMore) return rows;
-      next = `cursor=${answer.page.cursor}`;
-    }
-  }
-
-  async #follow(): Promise<void> {
-    while (!this.#isOver) {
-      const answer =
-        this.#url === null
-          ? null
-          : await ask(`${this.#url}/v1/detections/changes?${this.#start}&limit=${LIMIT}`, this.#key);
+/** Follows the change stream from now on. @param url of the appliance that runs @returns `pages`: by request id */
+function startFollower(key: string, url: () => string | null) {
+  const pages = new Map<string, Page>();
+  let start = `since=${formatMs(Date.now() - 60_000)}`;
+  let isOver = false;
+  const follow = async () => {
+    while (!isOver) {
+      const answer = await ask(url(), key, `${start}&limit=${LIMIT}`);
       if (answer !== null && answer.page.rows !== '') {
-        this.pages.set(answer.request, answer.page);
-        this.#start = `cursor=${answer.page.cursor}`;
+        pages.set(answer.request, answer.page);
+        start = `cursor=${answer.page.cursor}`;
       }
       if (answer?.hasMore !== true) await sleep(POLL_MS);
     }
+  };
+  void follow();
+  const stop = () => {
+    isOver = true;
+  };
+  return { pages, stop };
+}
+
+/** Reads to the end of the stream. @returns the rows */
+async function readAll(url: string, key: string, start: string): Promise<string[]> {
+  const rows: string[] = [];
+  for (let next = start; ; ) {
+    const answer = await ask(url, key, `${next}&limit=1000`);
+    if (answer === null) throw new Error('the change stream returned no page');
+    if (answer.page.rows !== '') rows.push(answer.page.rows);
+    if (!answer.hasMore) return rows;
+    next = `cursor=${answer.page.cursor}`;
   }
 }
 
 /** @returns null if there is no page: the program has stopped, or is still starting */
-async function ask(
-  url: string,
-  key: string,
-): Promise<{ request: string; page: Page; hasMore: boolean } | null> {
+async function ask(url: string | null, key: string, query: string) {
+  if (url === null) return null;
   try {
-    const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } });
+    const headers = { authorization: `Bearer ${key}` };
+    const response = await fetch(`${url}/v1/detections/changes?${query}`, { headers });
     const body = await response.text();
     if (response.status !== 200) return null;
     const rows = body.slice(BEGIN.length, body.lastIndexOf(END));
     const { next_cursor, has_more } = JSON.parse(`{"x":[${body.slice(body.lastIndexOf(END))}`);
     const request = response.headers.get('x-request-id') ?? '';
-    return { request, page: { rows, cursor: String(next_cursor) }, hasMore: has_more === true };
+    const page: Page = { rows, cursor: String(next_cursor) };
+    return { request, page, hasMore: has_more === true };
   } catch {
     return null;
   }
