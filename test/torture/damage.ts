@@ -1,16 +1,7 @@
 /**
  * Damages logs, databases and copies: flipped bits, overwritten pages, truncated files, lost, duplicated and swapped
  * segments. Damaged data must be refused or repaired, never served.
- *
- * | damaged | required outcome |
- * |---|---|
- * | the log, beside its database | a start is refused and changes nothing, or the content is unchanged |
- * | the log, without its database | the same |
- * | the log, scrubbed | the scrub reports the damage, or the next start detects it |
- * | `detections.db` | the scrub reports the damage, or the content is unchanged; a start repairs reported damage |
- * | the change stream of a database | no client gets another text, or missing, extra or reordered rows |
- * | `access.db` and its spare copy | a start is refused, or the content is unchanged |
- * | a copy | a restore is refused, or restores the complete content |
+ * The targets below say what must happen to each.
  */
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -150,6 +141,7 @@ function targetsOf(scene: Scene): Target[] {
     [...files.keys()].filter((each) => each.startsWith(`${path}/`)).sort();
   const segments = within(folder.log);
   const asItWas = () => assertSameContent(contentOfDetections(folder.root), content);
+  /** It is refused, or the content is unchanged. */
   const start = async (): Promise<Result> => {
     if (await refuses([folder.log], () => history.restart())) return 'refused';
     history.stop();
@@ -189,6 +181,7 @@ function targetsOf(scene: Scene): Target[] {
       kinds: ['bit', 'block', 'page', 'torn end', 'lost'],
       paths: () => [folder.detections],
       async check(time) {
+        // What was reported, a start repairs.
         const { findings } = await scrubbed();
         if (findings.length === 0) asItWas();
         if (findings.length === 0 || time % 20 !== 0) return findings.length === 0 ? 'as it was' : 'told';
