@@ -13,6 +13,7 @@ import { type Appliance, showLogOfFailures, startAppliance } from '../support/ap
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
 import { startNginx, WITHOUT_NGINX } from '../support/nginx.ts';
+import { sendBytes } from '../support/raw-http.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -25,8 +26,6 @@ const PROXY = '127.0.0.2';
 const CLIENT = '127.0.0.3';
 /** What clients pretend to be. */
 const SPOOFED = '198.51.100.66';
-/** Much longer than an answer takes. */
-const TIMEOUT_MS = 60_000;
 
 let appliance: Appliance;
 let folder: string;
@@ -76,22 +75,10 @@ const me = (headers = '') =>
   `GET /v1/me HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${appliance.key}\r\n${headers}\r\n`;
 
 /** Sends bytes. @returns all that comes until the connection ends, or until `isEnough` */
-function ask(port: number, bytes: string, isEnough = (_answer: string) => false): Promise<string> {
-  return new Promise((resolve) => {
-    let answer = '';
-    const tcp = connectTcp({ port, host: '127.0.0.1', localAddress: CLIENT });
-    const socket = connect({ socket: tcp, rejectUnauthorized: false }, () => socket.write(bytes, 'latin1'));
-    const end = () => {
-      tcp.destroy();
-      resolve(answer);
-    };
-    socket.on('data', (chunk) => {
-      answer += chunk.toString('latin1');
-      if (isEnough(answer)) end();
-    });
-    socket.setTimeout(TIMEOUT_MS, end);
-    for (const ended of [tcp, socket]) ended.on('error', end).on('close', end);
-  });
+async function ask(port: number, bytes: string, isEnough?: (received: Buffer) => boolean): Promise<string> {
+  const tcp = connectTcp({ port, host: '127.0.0.1', localAddress: CLIENT }).on('error', () => {});
+  const socket = connect({ socket: tcp, rejectUnauthorized: false });
+  return (await sendBytes(socket, Buffer.from(bytes, 'latin1'), isEnough)).toString('latin1');
 }
 
 /** The addresses of the requests in the log so far. */

@@ -1,5 +1,5 @@
 /** Raw HTTP, for requests that no client library would send. */
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
 import { checkResponse } from './checked-fetch.ts';
 
@@ -12,17 +12,16 @@ export interface RawResponse {
 /** Much longer than a response takes, even among hundreds. */
 const TIMEOUT_MS = 120_000;
 
-/** Sends bytes. @returns everything received until the connection ends, `isEnough` or the timeout */
+/** Sends bytes on a new connection. @returns everything received until it ends, `isEnough` or the timeout */
 export function sendBytes(
-  host: string,
+  socket: Socket,
   bytes: Buffer,
-  timeoutMs = TIMEOUT_MS,
   isEnough: (received: Buffer) => boolean = () => false,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<Buffer> {
-  const { hostname, port } = new URL(`http://${host}`);
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
-    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    socket.write(bytes);
     const end = () => {
       socket.destroy();
       resolve(Buffer.concat(chunks));

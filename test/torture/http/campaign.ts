@@ -3,6 +3,7 @@
  * matches the OpenAPI document in status, headers and body, and contains no secret.
  */
 import assert from 'node:assert/strict';
+import { connect, type Socket } from 'node:net';
 import { SCHEMAS } from '../../../src/openapi/schemas.ts';
 import type { Prng } from '../../../src/tools/generate/prng.ts';
 import { ambiguousRequests } from '../../support/ambiguous-requests.ts';
@@ -70,6 +71,11 @@ export async function runCampaign(
   await Promise.all(Array.from({ length: WORKERS }, work));
 }
 
+function connectTo({ host }: FuzzFacts): Socket {
+  const { hostname, port } = new URL(`http://${host}`);
+  return connect(Number(port), hostname);
+}
+
 async function tryRequests(
   prng: Prng,
   facts: FuzzFacts,
@@ -77,7 +83,7 @@ async function tryRequests(
 ): Promise<void> {
   const requests = Array.from({ length: 1 + prng.below(PIPELINED_MAX) }, () => makeRequest(prng, facts));
   const bytes = requests.map((request, at) => bytesOf(request, facts.host, at === requests.length - 1));
-  const received = await sendBytes(facts.host, Buffer.concat(bytes));
+  const received = await sendBytes(connectTo(facts), Buffer.concat(bytes));
   const responses = parseResponses(
     received,
     requests.map(({ method }) => method),
@@ -131,17 +137,18 @@ async function tryMalformed(
     }
   };
   // Some responses leave the connection open.
+  const isEnough = (soFar: Buffer) => {
+    try {
+      return responsesOf(soFar).length > 0;
+    } catch {
+      return false;
+    }
+  };
   const received = await sendBytes(
-    facts.host,
+    connectTo(facts),
     bytes,
+    isEnough,
     mustRespond ? undefined : UNSURE_TIMEOUT_MS,
-    (soFar) => {
-      try {
-        return responsesOf(soFar).length > 0;
-      } catch {
-        return false;
-      }
-    },
   );
   const [response] = responsesOf(received);
   if (response === undefined) {
