@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { addAccount } from '../../src/auth/accounts.ts';
-import { openAccess } from '../../src/auth/open-access.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { streamName } from '../../src/detection/content-type.ts';
@@ -22,6 +21,8 @@ import { readPageFrom } from '../../src/query/changes-page.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
+import { openAccess } from '../support/access.ts';
+import type { Detection } from '../support/appliance.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { copyFolder } from '../support/copy-folder.ts';
 import { checkMadeAnew } from '../support/database-content.ts';
@@ -53,12 +54,6 @@ const OF_SAVED = words('new replace until copy-back');
 interface Saved {
   readonly path: string;
   readonly atMs: number;
-}
-
-interface Detection {
-  readonly id: string;
-  readonly version: number;
-  readonly last_scored_at: string;
 }
 
 class Client {
@@ -126,14 +121,10 @@ class World {
 
   async begin(): Promise<void> {
     this.#current = this.#newMachine();
-    using access = openAccess(this.#current, { operation: { kind: 'test' }, create: true });
+    const access = openAccess(this.#current, { create: true });
     // A restore removes the rows of subscriptions that are gone.
-    addAccount(access, { id: 'agency', name: 'Agency', daily_rows: null }, 0);
-    addSubscription(
-      access,
-      { id: 7001, account_id: 'agency', name: null, time_zone: 'UTC', content_types: ['text'] },
-      0,
-    );
+    addAccount(access, { id: 'agency', name: 'Agency' }, 0);
+    addSubscription(access, { id: 7001, account_id: 'agency' }, 0);
     access.close();
     writeFileSync(join(this.#current, 'secret'), randomBytes(32), { mode: 0o600 });
     await this.#start();

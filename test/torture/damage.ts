@@ -26,8 +26,8 @@ import {
   contentOfDetections,
   reading,
 } from '../support/database-content.ts';
-import { createHistory, type History, type HistoryRow, QUIETLY, variedRows } from '../support/history.ts';
-import { recordFile } from '../support/scrub.ts';
+import { createHistory, type History, QUIETLY } from '../support/history.ts';
+import { newRows, recordFile } from '../support/scrub.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { readStream, STREAMS } from '../support/streams.ts';
 import { filesBelow } from '../support/test-folder.ts';
@@ -286,17 +286,15 @@ function contentOfAccess({ folder }: History, root = folder.root): Content {
 async function prepare(work: string) {
   const history = await createHistory();
   const { folder } = history;
-  const rows = (from: number, count: number, members: HistoryRow['row'] = {}) =>
-    variedRows([7001, 7002], from, count, members);
-  history.apply(rows(1, 300), { with: recordFile });
+  history.apply(newRows(1, 300), { with: recordFile });
   writeFileSync(folder.secret, Buffer.alloc(32, 7));
   makeAccess(folder.root);
   const copy = join(work, 'copy');
   await copyTo(copy, folder.root);
-  history.apply(rows(1, 60, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
-  history.apply(rows(50, 60, { last_scored_at: '2026-11-20T09:06:00Z' }));
+  history.apply(newRows(1, 60, { strength_score: 90, last_scored_at: '2026-11-20T09:05:00Z' }));
+  history.apply(newRows(50, 60, { last_scored_at: '2026-11-20T09:06:00Z' }));
   await copyTo(copy, folder.root);
-  for (let from = 1000; from < 1300; from += 50) history.apply(rows(from, 50));
+  for (let from = 1000; from < 1300; from += 50) history.apply(newRows(from, 50));
   history.stop();
   await copyTo(copy, folder.root);
   return {
