@@ -1,7 +1,7 @@
 /**
- * Records every call with which the program's own code changes files, in order, and determines what a power cut would
- * lose at any point: unsynced content, and names in folders that were not synced since. SQLite's own calls are not
- * recorded.
+ * Records the calls with which the program's own code changes what must be durable, none of which is a stream's, and
+ * determines what a power cut would lose at any point: unsynced content, and names in folders that were not synced
+ * since. SQLite's own calls are not recorded.
  */
 import fs, { lstatSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -13,7 +13,7 @@ export type DiskCall =
   | { readonly call: 'create' | 'write' | 'sync' | 'remove'; readonly path: string }
   | { readonly call: 'rename' | 'link'; readonly path: string; readonly to: string };
 
-const WRITES = words('writeSync ftruncateSync truncateSync writeFileSync appendFileSync write writev');
+const WRITES = words('writeSync ftruncateSync truncateSync writeFileSync');
 
 type Call = (...args: unknown[]) => unknown;
 
@@ -54,29 +54,12 @@ export function recordDiskCalls(onCall: (call: DiskCall) => void): () => void {
     files.set(file, path);
     return file;
   });
-  // Streams open files with this call.
-  patch('open', (call, args) => {
-    const done = args.at(-1);
-    if (typeof done !== 'function') throw new Error('fs.open: expected a callback');
-    const path = at(args[0]);
-    created(path);
-    return call(...args.slice(0, -1), (error: unknown, file: unknown) => {
-      if (error === null) files.set(file, path);
-      done(error, file);
-    });
-  });
-  before(['closeSync', 'close'], (file) => files.delete(file));
+  before(['closeSync'], (file) => files.delete(file));
   before(WRITES, (file) => {
     if (typeof file !== 'number') created(at(file));
     onCall({ call: 'write', path: at(file) });
   });
-  before(['copyFileSync'], (_, to) => {
-    created(at(to));
-    onCall({ call: 'write', path: at(to) });
-  });
-  before(['fsyncSync', 'fdatasyncSync', 'fsync', 'fdatasync'], (file) =>
-    onCall({ call: 'sync', path: at(file) }),
-  );
+  before(['fsyncSync', 'fdatasyncSync'], (file) => onCall({ call: 'sync', path: at(file) }));
   before(['mkdirSync'], (path) => created(at(path)));
   before(['rmSync', 'unlinkSync'], (path) => {
     if (isThere(at(path))) onCall({ call: 'remove', path: at(path) });
