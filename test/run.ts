@@ -117,7 +117,7 @@ const OF_EXECUTABLE = words(`
 const TEST_MINUTES_MAX = { short: 10, long: 40 };
 
 /** More test files at once than processors: they also wait for threads, timers and the disk. */
-const WAITING = 2;
+const WAITING = 3;
 
 /** So few files that failed are run again, alone: a machine may stop a process for seconds. More of them are no chance. */
 const RETRIED_MAX = 3;
