@@ -123,26 +123,6 @@ export class Machine {
     if (this.isWriter) await this.#transact((writer) => decisions.begin(writer));
   }
 
-  /** Makes an installation, and starts on it. */
-  async install(): Promise<void> {
-    mkdirSync(this.folder.root);
-    writeFileSync(this.folder.secret, randomBytes(32));
-    openAccess(this.folder.root, { operation: { kind: 'test' }, create: true }).close();
-    await this.start();
-  }
-
-  /** Takes the copy in place of what it has, and starts. */
-  async becomeStandby(): Promise<void> {
-    this.place.before = () => {};
-    await restore({
-      ...{ source: this.place, data: this.folder.root, replace: true, standby: true, untilMs: null },
-      ...{ drop: join(this.folder.root, '..', 'drop'), now: this.now, onProgress() {} },
-    });
-    this.isStandby = true;
-    this.isTakenOver = false;
-    await this.start();
-  }
-
   /** Without a word: what is in memory is gone. */
   kill(): void {
     this.#recovered?.log.close();
