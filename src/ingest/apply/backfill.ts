@@ -7,9 +7,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
-import { type ExportFileName, recordedFile } from '../../exports/file-name.ts';
+import { type ExportFileName, recordedFile, switchedOff } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
-import { type FileRecord, saveFile } from '../files/file-record.ts';
+import { applyingFiles, type FileRecord, saveFile } from '../files/file-record.ts';
 import {
   chooseDestination,
   type FileStore,
@@ -82,8 +82,26 @@ async function finished(checking: Reading, between: Ingest['between']): Promise<
   return checking.result;
 }
 
-/** Applies the rest of a backfill that was checked and taken: also after a crash, a stop or a full disk. */
-export async function applyBackfill(files: Ingest, record: FileRecord): Promise<FileRecord> {
+/** Applies what is left of backfills, as after a crash, a stop or a full disk. */
+export async function resumeBackfills(ingest: Ingest): Promise<void> {
+  const { drop, writer, exports, stuck, log, onProcessed } = ingest;
+  for (const record of applyingFiles(writer.db)) {
+    const { number, name, rows_applied, export: exportName } = record;
+    await stuck.attempt('backfill', number, name, async () => {
+      // As after a restore: where its file was applied since, that is read again by itself.
+      if (!isThereIn(drop.root, drop.takenPath(number, name)))
+        return onProcessed(end(ingest, record, 'the file is gone', AGAIN));
+      // Its rows would all be left out.
+      if (exportName !== null && !exports.isEnabled({ export: exportName }))
+        throw Object.assign(new Error(switchedOff(exportName)), { code: 'ENOTSUP' });
+      log('info', 'backfill resumed', { file: name, rows_applied });
+      onProcessed(await applyBackfill(ingest, record));
+    });
+  }
+}
+
+/** Applies the rest of a backfill that was checked and taken. */
+async function applyBackfill(files: Ingest, record: FileRecord): Promise<FileRecord> {
   const { drop, writer, exports, between } = files;
   const { number, name } = record;
   const file = recordedFile(record);
@@ -114,11 +132,6 @@ export async function applyBackfill(files: Ingest, record: FileRecord): Promise<
   const { errors, errors_total, error_groups } = result;
   const bad = { ...all, errors, errors_total, error_groups };
   return end(files, { ...current, report: bad }, 'the file no longer matches the export format');
-}
-
-/** Ends a backfill whose file is gone, as after a restore: where that was applied since, it is read again by itself. */
-export function endWithoutFile(files: FileStore, record: FileRecord): FileRecord {
-  return end(files, record, 'the file is gone', AGAIN);
 }
 
 const AGAIN = ': drop it again';

@@ -4,7 +4,7 @@
  */
 import { dirname, join } from 'node:path';
 import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
-import { isFileError, plainError } from '../../drop/file-errors.ts';
+import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { isThereIn, makeOwnFolder, removeIn, renameIn, syncIn, writeIn } from '../../drop/own-folder.ts';
 import type { IsRecorded } from '../../drop/waiting-names.ts';
 import { numberedName } from '../../exports/file-name.ts';
@@ -122,6 +122,22 @@ export function removeTemporary(files: FileStore): void {
     // The next start removes them.
     log('warn', 'cannot delete temporary files of an interrupted run', { err: plainError(error) });
   }
+}
+
+/** Applies what only the log has, and archives committed files. */
+export async function finishTaken(ingest: Ingest): Promise<void> {
+  const { writer, stuck, onProcessed } = ingest;
+  writer.applyPending();
+  // None if the drop folder cannot be read: its scan reports that.
+  const taken = unlessFileError([], () => recordsInTaken(ingest));
+  const records = taken.filter(({ outcome }) => outcome !== 'applying');
+  const numbers = records.map(({ number }) => number);
+  stuck.keepOnly('taken', numbers);
+  for (const record of records)
+    await stuck.attempt('taken', record.number, record.name, () => {
+      finishFile(ingest, record);
+      onProcessed(record);
+    });
 }
 
 /** @param record committed; without a destination there is nothing to do */

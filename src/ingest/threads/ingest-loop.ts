@@ -13,14 +13,14 @@ import { dataFolder } from '../../store/folder.ts';
 import { formatMs, SECOND_MS } from '../../time.ts';
 import { heldBy, newestWindowEnd } from '../../windows/ledger.ts';
 import { missingWindowsSearch } from '../../windows/overdue-search.ts';
-import { ingestBackfill } from '../apply/backfill.ts';
+import { ingestBackfill, resumeBackfills } from '../apply/backfill.ts';
 import { type LostEnd, lostEnd } from '../apply/lost-end.ts';
 import { removalRetries } from '../apply/remove-rows.ts';
 import { StreamWriter } from '../apply/stream-writer.ts';
 import { ingestWindowFile, putAway } from '../apply/window-file.ts';
 import { type ChangedFiles, changedFiles } from '../files/changed-files.ts';
 import { type FileRecord, processedFile } from '../files/file-record.ts';
-import { type Ingest, nextNumber, removeTemporary } from '../files/finished-file.ts';
+import { finishTaken, type Ingest, nextNumber, removeTemporary } from '../files/finished-file.ts';
 import { type FolderScanner, folderScanner } from '../files/folder-scan.ts';
 import { moveOrphaned } from '../files/orphaned.ts';
 import { retention } from '../files/retention.ts';
@@ -33,7 +33,6 @@ import { AccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
 import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
 import { type FullDisk, stuckFiles, waitForRoom } from './retry-pauses.ts';
-import { finishTaken, resumeBackfills } from './unfinished-files.ts';
 
 /** Between two notes on the progress of a request. */
 const TELL_EVERY_MS = 500;
@@ -182,6 +181,17 @@ export class Ingester {
     access.close();
   }
 
+  /**
+   * Begins with what a crash, a full disk or permissions left unfinished:
+   *
+   * | file | action |
+   * |---|---|
+   * | committed, and still in `.taken` | moved to its folder |
+   * | in the archive without a record, after a lost end | moved to `.taken`, and read |
+   * | a backfill that is half applied, in `.taken` | the rest is applied |
+   * | a backfill that is half applied, and gone | it has failed |
+   * | any other in `.taken` | read, like one in the drop folder (drop/waiting-names.ts) |
+   */
   async #loop(): Promise<void> {
     const { settings, timer, stopped } = this.#options;
     const ingest = this.#ingest;
