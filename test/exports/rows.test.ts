@@ -71,12 +71,7 @@ const WRONG: readonly [columns: string, values: readonly unknown[], expected: st
   ],
   [
     'newswire first_detected_at last_scored_at exported_at source_published_at article_published_at',
-    [
-      ...[0, 1793000000, 'now', '2026-11-01', '2026-11-01 10:00:00Z', '2026-11-01T10:00:00'],
-      ...['2026-11-01T10:00Z', '2026-11-01T10:00:00.Z', '2026-11-01T10:00:00+0100'],
-      ...['2026-11-01T10:00:00+24:00', '2026-02-30T00:00:00Z', '2026-13-01T00:00:00Z'],
-      ...['2026-11-01T24:00:00Z', '2026-11-01T10:00:60Z'],
-    ],
+    [0, 1793000000, 'now', '2026-11-01', '2026-11-01T10:00:00', '2026-02-30T00:00:00Z'],
     TIME,
   ],
   ['newswire first_detected_at last_scored_at', [OVER], 'a time not after 2026-11-02T10:10:00Z'],
