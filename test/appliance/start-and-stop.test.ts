@@ -5,14 +5,14 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { DAY_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
-import { inFolder, type LogLine, type RunningProgram, runProgram } from '../support/program.ts';
+import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { parseResponses } from '../support/raw-http.ts';
 import { until } from '../support/until.ts';
 
@@ -56,7 +56,7 @@ async function stopping(use: (run: RunningProgram, reader: Reader) => Promise<vo
   const run = serve();
   try {
     url = await run.url();
-    const reader = await stalledReader(request(LARGE_PAGE));
+    const reader = await stalledReader();
     run.kill('SIGTERM');
     await run.logged('the stop', ({ msg }) => msg === 'stopping');
     await use(run, reader);
@@ -65,24 +65,21 @@ async function stopping(use: (run: RunningProgram, reader: Reader) => Promise<vo
   }
 }
 
-function request(target: string, headers = ''): string {
-  return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${appliance.key}\r\n${headers}\r\n`;
+function request(target: string): string {
+  return `GET ${target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${appliance.key}\r\n\r\n`;
 }
 
-interface Reader {
-  readonly socket: Socket;
-  readonly rest: () => Promise<Buffer>;
-}
+type Reader = Awaited<ReturnType<typeof stalledReader>>;
 
-/** A client that has read the start of a response and stops reading. */
-async function stalledReader(text: string): Promise<Reader> {
+/** A client that has read the start of a large page and stops reading. */
+async function stalledReader() {
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   const chunks: Buffer[] = [];
   const ended = new Promise<void>((resolve, reject) => {
     socket.on('close', () => resolve());
     socket.on('error', reject);
   });
-  socket.write(text);
+  socket.write(request(LARGE_PAGE));
   await new Promise<void>((resolve) => {
     socket.once('data', (chunk) => {
       chunks.push(chunk);
@@ -99,10 +96,6 @@ async function stalledReader(text: string): Promise<Reader> {
       return Buffer.concat(chunks);
     },
   };
-}
-
-function requestLines(run: RunningProgram): LogLine[] {
-  return run.log().filter(({ msg }) => msg === 'request');
 }
 
 test('a stop completes a response in progress, accepts nothing new, and is exit code 0', async () => {
@@ -144,7 +137,7 @@ test('a client that sends a hundred or more requests before the first response i
     socket.resume();
     await closed;
     assert.equal((await fetch(`${url}/nowhere`)).status, 404);
-    const paths = () => requestLines(run).map(({ path }) => path);
+    const paths = () => run.log().flatMap(({ msg, path }) => (msg === 'request' ? path : []));
     await run.until('the last line', () => paths().includes('/nowhere'));
     assert.ok(
       !paths().includes('/v1/detections/x'),
