@@ -99,7 +99,7 @@ function carryOut(server: S3Server, request: IncomingMessage, body: Buffer, isOt
   const key = decodeURIComponent(parts.join('/'));
   const { objects } = server;
   if (isOtherFirst) objects.set(key, Buffer.from('of another'));
-  if (key === '' && request.method === 'GET') return list(server, new Map(pairsOf(query)));
+  if (key === '' && request.method === 'GET') return list(server, new URLSearchParams(query));
   if (request.method === 'PUT') {
     const isOnce = request.headers['if-none-match'] === '*' && !server.ignoresIfNoneMatch;
     if (isOnce && objects.has(key)) return problem(412, 'PreconditionFailed');
@@ -114,37 +114,25 @@ function carryOut(server: S3Server, request: IncomingMessage, body: Buffer, isOt
   return found === undefined ? problem(404, 'NoSuchKey') : { status: 200, body: found };
 }
 
-function list(server: S3Server, query: ReadonlyMap<string, string>): Reply {
+/** Keys here have no characters that XML writes in another way. */
+function list(server: S3Server, query: URLSearchParams): Reply {
   if (query.get('list-type') !== '2') return problem(400, 'InvalidArgument');
   const token = query.get('continuation-token');
   const after =
-    token === undefined
+    token === null
       ? (query.get('start-after') ?? '')
       : Buffer.from(token, 'base64').toString().slice('>>?'.length);
   const prefix = query.get('prefix') ?? '';
   const keys = [...server.objects.keys()].filter((key) => key.startsWith(prefix) && key > after).sort();
-  const page = keys.slice(0, Math.min(server.pageMax, Number(query.get('max-keys') ?? 1000)));
+  const page = keys.slice(0, server.pageMax);
   const isTruncated = page.length < keys.length;
-  const contents = page.map((key) => `<Contents><Key>${escaped(key)}</Key><Size>1</Size></Contents>`);
+  const contents = page.map((key) => `<Contents><Key>${key}</Key></Contents>`);
   const next = `<NextContinuationToken>${Buffer.from(`>>?${page.at(-1)}`).toString('base64')}</NextContinuationToken>`;
-  const head = `<Name>${BUCKET}</Name><Prefix>${escaped(prefix)}</Prefix><IsTruncated>${isTruncated}</IsTruncated>`;
+  const head = `<Name>${BUCKET}</Name><IsTruncated>${isTruncated}</IsTruncated>`;
   return {
     status: 200,
     body: `<?xml version="1.0"?><ListBucketResult>${head}${isTruncated ? next : ''}${contents.join('')}</ListBucketResult>`,
   };
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>'"\r]|[^ -~]/gu, (character) => `&#x${character.codePointAt(0)?.toString(16)};`);
-}
-
-/** A plus sign stands for itself. */
-function pairsOf(query: string): [string, string][] {
-  if (query === '') return [];
-  return query.split('&').map((pair) => {
-    const [name = '', value = ''] = pair.split('=');
-    return [decodeURIComponent(name), decodeURIComponent(value)];
-  });
 }
 
 /** @returns what S3 calls the error; null if the request is signed rightly */
