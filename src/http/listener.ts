@@ -83,11 +83,11 @@ export async function openListener(options: ListenerOptions) {
     server,
     connections,
     pair: () => pair,
-    /** @param start calls listen of the server; @returns its URL; @throws Refused `failed` when it cannot listen */
-    async listen(start: Listen = (port, host) => server.listen(port, host)): Promise<string> {
+    /** @returns its URL; @throws Refused `failed` when it cannot listen */
+    async listen(): Promise<string> {
       const { host, port } = settings;
       const isListening = once(server, 'listening');
-      start(port, host);
+      server.listen(port, host);
       await isListening.catch((error: unknown) => {
         const reason = `${subject}cannot listen on ${host}, port ${port}: ${reasonOf(error)}. ${advice}`;
         // Not `configuration`: a later attempt of the service manager may succeed.
@@ -128,8 +128,6 @@ function createNodeServer(pair: TlsPair | null, times: ConnectionTimes) {
   server.setTimeout(times.idleMs);
   return { server, renew: (renewed: TlsPair) => server.setSecureContext(secureContext(renewed)) };
 }
-
-type Listen = (port: number, host: string) => void;
 
 /** The URL; loopback for a wildcard address, an IPv6 address in brackets (RFC 3986, 3.2.2). */
 function listeningUrl(server: Server, scheme: 'http' | 'https'): string {

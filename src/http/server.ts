@@ -104,8 +104,9 @@ export async function startServer(options: ServerOptions) {
   answerMalformed(server, pipeline);
   // The pipeline checks it: Node's own reply lacks our headers.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response));
-  const router = createRouter(server, routes, pipeline);
-  const url = await listener.listen((port, host) => router.listen(port, host));
+  const router = createRouter(routes, pipeline);
+  server.on('request', router.handler);
+  const url = await listener.listen();
   if (state.baseUrl === '') state.baseUrl = url;
   return {
     url,
@@ -134,6 +135,7 @@ function createRoutes(
     CONTENT_TYPES.filter((contentType) => config.exports[TYPE_RULES[contentType].export].enabled),
   );
   const sources = { detections, enabledContentTypes, baseUrl };
+  // polka takes the first of two that match: fixed paths come before those that vary.
   return [
     changesRoute({ ...options, ...sources, ...times, cursors: createStreamCursors(secret) }),
     periodRoute({ ...sources, cursors: createQueryCursors(secret) }),
@@ -149,8 +151,8 @@ function createRoutes(
   ];
 }
 
-function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeline): Polka {
-  const router = polka({ server });
+function createRouter(routes: readonly Route[], pipeline: Pipeline): Polka {
+  const router = polka();
   // In place of polka's parsing of the query, which the endpoints parse.
   const parse = (request: IncomingMessage) => ({ pathname: splitTarget(request.url ?? '').path });
   Object.assign(router, { parse });
@@ -161,9 +163,7 @@ function createRouter(server: Server, routes: readonly Route[], pipeline: Pipeli
       next();
     });
   });
-  // polka takes the first of two matching patterns: fixed paths come before those that vary.
-  const inOrder = [...routes].sort((a, b) => Number(a.path.endsWith('}')) - Number(b.path.endsWith('}')));
-  for (const route of inOrder) {
+  for (const route of routes) {
     const pattern = route.path.replace(/\{(\w+)\}$/, ':$1');
     for (const method of route.head ? ([route.method, 'HEAD'] as const) : [route.method])
       router.add(method, pattern, (request, response) => answerRequest(pipeline, route, request, response));
