@@ -29,11 +29,6 @@ function requestFor(subscriptions: readonly number[]) {
   return { kind: 'remove', subscriptions };
 }
 
-function disposable() {
-  const installation = createInstallation();
-  return { ...installation, [Symbol.dispose]: () => installation.remove() };
-}
-
 /** Reads a file with these rows in a run of the appliance. */
 async function ingest(installation: Installation, rows: readonly Row[]): Promise<void> {
   const serving = await installation.serve();
@@ -53,7 +48,7 @@ function beginRemoval(data: string, id: number | string): void {
 }
 
 test('the next start completes an interrupted removal; only then is the number free', async () => {
-  using installation = disposable();
+  using installation = createInstallation();
   const first = await installation.serve();
   const row = newRow();
   writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([row]));
@@ -113,7 +108,7 @@ for (const [what, subject, lose] of [
   ],
 ] as const)
   test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
-    using installation = disposable();
+    using installation = createInstallation();
     await ingest(
       installation,
       [7001, 7002].map((id) => newRow({ subscription_id: id })),
@@ -136,7 +131,7 @@ for (const [what, subject, lose] of [
   });
 
 test('a request that is served once more deletes nothing of the next owner', async () => {
-  using installation = disposable();
+  using installation = createInstallation();
   await ingest(installation, [newRow()]);
   {
     using access = openAccess(installation.data);

@@ -31,30 +31,29 @@ function pageOf(store: TestStore, more: Parameters<typeof changesQuery>[0] = {})
 
 const OTHER_LETTER = `UPDATE stream_row SET body = replace(body, '"event"', '"evenu"') WHERE position = 30`;
 
+const gone = (at: string) => `DELETE FROM stream_row WHERE position ${at}`;
+const after = (position: number) => ({ start: { kind: 'after', position } }) as const;
+
 const DAMAGES: readonly [
   what: string,
   sql: string,
   more?: Parameters<typeof pageOf>[1],
   head?: 'new head',
 ][] = [
-  ['a row in between is gone', 'DELETE FROM stream_row WHERE position = 30'],
-  ['the first row is gone', 'DELETE FROM stream_row WHERE position = 10'],
-  ['the last row of all is gone', 'DELETE FROM stream_row WHERE position = 60'],
-  ['the last row of one stream is gone', 'DELETE FROM stream_row WHERE position = 50'],
+  ['a row in between is gone', gone('= 30')],
+  ['the first row is gone', gone('= 10')],
+  ['the last row of all is gone', gone('= 60')],
+  ['the last row of one stream is gone', gone('= 50')],
   [
     'the row behind the cursor is gone, and the page is cut',
-    'DELETE FROM stream_row WHERE position = 30',
-    { start: { kind: 'after', position: 20 }, limit: 1, streams: [TEXT] },
+    gone('= 30'),
+    { ...after(20), limit: 1, streams: [TEXT] },
   ],
-  [
-    'every row behind the cursor is gone',
-    'DELETE FROM stream_row WHERE position > 40',
-    { start: { kind: 'after', position: 40 } },
-  ],
+  ['every row behind the cursor is gone', gone('> 40'), after(40)],
   [
     'a row lies behind others, where the page ends before',
     'UPDATE stream_row SET position = 55 WHERE position = 10',
-    { start: { kind: 'after', position: 0 }, limit: 2 },
+    { ...after(0), limit: 2 },
   ],
   ['a row is of another stream', `UPDATE stream_row SET place = ${2 ** 34 + 9} WHERE position = 40`],
   ['a sequence number is another', 'UPDATE stream_row SET place = place + 7 WHERE position = 30'],
@@ -104,8 +103,8 @@ const DAMAGES: readonly [
   ],
   [
     'the rows behind the cursor are gone, and a filter is set',
-    'DELETE FROM stream_row WHERE position > 20',
-    { start: { kind: 'after', position: 20 }, filters: { ...NO_FILTERS, min_band: 1 } },
+    gone('> 20'),
+    { ...after(20), filters: { ...NO_FILTERS, min_band: 1 } },
   ],
   [
     'times of delivery go back',
@@ -177,5 +176,5 @@ test('a wrong index is refused if a row would be missed', () => {
 });
 
 function textAfter(position: number): Parameters<typeof pageOf>[1] {
-  return { start: { kind: 'after', position }, streams: [TEXT] };
+  return { ...after(position), streams: [TEXT] };
 }
