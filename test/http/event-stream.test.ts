@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { CONNECTION_TIMES } from '../../src/http/listener.ts';
-import { WAITS_PER_KEY_MAX } from '../../src/http/waiting.ts';
 import { MINUTE_MS, SECOND_MS } from '../../src/time.ts';
 import type { ChangesPage } from '../support/appliance.ts';
 import { example } from '../support/manual.ts';
@@ -166,20 +165,6 @@ describe('limits of an event stream', () => {
     assert.equal((await stream.next()).done, true);
     const refused = await server.get(`${CHANGES}?${SINCE}`, key, { headers: EVENTS });
     assert.deepEqual([refused.status, refused.headers.get('retry-after')], [429, '60']);
-  });
-
-  test('it takes a waiting place: the oldest of too many ends', async () => {
-    await start({ max_connections: 400 }, CONNECTION_TIMES.commentMs);
-    const streams = [];
-    for (let count = 0; count <= WAITS_PER_KEY_MAX; count += 1) {
-      const stream = pages();
-      await next(stream);
-      streams.push(stream);
-    }
-    const [oldest, ...others] = streams;
-    assert.equal((await oldest?.next())?.done, true);
-    server.deliverOne();
-    for (const stream of others) assert.equal((await next(stream)).data.length, 1);
   });
 
   test('a client that never reads holds one page, and is disconnected', async () => {
