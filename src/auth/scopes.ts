@@ -2,7 +2,3 @@
 
 export const SCOPES = ['detections:read', 'reports:read', 'exports:create'] as const;
 export type Scope = (typeof SCOPES)[number];
-
-export function isScope(value: string): value is Scope {
-  return SCOPES.some((scope) => scope === value);
-}

@@ -58,20 +58,20 @@ interface Described {
 /** A single value. In JSON it may be a text as on the command line, a number or a boolean. */
 export function value<Value>(
   readText: (text: string) => Reading<Value>,
-  { hint, placeholder = 'text', schema = Type.String(), isSecret = false, none = null }: Described,
+  { none = null, ...described }: Described,
 ): Member<Value, false> {
-  return {
-    schema,
-    hint,
-    placeholder,
-    isSecret,
-    several: 'no',
-    isRequired: false,
-    read(json) {
-      const text = json === null ? none : textOf(json);
-      return text === null ? wrong('a text') : readText(text);
-    },
-  };
+  return member('no', described, (json) => {
+    const text = json === null ? none : textOf(json);
+    return text === null ? wrong('a text') : readText(text);
+  });
+}
+
+function member<Value>(
+  several: Member['several'],
+  { hint, placeholder = 'text', schema = Type.String(), isSecret = false }: Described,
+  read: Member<Value>['read'],
+): Member<Value, false> {
+  return { schema, hint, placeholder, isSecret, several, isRequired: false, read };
 }
 
 export function whole(
@@ -111,26 +111,13 @@ export const COMMA_LIST = Type.String({ description: 'the list with commas, as o
 /** Several values: in JSON a list, or a text as on the command line. */
 export function list<Value>(
   readItems: (items: readonly string[]) => Reading<Value>,
-  {
-    hint,
-    placeholder = 'list',
-    schema = Type.Array(Type.String()),
-    several = 'commas',
-    isSecret = false,
-  }: Described & { readonly several?: 'commas' | 'repeated' },
+  { several = 'commas', ...described }: Described & { readonly several?: 'commas' | 'repeated' },
 ): Member<Value, false> {
-  return {
-    schema,
-    hint,
-    placeholder,
-    several,
-    isSecret,
-    isRequired: false,
-    read(json) {
-      const items = itemsOf(json);
-      return items === null ? wrong('a comma-separated list without empty items') : readItems(items);
-    },
-  };
+  const usual = { placeholder: 'list', schema: Type.Array(Type.String()) };
+  return member(several, { ...usual, ...described }, (json) => {
+    const items = itemsOf(json);
+    return items === null ? wrong('a comma-separated list without empty items') : readItems(items);
+  });
 }
 
 /** Off unless it is given: on the command line an option without a value. */

@@ -5,7 +5,7 @@
 import { Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import type { KeySubscription } from '../auth/keys.ts';
-import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
+import { SCOPES } from '../auth/scopes.ts';
 import {
   integer,
   type Reading,
@@ -40,6 +40,20 @@ function orNone<Value>(readText: (text: string) => Reading<Value>) {
     const reading = text === NONE ? read(null) : readText(text);
     return reading.kind === 'wrong' ? wrong(`${reading.expected}, or none`) : reading;
   };
+}
+
+/** One or more of some words, in their order. */
+function someOf<Word extends string>(
+  words: readonly Word[],
+  expected: string,
+  described: { readonly hint: string; readonly placeholder: string },
+) {
+  const readWords = (items: readonly string[]): Reading<Word[]> => {
+    const found = words.filter((word) => items.includes(word));
+    return found.length > 0 && found.length === new Set(items).size ? read(found) : wrong(expected);
+  };
+  const schema = Type.Array(Type.Union(words.map((word) => Type.Literal(word))));
+  return list(readWords, { ...described, schema });
 }
 
 /** @param hint what it limits, and what `none` means */
@@ -83,17 +97,10 @@ export const SUBSCRIPTION_MEMBERS = {
     },
     { hint: `${ZONE_HINT} (default: UTC)`, placeholder: 'zone' },
   ),
-  content_types: list(
-    (items) =>
-      items.length > 0 && items.every(isContentType)
-        ? read(CONTENT_TYPES.filter((type) => items.includes(type)))
-        : wrong<ContentType[]>('text, image or text,image'),
-    {
-      hint: `${TYPES_HINT} (default: text,image)`,
-      placeholder: 'types',
-      schema: Type.Array(CONTENT_TYPE),
-    },
-  ),
+  content_types: someOf(CONTENT_TYPES, 'text, image or text,image', {
+    hint: `${TYPES_HINT} (default: text,image)`,
+    placeholder: 'types',
+  }),
 };
 
 /** Of `subscription add`, and of the configuration. */
@@ -106,17 +113,10 @@ export const NEW_SUBSCRIPTION = {
 export const KEY_MEMBERS = {
   account: hinted(ACCOUNT_MEMBERS.id, 'account that the key belongs to'),
   name: value(readName, { hint: 'name of the key', placeholder: 'name' }),
-  scopes: list(
-    (items) =>
-      items.length > 0 && items.every(isScope)
-        ? read(SCOPES.filter((scope) => items.includes(scope)))
-        : wrong<Scope[]>(`one or more of ${SCOPES.join(', ')}`),
-    {
-      hint: 'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)',
-      placeholder: 'scopes',
-      schema: Type.Array(Type.Union(SCOPES.map((scope) => Type.Literal(scope)))),
-    },
-  ),
+  scopes: someOf(SCOPES, `one or more of ${SCOPES.join(', ')}`, {
+    hint: 'comma-separated scopes: detections:read (reports:read and exports:create are accepted, but no endpoint uses them yet)',
+    placeholder: 'scopes',
+  }),
   subscriptions: list(readKeySubscriptions, {
     hint: 'subscriptions that the key may read, such as 7001,7002:text. Without a type, every content type the subscription has at the time',
     schema: Type.Array(Type.Union([Type.Integer(), Type.String()])),
