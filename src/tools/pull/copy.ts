@@ -92,11 +92,6 @@ const SELECT_ROWS = 'SELECT id, body FROM detections WHERE id > ? ORDER BY id LI
 const SELECT_STATE = 'SELECT cursor, notes FROM state';
 const SET_STATE = 'UPDATE state SET cursor = ?, notes = ?';
 
-interface Row {
-  readonly id: string;
-  readonly body: string;
-}
-
 /** Rows of one read transaction: a long one would keep the WAL of a pull that follows from being reset. */
 const BATCH_ROWS = 1000;
 
@@ -120,7 +115,8 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
     count: () => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0,
     async *rows() {
       for (let after = ''; ; ) {
-        const rows = db.prepare<[string, number], Row>(SELECT_ROWS).all(after, BATCH_ROWS);
+        const select = db.prepare<[string, number], { id: string; body: string }>(SELECT_ROWS);
+        const rows = select.all(after, BATCH_ROWS);
         for (const { id, body } of rows) yield readDetection(body, `${path}, ${id}`);
         if (rows.length < BATCH_ROWS) return;
         after = rows.at(-1)?.id ?? '';
@@ -211,21 +207,21 @@ function openForAppending(path: string) {
   const file = openSync(path, 'a', 0o600);
   opening.defer(() => closeSync(file));
   const noted = readPlace(path);
-  const wrong = wrongIn(path, fstatSync(file).size, noted);
-  if (wrong !== null) throw failed(`${wrong}, or name another file with --into.`);
-  // First: it marks the file as a copy, whatever a crash leaves in it.
-  if (!existsSync(placeOf(path))) writePlace(path, noted);
+  const place = placeOf(path);
+  const { size } = fstatSync(file);
+  const another = 'or name another file with --into.';
+  if (size < noted.bytes)
+    throw failed(
+      `${path} has ${counted(size, 'byte')}, but according to ${place} it had ${grouped(noted.bytes)}: lines are missing. Remove both files to start again, ${another}`,
+    );
+  if (!existsSync(place)) {
+    if (size > 0)
+      throw failed(`${path} already exists, but is not a copy of lines. Check --format, ${another}`);
+    // First: it marks the file as a copy, whatever a crash leaves in it.
+    writePlace(path, noted);
+  }
   ftruncateSync(file, noted.bytes);
   return { file, open: opening.move() };
-}
-
-function wrongIn(path: string, size: number, { bytes }: Noted): string | null {
-  const place = placeOf(path);
-  if (size < bytes)
-    return `${path} has ${counted(size, 'byte')}, but according to ${place} it had ${grouped(bytes)}: lines are missing. Remove both files to start again`;
-  if (size > 0 && !existsSync(place))
-    return `${path} already exists, but is not a copy of lines. Check --format`;
-  return null;
 }
 
 function readPlace(path: string): Noted {
