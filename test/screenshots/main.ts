@@ -11,6 +11,7 @@ import type { Page } from 'playwright-core';
 import { DAY_MS, formatWindowStart, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { putFile } from '../support/appliance.ts';
 import { launchBrowser, skip, watchedPage } from '../support/browser.ts';
+import { VIEWS } from '../support/console-page.ts';
 import { type Demonstration, startDemonstration } from '../support/demonstration.ts';
 
 const ROOT = path.join(import.meta.dirname, '..', '..');
@@ -23,17 +24,6 @@ const SIZES = [
   { width: 2560, height: 1300 },
 ];
 const SCHEMES = ['light', 'dark'] as const;
-const VIEWS = [
-  'overview',
-  'windows',
-  'files',
-  'customers',
-  'detections',
-  'detections?mode=search&words=kurier',
-  'detections?content_type=image',
-  'history',
-  'manual/alerts',
-];
 /** Time for a view to load and render its data. */
 const SETTLE_MS = 1500;
 /** How many times the demonstration's clients poll, so that the console has data about them. */
@@ -52,8 +42,8 @@ async function main(): Promise<void> {
     await page.goto(demo.shown.console);
     await page.locator('h1', { hasText: 'Overview' }).waitFor();
     mkdirSync(FOLDER, { recursive: true });
-    for (const view of [...VIEWS, `detections/${demo.shown.detection?.id}`])
-      await shoot(page, view, values.whole);
+    const more = ['detections?content_type=image', `detections/${demo.shown.detection?.id}`, 'manual/alerts'];
+    for (const view of [...VIEWS, ...more]) await shoot(page, view, values.whole);
     await close();
   } finally {
     await browser.close();

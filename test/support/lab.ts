@@ -32,17 +32,19 @@ export async function startLab(folder: string, args: readonly string[] = []) {
   await run.until('the ready file', () => (existsSync(ready) ? true : undefined));
   const { url, key }: { url: string; key: string } = JSON.parse(readFileSync(ready, 'utf8'));
   const reader = readerOf(url, key);
+  /** Asks for an operation of the lab, such as `fault-add`. @returns status and answer */
+  const post = async (name: string, body: string, type = 'application/json') => {
+    const headers = { 'content-type': type };
+    const response = await fetch(`${url}/operations/lab-${name}`, { method: 'POST', body, headers });
+    return [response.status, await reader.json(response)] as const;
+  };
   return {
-    ...{ url, key, data, run, ...reader },
-    /** The value of an operation of the lab, such as `fault-add`; fails if refused. */
+    ...{ url, key, data, run, post, ...reader },
+    /** The value of an operation; fails if refused. */
     async control(name: string, given: object = {}) {
-      const response = await fetch(`${url}/operations/lab-${name}`, {
-        method: 'POST',
-        body: JSON.stringify(given),
-        headers: { 'content-type': 'application/json' },
-      });
-      const answer = await reader.json(response);
-      assert.equal(response.status, 200, `${name} ${JSON.stringify(given)}: ${JSON.stringify(answer)}`);
+      const body = JSON.stringify(given);
+      const [status, answer] = await post(name, body);
+      assert.equal(status, 200, `${name} ${body}: ${JSON.stringify(answer)}`);
       return answer.value;
     },
     async stop(): Promise<void> {

@@ -30,10 +30,10 @@ test('by default the last window has just ended', () => {
   );
 });
 
-test('the command writes what it reports', () => {
+test('the command writes what it reports, rows of the subscriptions with the content type', () => {
   const out = path.join(testFolder(), 'new', 'drop');
   const window = ['--out', out, '--start', '20261121T1010Z', '--windows', '2', '--rows', '20'];
-  const args = [...window, '--form', 'csv', '--subscriptions', '7001:text,7001:image'];
+  const args = [...window, '--form', 'csv', '--subscriptions', '7001:text,7002:image'];
   const expected = ['10', '20'].flatMap((minute) =>
     EXPORT_NAMES.map((name) => ({
       file: path.join(out, `${name}.20261121T10${minute}Z.csv`),
@@ -45,8 +45,11 @@ test('the command writes what it reports', () => {
   assert.deepEqual(written(...args), expected);
   const files = expected.map(({ file }) => file);
   assert.deepEqual(readdirSync(out).toSorted(), files.map((file) => path.basename(file)).toSorted());
-  const rows = csvValues(readFileSync(path.join(out, 'imagewire.20261121T1020Z.csv'), 'utf8'));
-  assert.ok(rows.every((row) => row.subscription_id === '7001'));
+  for (const file of files) {
+    const rows = csvValues(readFileSync(file, 'utf8'));
+    const own = path.basename(file).startsWith('newswire') ? '7001' : '7002';
+    assert.ok(rows.every((row) => row.subscription_id === own));
+  }
 });
 
 test('every row keeps to the export format', () => {

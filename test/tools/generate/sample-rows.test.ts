@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../../src/detection/content-type.ts';
 import { WINDOW_MS } from '../../../src/time.ts';
-import { exportRows, type SampleRow, type SampleSubscription } from '../../../src/tools/generate/rows.ts';
+import { exportRows, type SampleRow } from '../../../src/tools/generate/rows.ts';
 import { BOTH, keyOf, rowsOf, START_MS } from '../../support/sample-rows.ts';
 import { words } from '../../support/words.ts';
 
@@ -88,17 +88,3 @@ test('detections change in several ways over a few windows of one run', () => {
 function timesOf({ last_scored_at, exported_at }: SampleRow) {
   return { last_scored_at, exported_at };
 }
-
-test('rows only belong to subscriptions with the content type', () => {
-  const subscriptions: SampleSubscription[] = [
-    { id: 1, content_types: ['text'] },
-    { id: 2, content_types: ['image'] },
-  ];
-  for (const [exportName, id] of [
-    ['newswire', 1],
-    ['imagewire', 2],
-  ] as const) {
-    const rows = exportRows({ seed: 'x', exportName, windowStartMs: START_MS, rows: 50, subscriptions });
-    assert.deepEqual(new Set(rows.map((row) => row.subscription_id)), new Set([id]));
-  }
-});

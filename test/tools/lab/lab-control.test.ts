@@ -75,16 +75,8 @@ test('the lab accepts only local requests with its own Host, and explains refusa
     assert.equal(await asked({ host: 'localhost:8080' }), 200);
     assert.equal(await asked({ host: 'attacker.example' }), 403);
     assert.equal(await asked({ origin: 'https://attacker.example' }), 403);
-    const post = async (name: string, body: string, type = 'application/json') => {
-      const response = await fetch(`${lab.url}/operations/lab-${name}`, {
-        method: 'POST',
-        body,
-        headers: { 'content-type': type },
-      });
-      return [response.status, (await lab.json(response)).detail];
-    };
-    const plain = await post('drop', '{}', 'text/plain');
-    assert.deepEqual(plain, [400, 'Content-Type: expected application/json']);
+    const [plain, { detail: why }] = await lab.post('drop', '{}', 'text/plain');
+    assert.deepEqual([plain, why], [400, 'Content-Type: expected application/json']);
     for (const [name, given, expected, detail = /./] of [
       ['drop', '{"rowz": 1}', 400, /^rowz: unknown; did you mean rows\?$/],
       ['drop', '{"rows": "many"}', 400, /^rows: expected a whole number from 0 to 10,000, found "many"$/],
@@ -111,9 +103,9 @@ test('the lab accepts only local requests with its own Host, and explains refusa
       ['report', '{"after": "soon"}', 400, /^after: expected a whole number from 0 to .*, found "soon"$/],
       ['fault-clear', '{"id": "f9"}', 404],
     ] as const) {
-      const [status, found] = await post(name, given);
+      const [status, problem] = await lab.post(name, given);
       assert.equal(status, expected, `${name} ${given}`);
-      assert.match(found, detail);
+      assert.match(problem.detail, detail);
     }
     assert.equal((await fetch(`${lab.url}/operations/lab-clock`)).status, 405);
     assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself must require a key');

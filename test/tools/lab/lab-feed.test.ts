@@ -99,13 +99,8 @@ describe('feed', () => {
       );
       const { files } = await lab.control('drop', { rows: 8 });
       for (const { ids } of files) for (const id of ids) assert.ok(id.includes('.7001.'), id);
-      const refused = await fetch(`${lab.url}/operations/lab-drop`, {
-        method: 'POST',
-        body: '{"subscription": 7002}',
-        headers: { 'content-type': 'application/json' },
-      });
-      assert.equal(refused.status, 400);
-      assert.equal((await lab.json(refused)).detail, 'subscription: expected 7001, found 7002');
+      const [status, { detail }] = await lab.post('drop', '{"subscription": 7002}');
+      assert.deepEqual([status, detail], [400, 'subscription: expected 7001, found 7002']);
       const left = await follow(lab, SINCE_SPRING);
       assert.ok(left.rows.length > 0 && left.rows.every(({ id }) => id.includes('.7001.')));
       assert.deepEqual(await lab.control('allowance', { used: 999_999 }), {
