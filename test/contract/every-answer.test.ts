@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   ALL,
-  assertProblem,
+  assertProblems,
   CHANGES,
   HEALTH,
   ME,
@@ -68,10 +68,8 @@ test('Cache-Control: a minute for me, no-cache for the schema, no-store for the 
 });
 
 test('a trailing slash never matches a path', async () => {
-  for (const target of [...ALL, '/photos/1']) {
-    const response = await server.get(`${pathOf(target)}/`, key);
-    await assertProblem(response, [404, 'not_found', 'Not found'], 0, target);
-  }
+  const targets = [...ALL, '/photos/1'].map((target) => `${pathOf(target)}/`);
+  await assertProblems(server, targets, key, [404, 'not_found', 'Not found'], 0);
 });
 
 test('a wrong method on an existing path is 405 with Allow', async () => {

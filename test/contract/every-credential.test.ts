@@ -8,6 +8,7 @@ import { revokeKey } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import {
   assertProblem,
+  assertProblems,
   HEALTH,
   KEYED,
   ME,
@@ -59,10 +60,7 @@ test('every endpoint but the token endpoint and health requires a valid one: all
 
 test('the detection endpoints require detections:read; me and schema accept any scope', async () => {
   const without = server.makeKey({ scopes: ['reports:read'] }).key;
-  for (const target of READS) {
-    const response = await server.get(target, without);
-    await assertProblem(response, [403, 'forbidden', 'Forbidden'], 4, target);
-  }
+  await assertProblems(server, READS, without, [403, 'forbidden', 'Forbidden'], 4);
   for (const scope of ['detections:read', 'reports:read', 'exports:create'] as const) {
     const reader = server.makeKey({ scopes: [scope] }).key;
     for (const target of [ME, SCHEMA]) assert.equal((await server.get(target, reader)).status, 200, scope);
@@ -79,22 +77,15 @@ test('a suspended account and an address that is not allowed are 403, without ra
   });
   suspendAccount(server.access, 'late', NOW_MS);
   const elsewhere = server.makeKey({ allow_addresses: ['192.0.2.0/24'] });
-  for (const target of KEYED) {
-    for (const reader of [suspended.key, elsewhere.key]) {
-      const response = await server.get(target, reader);
-      await assertProblem(response, [403, 'forbidden', 'Forbidden'], 0, target);
-    }
-  }
+  for (const reader of [suspended.key, elsewhere.key])
+    await assertProblems(server, KEYED, reader, [403, 'forbidden', 'Forbidden'], 0);
 });
 
 test('credentials that cannot be verified are 503 everywhere, and health still answers', async () => {
   await withServer({}, async (other, reader) => {
     other.access.close();
     rmSync(join(other.store.folder, 'access.db'));
-    for (const target of KEYED) {
-      const response = await other.get(target, reader);
-      await assertProblem(response, [503, 'unavailable', 'Service unavailable'], 0, target);
-    }
+    await assertProblems(other, KEYED, reader, [503, 'unavailable', 'Service unavailable'], 0);
     assert.equal((await other.get(HEALTH)).status, 200);
   });
 });
@@ -104,8 +95,5 @@ test('revoking a key stops its tokens at once', async () => {
   const token = await tokenOf(server, client);
   assert.equal((await server.get(ME, token)).status, 200);
   revokeKey(server.access, client.id, NOW_MS);
-  for (const target of KEYED) {
-    const response = await server.get(target, token);
-    await assertProblem(response, [401, 'unauthorized', 'Unauthorized'], 0, target);
-  }
+  await assertProblems(server, KEYED, token, [401, 'unauthorized', 'Unauthorized'], 0);
 });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
   assertProblem,
+  assertProblems,
   CHANGES,
   HEALTH,
   KEYED,
@@ -19,6 +20,7 @@ import { words } from '../support/words.ts';
 
 const server = await sharedWithDetections();
 const key = server.makeKey().key;
+const INVALID = [400, 'invalid_request', 'Invalid request'] as const;
 
 test('400: unknown, empty, repeated and out-of-range parameters, with rate-limit headers', async () => {
   const wrong = [
@@ -32,7 +34,7 @@ test('400: unknown, empty, repeated and out-of-range parameters, with rate-limit
   ] as const;
   for (const [target, name] of wrong) {
     const response = await server.get(target, key);
-    const { detail } = await assertProblem(response, [400, 'invalid_request', 'Invalid request'], 4, target);
+    const { detail } = await assertProblem(response, INVALID, 4, target);
     assert.match(detail, new RegExp(`\\b${name}\\b`), target);
   }
 });
@@ -41,37 +43,30 @@ test('400: a cursor that this endpoint did not issue', async () => {
   const page = await server.json(CHANGES, key);
   const ofPeriod = (await server.json(`${PERIOD}&limit=1`, key)).next_cursor;
   assert.equal(typeof ofPeriod, 'string');
-  for (const target of [
+  const targets = [
     '/v1/detections/changes?cursor=x',
     `/v1/detections/changes?cursor=${ofPeriod}`,
     `/v1/detections/changes?cursor=${page.next_cursor.slice(1)}`,
     `${PERIOD}&cursor=${page.next_cursor}`,
     `${PERIOD}&cursor=x`,
-  ]) {
-    const response = await server.get(target, key);
-    const { detail } = await assertProblem(response, [400, 'invalid_request', 'Invalid request'], 4, target);
-    assert.match(detail, /^cursor: /, target);
-  }
+  ];
+  for (const detail of await assertProblems(server, targets, key, INVALID, 4))
+    assert.match(detail, /^cursor: /);
 });
 
 test('400: a malformed detection id; 404: an unknown one', async () => {
   const malformed = words('x t.1.1 T.1.1.1 t.01.1.1 t.1.1.1.1 t.1.1.-1 a%2Fb % %ff %63hanges t.7001.1.1%0a');
-  for (const id of [...malformed, `t.1.1.${'1'.repeat(16)}`]) {
-    const response = await server.get(`/v1/detections/${id}`, key);
-    await assertProblem(response, [400, 'invalid_request', 'Invalid request'], 4, id);
-  }
-  for (const id of ['t.7001.9.9', 'i.7001.1.1', 't.0.0.0', `t.1.1.${'1'.repeat(15)}`]) {
-    const response = await server.get(`/v1/detections/${id}`, key);
-    await assertProblem(response, [404, 'not_found', 'Not found'], 4, id);
-  }
+  const unknown = ['t.7001.9.9', 'i.7001.1.1', 't.0.0.0', `t.1.1.${'1'.repeat(15)}`];
+  const paths = (ids: readonly string[]) => ids.map((id) => `/v1/detections/${id}`);
+  const wrong = paths([...malformed, `t.1.1.${'1'.repeat(16)}`]);
+  await assertProblems(server, wrong, key, INVALID, 4);
+  await assertProblems(server, paths(unknown), key, [404, 'not_found', 'Not found'], 4);
 });
 
 test('404: no endpoint at the path, with and without a credential', async () => {
-  for (const target of ['/', '/v1', '/v1/detection', '/V1/me', '/v1/detections/a/b', '/v2/me', '/v1//me']) {
-    for (const reader of [key, undefined]) {
-      await assertProblem(await server.get(target, reader), [404, 'not_found', 'Not found'], 0, target);
-    }
-  }
+  const targets = ['/', '/v1', '/v1/detection', '/V1/me', '/v1/detections/a/b', '/v2/me', '/v1//me'];
+  for (const reader of [key, undefined])
+    await assertProblems(server, targets, reader, [404, 'not_found', 'Not found'], 0);
 });
 
 test('429 rate_limited: over the limit, with Retry-After and rate-limit headers, on every endpoint', async () => {
@@ -110,11 +105,8 @@ test('429 daily_allowance: only on the detection endpoints, until 00:00 UTC; cur
 test('500: a fault, with rate-limit headers if the credential was verified, and without its cause', async () => {
   await withServer({}, async (other, reader) => {
     other.store.writer.exec('DROP TABLE detection; DROP TABLE stream_row;');
-    for (const target of READS) {
-      const response = await other.get(target, reader);
-      const { detail } = await assertProblem(response, [500, 'internal', 'Internal error'], 4, target);
+    for (const detail of await assertProblems(other, READS, reader, [500, 'internal', 'Internal error'], 4))
       assert.doesNotMatch(detail, /table|sql|detection_?row/i);
-    }
   });
 });
 

@@ -54,6 +54,20 @@ export async function assertProblem(
   return problem;
 }
 
+/** Asks for each target, which must be the same problem. @param problem status, code and title @returns the details */
+export async function assertProblems(
+  at: TestServer,
+  targets: readonly string[],
+  reader: string | undefined,
+  problem: readonly [number, string, string],
+  rate: 0 | 4,
+): Promise<string[]> {
+  const details: string[] = [];
+  for (const target of targets)
+    details.push((await assertProblem(await at.get(target, reader), problem, rate, target)).detail);
+  return details;
+}
+
 /** Runs a test on its own server, so that it does not disturb other tests. */
 export async function withServer(
   options: TestServerOptions,
