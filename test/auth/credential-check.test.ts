@@ -21,7 +21,8 @@ import { createAccessTokens } from '../../src/auth/token.ts';
 import { Refused } from '../../src/refused.ts';
 import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
-import { db, HERE, makeKey, NOW_MS, refusal, root, store } from '../support/access-store.ts';
+import { db, HERE, makeKey, NOW_MS, root, store } from '../support/access-store.ts';
+import { refusal } from '../support/refusal.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 const TERMS = { account_id: 'acme', prefix: 'ww', name: 'x', scopes: [], subscriptions: [] };

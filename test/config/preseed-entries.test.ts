@@ -5,20 +5,12 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
 import { readSecretFiles } from '../../src/config/preseed.ts';
-import { Refused } from '../../src/refused.ts';
 import { ACCOUNT, folder, generated, HASH, KEY, SUBSCRIPTION, TERMS, written } from '../support/preseed.ts';
+import { refusal as refused } from '../support/refusal.ts';
 
 describe('errors in an entry are reported by its path', () => {
-  function refusal(text: string): string {
-    try {
-      loadConfig({ flags: {}, env: {}, file: written(text), dataFolder: folder });
-    } catch (error) {
-      assert.ok(error instanceof Refused, String(error));
-      assert.equal(error.code, 'configuration');
-      return error.message;
-    }
-    return assert.fail('it was accepted');
-  }
+  const load = (text: string) => loadConfig({ flags: {}, env: {}, file: written(text), dataFolder: folder });
+  const refusal = (text: string) => refused('configuration', () => load(text));
 
   const SECRET = `ww_live_abcdefghij23_${'a'.repeat(52)}`;
   const cases: readonly (readonly [name: string, toml: string, problem: RegExp])[] = [
@@ -78,27 +70,19 @@ describe('errors in an entry are reported by its path', () => {
 
   test('a secret file that holds another key, a mistyped one or the same one twice is refused', async () => {
     const { id, key } = await generated();
-    const refusalOf = (toml: string) => {
-      const { preseed } = loadConfig({ flags: {}, env: {}, file: written(toml), dataFolder: folder });
-      try {
-        readSecretFiles(preseed);
-      } catch (error) {
-        assert.ok(error instanceof Refused);
-        return error.message;
-      }
-      return null;
-    };
+    const read = (toml: string) => readSecretFiles(load(toml).preseed);
+    const refusalOf = (toml: string) => refused('configuration', () => read(toml));
     const path = join(folder, 'one.key');
     const entry = `[[keys]]\nsecret_file = "one.key"\n${TERMS}`;
     writeFileSync(path, key, { mode: 0o600 });
-    assert.equal(refusalOf(`${entry}id = "${id}"\n`), null);
+    read(`${entry}id = "${id}"\n`);
     assert.match(
-      refusalOf(`${entry}id = "abcdefghij23"\n`) ?? '',
+      refusalOf(`${entry}id = "abcdefghij23"\n`),
       new RegExp(`contains key ${id}, but the entry names abcdefghij23`),
     );
-    assert.match(refusalOf(`${entry}${entry}`) ?? '', /keys\[1\]\.id: .* is already used by keys\[0\]/);
+    assert.match(refusalOf(`${entry}${entry}`), /keys\[1\]\.id: .* is already used by keys\[0\]/);
     writeFileSync(path, `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`);
-    const message = refusalOf(entry) ?? '';
+    const message = refusalOf(entry);
     assert.match(message, /does not contain a complete key/);
     assert.ok(!message.includes(key.slice(-30)), message);
   });

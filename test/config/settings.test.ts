@@ -8,7 +8,7 @@ import { annotatedConfig } from '../../src/config/annotated.ts';
 import { isInTheClear } from '../../src/config/listening.ts';
 import { type ConfigSources, loadConfig } from '../../src/config/load.ts';
 import { SETTINGS, SETTINGS_SCHEMA } from '../../src/config/schema.ts';
-import { Refused } from '../../src/refused.ts';
+import { refusal as refused } from '../support/refusal.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
@@ -27,17 +27,7 @@ function load(sources: Partial<ConfigSources>) {
 }
 
 /** The error message of an invalid configuration. */
-function refusal(sources: Partial<ConfigSources>): string {
-  try {
-    load(sources);
-  } catch (error) {
-    assert.ok(error instanceof Refused, String(error));
-    assert.equal(error.code, 'configuration');
-    return error.message;
-  }
-  return assert.fail('it was accepted');
-}
-
+const refusal = (sources: Partial<ConfigSources>) => refused('configuration', () => load(sources));
 const refusalOfFile = (text: string) => refusal({ file: written(text) });
 const refusalOfVariable = (name: string, value: string) => refusal({ env: { [name]: value } });
 

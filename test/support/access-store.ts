@@ -1,12 +1,10 @@
 /** A store with the account acme and its keys, as requests read it. */
-import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import { type AccessReader, createAccessReader } from '../../src/auth/access-reader.ts';
 import { addAccount } from '../../src/auth/accounts.ts';
 import type { KeyTerms } from '../../src/auth/keys.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
-import { Refused, type RefusedCode } from '../../src/refused.ts';
 import type { Database } from '../../src/store/database.ts';
 import { addTestKey, openAccess } from './access.ts';
 import { testFolder } from './test-folder.ts';
@@ -37,16 +35,4 @@ after(() => {
 
 export function makeKey(terms: Partial<KeyTerms> = {}, account_id = 'acme'): { id: string; key: string } {
   return addTestKey(db, NOW_MS, { ...terms, account_id });
-}
-
-/** Runs `work`, which must be refused with this code. @returns the detail */
-export function refusal(code: RefusedCode, work: () => unknown): string {
-  try {
-    work();
-  } catch (error) {
-    assert.ok(error instanceof Refused, String(error));
-    assert.equal(error.code, code, error.message);
-    return error.message;
-  }
-  return assert.fail(`not refused, expected ${code}`);
 }
