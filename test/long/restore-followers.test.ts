@@ -3,15 +3,14 @@
  * what was lost is made good once. Disasters of every kind, in any order, are in restore-random and torture-histories.
  */
 import assert from 'node:assert/strict';
-import { cpSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { formatMs } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import { copyFolder } from '../support/copy-folder.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, getAs, settle } from '../support/followers.ts';
-import { testFolder } from '../support/test-folder.ts';
+import { copyFolder, testFolder } from '../support/test-folder.ts';
 
 const appliance = await sharedAppliance();
 const archive = join(appliance.drop, 'archive');
@@ -40,10 +39,10 @@ for (const isReadFirst of [false, true])
     await ahead.follow(get);
     await appliance.serving().stop();
     // The archive is on another disk: what the copy has not read is read again.
-    cpSync(archive, join(folder, 'archive'), { recursive: true });
+    copyFolder(archive, join(folder, 'archive'));
     rmSync(appliance.data, { recursive: true });
-    cpSync(join(folder, 'data'), appliance.data, { recursive: true, preserveTimestamps: true });
-    cpSync(join(folder, 'archive'), archive, { recursive: true });
+    copyFolder(join(folder, 'data'), appliance.data);
+    copyFolder(join(folder, 'archive'), archive);
     await appliance.restart();
     if (isReadFirst) await ingest([...rescored(rows.slice(1, 4), 55), ...rowsOf(2)]);
     for (const client of [behind, caughtUp]) await client.follow(get);

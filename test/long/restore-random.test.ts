@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -24,11 +24,11 @@ import type { Prng } from '../../src/tools/generate/prng.ts';
 import { openAccess } from '../support/access.ts';
 import type { Detection } from '../support/appliance.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
-import { copyFolder } from '../support/copy-folder.ts';
 import { checkMadeAnew } from '../support/database-content.ts';
 import { batchOf, QUIETLY } from '../support/history.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { changesQuery } from '../support/streams.ts';
+import { copyFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
 const SEED = 1;
@@ -232,7 +232,7 @@ class World {
     if (kind === 'new') this.#current = this.#newMachine();
     if (kind === 'copy-back') {
       rmSync(this.#current, { recursive: true });
-      return cpSync(path, this.#current, { recursive: true, preserveTimestamps: true });
+      return copyFolder(path, this.#current);
     }
     const earlier = this.#prng.pick(this.#saved).atMs;
     await restore({

@@ -1,5 +1,14 @@
 /** New folders for tests, which are removed when the test process ends, and what is in a folder. */
-import { accessSync, constants, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -13,6 +22,12 @@ export function testFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-test-'));
   made.push(folder);
   return folder;
+}
+
+/** Copies a folder without sockets, which cannot be copied: a killed process leaves one. */
+export function copyFolder(from: string, to: string): void {
+  const filter = (path: string) => lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true;
+  cpSync(from, to, { recursive: true, preserveTimestamps: true, filter });
 }
 
 /** The paths of all files below a folder; none if it does not exist. */

@@ -19,6 +19,7 @@ import { untilIdle } from '../support/installation-state.ts';
 import { shiftedClock } from '../support/preload.ts';
 import { runProgram } from '../support/program.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
+import { copyFolder } from '../support/test-folder.ts';
 import { type History, type Part, runHistories, type Tally } from './part.ts';
 import { Model } from './scenario/model.ts';
 
@@ -232,10 +233,7 @@ class RandomHistory implements History {
     const { data } = this.#installation;
     // One from before a removal may have that name.
     rmSync(copy, { recursive: true, force: true });
-    cpSync(what === 'folders' ? data : join(data, 'detections.db'), copy, {
-      recursive: true,
-      preserveTimestamps: true,
-    });
+    copyFolder(what === 'folders' ? data : join(data, 'detections.db'), copy);
     this.#copies[what].push({ path: copy, entry: this.#lastEntry() });
     await this.#start();
   }
@@ -263,10 +261,10 @@ class RandomHistory implements History {
     const { data } = this.#installation;
     const archive = this.#beside('archive');
     rmSync(archive, { recursive: true, force: true });
-    cpSync(join(data, 'drop', 'archive'), archive, { recursive: true });
+    copyFolder(join(data, 'drop', 'archive'), archive);
     rmSync(data, { recursive: true });
-    cpSync(this.#prng.pick(this.#copies.folders).path, data, { recursive: true, preserveTimestamps: true });
-    cpSync(archive, join(data, 'drop', 'archive'), { recursive: true });
+    copyFolder(this.#prng.pick(this.#copies.folders).path, data);
+    copyFolder(archive, join(data, 'drop', 'archive'));
     await this.#start();
     await this.#caughtUp();
   }

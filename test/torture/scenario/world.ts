@@ -1,6 +1,6 @@
 /** An installation in a folder, its running appliance, and a client that follows the change stream. */
 import assert from 'node:assert/strict';
-import { cpSync, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readLogMarkOf } from '../../../src/store/log-mark.ts';
@@ -8,7 +8,7 @@ import { HOUR_MS } from '../../../src/time.ts';
 import { type Detection, putFile } from '../../support/appliance.ts';
 import { isIdle, loggedDestinations } from '../../support/installation-state.ts';
 import { type LogLine, type RunningProgram, runProgram } from '../../support/program.ts';
-import { filesBelow } from '../../support/test-folder.ts';
+import { copyFolder, filesBelow } from '../../support/test-folder.ts';
 import type { Injector } from '../io/inject.ts';
 import { dropRecorded, note } from '../io/record.ts';
 import type { Command, Drop, Keys, Role, Stage, Step } from './stages.ts';
@@ -113,7 +113,7 @@ export class World {
   }
 
   save(folder: string) {
-    cpSync(this.root, folder, { recursive: true, preserveTimestamps: true });
+    copyFolder(this.root, folder);
     const keys: Keys = { ...this.keys };
     return { folder, keys, copy: this.copy, role: this.role };
   }
@@ -127,7 +127,7 @@ export class World {
     this.keys = { ...snapshot?.keys };
     this.role = snapshot?.role ?? 'alone';
     this.copy = snapshot?.copy ?? { cursor: null, rows: [] };
-    if (snapshot !== null) cpSync(snapshot.folder, this.root, { recursive: true, preserveTimestamps: true });
+    if (snapshot !== null) copyFolder(snapshot.folder, this.root);
     this.#loaded = new Map([this.backup, this.place].map((copy) => [copy, filesOf(copy)]));
   }
 
