@@ -8,15 +8,25 @@
  * names another executable.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs';
+import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
 import { nearest } from '../src/nearest.ts';
-import { ENTRIES } from './support/quick-typebox.ts';
+import { TYPEBOX } from './support/quick-typebox.ts';
 import { testFiles, testsByName } from './support/test-files.ts';
 import { isWritable } from './support/test-folder.ts';
 import { words } from './support/words.ts';
@@ -36,33 +46,49 @@ async function main(): Promise<void> {
         byName.get(name) ?? (existsSync(name) ? path.resolve(name) : noSuchTest(name, [...byName.keys()])),
     );
   const named = filesOf(positionals);
-  const folder = mkdtempSync(path.join(tmpdir(), 'wirewatch-run-'));
   // Shared by the test processes: types are stripped from each source once.
   process.env.NODE_COMPILE_CACHE ??= path.join(DIST, 'compiled');
   process.env.WIREWATCH_HASTE ??= '20';
-  process.env.WIREWATCH_TEST_TYPEBOX = await bundleTypebox(path.join(folder, 'typebox'));
+  process.env.WIREWATCH_TEST_BUNDLES ??= await bundleForTests();
   // It is set if a test runs this script, and would change the reporter's output.
   delete process.env.NODE_TEST_CONTEXT;
-  try {
-    const { grep } = values;
-    if (values.long === true) await runFiles(named.length > 0 ? named : inOrder('long'), grep);
-    if (values.executable === true) {
-      process.env.WIREWATCH_PROGRAM ??= path.join(DIST, 'wirewatch');
-      await runFiles(named.length > 0 ? named : filesOf(OF_EXECUTABLE), grep);
-    }
-    if (values.long !== true && values.executable !== true) {
-      if (named.length === 0 && grep === undefined) writeToMemory();
-      await runFiles(named.length > 0 ? named : inOrder('short'), grep);
-    }
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
+  const { grep } = values;
+  if (values.long === true) await runFiles(named.length > 0 ? named : inOrder('long'), grep);
+  if (values.executable === true) {
+    process.env.WIREWATCH_PROGRAM ??= path.join(DIST, 'wirewatch');
+    await runFiles(named.length > 0 ? named : filesOf(OF_EXECUTABLE), grep);
+  }
+  if (values.long !== true && values.executable !== true) {
+    if (named.length === 0 && grep === undefined) writeToMemory();
+    await runFiles(named.length > 0 ? named : inOrder('short'), grep);
   }
 }
 
-async function bundleTypebox(outdir: string): Promise<string> {
-  const entryPoints = Object.entries(ENTRIES).map(([specifier, out]) => ({ in: specifier, out }));
-  const outExtension = { '.js': '.mjs' };
-  await build({ entryPoints, outdir, outExtension, bundle: true, splitting: true, format: 'esm' });
+/**
+ * Bundles TypeBox (support/quick-typebox.ts), and the process that runs commands (support/warm-commands.ts): each test
+ * process that needs it starts it. @returns the folder
+ */
+async function bundleForTests(): Promise<string> {
+  const outdir = path.join(DIST, 'tests');
+  const commands = path.join(TESTS, 'support', 'command-process.ts');
+  const { outputFiles } = await build({
+    entryPoints: Object.fromEntries([...TYPEBOX.map((name) => [name, name]), ['command-process', commands]]),
+    ...{ outdir, bundle: true, splitting: true, platform: 'node', format: 'esm', write: false },
+    outExtension: { '.js': '.mjs' },
+    external: ['better-sqlite3'],
+    // Other packages are inside, some of them CommonJS.
+    banner: {
+      js: "import * as nodeModule from 'module'; const require = nodeModule.createRequire(import.meta.url);",
+    },
+    // Only src/packed.ts reads it.
+    define: { 'import.meta.url': JSON.stringify(pathToFileURL(path.join(TESTS, '..', 'src', 'packed.ts'))) },
+  });
+  // Another run may be loading the same ones.
+  for (const { path: file, contents } of outputFiles) {
+    if (existsSync(file) && readFileSync(file).equals(contents)) continue;
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, contents);
+  }
   return outdir;
 }
 

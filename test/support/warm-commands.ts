@@ -2,8 +2,8 @@
  * Runs commands in a process that stays: most take a few milliseconds, but starting the program for each takes most of
  * a second. Each test process has one, which test/support/command-process.ts describes.
  *
- * It runs the sources. What is about the process of a command, or about the bundle, starts the program itself:
- * test/support/program.ts, and `runAlone` of test/support/command.ts.
+ * It runs the sources, which test/run.ts bundles for it. What is about the process of a command, or about the program's own
+ * bundle, starts the program itself: test/support/program.ts, and `runAlone` of test/support/command.ts.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { closeSync, constants, mkdtempSync, openSync, read, readSync, rmSync, writeSync } from 'node:fs';
@@ -30,11 +30,8 @@ export interface WarmResult {
   readonly isLast: boolean;
 }
 
-const PROCESS = join(import.meta.dirname, 'command-process.ts');
-const FLAGS = [
-  '--disable-warning=ExperimentalWarning',
-  ...['--import', join(import.meta.dirname, 'quick-typebox.ts')],
-];
+/** The folder that test/run.ts has made. Without it, each command starts the program. */
+const BUNDLES = process.env.WIREWATCH_TEST_BUNDLES;
 /** Commands that run until a signal. */
 const ENDLESS = words('serve demo lab');
 /** What takes effect only where a process starts. */
@@ -46,6 +43,7 @@ export function canBeWarm(args: readonly string[], settings: Readonly<Record<str
   return (
     busy === null &&
     process.platform === 'linux' &&
+    BUNDLES !== undefined &&
     process.env.WIREWATCH_PROGRAM === undefined &&
     !args.some((arg) => ENDLESS.includes(arg)) &&
     !Object.keys(settings).some((name) => OF_START.test(name))
@@ -99,7 +97,7 @@ function startProcess(): Running {
   const theirs = [openSync(requests, 'r'), openSync(results, 'w')];
   rmSync(folder, { recursive: true });
   const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, ...environment } = process.env;
-  const child = spawn(process.execPath, [...FLAGS, PROCESS], {
+  const child = spawn(process.execPath, [join(BUNDLES ?? '', 'command-process.mjs')], {
     stdio: ['ignore', 'ignore', 'inherit', ...theirs],
     env: { ...environment, WIREWATCH_HASTE: '20' },
   });

@@ -89,7 +89,9 @@ function bundle(copy: string, test: string): void {
 /** @returns `failed`: the names of tests */
 async function runTest(copy: string, test: string) {
   const { NODE_TEST_CONTEXT: _, WIREWATCH_PROGRAM: __, ...inherited } = process.env;
-  const env = { ...inherited, WIREWATCH_HASTE: '20', NODE_COMPILE_CACHE: join(copy, 'dist', 'compiled') };
+  const own = { WIREWATCH_HASTE: '20', NODE_COMPILE_CACHE: join(copy, 'dist', 'compiled') };
+  // The bundles of the run around it have no planted fault.
+  const env = { ...inherited, ...own, WIREWATCH_TEST_BUNDLES: undefined };
   const args = [
     '--disable-warning=ExperimentalWarning',
     '--test-reporter=tap',
