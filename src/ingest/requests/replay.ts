@@ -13,8 +13,7 @@ import { removedSubscriptions } from '../../log/detection-rows.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, type InParts, REREAD } from '../apply/backfill.ts';
 import { archivedFiles, type FileRecord, saveFile } from '../files/file-record.ts';
-import type { FileStore, Ingest } from '../files/finished-file.ts';
-import type { UnknownRows } from '../reading/row-batch.ts';
+import type { Ingest } from '../files/finished-file.ts';
 import type { ReplayCounts, RequestOutcome } from './requests.ts';
 
 /** @param bounds of the time when a file was first applied, epoch milliseconds */
@@ -52,29 +51,18 @@ export async function replay(
       Object.assign(counts, sumOf(counts, applied));
       unknown_rows = sumOf(unknown_rows, unknownRows);
     };
-    const parts = { operation: operationOf(record), between, inTransaction };
-    const result = await applyInParts(writer, read, parts);
+    const operation = { kind: 'replay', file: record.number, name: record.name };
+    const result = await applyInParts(writer, read, { operation, between, inTransaction });
     counts.rows += result.counts.rows;
     if (result.kind === 'bad') return 'the file does not match the export format';
     if (result.kind !== 'read') return result.reason;
     for (const stream of former) delete unknown_rows[stream];
-    noteLeftOut(ingest, record, { unknown_rows, urls_withheld: result.counts.urls_withheld });
+    // Rows without a subscription, and their alert, are those of the last reading; so are those without their URL.
+    const { urls_withheld } = result.counts;
+    const report = { unknown_rows: {}, urls_withheld: 0, ...record.report };
+    const after = { ...report, unknown_rows, urls_withheld };
+    if (!isDeepStrictEqual(after, report))
+      writer.write(operation, () => saveFile(writer.db, { ...record, report: after }));
     return null;
   }
-}
-
-/** Rows without a subscription, and their alert, are those of the last reading; so are those without their URL. */
-function noteLeftOut(
-  { writer }: FileStore,
-  record: FileRecord,
-  leftOut: { readonly unknown_rows: UnknownRows; readonly urls_withheld: number },
-): void {
-  const { unknown_rows = {}, urls_withheld = 0 } = record.report;
-  if (isDeepStrictEqual({ unknown_rows, urls_withheld }, leftOut)) return;
-  const report = { ...record.report, ...leftOut };
-  writer.write(operationOf(record), () => saveFile(writer.db, { ...record, report }));
-}
-
-function operationOf({ number, name }: FileRecord) {
-  return { kind: 'replay', file: number, name };
 }
