@@ -27,17 +27,6 @@ async function started(): Promise<Appliance> {
 
 const { ingestAnother: apply } = exportTrials(() => appliance);
 
-/** Makes the newest finished window end in the future, as if the clock had been set back by `byMs`. */
-async function setBack(byMs: number): Promise<number> {
-  await apply();
-  await appliance.serving().stop();
-  const start = Math.floor((Date.now() + byMs) / WINDOW_MS) * WINDOW_MS;
-  // Earlier windows may already be missing.
-  changeDetections(appliance.data, `UPDATE export_window SET window_start = ${start} WHERE status = 'done'`);
-  await appliance.restart();
-  return start + WINDOW_MS;
-}
-
 /** Delivery times in the order of the stream, epoch milliseconds. The appliance must be stopped. */
 function readDeliveries(): number[] {
   const select = 'SELECT delivered_at FROM delivery ORDER BY first_position';
@@ -46,7 +35,13 @@ function readDeliveries(): number[] {
 
 test('with a clock behind, a change is not delivered before the end of a finished window, and a file too far ahead waits', async () => {
   await using _ = await started();
-  const end = await setBack(2 * DAY_MS);
+  await apply();
+  await appliance.serving().stop();
+  // The newest finished window ends in the future, as if the clock had been set back. Earlier ones may already be missing.
+  const start = Math.floor((Date.now() + 2 * DAY_MS) / WINDOW_MS) * WINDOW_MS;
+  changeDetections(appliance.data, `UPDATE export_window SET window_start = ${start} WHERE status = 'done'`);
+  await appliance.restart();
+  const end = start + WINDOW_MS;
   const name = fileName('newswire', end + WINDOW_MS);
   appliance.put(name, ndjson([newRow()]));
   await apply();
@@ -56,19 +51,14 @@ test('with a clock behind, a change is not delivered before the end of a finishe
   assert.ok((readDeliveries().at(-1) ?? 0) >= end);
 });
 
-/** Moves the delivery times a day ahead, as a clock jump leaves them. @returns the latest */
-async function simulateJump(): Promise<number> {
+test('after a clock ahead is corrected, windows are judged by the right time, without an alert; deliveries continue from the latest', async () => {
+  await using _ = await started();
   await apply();
   await appliance.serving().stop();
+  // As a clock jump leaves it.
   const ahead = Date.now() + DAY_MS;
   changeDetections(appliance.data, `UPDATE delivery SET delivered_at = ${ahead}`);
   await appliance.restart();
-  return ahead;
-}
-
-test('after a clock ahead is corrected, windows are judged by the right time, without an alert; deliveries continue from the latest', async () => {
-  await using _ = await started();
-  const ahead = await simulateJump();
   const thisWindow = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   // The window after this one, which may end during the test.
   const early = fileName('newswire', thisWindow + WINDOW_MS);
