@@ -1,6 +1,6 @@
 /** How text is laid out on a terminal: documents as tables and as lists of their members. */
 import { grouped } from './counted.ts';
-import { printable } from './printable.ts';
+import { printableLine } from './printable.ts';
 
 /** @param none what is printed if there are no documents @param names as of {@link documentTable} */
 export function listText<Document extends object>(
@@ -23,7 +23,10 @@ export function documentTable<Document extends object>(
   const columns = shown.map((name) => {
     const values = documents.map((document): unknown => Reflect.get(document, name));
     const isRight = values.some((value) => typeof value === 'number');
-    const texts = [titleOf(name).toUpperCase(), ...values.map((value) => cell(worded(name, value)))];
+    const texts = [
+      titleOf(name).toUpperCase(),
+      ...values.map((value) => printableLine(worded(name, value) ?? '-')),
+    ];
     const width = texts.reduce((widest, text) => Math.max(widest, length(text)), 0);
     return texts.map((text) => {
       const space = ' '.repeat(width - length(text));
@@ -67,10 +70,6 @@ function worded(name: string, value: unknown): string | null {
       Object.entries(value).map(([own, part]) => worded(own, part)),
     );
   return `${value}`;
-}
-
-function cell(text: string | null): string {
-  return text === null ? '-' : printable(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
 }
 
 /** Characters, not UTF-16 units: close enough to columns for names. */
