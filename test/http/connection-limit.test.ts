@@ -7,6 +7,7 @@ import { connect as connectTls } from 'node:tls';
 import type { Limit, RequestMetrics } from '../../src/http/request-metrics.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { inFolder } from '../support/program.ts';
+import { follow } from '../support/raw-http.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -33,32 +34,20 @@ async function start(options: TestServerOptions): Promise<void> {
   server = await startTestServer({ ...options, metrics });
 }
 
-interface Client {
-  readonly socket: Socket;
-  isClosed(): boolean;
-  /** Sends a request for health. @returns the status, or `closed` */
-  ask(): Promise<string>;
-}
+type Client = ReturnType<typeof asking>;
 
-function follow(socket: Socket): Client {
-  let received = '';
-  let isClosed = false;
+function asking(socket: Socket) {
   sockets.push(socket);
-  socket.on('data', (chunk) => {
-    received += chunk.toString();
-  });
-  socket.on('error', () => {});
-  socket.on('close', () => {
-    isClosed = true;
-  });
+  const { received, ended } = follow(socket);
   return {
     socket,
-    isClosed: () => isClosed,
+    isClosed: ended,
+    /** Sends a request for health. @returns the status, or `closed` */
     async ask() {
-      received = '';
+      const known = received().length;
       socket.write(HEALTH);
-      await until('an answer', () => isClosed || received.endsWith('}'));
-      return isClosed ? 'closed' : (received.split(' ')[1] ?? '');
+      await until('an answer', () => ended() || received().slice(known).endsWith('}'));
+      return ended() ? 'closed' : (received().slice(known).split(' ')[1] ?? '');
     },
   };
 }
@@ -66,7 +55,7 @@ function follow(socket: Socket): Client {
 /** Connects; the server may close the connection immediately. */
 async function client(from = '127.0.0.1'): Promise<Client> {
   const socket = connect({ port: server.port, host: '127.0.0.1', localAddress: from });
-  const followed = follow(socket);
+  const followed = asking(socket);
   await once(socket, 'connect');
   return followed;
 }
@@ -191,7 +180,7 @@ test('with TLS as without', { skip: WITHOUT_OPENSSL }, () =>
     await start({ tls, max_connections: 2 });
     const open = async () => {
       const socket = connectTls({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false });
-      const one = follow(socket);
+      const one = asking(socket);
       await once(socket, 'secureConnect');
       assert.equal(await one.ask(), '200');
       return one;

@@ -1,6 +1,7 @@
 /** Compressed responses (RFC 9110, 12.5.3), and the link to the next page. */
 import assert from 'node:assert/strict';
-import { request } from 'node:http';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { syncBuiltinESMExports } from 'node:module';
 import { buffer } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
@@ -67,9 +68,8 @@ describe('an answer', () => {
   async function ask(path: string, headers: Record<string, string> = {}) {
     const sent = request(`${server.url}${path}`, { headers: { authorization: `Bearer ${key}`, ...headers } });
     sent.end();
-    const [response] = await new Promise<[import('node:http').IncomingMessage]>((resolve, reject) => {
-      sent.once('response', (one) => resolve([one])).once('error', reject);
-    });
+    const [response]: IncomingMessage[] = await once(sent, 'response');
+    assert.ok(response);
     return { status: response.statusCode, headers: response.headers, body: await buffer(response) };
   }
   const CHANGES = '/v1/detections/changes?since=2026-11-20T00:00:00Z';

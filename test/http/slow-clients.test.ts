@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
 import { CONNECTION_TIMES, type ConnectionTimes } from '../../src/http/listener.ts';
 import { memoryInUse } from '../support/memory.ts';
-import { checkedResponses } from '../support/raw-http.ts';
+import { checkedResponses, follow } from '../support/raw-http.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { textRows } from '../support/store.ts';
 import { until } from '../support/until.ts';
@@ -29,23 +29,11 @@ async function startWith(times: Partial<ConnectionTimes>): Promise<TestServer> {
 }
 
 /** Sends bytes and keeps the connection open. @returns the socket and the bytes received so far */
-function open(port: number, bytes = ''): { socket: Socket; received: () => string; ended: () => boolean } {
-  let text = '';
-  let isEnded = false;
+function open(port: number, bytes = '') {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   if (bytes !== '') socket.write(bytes);
   sockets.push(socket);
-  socket.on('data', (chunk) => {
-    text += chunk;
-  });
-  socket.on('end', () => {
-    isEnded = true;
-  });
-  // The server may reset the connection.
-  socket.on('error', () => {
-    isEnded = true;
-  });
-  return { socket, received: () => text, ended: () => isEnded };
+  return follow(socket);
 }
 
 function get(target: string, key: string): string {

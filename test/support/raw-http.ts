@@ -99,6 +99,20 @@ export function exchangeBytes(port: number, bytes: string | Buffer, thenEnd = fa
   });
 }
 
+/** What a socket has received so far, and whether the server has ended or reset it. */
+export function follow(socket: Socket) {
+  let text = '';
+  let hasEnded = false;
+  const end = () => {
+    hasEnded = true;
+  };
+  socket.on('data', (chunk) => {
+    text += chunk;
+  });
+  for (const event of ['end', 'error', 'close']) socket.on(event, end);
+  return { socket, received: () => text, ended: () => hasEnded };
+}
+
 /** The responses to requests written as `METHOD target`, each checked against the document. */
 export function checkedResponses(received: string, requests: readonly string[]): RawResponse[] {
   const parts = requests.map((request) => request.split(' '));
