@@ -47,7 +47,6 @@ export interface Asking extends Omit<AskOperation, 'id' | 'unreadable' | 'live'>
 
 export class Operations {
   readonly settings: OperationsSettings;
-  /** The address of the console, and the links into it. */
   readonly sessions = new Sessions();
   readonly #options: OperationsOptions;
   readonly #startThread: () => Worker;

@@ -24,14 +24,13 @@ import { DROP_OPTION } from './options.ts';
 import { createProgress } from './output.ts';
 import { type Verdict, verdictOf, verdictText } from './verdict.ts';
 
-const anyTexts = (files: readonly string[]) => read(files);
 const FILES = { placeholder: 'file', several: 'repeated' } as const;
 
 const validate = subcommand(
   'validate',
   'check files against the export format, exactly as Wirewatch does. Changes nothing. Exit code 1 if a file is not valid',
   {
-    members: { file: required(list(anyTexts, { hint: 'path of an export file', ...FILES })) },
+    members: { file: required(list(read, { hint: 'path of an export file', ...FILES })) },
     operands: ['file'],
     examples: ['ingest validate newswire.20261121T1010Z.ndjson.gz', 'ingest validate exports/*'],
     async run({ file: files }, self) {
@@ -49,7 +48,7 @@ const explain = subcommand(
   {
     members: {
       file: required(
-        list(anyTexts, {
+        list(read, {
           hint: 'path of an export file, or the name of one that was dropped earlier',
           ...FILES,
         }),
