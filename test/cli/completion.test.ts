@@ -81,12 +81,3 @@ for (const shell of SHELLS) {
     });
   });
 }
-
-test('another shell is wrong usage', async () => {
-  const program = await runBeside(['completion', 'tcsh']);
-  assert.equal(program.status, 2);
-  assert.match(
-    program.stderr,
-    /argument value 'tcsh' is invalid for argument 'shell'\. Expected one of bash, zsh, fish\./,
-  );
-});
