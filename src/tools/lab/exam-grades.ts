@@ -49,12 +49,12 @@ export const RULES = {
     unfinishedPeriods,
   ],
   rows_with_cursor: ['stores rows and cursor together', STORE, lostAtKills],
-  one_row: ['stores one row for each detection', STORE, repeatedRows],
-  keeps_versions: ['takes no lower version', STORE, lowerTaken],
+  one_row: ['stores one row for each detection', STORE, withCopy('copy', repeatedRows)],
+  keeps_versions: ['takes no lower version', STORE, withCopy('copy', lowerTaken)],
   takes_versions: [
     'takes any higher version',
     'client-guide: What to store; client-guide: Follow the stream',
-    higherLeft,
+    withCopy('restored', higherLeft),
   ],
   handles_400: [
     'does not repeat a call after 400',
@@ -70,7 +70,7 @@ export const RULES = {
   right_copy: [
     'ends with the right copy',
     'client-guide: Follow the stream; client-guide: Test your client',
-    wrongCopy,
+    withCopy('copy', wrongCopy),
   ],
 } as const satisfies Record<string, Rule>;
 
@@ -105,64 +105,61 @@ export function gradeClient(evidence: Evidence): Finding[] {
   });
 }
 
-/** @param copy the one that the check needs; null: it was not read */
-function withCopy({ hasCopy }: Evidence, copy: Compared | null, check: (copy: Compared) => Result): Result {
-  if (copy !== null) return check(copy);
-  return hasCopy
-    ? NOT_REACHED
-    : notTested('the exam cannot read the copy: name a command that prints it with --copy');
+/** @param which the copy that the check needs: null if it was not read */
+function withCopy(
+  which: 'copy' | 'restored',
+  check: (copy: Compared, evidence: Evidence) => Result,
+): (evidence: Evidence) => Result {
+  return (evidence) => {
+    const copy = evidence[which];
+    if (copy !== null) return check(copy, evidence);
+    return evidence.hasCopy
+      ? NOT_REACHED
+      : notTested('the exam cannot read the copy: name a command that prints it with --copy');
+  };
 }
 
 function lostAtKills(evidence: Evidence): Result {
   if (!evidence.isRestarted) return notTested('the client was not restarted: name its command with --client');
-  return withCopy(evidence, evidence.copy, ({ expected, versions }) =>
-    [...evidence.atKills]
+  const lost = ({ expected, versions }: Compared, { atKills }: Evidence) =>
+    [...atKills]
       .filter((id) => expected.has(id) && !versions.has(id))
-      .map((id) => violation(`${id} was delivered before a kill and is not in the copy`)),
-  );
+      .map((id) => violation(`${id} was delivered before a kill and is not in the copy`));
+  return withCopy('copy', lost)(evidence);
 }
 
 const NO_LOWER = notTested('no lower version could be delivered before the exam ended');
 
-function repeatedRows(evidence: Evidence): Result {
-  return withCopy(evidence, evidence.copy, ({ repeated }) => {
-    const found = [...repeated].map((id) => violation(`${id} is in the copy several times`));
-    return found.length > 0 || evidence.lower !== null ? found : NO_LOWER;
-  });
+function repeatedRows({ repeated }: Compared, { lower }: Evidence): Result {
+  const found = [...repeated].map((id) => violation(`${id} is in the copy several times`));
+  return found.length > 0 || lower !== null ? found : NO_LOWER;
 }
 
-function lowerTaken(evidence: Evidence): Result {
-  return withCopy(evidence, evidence.copy, () => {
-    if (evidence.lower === null) return NO_LOWER;
-    const { id, copied, stored, delivered } = evidence.lower;
-    if (copied !== null && copied >= stored) return [];
-    const has = copied === null ? 'does not have it' : `has version ${copied}`;
-    const came = `version ${stored} came first, then ${delivered} again`;
-    return [violation(`${id}: ${came}, and the copy ${has}`)];
-  });
+function lowerTaken(_: Compared, { lower }: Evidence): Result {
+  if (lower === null) return NO_LOWER;
+  const { id, copied, stored, delivered } = lower;
+  if (copied !== null && copied >= stored) return [];
+  const has = copied === null ? 'does not have it' : `has version ${copied}`;
+  const came = `version ${stored} came first, then ${delivered} again`;
+  return [violation(`${id}: ${came}, and the copy ${has}`)];
 }
 
 /** A restore raises versions by 1,000. What was wrong before it is the matter of other rules. */
-function higherLeft(evidence: Evidence): Result {
-  return withCopy(evidence, evidence.restored, ({ versions, expected }) =>
-    [...expected].flatMap(([id, version]) => {
-      const copied = versions.get(id);
-      const wasRight = evidence.copy?.versions.get(id) === evidence.copy?.expected.get(id);
-      if (copied === version || !wasRight) return [];
-      return violation(`${id} has version ${copied}, though version ${version} was delivered`);
-    }),
-  );
+function higherLeft({ versions, expected }: Compared, { copy }: Evidence): Result {
+  return [...expected].flatMap(([id, version]) => {
+    const copied = versions.get(id);
+    const wasRight = copy?.versions.get(id) === copy?.expected.get(id);
+    if (copied === version || !wasRight) return [];
+    return violation(`${id} has version ${copied}, though version ${version} was delivered`);
+  });
 }
 
-function wrongCopy(evidence: Evidence): Result {
-  const { atKills, lower } = evidence;
-  return withCopy(evidence, evidence.copy, ({ versions, expected }) =>
-    [...expected].flatMap(([id, version]) => {
-      const copied = versions.get(id);
-      if (copied === version || (copied === undefined && atKills.has(id))) return [];
-      if (id === lower?.id && copied === lower.copied) return [];
-      const has = copied === undefined ? 'is missing' : `has version ${copied}`;
-      return violation(`${id} ${has}, expected version ${version}`);
-    }),
-  );
+function wrongCopy({ versions, expected }: Compared, { atKills, lower }: Evidence): Result {
+  return [...expected].flatMap(([id, version]) => {
+    const copied = versions.get(id);
+    if (copied === version || (copied === undefined && atKills.has(id))) return [];
+    if (id === lower?.id && copied === lower.copied) return [];
+    const has = copied === undefined ? 'is missing' : `has version ${copied}`;
+    return violation(`${id} ${has}, expected version ${version}`);
+  });
 }
