@@ -8,8 +8,11 @@
  * nothing that a client read is lost, and no epoch begins.
  */
 import assert from 'node:assert/strict';
-import { mkdirSync, rmSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { openAccess } from '../../src/auth/open-access.ts';
+import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { Refused } from '../../src/refused.ts';
 import { DatabaseBehind } from '../../src/store/database-errors.ts';
@@ -18,7 +21,7 @@ import { DAY_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
-import { Client, idOf, Machine } from './machines/machine.ts';
+import { Client, idOf, Machine, type Row } from './machines/machine.ts';
 import { type History, type Part, runHistories, type Tally } from './part.ts';
 
 const HISTORIES = 300;
@@ -70,10 +73,14 @@ class Histories implements History {
   }
 
   async run(): Promise<void> {
-    await this.#one.install();
+    const { folder } = this.#one;
+    mkdirSync(folder.root);
+    writeFileSync(folder.secret, randomBytes(32));
+    openAccess(folder.root, { operation: { kind: 'test' }, create: true }).close();
+    await this.#one.start();
     await this.#one.apply([1, 2, 3], 50);
     await this.#one.ship();
-    await this.#other.becomeStandby();
+    await this.#becomeStandby(this.#other);
     for (let step = 0; step < STEPS; step += 1) await this.#step();
     await this.#settle();
   }
@@ -95,7 +102,7 @@ class Histories implements History {
     const read = async () => this.#read(machine);
     const kill = () => this.#kill(machine);
     const kinds = machine.isTakenOver
-      ? { return: () => machine.becomeStandby() }
+      ? { return: () => this.#becomeStandby(machine) }
       : machine.isWriter
         ? {
             ...{ apply, ship, 'ship all': ship },
@@ -211,6 +218,23 @@ class Histories implements History {
     }
   }
 
+  async #becomeStandby(machine: Machine): Promise<void> {
+    machine.place.before = () => {};
+    await restore({
+      source: machine.place,
+      data: machine.folder.root,
+      replace: true,
+      standby: true,
+      untilMs: null,
+      drop: join(this.#root, 'drop'),
+      now: machine.now,
+      onProgress() {},
+    });
+    machine.isStandby = true;
+    machine.isTakenOver = false;
+    await machine.start();
+  }
+
   /** Everything goes on, until both have all; then what was promised is looked at. */
   async #settle(): Promise<void> {
     for (const [machine, paused] of [...this.#paused]) {
@@ -228,7 +252,7 @@ class Histories implements History {
     const writers = () => [this.#one, this.#other].filter((machine) => machine.isWriter);
     assert.ok(writers().length <= 1, 'two writers');
     if (writers().length === 0) {
-      if (this.#other.isTakenOver) await this.#other.becomeStandby();
+      if (this.#other.isTakenOver) await this.#becomeStandby(this.#other);
       await this.#settled(
         this.#other,
         this.#other.follow((follower) => follower.promote({ by: 'the end' })),
@@ -239,7 +263,7 @@ class Histories implements History {
     await this.#apply(writer);
     await writer.ship();
     const standby = writer === this.#one ? this.#other : this.#one;
-    if (standby.isTakenOver) await standby.becomeStandby();
+    if (standby.isTakenOver) await this.#becomeStandby(standby);
     // Twice: once more where the database was made anew.
     for (let turns = 0; turns < 2; turns += 1) await this.#settled(standby, standby.turn());
     this.#check(writer, standby);
@@ -262,8 +286,7 @@ class Histories implements History {
       );
     }
     this.#client.read(writer.rows().filter(({ position }) => position > cursor));
-    const newest = new Map(writer.rows().map((row) => [idOf(row), row]));
-    for (const row of newest.values()) {
+    for (const row of newest(writer.rows()).values()) {
       const id = idOf(row);
       const known = this.#client.has.get(id);
       assert.equal(
@@ -273,4 +296,8 @@ class Histories implements History {
       );
     }
   }
+}
+
+function newest(rows: readonly Row[]): Map<string, Row> {
+  return new Map(rows.map((row) => [idOf(row), row]));
 }
