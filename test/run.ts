@@ -176,42 +176,30 @@ async function failedFiles(files: string[], concurrency: number, grep?: string):
   const execArgv = [...IMPORTS, `--test-timeout=${minutes * 60_000}`, '--test-force-exit'];
   const patterns = grep === undefined ? {} : { testNamePatterns: [grep] };
   const tests = run({ files, concurrency, execArgv, ...patterns });
-  const begun = new Map<string, number>();
-  const times: Time[] = [];
+  const ofFiles = new Map<string, number>();
+  const ofRooms = new Map<string, number>();
   const failed: string[] = [];
-  tests.on('test:dequeue', ({ name, file }) => {
-    if (file !== undefined && path.resolve(name) === file) begun.set(file, performance.now());
-  });
   // Of a file as a whole: a test itself may be of another one, which defines tests for several.
   tests.on('test:complete', ({ name, file = '', details }) => {
-    const began = begun.get(file);
-    if (began === undefined || path.resolve(name) !== file) return;
-    const seconds = (performance.now() - began) / 1000;
-    times.push({ what: path.relative(TESTS, file), room: roomOf(file), seconds });
+    if (path.resolve(name) !== file) return;
+    const room = roomOf(file);
+    ofFiles.set(path.relative(TESTS, file), details.duration_ms);
+    ofRooms.set(room, (ofRooms.get(room) ?? 0) + details.duration_ms);
     if (details.passed === false) failed.push(file);
   });
   for await (const text of tests.compose(spec)) process.stdout.write(text);
-  if (files.length > 1) process.stdout.write(timesText(times));
+  if (files.length > 1)
+    process.stdout.write(`\nSlowest files:\n${timesText(ofFiles, 10)}Rooms:\n${timesText(ofRooms)}`);
   return failed;
 }
 
-interface Time {
-  readonly what: string;
-  readonly room: string;
-  readonly seconds: number;
-}
-
-/** The ten slowest files, and the time of each room: rooms run at the same time. */
-function timesText(times: readonly Time[]): string {
-  const rooms = [...Map.groupBy(times, ({ room }) => room)].map(([what, own]) => ({
-    what,
-    seconds: own.reduce((sum, { seconds }) => sum + seconds, 0),
-  }));
-  const lines = (of: readonly { readonly what: string; readonly seconds: number }[]) =>
-    of
-      .toSorted((one, other) => other.seconds - one.seconds)
-      .map(({ what, seconds }) => `${seconds.toFixed(1).padStart(8)} s  ${what}\n`);
-  return `\nSlowest files:\n${lines(times).slice(0, 10).join('')}Rooms:\n${lines(rooms).join('')}`;
+/** The longest times, in milliseconds, by what they are of. Rooms run at the same time. */
+function timesText(times: ReadonlyMap<string, number>, count?: number): string {
+  return [...times]
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, count)
+    .map(([what, ms]) => `${(ms / 1000).toFixed(1).padStart(8)} s  ${what}\n`)
+    .join('');
 }
 
 function noSuchTest(name: string, known: readonly string[]): never {
