@@ -79,15 +79,10 @@ const readLater = promisify(read);
 /** The command that {@link runWarmBeside} waits for. */
 let busy: Promise<void> | null = null;
 
-interface Running {
-  /** Descriptors of this process. */
-  readonly requests: number;
-  readonly results: number;
-}
+let running: ReturnType<typeof startProcess> | undefined;
 
-let running: Running | undefined;
-
-function startProcess(): Running {
+/** @returns the ends of this process, as descriptors */
+function startProcess() {
   const folder = mkdtempSync(join(tmpdir(), 'wirewatch-commands-'));
   const [requests, results] = [join(folder, 'requests'), join(folder, 'results')];
   spawnSync('mkfifo', [requests, results]);
@@ -106,7 +101,7 @@ function startProcess(): Running {
   return own;
 }
 
-function begin(request: WarmRequest): Running {
+function begin(request: WarmRequest) {
   running ??= startProcess();
   writeSync(running.requests, `${JSON.stringify(request)}\n`);
   return running;
