@@ -13,15 +13,7 @@ import {
   STREAM_PARAMETERS,
 } from '../../query/filters.ts';
 import { knownStreams, newestRows, type StreamRow, versionRows } from '../../query/latest-rows.ts';
-import {
-  ANY_TEXT,
-  defaulted,
-  invalid,
-  type Parameters,
-  parseParameters,
-  readParameters,
-  readValues,
-} from '../../query/parameters.ts';
+import { ANY_TEXT, defaulted, invalid, readParameters, type ValuesOf } from '../../query/parameters.ts';
 import type { Period } from '../../query/period.ts';
 import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import type { StoredStream } from '../../query/stored-streams.ts';
@@ -53,24 +45,27 @@ export const COUNT_DETECTIONS = `
     WHERE detection.place >> 34 = known.value AND first_detected_at >= :from AND first_detected_at < :to
     LIMIT ${COUNTED_MAX})`;
 
-const LIMIT = { limit: defaulted(integer(1, 200), 50) };
-const SHARED_PARAMETERS = { ...LIMIT, ...STREAM_PARAMETERS, ...FILTER_PARAMETERS };
-const AFTER = { after: ANY_TEXT };
-/** A part of headline, publisher, domain or id, in any case; a complete id is found in any period. */
-const WORDS = { words: ANY_TEXT };
+const LIVE_PARAMETERS = {
+  limit: defaulted(integer(1, 200), 50),
+  ...STREAM_PARAMETERS,
+  ...FILTER_PARAMETERS,
+};
+const SEARCH_PARAMETERS = {
+  ...LIVE_PARAMETERS,
+  ...PERIOD,
+  after: ANY_TEXT,
+  /** A part of headline, publisher, domain or id, in any case; a complete id is found in any period. */
+  words: ANY_TEXT,
+};
 /** Rows that are read at once where their texts are searched. */
 const SEARCHED_AT_ONCE = 200;
 const COUNT = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
 export function readLive(sources: Sources, { query }: Read): string {
-  const parameters = parseParameters(query, SHARED_PARAMETERS);
-  const wanted = {
-    selection: readValues(parameters, STREAM_PARAMETERS),
-    filters: readValues(parameters, FILTER_PARAMETERS),
-  };
+  const asked = readParameters(query, LIVE_PARAMETERS);
   const db = sources.detections();
-  const rows = newestRows(db, wanted, readValues(parameters, LIMIT).limit);
-  const streams = isFiltered(wanted.filters) ? null : knownStreams(db, wanted.selection);
+  const rows = newestRows(db, { selection: asked, filters: asked }, asked.limit);
+  const streams = isFiltered(asked) ? null : knownStreams(db, asked);
   const versions = streams?.reduce((sum, { sequence }) => sum + sequence, 0);
   const total = versions === undefined ? null : { rows: versions, or_more: false };
   return page(textsOf(sources, rows), { next: null, searched_to: null, total });
@@ -106,18 +101,16 @@ const SPAN = Type.Object({ low: COUNT, high: COUNT });
 
 /** Current detections, by days from the newest to the oldest. One step reads a bounded number of rows. */
 export function readSearch(sources: Sources, { query }: Read): string {
-  const parameters = parseParameters(query, { ...SHARED_PARAMETERS, ...PERIOD, ...AFTER, ...WORDS });
-  const words = readValues(parameters, WORDS).words?.toLowerCase() ?? null;
-  const filters = readValues(parameters, FILTER_PARAMETERS);
-  const selection = readValues(parameters, STREAM_PARAMETERS);
-  const { limit } = readValues(parameters, LIMIT);
-  const period = readPeriod(parameters, sources.nowMs);
+  const asked = readParameters(query, SEARCH_PARAMETERS);
+  const { limit } = asked;
+  const words = asked.words?.toLowerCase() ?? null;
+  const period = readPeriod(asked, sources.nowMs);
   const db = sources.detections();
   // A complete id needs no search, whatever the period.
   const named = words !== null && isDetectionId(words) ? currentText(sources, db, words) : null;
   const whole = { next: null, searched_to: formatSeconds(period.from), total: null };
   if (named !== null) return page([named], whole);
-  const streams = knownStreams(db, selection);
+  const streams = knownStreams(db, asked);
   const names = streams.map(({ name }) => name);
   // The days before the first detection of all are skipped.
   const from = Math.max(period.from, readFirstDataStart(db, names) ?? period.to);
@@ -126,9 +119,9 @@ export function readSearch(sources: Sources, { query }: Read): string {
   const texts: string[] = [];
   const untilMs = performance.now() + STEP_MS;
   let count = 0;
-  const cursor = readCursor(readValues(parameters, AFTER).after, PLACE);
+  const cursor = readCursor(asked.after, PLACE);
   if (cursor !== null && cursor.end > period.to) throw notNext();
-  const isCounted = cursor === null && words === null && !isFiltered(filters);
+  const isCounted = cursor === null && words === null && !isFiltered(asked);
   const total = isCounted ? countIn(db, streams, { from, to: period.to }) : null;
   let at: SearchPlace | null = cursor ?? { end: period.to, group: 0, place: null };
   do {
@@ -138,7 +131,7 @@ export function readSearch(sources: Sources, { query }: Read): string {
       {
         streams: names.slice(at.group * STREAMS_AT_ONCE, (at.group + 1) * STREAMS_AT_ONCE),
         content_types: [],
-        filters,
+        filters: asked,
         period: day,
         sort: 'descending',
         after: at.place,
@@ -189,8 +182,7 @@ function dayBefore(end: number): number {
   return Math.floor((end - 1) / day) * day;
 }
 
-function readPeriod(parameters: Parameters, nowMs: number): Period {
-  const ends = readValues(parameters, PERIOD);
+function readPeriod(ends: ValuesOf<typeof PERIOD>, nowMs: number): Period {
   const second = (name: 'from' | 'to') => {
     const ms = readEnd(ends, name);
     if (ms === null) throw invalid(`${name}: it is required, a day such as 2026-11-21 or a time`);
@@ -222,7 +214,7 @@ function notNext(): Refused {
 
 /** `?id=t.7001.1.2&after=…`: old versions are found by a search, in bounded steps. */
 export function readOne(sources: Sources, { query }: Read) {
-  const { id: asked, after } = readParameters(query, { id: ANY_TEXT, ...AFTER });
+  const { id: asked, after } = readParameters(query, { id: ANY_TEXT, after: ANY_TEXT });
   const id = asked ?? '';
   const db = sources.detections();
   const found = versionRows(db, id, readCursor(after, SPAN));

@@ -1,9 +1,13 @@
 /** One of two machines with a copy, and what clients read from them: see test/torture/machines.ts. */
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { addAccount } from '../../../src/auth/accounts.ts';
 import { openAccess } from '../../../src/auth/open-access.ts';
 import { findAccess } from '../../../src/auth/spare-copy.ts';
 import { Follower } from '../../../src/copy/follow.ts';
+import { restore } from '../../../src/copy/restore.ts';
 import { Shipper } from '../../../src/copy/ship.ts';
 import { beginEpoch } from '../../../src/copy/standby-thread.ts';
 import { compactNow } from '../../../src/ingest/apply/remove-rows.ts';
