@@ -134,17 +134,22 @@ export class Applier {
     for (const { ordinal } of streams)
       for (let reached: number | undefined = after; reached !== undefined; ) {
         const batch = changed.all({ ordinal, after: reached, end, limit: REISSUED_A_FRAME });
-        log.append(batch.map(({ id }) => this.#reissue(id)).join(''));
+        log.append(this.#reissue(batch.map(({ id }) => id)));
         reached = batch.at(-1)?.position;
       }
-    for (const id of undone) log.append(this.#reissue(id));
+    for (const id of undone) log.append(this.#reissue([id]));
   }
 
-  #reissue(id: string): string {
-    const stored = this.#options.rows.find(id);
-    // It does not exist here, or was announced already.
-    if (stored === undefined || stored.epochs === this.#options.epochsMs.length) return '';
-    return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
+  /** All are found first: each search writes the versions that are pending, which go faster in a row. */
+  #reissue(ids: readonly string[]): string {
+    const { rows, epochsMs } = this.#options;
+    const found = ids.map((id) => ({ id, stored: rows.find(id) }));
+    const lines = found.map(({ id, stored }) => {
+      // It does not exist here, or was announced already.
+      if (stored === undefined || stored.epochs === epochsMs.length) return '';
+      return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
+    });
+    return lines.join('');
   }
 
   /** Writes the heads of the streams. Nothing may be applied after it. @returns the first position; 0: nothing was added */
