@@ -364,7 +364,6 @@ const skip =
 
 test('a week of a site', { skip }, async (context) => {
   keep('other', site.addOtherAccount(one.cli));
-  await clients.compile(one.cli(['openapi']).stdout);
   await start(one);
   // The copy must begin first.
   await eventually(() => comeBack(other));

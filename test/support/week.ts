@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readFileSync, statfsSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
@@ -12,7 +12,7 @@ import { HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
 import { exportRows } from '../../src/tools/generate/rows.ts';
 import { contentOf, fileName, type Row } from './export-files.ts';
 import { type RunningProgram, runProgram } from './program.ts';
-import { compileTypedClient, writeTypedClient } from './typed-client.ts';
+import { copyFolder } from './test-folder.ts';
 import { until } from './until.ts';
 
 const DISK_KIB = 2 * 1024 * 1024;
@@ -20,11 +20,10 @@ const DISK_KIB = 2 * 1024 * 1024;
 /** Puts a folder onto a disk in memory, of which only what is used takes room. */
 export function smallDisk(folder: string) {
   const mount = (...args: string[]) => spawnSync('mount', [...args, folder]).status === 0;
-  const copy = (from: string, to: string) => cpSync(from, to, { recursive: true, preserveTimestamps: true });
-  copy(folder, `${folder}-below`);
+  copyFolder(folder, `${folder}-below`);
   /** Whether this user may mount one. */
   const isMounted = mount('-t', 'tmpfs', '-o', `size=${DISK_KIB}k,mode=0700`, 'tmpfs');
-  copy(`${folder}-below`, folder);
+  copyFolder(`${folder}-below`, folder);
   const resize = (kib: number) => mount('-o', `remount,size=${kib}k`);
   /** Takes away what is free; again if a file grows meanwhile. */
   const fill = () =>
@@ -106,27 +105,6 @@ export function rowsOf(
   return [...exportRows({ seed: 'week', exportName, windowStartMs: startMs, rows, windows, subscriptions })];
 }
 
-/** Follows the stream into a file, typed from the OpenAPI document. */
-const TYPED_CLIENT = `
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import createClient from 'openapi-fetch';
-import type { components, paths } from './api.ts';
-
-type Rows = Record<string, components['schemas']['Change']>;
-const { BASE_URL = '', KEY = '', SINCE = '' } = process.env;
-const service = createClient<paths>({ baseUrl: BASE_URL, headers: { Authorization: \`Bearer \${KEY}\` } });
-const copy: { rows: Rows; cursor?: string } = existsSync('typed') ? JSON.parse(readFileSync('typed', 'utf8')) : { rows: {} };
-for (let more = true; more; ) {
-  const start = copy.cursor === undefined ? { since: SINCE } : { cursor: copy.cursor };
-  const { data: page, error } = await service.GET('/v1/detections/changes', { params: { query: { ...start, limit: 100 } } });
-  if (page === undefined) throw new Error(JSON.stringify(error));
-  for (const row of page.data) if (row.version > (copy.rows[row.id]?.version ?? 0)) copy.rows[row.id] = row;
-  copy.cursor = page.next_cursor;
-  more = page.has_more;
-}
-writeFileSync('typed', JSON.stringify(copy));
-`;
-
 /**
  * Three clients, each with its own copy: `pull`, which follows all the time, and two that read when they are told to.
  * @param settings of `pull`
@@ -135,7 +113,7 @@ export function createClients(folder: string, key: string, settings: Readonly<Re
   mkdirSync(folder);
   writeFileSync(join(folder, 'key'), key);
   writeFileSync(join(folder, 'client.py'), sampleText('client-py'));
-  writeTypedClient(folder, TYPED_CLIENT);
+  writeFileSync(join(folder, 'client.ts'), sampleText('client-ts'));
   let pull: RunningProgram | null = null;
   const run = async ([program = '', ...args]: readonly string[], env: Record<string, string>) => {
     const options = { cwd: folder, env: { PATH: process.env.PATH, KEY: key, ...env } };
@@ -153,7 +131,6 @@ export function createClients(folder: string, key: string, settings: Readonly<Re
     await pull?.ended;
   };
   return {
-    compile: (openapi: string) => compileTypedClient(folder, openapi),
     endPull,
     /** Has `pull` go on at an address. */
     async pullFrom(url: string): Promise<void> {
@@ -164,12 +141,13 @@ export function createClients(folder: string, key: string, settings: Readonly<Re
       });
     },
     /** Has both others read to the end. */
-    async read(typedFrom: string, pythonFrom: string, since: string): Promise<void> {
-      await run([process.execPath, 'client.ts'], { BASE_URL: typedFrom, SINCE: since });
+    async read(typescriptFrom: string, pythonFrom: string, since: string): Promise<void> {
+      const env = { BASE_URL: typescriptFrom, SINCE: since, COPY: 'typescript' };
+      await run([process.execPath, 'client.ts', '--once'], env);
       await run(['python3', 'client.py', '--once'], { BASE_URL: pythonFrom, COPY: 'python' });
     },
     copies: () => ({
-      typed: comparable(Object.values(JSON.parse(readFileSync(join(folder, 'typed'), 'utf8')).rows)),
+      typescript: stored('typescript', 'detection'),
       pull: stored('pull', 'detections'),
       python: stored('python', 'detection'),
     }),
