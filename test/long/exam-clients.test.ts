@@ -9,7 +9,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import { sampleText } from '../../src/samples/samples.ts';
-import { RULES } from '../../src/tools/lab/exam-grades.ts';
+import { type Finding, RULES } from '../../src/tools/lab/exam-grades.ts';
 import { programCommand, runBeside } from '../support/command.ts';
 import { type Lab, startLab } from '../support/lab.ts';
 import { inFolder, runProgram } from '../support/program.ts';
@@ -20,13 +20,7 @@ interface Result {
   readonly code: number | null;
   readonly passed: boolean;
   readonly outcomes: Readonly<Record<string, string>>;
-  readonly findings: readonly {
-    readonly rule: string;
-    readonly outcome: string;
-    readonly detail: string;
-    readonly documentation: string;
-    readonly requests: readonly number[];
-  }[];
+  readonly findings: readonly Finding[];
 }
 
 async function exam(lab: Lab, args: readonly string[]): Promise<Result> {
