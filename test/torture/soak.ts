@@ -25,9 +25,10 @@ const MINUTES = 120;
 const MIB = 1024 * 1024;
 /**
  * V8 collects garbage at its own time. The C library also keeps freed memory in up to eight arenas per processor, which
- * short-lived threads fill: over a hundred rounds they grew from 34 MiB to 110, of which 25 to 45 were in use.
+ * short-lived threads fill: over a hundred rounds they grew from 34 MiB to 110, of which 25 to 45 were in use. A dozen rounds,
+ * as a test runs, end before that does: there 30 to 50 were seen.
  */
-const MEMORY_GROWTH_MAX_MIB = 48;
+const MEMORY_GROWTH_MAX_MIB = 64;
 /** The test's own connections come and go. */
 const FILES_GROWTH_MAX = 6;
 /**
