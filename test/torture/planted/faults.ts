@@ -84,7 +84,7 @@ log/apply-log.ts | recovery | each row has its position
   line.position[- + index-]
 store/checkpoint.ts | rewrite | nothing of removed rows is left in unused parts of pages
   [-other.exec('VACUUM');-]
-copy/follow.ts | standby | the file of a standby has nothing of removed rows
+copy/follow.ts | promotion | the file of a standby has nothing of removed rows
   [-rewrite(this.#db);-]
 log/compact.ts | compact | a log is rewritten only from a database that equals it
   const damage = [-damageOf(folder, found)-]{+null+};
