@@ -22,6 +22,12 @@ export function isBehind(error: unknown): boolean {
   return errorCode(error) === 'DATABASE_BEHIND';
 }
 
+/**
+ * The schema format in the header of the file, and names in its schema, for which SQLite has no code of its own. The statements
+ * of the program fit the schema that it wrote.
+ */
+const OTHER_SCHEMA = /^(unsupported file format$|no such (table|column|index): )/;
+
 /** Whether a database does not have the content that was written. */
 export function isDamage(error: unknown): boolean {
   const code = errorCode(error);
@@ -30,8 +36,7 @@ export function isDamage(error: unknown): boolean {
     code === 'SQLITE_NOTADB' ||
     // A row that claims to have a gigabyte.
     code === 'SQLITE_TOOBIG' ||
-    // The schema format in the header of the file, for which SQLite has no code of its own.
-    (code === 'SQLITE_ERROR' && error instanceof Error && error.message === 'unsupported file format') ||
+    (code === 'SQLITE_ERROR' && error instanceof Error && OTHER_SCHEMA.test(error.message)) ||
     // Also from another thread, where its class is lost.
     code === 'DATABASE_DAMAGE'
   );

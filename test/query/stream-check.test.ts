@@ -175,6 +175,20 @@ test('a wrong index is refused if a row would be missed', () => {
   }
 });
 
+test('a schema with another name in it is damage, too', () => {
+  using store = storeWithRows();
+  store.writer.unsafeMode().pragma('writable_schema = ON');
+  store.writer.exec(
+    "UPDATE sqlite_schema SET sql = replace(sql, 'sequence', 'sequense') WHERE name = 'stream'",
+  );
+  const reader = openDatabase(store.path, 'read');
+  try {
+    assert.throws(() => pageOf({ ...store, reader }, textAfter(0)), isDamage);
+  } finally {
+    reader.close();
+  }
+});
+
 function textAfter(position: number): Parameters<typeof pageOf>[1] {
   return { ...after(position), streams: [TEXT] };
 }
