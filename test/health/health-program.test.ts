@@ -220,7 +220,7 @@ describe('a fault that ends the ingesting thread', () => {
     await appliance.dropped(fileName('imagewire', window), '');
     assert.equal((await health()).http, 200);
     const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-    db.exec('ALTER TABLE delivery RENAME TO delivery_away');
+    db.exec("CREATE TRIGGER fault BEFORE INSERT ON delivery BEGIN SELECT raise(ABORT, 'a fault'); END");
     db.close();
     appliance.put(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
     const open = await eventually('the alert', alerts, hasAlert('ingest stopped'));
