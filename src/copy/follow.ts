@@ -37,7 +37,7 @@ import type { Place } from './place.ts';
 import { hasEntry, takeLog } from './source.ts';
 
 const SELECT_UNSTAMPED = 'SELECT first_position FROM delivery WHERE delivered_at IS NULL';
-const SKIP_CHANGES = 'UPDATE change SET number = number + 1000';
+const SKIP_CHANGES = 'UPDATE change SET number = max(number + 1000, 1000 * ?)';
 /** How often another machine may be faster before a promotion gives up. */
 const PROMOTE_TRIES = 5;
 
@@ -138,11 +138,11 @@ export class Follower {
   #notePromotion(): void {
     const { folder } = this.#options;
     const note = readRole(folder);
-    const { id = '', operation } = this.#newest ?? {};
+    const { entry = 0, id = '', operation } = this.#newest ?? {};
     if (operation?.kind !== PROMOTE || operation.machine !== note.machine || note.promoted) return;
     if (![...keptCopies(folder).values()].some(({ ids }) => ids.includes(id))) return;
     const epoch_due = typeof operation.epoch === 'number' ? operation.epoch : null;
-    skipChanges(folder);
+    skipChanges(folder, entry);
     noteRole(folder, { ...note, promoted: true, epoch_due });
   }
 
@@ -257,10 +257,11 @@ async function replaceAccess(folder: DataFolder, content: Buffer): Promise<void>
 /**
  * Numbers what this machine changes from now on beyond what the writer before it may still add to the copy: it finds out that
  * it was replaced only with its next write of the log.
+ * @param promotion its entry in the log: that writer may have been promoted just before, beyond the same changes
  * @throws SQLite's and the file system's errors
  */
-function skipChanges(folder: DataFolder): void {
+function skipChanges(folder: DataFolder, promotion: number): void {
   using db = openDatabase(folder.access, 'write', ACCESS_SCHEMA);
-  db.exec(SKIP_CHANGES);
+  db.prepare(SKIP_CHANGES).run(promotion);
   refreshSpare(db, folder);
 }

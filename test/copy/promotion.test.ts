@@ -115,6 +115,14 @@ test('a machine that was killed within its promotion misses no change from befor
   assert.equal(findAccount(access, 'late')?.id, 'late');
 });
 
+test('changes of a machine that was promoted later come later, also where both began with the same ones', async () => {
+  await begin([1], first, second);
+  await promote(first);
+  first.changeAccess('early');
+  await promote(second);
+  assert.ok(changeOf(second) > changeOf(first));
+});
+
 test('what an old writer still adds to the copy holds up no change of the new one', async () => {
   await begin([1], first);
   writer.changeAccess('late');

@@ -196,7 +196,7 @@ class Histories implements History {
     await work;
   }
 
-  async #settled(machine: Machine, work: Promise<void>): Promise<void> {
+  async #settled(machine: Machine, work: Promise<void>, isAgain = false): Promise<void> {
     try {
       await work;
       if (machine.isWriter && readRole(machine.folder).epoch_due !== null) await this.#kill(machine);
@@ -213,6 +213,10 @@ class Histories implements History {
         (error as Error).message === 'the place is away';
       // A standby that promoted itself while another did.
       const isLate = error instanceof Refused && /writer is alive and faster/.test(error.message);
+      // An old writer between its log and its access.db: it learns why with its next write.
+      const isReplaced =
+        error instanceof Refused && /of another state of this installation/.test(error.message);
+      if (isReplaced && !isAgain) return this.#settled(machine, machine.ship(), true);
       if (!isExpected && !isLate) throw error;
       await this.#kill(machine);
     }
