@@ -115,7 +115,7 @@ copy/follow.ts | promotion | a machine that was promoted writes nothing behind a
   took over.
       if ([-this.isPromoted-]{+false+}) return;
 copy/follow.ts | promotion | what an old writer still adds to the copy holds up no change of the new one
-  [-skipChanges(folder);-]
+  [-skipChanges(folder, entry);-]
 copy/follow.ts | promotion | a standby knows no access.db that is newer than its log
   await readCopiedAccess(place[-, change-])
 copy/follow.ts | promotion | rows that were removed while a standby was stopped are gone from its log
