@@ -8,11 +8,8 @@
  * nothing that a client read is lost, and no epoch begins.
  */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { openAccess } from '../../src/auth/open-access.ts';
-import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { Refused } from '../../src/refused.ts';
 import { DatabaseBehind } from '../../src/store/database-errors.ts';
@@ -73,14 +70,10 @@ class Histories implements History {
   }
 
   async run(): Promise<void> {
-    const { folder } = this.#one;
-    mkdirSync(folder.root);
-    writeFileSync(folder.secret, randomBytes(32));
-    openAccess(folder.root, { operation: { kind: 'test' }, create: true }).close();
-    await this.#one.start();
+    await this.#one.install();
     await this.#one.apply([1, 2, 3], 50);
     await this.#one.ship();
-    await this.#becomeStandby(this.#other);
+    await this.#other.becomeStandby();
     for (let step = 0; step < STEPS; step += 1) await this.#step();
     await this.#settle();
   }
@@ -102,7 +95,7 @@ class Histories implements History {
     const read = async () => this.#read(machine);
     const kill = () => this.#kill(machine);
     const kinds = machine.isTakenOver
-      ? { return: () => this.#becomeStandby(machine) }
+      ? { return: () => machine.becomeStandby() }
       : machine.isWriter
         ? {
             ...{ apply, ship, 'ship all': ship },
@@ -222,23 +215,6 @@ class Histories implements History {
     }
   }
 
-  async #becomeStandby(machine: Machine): Promise<void> {
-    machine.place.before = () => {};
-    await restore({
-      source: machine.place,
-      data: machine.folder.root,
-      replace: true,
-      standby: true,
-      untilMs: null,
-      drop: join(this.#root, 'drop'),
-      now: machine.now,
-      onProgress() {},
-    });
-    machine.isStandby = true;
-    machine.isTakenOver = false;
-    await machine.start();
-  }
-
   /** Everything goes on, until both have all; then what was promised is looked at. */
   async #settle(): Promise<void> {
     for (const [machine, paused] of [...this.#paused]) {
@@ -256,7 +232,7 @@ class Histories implements History {
     const writers = () => [this.#one, this.#other].filter((machine) => machine.isWriter);
     assert.ok(writers().length <= 1, 'two writers');
     if (writers().length === 0) {
-      if (this.#other.isTakenOver) await this.#becomeStandby(this.#other);
+      if (this.#other.isTakenOver) await this.#other.becomeStandby();
       await this.#settled(
         this.#other,
         this.#other.follow((follower) => follower.promote({ by: 'the end' })),
@@ -267,7 +243,7 @@ class Histories implements History {
     await this.#apply(writer);
     await writer.ship();
     const standby = writer === this.#one ? this.#other : this.#one;
-    if (standby.isTakenOver) await this.#becomeStandby(standby);
+    if (standby.isTakenOver) await standby.becomeStandby();
     // Twice: once more where the database was made anew.
     for (let turns = 0; turns < 2; turns += 1) await this.#settled(standby, standby.turn());
     this.#check(writer, standby);
