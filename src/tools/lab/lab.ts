@@ -159,10 +159,12 @@ export class Lab implements LabJoined {
     correct: ({ id, score }) => this.feed.score(id, score),
     gap: async ({ export: name, status, window }, operation) => {
       const wanted = window === undefined ? null : parseLabTime(window);
-      const window_start =
-        status === 'failed' ? await this.feed.fail(name, wanted) : (wanted ?? this.feed.missable(name));
-      if (status !== 'failed')
-        await this.#ask(operation, { kind: 'gap', export: name, window_start, status });
+      if (status === 'failed') {
+        const start = await this.feed.fail(name, wanted);
+        return { export: name, window_start: formatMs(start), status };
+      }
+      const window_start = wanted ?? this.feed.missable(name);
+      await this.#ask(operation, { kind: 'gap', export: name, window_start, status });
       return { export: name, window_start: formatMs(window_start), status };
     },
     restore: async () => {

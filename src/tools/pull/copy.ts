@@ -114,8 +114,8 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
       }),
     count: () => db.prepare<[], number>(COUNT_DETECTIONS).pluck().get() ?? 0,
     async *rows() {
+      const select = db.prepare<[string, number], { id: string; body: string }>(SELECT_ROWS);
       for (let after = ''; ; ) {
-        const select = db.prepare<[string, number], { id: string; body: string }>(SELECT_ROWS);
         const rows = select.all(after, BATCH_ROWS);
         for (const { id, body } of rows) yield readDetection(body, `${path}, ${id}`);
         if (rows.length < BATCH_ROWS) return;
