@@ -11,7 +11,7 @@ import { LogWriter } from '../log/log-writer.ts';
 import { draftOf, listSegments, segmentPath, snapshotPath, tidyLog } from '../log/segment.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
-import { isLogError } from '../store/log-errors.ts';
+import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { VERSION } from '../version.ts';
 import { commitsIn, entriesIn, findLog, type LogObject, type OnProgress } from './copy-contents.ts';
@@ -45,8 +45,16 @@ export async function loadCopy(place: Place, stage: DataFolder, onProgress: OnPr
   const { content } = await readCopiedAccess(place);
   writeWhole(stage.access, content);
   writeWhole(stage.secret, await readCopiedSecret(place));
-  mkdirSync(stage.log, { mode: 0o700 });
-  await writeLog(place, (await findLog(place)).objects, stage.log, onProgress);
+  const load = async () => {
+    rmSync(stage.log, { recursive: true, force: true });
+    mkdirSync(stage.log, { mode: 0o700 });
+    await writeLog(place, (await findLog(place)).objects, stage.log, onProgress);
+  };
+  // Again where it is damaged: an object may have gone meanwhile, with another in its place.
+  await load().catch((error) => {
+    if (!(error instanceof LogDamage)) throw error;
+    return load();
+  });
   return (await ownerOf(place))?.copy ?? '';
 }
 
