@@ -40,7 +40,7 @@ import {
 } from '../store/database.ts';
 import { isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
-import { type DataFolder, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
+import { type DataFolder, isThere, syncFile, syncFolder, writeWhole } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
 import { readLogMark, readLogMarkOf } from '../store/log-mark.ts';
 import { type ApplyOptions, applyAfter, bytesAfter } from './apply-entries.ts';
@@ -143,7 +143,7 @@ function open({ folder, isAgain = false }: RecoverOptions, tail: Tail): Database
   const path = folder.detections;
   if (existsSync(folder.damage))
     return `it was marked as damaged: ${readFileSync(folder.damage, 'utf8').trim()}`;
-  if (!existsSync(path) || isEmpty(path)) {
+  if (!isThere(path) || isEmpty(path)) {
     removeDatabase(path);
     return tail.last !== null || tail.isDoubtful ? 'it does not exist' : openDetections(path);
   }
