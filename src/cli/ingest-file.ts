@@ -199,14 +199,15 @@ function whenDropped(
   result: ReadingResult,
   { status, same }: Known,
 ): string {
+  const off = config.exports[file.export].enabled ? null : `be refused: ${switchedOff(file.export)}`;
   if (file.kind === 'window') {
     const due = windowReadiness(file.window_start, Date.now());
     if (due === 'too far ahead')
       return 'it would be refused, because its window is more than a day in the future';
     if (due === 'early')
-      return `it would stay where it is until its window has ended, until ${endText(file.window_start)}, and then be read`;
+      return `it would stay where it is until its window has ended, until ${endText(file.window_start)}, and then ${off ?? 'be read'}`;
   }
-  if (!config.exports[file.export].enabled) return `it would be refused: ${switchedOff(file.export)}`;
+  if (off !== null) return `it would ${off}`;
   if (arrival(status ?? undefined, config.ingest.failed_windows) === 'hold')
     return `it would be held, because its window is ${status}`;
   if (result.kind === 'truncated')

@@ -150,7 +150,10 @@ test('a file of another export, name or window, and a truncated one; an old wind
   const nowMs = Math.floor(Date.now() / WINDOW_MS) * WINDOW_MS;
   const good = ndjson([newRow()]);
   const early = fileName('newswire', nowMs + 2 * WINDOW_MS);
-  assert.match(explain(early, good).when_dropped, /^it would stay where it is until its window has/);
+  const isEarly = /^it would stay where it is until its window has ended, .*, and then be /;
+  assert.match(explain(early, good).when_dropped, new RegExp(`${isEarly.source}read$`));
+  const off = explain(early.replace('newswire', 'imagewire'), 'x').when_dropped;
+  assert.match(off, new RegExp(`${isEarly.source}refused: the export imagewire is switched off`));
   appliance.put(early, good);
   const isOff = /^it would be refused: the export imagewire is switched off/;
   const isAhead = /^it would be refused, because its window is more than a day in the future$/;
