@@ -6,7 +6,6 @@ import { statSync } from 'node:fs';
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { userInfo } from 'node:os';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { Actor } from '../auth/actor.ts';
@@ -16,6 +15,7 @@ import { failed, isErrorCode, type Refused } from '../refused.ts';
 import { socketPath } from '../store/control-path.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
+import { readLines } from '../text-lines.ts';
 import { SECOND_MS } from '../time.ts';
 import type { Asking } from './operate-stopped.ts';
 import { commonOptions, dataFolderPath } from './options.ts';
@@ -128,7 +128,7 @@ async function outcomeIn(
 ): Promise<OutcomeDocument> {
   let end: AnswerLine = {};
   try {
-    for await (const line of createInterface({ input: response })) {
+    for await (const line of readLines(response)) {
       end = JSON.parse(line);
       if (end.progress !== undefined) onProgress(end.progress);
     }

@@ -32,7 +32,8 @@ const ONLY_RUNNING = ['console', 'backup', 'verify'];
 /** Members with which each operation is possible, in an order in which all are; `key` is the id of a key. */
 function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
   return new Map<string, Given>([
-    ['account add', { id: 'acme', name: "Ada's" }],
+    // JSON has U+2028 as it is.
+    ['account add', { id: 'acme', name: "Ada's\u2028" }],
     ['account list', {}],
     ['account show', { id: 'acme' }],
     ['account set', { id: 'acme', daily_rows: 5000, print_metadata: true }],

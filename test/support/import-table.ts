@@ -38,14 +38,14 @@ export const ROOMS = listed({
   copy: 'auth clock.ts counted.ts exports ingest is-object.ts log pace.ts refused.ts store time.ts version.ts',
   health:
     'auth copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
-  check: 'auth config copy drop http log operations refused.ts store time.ts',
+  check: 'auth config copy drop health http log operations refused.ts store time.ts',
   'text-layout.ts': 'counted.ts printable.ts',
   operations: `
     addresses.ts auth config counted.ts detection drop problem-titles.ts exports health ingest limits log nearest.ts
     own-process.ts query refused.ts setup store text-layout.ts time-zone.ts time.ts version.ts windows`,
   'tools/generate': 'detection exports refused.ts time.ts',
   manual: 'packed.ts',
-  'tools/pull': 'counted.ts detection refused.ts store time.ts',
+  'tools/pull': 'counted.ts detection refused.ts store text-lines.ts time.ts',
   samples: 'packed.ts',
   setup: 'config copy refused.ts samples store',
   'tools/lab': `
@@ -70,7 +70,7 @@ export const ROOMS = listed({
   cli: `
     appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports health
     ingest log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts refused.ts
-    samples setup store text-layout.ts time.ts tools/generate tools/lab tools/pull version.ts windows`,
+    samples setup store text-layout.ts text-lines.ts time.ts tools/generate tools/lab tools/pull version.ts windows`,
   'prepare-access.ts': 'auth clock.ts config logger.ts store',
   'launch.ts': 'setup',
   'main.ts': 'cli packed.ts',

@@ -15,7 +15,6 @@ import {
   readFileSync,
   writeFileSync,
 } from 'node:fs';
-import type { Readable } from 'node:stream';
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { counted, grouped } from '../../counted.ts';
@@ -24,6 +23,7 @@ import { openDatabase, writing } from '../../store/database.ts';
 import { isDamage } from '../../store/database-errors.ts';
 import { writeWhole } from '../../store/folder.ts';
 import { takeLock } from '../../store/locks.ts';
+import { readLines } from '../../text-lines.ts';
 import { ContentType, Detection, parseJson, TextOrNull } from './api.ts';
 
 /** The members of a detection that name its stream. */
@@ -146,17 +146,6 @@ function checkPosition<Form extends TSchema>(form: Form, value: unknown, path: s
   if (Value.Check(form, value)) return value;
   const found = `${path} does not contain the position of a copy.`;
   throw failed(`${found} Name another file with --into to start a new copy.`);
-}
-
-/** Splits at line feeds alone: JSON may contain U+2028 and U+2029, where node:readline splits, too. */
-async function* readLines(input: Readable): AsyncIterable<string> {
-  let rest = '';
-  for await (const text of input.setEncoding('utf8')) {
-    const lines = `${rest}${text}`.split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
-  yield rest;
 }
 
 /** The content of the file beside the copy. */
