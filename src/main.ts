@@ -3,6 +3,12 @@ import { reportEnd, run } from './cli/program.ts';
 import { isPacked, ownCommand } from './packed.ts';
 
 /**
+ * Node's threads for files are four by default. Disks of drop folder and copy, photos and certificates may be on shares that
+ * hang, with two calls each: four are left for the rest.
+ */
+process.env.UV_THREADPOOL_SIZE ??= '12';
+
+/**
  * With these, Node writes data to stderr, including parts of keys. It reads them before this program runs, so the program
  * restarts itself without them.
  */

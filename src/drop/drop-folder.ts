@@ -27,7 +27,7 @@ import {
   syncIn,
 } from './own-folder.ts';
 import { type DropSettings, type Readiness, readiness } from './readiness.ts';
-import { type KnownFiles, type Named, TAKEN_NAME, waitingFiles } from './waiting-names.ts';
+import { type KnownFiles, type Named, SCANNED_FILES_MAX, TAKEN_NAME, waitingFiles } from './waiting-names.ts';
 
 export type Waiting = {
   /** It was dropped under. */
@@ -47,8 +47,6 @@ interface Remembered {
   isTruncated: boolean;
 }
 
-/** So many export files, and as many others, are looked at in one scan: those that are read first. */
-const SCANNED_FILES_MAX = 20_000;
 const NAME_BYTES_MAX = 180;
 
 export class DropFolder {

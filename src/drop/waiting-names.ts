@@ -7,6 +7,8 @@ import type { HeldBy } from '../windows/ledger.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
 import { entriesIn, isOther, OWN_FOLDERS } from './own-folder.ts';
 
+/** So many export files, and as many others, are looked at in one scan: those that are read first. */
+export const SCANNED_FILES_MAX = 20_000;
 /** So many names of other things are kept. */
 const OTHERS_MAX = 1000;
 /** How many names are read at once. */
@@ -48,7 +50,7 @@ const NOTHING_KNOWN: KnownFiles = { isRecorded: () => false, heldBy: () => null 
 /**
  * The files in the drop folder, and those that were taken and have no record.
  * @param filesMax of how many export files, and as many others, those that are read first are returned
- * @returns `exports` in the order in which they are read; `refused`: other files; `held`, in the order of their windows;
+ * @returns `exports` in the order in which they are read; `exports_count` of all; `refused`: other files; `held`, in the order of their windows;
  *   `others`: the names of what is no file, as far as the folder tells
  * @throws the file system's error if the folder cannot be read
  */
@@ -81,7 +83,13 @@ export function waitingFiles(
     const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
     if (name !== undefined && !isRecorded(Number(number), name)) add(name, join('.taken', taken));
   }
-  return { exports: exports.all(), refused: refused.all(), held: held.sort(compareExports), others };
+  return {
+    exports: exports.all(),
+    exports_count: exports.count(),
+    refused: refused.all(),
+    held: held.sort(compareExports),
+    others,
+  };
 }
 
 /** Starts of the windows whose files lie in the drop folder, for whatever reason. @throws when it cannot be read */
@@ -100,9 +108,11 @@ function compareExports(a: Dropped<'export'>, b: Dropped<'export'>): number {
 /** The first `max` of any number of elements. */
 function firstOf<T>(compare: (a: T, b: T) => number, max: number) {
   let elements: T[] = [];
+  let count = 0;
   const all = () => elements.sort(compare).slice(0, max);
   const add = (element: T) => {
+    count += 1;
     if (elements.push(element) === 2 * max) elements = all();
   };
-  return { add, all };
+  return { add, all, count: () => count };
 }

@@ -1,8 +1,10 @@
 /** The disks that must not fill, and when one counts as getting full. */
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { placeFolder } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
+import { SECOND_MS } from '../time.ts';
 
 const GIB = 1024 ** 3;
 const LITTLE_SHARE = 0.05;
@@ -37,27 +39,38 @@ export function diskFolders({
   return { data: dataFolder, drop: ingest.drop, ...(kept !== null && { copy: kept }) };
 }
 
-/** What was not answered yet: a network share that hangs would otherwise block one of Node's four threads each time. */
+/** How long a disk may take to answer: a network share that hangs never does. */
+const ANSWER_MS = SECOND_MS;
+
+/** What was not answered yet: it would otherwise block another one of Node's threads for files each time. */
 const unanswered = new Map<string, Promise<StatsFs | null>>();
 
-function spaceOf(folder: string, ask: (folder: string) => Promise<StatsFs>): Promise<StatsFs | null> {
-  const asked = ask(folder)
-    .catch(() => null)
-    .finally(() => unanswered.delete(folder));
-  unanswered.set(folder, asked);
-  return asked;
+type Ask = (folder: string) => Promise<StatsFs>;
+
+/** @returns null if it cannot be read; undefined without an answer */
+function spaceOf(folder: string, ask: Ask): Promise<StatsFs | null | undefined> {
+  let asked = unanswered.get(folder);
+  if (asked === undefined) {
+    asked = ask(folder)
+      .catch(() => null)
+      .finally(() => unanswered.delete(folder));
+    unanswered.set(folder, asked);
+  }
+  return Promise.race([asked, sleep(ANSWER_MS, undefined, { ref: false })]);
+}
+
+/** Whether a folder can be read now without waiting for ever: one that is not there can. */
+export async function isAnswering(folder: string, ask: Ask = statfs): Promise<boolean> {
+  return (await spaceOf(folder, ask)) !== undefined;
 }
 
 /** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */
-export async function disksOf(
-  folders: DiskFolders,
-  ask: (folder: string) => Promise<StatsFs> = statfs,
-): Promise<Disk[]> {
+export async function disksOf(folders: DiskFolders, ask: Ask = statfs): Promise<Disk[]> {
   const kinds = ['data', 'drop', 'copy'] as const;
   const disks = kinds.map(async (kind) => {
     const folder = folders[kind];
-    const disk = folder === undefined ? null : await (unanswered.get(folder) ?? spaceOf(folder, ask));
-    if (folder === undefined || disk === null) return [];
+    const disk = folder === undefined ? null : await spaceOf(folder, ask);
+    if (folder === undefined || disk == null) return [];
     const [free_bytes, bytes] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize];
     return [{ of: kind, folder, free_bytes, bytes, low: isGettingFull(free_bytes, bytes) }];
   });

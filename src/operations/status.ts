@@ -11,10 +11,10 @@ import { type Config, dropNames, enabledExports, holdRules, loadConfig, settingI
 import { SETTINGS } from '../config/schema.ts';
 import { counted } from '../counted.ts';
 import { type ExportName, perExport } from '../detection/content-type.ts';
-import { type HeldFile, waitingFiles } from '../drop/waiting-names.ts';
+import { type HeldFile, SCANNED_FILES_MAX, waitingFiles } from '../drop/waiting-names.ts';
 import { type ExportFileName, endText, windowReadiness } from '../exports/file-name.ts';
 import { type AlertDocument, type AlertName, alertDocument, inOrder } from '../health/alert-texts.ts';
-import { diskFolders, disksOf } from '../health/disk.ts';
+import { diskFolders, disksOf, isAnswering } from '../health/disk.ts';
 import { ledgerAlerts } from '../health/ledger-alerts.ts';
 import { evaluateHealth, type Health } from '../health/rules.ts';
 import {
@@ -62,15 +62,19 @@ const INGEST_WAITS: readonly AlertName[] = [
 
 export async function readStatus(sources: StatusSources) {
   const { folder, config, live, nowMs } = sources;
-  // First: reading a share that hangs would hold this thread, and with it every revocation.
   const disks = await disksOf(diskFolders(config));
+  // Listing a share that hangs would hold this thread, and with it every revocation.
+  const isListed = await isAnswering(config.ingest.drop);
   const running = live !== null || isLocked(folder.serveLock);
   const ledger = readLedger(sources);
   const alerts = live?.alerts ?? ledger.alerts;
   const pausedMs = orElse(null, () => readPause(sources.access()));
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable } = ledger;
-  const { waiting, held } = orElse({ waiting: [], held: [] }, () => droppedFiles(config, ledger.db));
+  const none = { waiting: [], waiting_count: 0, held: [] };
+  const { waiting, waiting_count, held } = isListed
+    ? orElse(none, () => droppedFiles(config, ledger.db))
+    : none;
   return {
     at: formatMs(nowMs),
     version: VERSION,
@@ -85,7 +89,7 @@ export async function readStatus(sources: StatusSources) {
     ingest: {
       drop: config.ingest.drop,
       /** Export files in the drop folder that are not held, and those that were taken and have no record yet. */
-      waiting: waiting.length,
+      waiting: waiting_count,
       /** Their names, in the order in which they are read: the first ones. */
       waiting_files: waiting.slice(0, WAITING_SHOWN_MAX).map(({ name }) => name),
       /** What they wait for besides their turn, and what to do about it; null: nothing. */
@@ -162,8 +166,8 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
 /** Export files in the drop folder: the names of those that are read in their turn, and those that are held. */
 function droppedFiles(config: Config, db: Database | null) {
   const known = db === null ? undefined : knownFiles(db, holdRules(config));
-  const { exports, held } = waitingFiles(dropNames(config), known);
-  return { waiting: exports.map(({ file }) => file), held };
+  const { exports, exports_count, held } = waitingFiles(dropNames(config), known, SCANNED_FILES_MAX);
+  return { waiting: exports.map(({ file }) => file), waiting_count: exports_count, held };
 }
 
 /** Files of windows that have not ended wait for that. */

@@ -6,7 +6,7 @@ import { type Reading, read, readWindowStart } from '../config/option-values.ts'
 import { counted } from '../counted.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { HeldFile } from '../drop/waiting-names.ts';
-import { disksOf } from '../health/disk.ts';
+import { isAnswering } from '../health/disk.ts';
 import { heldFiles } from '../ingest/files/folder-scan.ts';
 import { failed, Refused } from '../refused.ts';
 import { documentTable } from '../text-layout.ts';
@@ -168,13 +168,15 @@ function releaseOperation(release: Release) {
   });
 }
 
-/** The files in the drop folder that wait for an operator. */
+/** The files in the drop folder that wait for an operator. @throws Refused `failed` if it hangs */
 export async function heldIn({
   config,
   detections,
 }: Pick<Context, 'config' | 'detections'>): Promise<HeldFile[]> {
-  // As in the status: a share that hangs is waited for without holding the thread.
-  await disksOf({ drop: config.ingest.drop });
+  const { drop } = config.ingest;
+  // Listing it would hold the thread, and with it every revocation.
+  if (!(await isAnswering(drop)))
+    throw failed(`the drop folder ${drop} does not answer: check its disk or share, then try again.`);
   const db = detections();
   return db === null ? [] : heldFiles(dropNames(config), db, holdRules(config));
 }

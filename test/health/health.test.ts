@@ -1,10 +1,11 @@
 /** Health by the contract's rules, and its monitor, with a test clock. */
 
 import assert from 'node:assert/strict';
+import { statfs } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { ALERT_NAMES, type Alert, isPageWorthy } from '../../src/health/alert-texts.ts';
-import { disksOf, isGettingFull } from '../../src/health/disk.ts';
+import { disksOf, isAnswering, isGettingFull } from '../../src/health/disk.ts';
 import { evaluateHealth, type Situation, stalledExports } from '../../src/health/rules.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/time.ts';
 import { startTestServer } from '../support/server.ts';
@@ -107,6 +108,16 @@ test('a disk that does not answer is asked once, whoever wants to know', async (
   hanging.reject(new Error('gone'));
   assert.deepEqual([await Promise.all(all), asked], [[[], [], []], ['/share']]);
   assert.deepEqual([await disksOf({ drop: '/share' }, ask), asked.length], [[], 2]);
+});
+
+test('a disk that never answers is waited for a second only, and the others are told', async () => {
+  const ask = (folder: string) => (folder === '/share' ? new Promise<never>(() => {}) : statfs('/'));
+  const disks = await disksOf({ data: '/', copy: '/share' }, ask);
+  assert.deepEqual(
+    disks.map(({ of }) => of),
+    ['data'],
+  );
+  assert.deepEqual([await isAnswering('/share', ask), await isAnswering('/nowhere')], [false, true]);
 });
 
 describe('the endpoint', () => {

@@ -3,9 +3,12 @@ import assert from 'node:assert/strict';
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { waitingFiles } from '../../src/drop/waiting-names.ts';
+import { parseFileName } from '../../src/exports/file-name.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 const appliance = await sharedAppliance();
 const run = (...args: string[]) => appliance.cli(args, { anyStatus: true }).stdout;
@@ -57,6 +60,13 @@ test('links and folders do not count as waiting files', () => {
   symlinkSync('/nowhere', join(appliance.drop, fileName('newswire', nextWindowMs())));
   mkdirSync(join(appliance.drop, fileName('newswire', nextWindowMs(), 'csv')));
   assert.equal(JSON.parse(run('ingest', 'status', '--json')).waiting, before);
+});
+
+test('of any number of waiting files, a bounded number of names is kept', () => {
+  const root = testFolder();
+  for (let at = 0; at < 50; at += 1) writeFileSync(join(root, `newswire.backfill-${at}.ndjson`), '');
+  const { exports, exports_count } = waitingFiles({ root, parse: parseFileName }, undefined, 2);
+  assert.deepEqual([exports.length, exports_count], [2, 50]);
 });
 
 test('explain says that it has no permission to read a file', {

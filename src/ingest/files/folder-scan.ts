@@ -8,7 +8,13 @@ import type { ExportName } from '../../detection/content-type.ts';
 import type { Scan } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from '../../drop/own-folder.ts';
-import { type DropNames, type HeldFile, type KnownFiles, waitingFiles } from '../../drop/waiting-names.ts';
+import {
+  type DropNames,
+  type HeldFile,
+  type KnownFiles,
+  SCANNED_FILES_MAX,
+  waitingFiles,
+} from '../../drop/waiting-names.ts';
 import { isErrorCode } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
@@ -108,7 +114,7 @@ export function knownFiles(db: Database, rules: HoldRules): KnownFiles {
 
 /** In order of their windows; none if the drop folder cannot be read, since an alert says that. */
 export function heldFiles(drop: DropNames, db: Database, rules: HoldRules): HeldFile[] {
-  return unlessFileError([], () => waitingFiles(drop, knownFiles(db, rules)).held);
+  return unlessFileError([], () => waitingFiles(drop, knownFiles(db, rules), SCANNED_FILES_MAX).held);
 }
 
 /** The command that has the held file of a window read. @param which a start, or `--all` */
