@@ -13,7 +13,7 @@ import { listText } from '../text-layout.ts';
 import { required } from './member.ts';
 import { ACCOUNT, ACCOUNT_MEMBERS, NEW_ACCOUNT } from './members.ts';
 import { act, reading, requireChange } from './operation.ts';
-import { endNow } from './urgent.ts';
+import { endNow, readEnding } from './urgent.ts';
 
 const { name, daily_rows, print_metadata } = ACCOUNT_MEMBERS;
 const ID = required(ACCOUNT_MEMBERS.id);
@@ -84,13 +84,16 @@ export const ACCOUNTS = [
       isGrave: true,
     },
     run(context, { id }) {
-      let account = getAccount(context.access(), id);
+      let account = readEnding(() => getAccount(context.access(), id));
       const said = { what: `account ${id} is suspended`, again: `wirewatch account suspend ${id}` };
       const ending = endNow(context, { kind: 'account', id }, said, (db) => {
         account = suspendAccount(db, id, context.nowMs);
       });
       return {
-        value: accountDocument({ ...account, suspended_at: account.suspended_at ?? context.nowMs }),
+        value:
+          account === null
+            ? { id, status: 'suspended' }
+            : accountDocument({ ...account, suspended_at: account.suspended_at ?? context.nowMs }),
         done: `Account ${id} is suspended.`,
         next: [
           `All its keys are refused with status 403. To accept them again: wirewatch account resume ${id}`,

@@ -20,7 +20,7 @@ import { DAY_MS, formatMs, HOUR_MS, parseDuration } from '../time.ts';
 import { hinted, required, value } from './member.ts';
 import { KEY, KEY_MEMBERS, NEW_KEY, NEW_KEY_MEMBERS, TIME } from './members.ts';
 import { act, type Context, reading, requireChange } from './operation.ts';
-import { endNow } from './urgent.ts';
+import { endNow, readEnding } from './urgent.ts';
 
 const OVERLAP_DEFAULT_MS = 7 * DAY_MS;
 const OVERLAP_MS_MAX = 366 * DAY_MS;
@@ -171,14 +171,17 @@ export const KEYS = [
     },
     confirmedBy: 'id',
     run(context, { id }) {
-      let key = getKey(context.access(), id);
-      const wasRevoked = key.revoked_at !== null;
+      let key = readEnding(() => getKey(context.access(), id));
+      const wasRevoked = key !== null && key.revoked_at !== null;
       const said = { what: `key ${id} is revoked`, again: `wirewatch key revoke ${id} --yes` };
       const ending = endNow(context, { kind: 'key', id }, said, (db) => {
         key = revokeKey(db, id, context.nowMs);
       });
       return {
-        value: keyDocuments(context)({ ...key, revoked_at: key.revoked_at ?? context.nowMs }),
+        value:
+          key === null
+            ? { id, status: 'revoked' }
+            : keyDocuments(context)({ ...key, revoked_at: key.revoked_at ?? context.nowMs }),
         done: wasRevoked ? `Key ${id} was already revoked.` : `Revoked key ${id}.`,
         ...ending,
       };

@@ -18,6 +18,21 @@ import type { Outcome } from './problem.ts';
 
 const DISK_ERROR = /^(EIO|EROFS|SQLITE_(IOERR|READONLY|CANTOPEN).*)$/;
 
+const causeOf = (error: unknown) =>
+  error instanceof Error && error.cause !== undefined ? error.cause : error;
+const isOfDisk = (cause: unknown) =>
+  isDiskFull(cause) || isDamage(cause) || DISK_ERROR.test(errorCode(cause));
+
+/** What access.db has of a key or an account that is to end; null: the disk gives nothing. @throws what `read` throws else */
+export function readEnding<Value>(read: () => Value): Value | null {
+  try {
+    return read();
+  } catch (error) {
+    if (isOfDisk(causeOf(error))) return null;
+    throw error;
+  }
+}
+
 /**
  * Ends the access of a key or an account, whatever the disk does.
  * @param what as a sentence begins: `key ID is revoked`; `again`: the command that repeats it
@@ -33,8 +48,8 @@ export function endNow(
     context.change(work);
     return {};
   } catch (error) {
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    if (!isDiskFull(cause) && !isDamage(cause) && !DISK_ERROR.test(errorCode(cause))) throw error;
+    const cause = causeOf(error);
+    if (!isOfDisk(cause)) throw error;
     const why = reasonOf(cause);
     const ended = { ...denied, at: context.nowMs };
     context.running?.deny(ended);
