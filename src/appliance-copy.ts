@@ -17,12 +17,12 @@ import { HELD_UP_INGEST } from './health/alert-texts.ts';
 import type { Mark } from './log/format.ts';
 import type { Logger } from './logger.ts';
 import { paced } from './pace.ts';
-import { misconfigured, Refused, reasonOf } from './refused.ts';
+import { Refused, reasonOf } from './refused.ts';
 import { isDiskFull } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
-import { type DataFolder, isThere } from './store/folder.ts';
+import type { DataFolder } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
-import { type CopyState, ensureRole, noteRole, type Role, readRole, roleOf } from './store/role.ts';
+import { type CopyState, noteRole, type Role, readRole, roleOf } from './store/role.ts';
 import { formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from './time.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
 
@@ -45,7 +45,7 @@ const LOOK_EVERY_MS = 5 * SECOND_MS;
 const CLOSE_MS = 5 * SECOND_MS;
 
 /**
- * Call {@link requireRole} first.
+ * Call `requireRole` first.
  * @param now tests change it, and `open`
  */
 export function createApplianceCopy(
@@ -262,20 +262,4 @@ export function createApplianceCopy(
       await Promise.race([running, sleep(CLOSE_MS, undefined, { ref: false })]);
     },
   };
-}
-
-/**
- * Call it before anything is created in the folder.
- * @throws Refused `configuration` if another machine has taken over, or if a standby has nothing to begin with
- */
-export function requireRole(folder: DataFolder, { copy }: Pick<Config, 'copy'>): void {
-  const note = ensureRole(folder);
-  if (note.superseded !== null)
-    throw misconfigured(
-      `another machine took over from this one (${note.superseded}). Make this one its standby: set [copy] standby, and run wirewatch restore ${copy.to} --replace. To go on here instead, stop the other machine for good, delete ${folder.role}, and set [copy] to to a new place.`,
-    );
-  if (roleOf(note, copy) === 'standby' && !isThere(folder.access) && !isThere(folder.spare))
-    throw misconfigured(
-      `a standby begins with what the copy has. Run this first: wirewatch restore ${copy.to} --data ${folder.root}`,
-    );
 }

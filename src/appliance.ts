@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openControlSocket } from './admin/control-socket.ts';
 import { type Asking, Operations } from './admin/thread-client.ts';
 import type { AskLab } from './admin/thread-messages.ts';
-import { type ApplianceCopy, createApplianceCopy, requireRole } from './appliance-copy.ts';
+import { type ApplianceCopy, createApplianceCopy } from './appliance-copy.ts';
 import {
   type ApplianceIngest,
   type ApplianceIngestOptions,
@@ -44,6 +44,7 @@ import { takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
+import { ensureRole, requireRole } from './store/role.ts';
 import { readSecret } from './store/secret.ts';
 import { SECOND_MS } from './time.ts';
 
@@ -149,7 +150,8 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     ...config.verify,
     isReady: () => stores.reader.isReadable() && !conditions.has('database damaged'),
     async onDamage(what, detail) {
-      conditions.set(`${what} damaged`, detail);
+      if (what === 'access') conditions.set('keys cannot be checked', detail, 'verify');
+      else conditions.set(`${what} damaged`, detail);
       if (what !== 'log' || detail === null) return;
       // The next thread makes it anew; without the copy, none could start.
       if (await copy.canHeal()) ingest.interrupt(new LogDamage(detail));
@@ -196,7 +198,8 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   rmSync(folder.address, { force: true });
   completeInterruptedRestore(folder, log);
   refuseForeignDatabases(folder);
-  requireRole(folder, config);
+  // Before anything else is created in the folder.
+  requireRole(ensureRole(folder), folder, config.copy);
   const access = createAccessReader(folder.access);
   undo.defer(access.close);
   return { folder, access, recovered: prepareAccess(options, folder.root, access.check) };

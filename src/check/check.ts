@@ -11,8 +11,11 @@ import { isInTheClear } from '../config/listening.ts';
 import type { Config } from '../config/load.ts';
 import { readSecretFiles } from '../config/preseed.ts';
 import { openTried } from '../copy/open-place.ts';
+import { placeFolder } from '../copy/place.ts';
 import { ForeignFolder, inFolder, OWN_FOLDERS } from '../drop/own-folder.ts';
-import { loadTlsPair, validityError } from '../http/tls-pair.ts';
+import { ALERT_ADVICE } from '../health/alert-texts.ts';
+import { loadTlsPair, type TlsPaths, validityError } from '../http/tls-pair.ts';
+import { findTail } from '../log/log-reader.ts';
 import { listSegments } from '../log/segment.ts';
 import type { Status } from '../operations/status.ts';
 import { settingsText } from '../operations/status-views.ts';
@@ -20,6 +23,7 @@ import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { makeSchema, openContent } from '../store/database.ts';
 import { type DataFolder, refuseLinks, requireUsable } from '../store/folder.ts';
+import { readRole, requireRole } from '../store/role.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { formatMs } from '../time.ts';
 
@@ -76,6 +80,8 @@ export async function checkInstallation(
     ['configuration', checkConfiguration(configured)],
     ['data folder', usable],
     ['lost', isUsable ? lostFiles(folder, isMade) : []],
+    ['log', isUsable && status?.running !== true ? checkLog(folder) : []],
+    ['role', isMade && status?.running !== true && config !== null ? checkRole(folder, config) : []],
     ['secret', isMade ? checkSecret(folder) : []],
     ['configured accounts', config === null || !isUsable ? [] : checkConfigured(config, folder, nowMs)],
     ['appliance', checkAppliance(folder, read)],
@@ -138,6 +144,25 @@ function lostFiles({ access, log, detections }: DataFolder, hasAccess: boolean):
   return lost.map((path) => bad(`${path} is missing, although detections.db exists`, RESTORE));
 }
 
+/** Whether a start could read the end of the log. */
+function checkLog({ log }: DataFolder): Outcome | [] {
+  try {
+    findTail(log, true);
+    return [];
+  } catch (error) {
+    return bad(`the log in ${log} is damaged: ${reasonOf(error)}`, ALERT_ADVICE['log damaged']);
+  }
+}
+
+function checkRole(folder: DataFolder, config: Config): Outcome | [] {
+  try {
+    requireRole(readRole(folder), folder, config.copy);
+    return [];
+  } catch (error) {
+    return bad(reasonOf(error), 'Do what this says: until then, Wirewatch cannot start.');
+  }
+}
+
 function checkSecret({ secret, detections }: DataFolder): Outcome {
   const todo = 'Restore it from a backup: without it, Wirewatch refuses all cursors that clients have.';
   const found = statSync(secret, { throwIfNoEntry: false });
@@ -197,11 +222,15 @@ function changedSettings(settings: Status['settings'] = null): Outcome | [] {
 
 /** What a start needs besides its data folder: the place of the copy, the drop folder, certificates, files, programs. */
 async function checkSurroundings(config: Config, nowMs: number): Promise<Checked[]> {
-  const { ingest, log, alerts, copy } = config;
+  const { ingest, log, alerts, copy, server, admin } = config;
   return [
     ['copy', copy.to === '' ? [] : await checkPlace(copy)],
     ['drop folder', checkDropFolder(ingest.drop)],
-    ['TLS', await checkTls(config, nowMs)],
+    ['TLS', server.tls_certificate === '' ? checkPlain(server) : await checkTls(server, nowMs)],
+    [
+      'TLS of the console',
+      admin.tls_certificate === '' ? [] : await checkTls({ ...admin, section: 'admin' }, nowMs),
+    ],
     ['log file', log.file === '' ? [] : checkLogFile(log.file)],
     ['alert command', alerts.command.length === 0 ? [] : checkAlertCommand(alerts.command)],
   ];
@@ -210,6 +239,12 @@ async function checkSurroundings(config: Config, nowMs: number): Promise<Checked
 /** Creates, lists, reads and deletes a small object there. */
 async function checkPlace(copy: Config['copy']): Promise<Outcome> {
   const todo = 'Until the place can be written, no copy is kept. See: wirewatch manual backup';
+  const folder = placeFolder(copy.to);
+  if (folder !== null && !existsSync(folder))
+    return warn(
+      `${folder} does not exist yet`,
+      'The first start creates it. Check that it is the right folder, and that its disk is mounted.',
+    );
   return openTried(copy.to, copy).then(
     () => ok(copy.to),
     (error) => bad(reasonOf(error, copy.to), todo),
@@ -255,21 +290,22 @@ function checkDropFolder(folder: string): Outcome {
   });
 }
 
-async function checkTls({ server }: Config, nowMs: number): Promise<Outcome> {
-  const { host, tls_certificate: certificate } = server;
-  if (certificate === '')
-    return isInTheClear(server)
-      ? warn(
-          `no certificate, and ${host} can be reached from other machines: keys cross the network unencrypted`,
-          'Set [server] tls_certificate and tls_key. Or put a TLS proxy in front: on this machine with [server] host 127.0.0.1, or on another with its address in [server] trusted_proxies.',
-        )
-      : ok('no certificate: plain HTTP, for a proxy in front');
+function checkPlain(server: Config['server']): Outcome {
+  return isInTheClear(server)
+    ? warn(
+        `no certificate, and ${server.host} can be reached from other machines: keys cross the network unencrypted`,
+        'Set [server] tls_certificate and tls_key. Or put a TLS proxy in front: on this machine with [server] host 127.0.0.1, or on another with its address in [server] trusted_proxies.',
+      )
+    : ok('no certificate: plain HTTP, for a proxy in front');
+}
+
+async function checkTls(paths: TlsPaths, nowMs: number): Promise<Outcome> {
   const todo =
     'Install a valid certificate with its key, which this user can read; a running Wirewatch loads them by itself.';
   try {
-    const pair = await loadTlsPair(server);
+    const pair = await loadTlsPair(paths);
     const fault = validityError(pair, nowMs);
-    if (fault === null) return ok(`${certificate}, valid until ${formatMs(pair.validToMs)}`);
+    if (fault === null) return ok(`${paths.tls_certificate}, valid until ${formatMs(pair.validToMs)}`);
     return (nowMs >= pair.validFromMs && nowMs < pair.validToMs ? warn : bad)(fault, todo);
   } catch (error) {
     return bad(reasonOf(error), todo);

@@ -80,14 +80,14 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   using held = new DisposableStack();
   held.defer(keepInPlace(folder));
   const result = await scrub({ folder, between: () => nextTurn(), onProgress });
-  // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
-  writeScrubRecord(folder, result, Date.now());
-  const ofDatabase = findingsOf(result, 'database');
-  if (ofDatabase.length > 0) noteDamage(folder, `detections.db: ${describeFindings(ofDatabase)}`);
   const others = new ScrubFindings();
   checkAccess(folder, others);
   checkSecret(folder, others);
   const findings = [...result.findings, ...others.list()];
+  // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
+  writeScrubRecord(folder, { ...result, findings }, Date.now());
+  const ofDatabase = findingsOf(result, 'database');
+  if (ofDatabase.length > 0) noteDamage(folder, `detections.db: ${describeFindings(ofDatabase)}`);
   const { entry, not_compared } = result;
   const ok = findings.length === 0 && not_compared === null;
   const document = findings.map((finding) => {
@@ -121,7 +121,7 @@ function checkAccess(folder: DataFolder, findings: ScrubFindings): void {
   if (found.kind === 'damaged') findings.add('access damaged', `${access}: ${found.reason}`);
   const kept = findSpare(folder);
   // A missing one is no damage: the next start or change makes it, as after a restore.
-  if (kept.kind === 'damaged') findings.add('access damaged', `${spare}: ${kept.reason}`);
+  if (kept.kind === 'damaged') findings.add('spare copy damaged', `${spare}: ${kept.reason}`);
   if (found.kind !== 'sound') return;
   using db = openContent(found.content);
   const { damage } = readTrail(db);
@@ -140,7 +140,8 @@ const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
   database:
     'Check the disk. A running Wirewatch makes the database anew from the log within a minute; otherwise the next start does.',
   access:
-    'Restart Wirewatch: access.db and its spare copy replace one another. If neither is sound, restore a backup: wirewatch restore BACKUP --replace',
+    'Restart Wirewatch: the spare copy takes its place. If that is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
+  spare: 'Check the disk. The next start, or change of an account or a key, makes it anew.',
   secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
 };
 

@@ -11,7 +11,7 @@ import { formatMs, parseInstant } from '../time.ts';
 
 export interface FindingKind {
   /** What is damaged. */
-  readonly of: 'log' | 'database' | 'access' | 'secret';
+  readonly of: 'log' | 'database' | 'access' | 'spare' | 'secret';
   readonly means: string;
 }
 
@@ -30,9 +30,9 @@ export const FINDING_KINDS = {
   },
   'access damaged': {
     of: 'access',
-    means:
-      'Part of access.db or of its spare copy, with accounts, keys and the audit trail, is missing or changed.',
+    means: 'Part of access.db, with accounts, keys and the audit trail, is missing or changed.',
   },
+  'spare copy damaged': { of: 'spare', means: 'Part of the spare copy of access.db is changed.' },
   'secret missing': {
     of: 'secret',
     means: 'The secret is missing. All existing cursors, access tokens and photo addresses will be rejected.',

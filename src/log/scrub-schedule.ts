@@ -18,8 +18,8 @@ export interface ScrubScheduleOptions {
   /** Whether detections.db can be read, and is not known to be damaged. */
   readonly isReady: () => boolean;
   readonly log: (level: 'info' | 'warn' | 'error', msg: string, fields: Record<string, unknown>) => void;
-  /** Called with damage that was found; for the log null: a later scrub finds none. */
-  readonly onDamage: (what: 'database' | 'log', detail: string | null) => void;
+  /** Called with damage that was found; but for the database null: a later scrub finds none. */
+  readonly onDamage: (what: 'database' | 'log' | 'access', detail: string | null) => void;
 }
 
 const CHECK_EVERY_MS = paced(MINUTE_MS);
@@ -86,6 +86,9 @@ function report({ log, onDamage }: ScrubScheduleOptions, record: ScrubRecord): v
   const ofLog = findingsOf(record, 'log');
   if (ofLog.length > 0) log('error', 'the log is damaged', { findings: ofLog });
   onDamage('log', ofLog.length === 0 ? null : describeFindings(ofLog));
+  const ofAccess = [...findingsOf(record, 'access'), ...findingsOf(record, 'secret')];
+  if (ofAccess.length > 0) log('error', 'access.db or the secret is damaged', { findings: ofAccess });
+  onDamage('access', ofAccess.length === 0 ? null : describeFindings(ofAccess));
   const ofDatabase = findingsOf(record, 'database');
   if (ofDatabase.length === 0) return;
   log('error', 'detections.db is damaged', { findings: ofDatabase });

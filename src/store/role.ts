@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { isErrorCode, misconfigured } from '../refused.ts';
-import { createOnce, type DataFolder, syncFolder, writeWhole } from './folder.ts';
+import { createOnce, type DataFolder, isThere, syncFolder, writeWhole } from './folder.ts';
 import type { LogMark } from './log-mark.ts';
 
 export const ROLES = ['writer', 'standby', 'superseded'] as const;
@@ -71,6 +71,26 @@ export function noteRole(folder: DataFolder, note: RoleNote): void {
 export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean }): Role {
   if (note.superseded !== null) return 'superseded';
   return standby && !note.promoted ? 'standby' : 'writer';
+}
+
+/**
+ * @param note the one in the folder
+ * @param copy the section `[copy]`
+ * @throws Refused `configuration` if another machine has taken over, or if a standby has nothing to begin with
+ */
+export function requireRole(
+  note: RoleNote,
+  folder: DataFolder,
+  copy: { readonly standby: boolean; readonly to: string },
+): void {
+  if (note.superseded !== null)
+    throw misconfigured(
+      `another machine took over from this one (${note.superseded}). Make this one its standby: set [copy] standby, and run wirewatch restore ${copy.to} --replace. To go on here instead, stop the other machine for good, delete ${folder.role}, and set [copy] to to a new place.`,
+    );
+  if (roleOf(note, copy) === 'standby' && !isThere(folder.access) && !isThere(folder.spare))
+    throw misconfigured(
+      `a standby begins with what the copy has. Run this first: wirewatch restore ${copy.to} --data ${folder.root}`,
+    );
 }
 
 const Kept = Type.Object({

@@ -1,12 +1,23 @@
 /** `wirewatch check`: its findings; it leaves nothing behind. */
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { listSegments } from '../../src/log/segment.ts';
 import { check, command, snapshot, startAndStop } from '../support/check.ts';
 import { runBeside } from '../support/command.ts';
+import { flipBit } from '../support/flip-bit.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
 test('before the first start nothing is bad, and nothing is created', () =>
@@ -94,7 +105,7 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
     const file = join(folder, 'tls.toml');
     writeFileSync(
       file,
-      '[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[log]\nfile = "nowhere/log"\n[alerts]\ncommand = ["/nowhere/tell"]\n',
+      '[server]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[admin]\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n[copy]\nto = "none"\n[log]\nfile = "nowhere/log"\n[alerts]\ncommand = ["/nowhere/tell"]\n',
     );
     const { code, of } = await check(data, '--config', file);
     assert.equal(code, 1);
@@ -106,6 +117,9 @@ test('damage, a lost secret, open permissions and an invalid certificate are fou
     assert.match(of('alert command').detail, /^\/nowhere\/tell: no such file/);
     assert.match(of('log file').detail, /nowhere\/log: no such file or folder/);
     assert.match(of('TLS').detail, /no PEM certificate found/);
+    assert.match(of('TLS of the console').detail, /^\[admin\] .*no PEM certificate found/);
+    assert.match(of('copy').detail, /none does not exist yet/);
+    assert.ok(!existsSync(join(folder, 'none')), 'nothing is created');
   }));
 
 test('a missing access.db and log of a database in use are reported', () =>
@@ -118,6 +132,14 @@ test('a missing access.db and log of a database in use are reported', () =>
     await command(data, 'generate', '--out', join(data, 'drop'), '--rows', '5', '--subscriptions', '7001');
     await running.logged('the file', ({ msg }) => msg === 'file applied');
     await running.stop();
+    const role = join(data, 'role.json');
+    writeFileSync(role, JSON.stringify({ ...JSON.parse(readFileSync(role, 'utf8')), superseded: 'B' }));
+    const segment = listSegments(join(data, 'log'))[0]?.path ?? '';
+    flipBit(segment, statSync(segment).size >> 2);
+    const refused = await check(data, '--port', '0');
+    assert.match(refused.of('log').detail, /^the log in .* is damaged: /);
+    assert.match(refused.of('role').detail, /another machine took over from this one \(B\)/);
+    rmSync(role);
     for (const name of ['access.db', 'access.db-spare']) rmSync(join(data, name));
     rmSync(join(data, 'log'), { recursive: true });
     const { code, of, findings } = await check(data, '--port', '0');

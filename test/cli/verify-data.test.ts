@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import { readScrubRecord } from '../../src/log/scrub-findings.ts';
 import { listSegments } from '../../src/log/segment.ts';
+import { dataFolder } from '../../src/store/folder.ts';
 import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
 import {
@@ -67,11 +69,15 @@ describe('stopped', () => {
     const { data } = installation;
     const cases: [path: string, damage: (path: string) => void, message: RegExp][] = [
       [firstSegment('log'), flipEarly, /log damaged: 1\n.*\/log\/.*wirewatch compact.*restore BACKUP/s],
-      [join(data, 'access.db'), flipBit, /access damaged: 1\n {2}\S+access\.db: .*spare copy/s],
+      [
+        join(data, 'access.db'),
+        flipBit,
+        /access damaged: 1\n {2}\S+access\.db: .*the spare copy takes its place/s,
+      ],
       [
         join(data, 'access.db-spare'),
         flipBit,
-        /access damaged: 1\n {2}\S+access\.db-spare: .*Restart Wirewatch/s,
+        /spare copy damaged: 1\n {2}\S+access\.db-spare: .*makes it anew/s,
       ],
       [join(data, 'secret'), (path) => rmSync(path), /secret missing: 1\n.*restore BACKUP --replace/s],
     ];
@@ -81,6 +87,11 @@ describe('stopped', () => {
       const { status, stdout } = cli('verify');
       assert.equal(status, 1);
       assert.match(stdout, message);
+      assert.equal(
+        readScrubRecord(dataFolder(data))?.findings.length,
+        1,
+        'it is noted for a running Wirewatch',
+      );
       writeFileSync(path, bytes);
     }
     assert.equal(cli('verify').status, 0);
@@ -136,6 +147,20 @@ describe('beside a running appliance', () => {
     await serving.stop();
     assert.ok(!existsSync(join(installation.data, 'detections.db-damage')));
     assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
+  });
+
+  test('damage to access.db that verify finds is an alert until a start has replaced it', async () => {
+    const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
+    flipBit(join(installation.data, 'access.db'));
+    assert.equal(cli('verify').status, 1);
+    await serving.logged('the alert', ({ alert }) => alert === 'keys cannot be checked');
+    await serving.stop();
+    const healed = await installation.serve({ WIREWATCH_HASTE: '5000' });
+    await healed.logged('the spare copy', ({ msg }) => msg.includes('its spare copy took its place'));
+    await healed.logged('a verification', ({ msg }) => msg === 'detections.db was compared with the log');
+    assert.ok(!cli('alert', 'list').stdout.includes('keys cannot be checked'));
+    await healed.stop();
+    assert.equal(cli('verify').status, 0);
   });
 
   test('damage to the log is an alert until the log is written anew; ingest continues', async () => {
