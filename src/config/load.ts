@@ -112,12 +112,13 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
 /**
  * Completes the settings, and checks those that depend on each other: folders, TLS pairs.
  * @param raw the values that are not defaults, by setting, for their places and folders
- * @throws Refused `configuration`
+ * @throws Refused `configuration` with every problem
  */
 function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFolder: string) {
   const { server, ingest, photos, copy, log, admin } = settings;
-  const refused = (setting: string, detail: string) =>
-    misconfigured(`${raw.get(setting)?.place ?? setting}: ${detail}`);
+  const problems: string[] = [];
+  const refuse = (setting: string, detail: string) =>
+    problems.push(`${raw.get(setting)?.place ?? setting}: ${detail}`);
   const pathOf = (setting: string, value: string, otherwise = ''): string =>
     value === '' ? otherwise : path.resolve(raw.get(setting)?.folder ?? '', value);
   const tlsOf = (section: 'server' | 'admin') => {
@@ -126,7 +127,7 @@ function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFol
     if ((tls_certificate === '') !== (tls_key === '')) {
       const [set, other] = tls_key === '' ? ['tls_certificate', 'tls_key'] : ['tls_key', 'tls_certificate'];
       const detail = `TLS also needs [${section}] ${other}. Set both, or neither for plain HTTP`;
-      throw refused(`${section}.${set}`, detail);
+      refuse(`${section}.${set}`, detail);
     }
     return {
       tls_certificate: pathOf(`${section}.tls_certificate`, tls_certificate),
@@ -134,32 +135,31 @@ function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFol
     };
   };
   const shape = shapeProblem(settings.exports);
-  if (shape !== null) throw refused(shape.setting, shape.problem);
+  if (shape !== null) refuse(shape.setting, shape.problem);
   const serverTls = tlsOf('server');
   const ownTls = tlsOf('admin');
   // Beyond this machine the administration port needs a certificate: its own, or that of the server.
   const isFar = admin.port !== 0 && !isLoopback(admin.host);
   const adminTls = ownTls.tls_certificate === '' && isFar ? serverTls : ownTls;
   if (isFar && adminTls.tls_certificate === '')
-    throw refused(
+    refuse(
       'admin.host',
       `${admin.host} can be reached from other machines, so the console there needs TLS. Set [admin] tls_certificate and tls_key (or those of [server]), or leave [admin] host at 127.0.0.1 and reach it through an SSH tunnel`,
     );
   const data = path.resolve(dataFolder);
   const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
   const to = isBucket(copy.to) ? copy.to : pathOf('copy.to', copy.to);
-  if (drop === data)
-    throw refused('ingest.drop', `${drop} is the data folder itself; choose a separate folder`);
+  if (drop === data) refuse('ingest.drop', `${drop} is the data folder itself; choose a separate folder`);
   const around = folderAround(to, { data, drop });
   if (around !== null)
-    throw refused(
+    refuse(
       'copy.to',
       `${to} is part of the ${around} folder; choose a folder elsewhere, preferably on another disk`,
     );
-  if (copy.wait && to === '')
-    throw refused('copy.wait', 'to wait for the copy needs [copy] to: where that is');
+  if (copy.wait && to === '') refuse('copy.wait', 'to wait for the copy needs [copy] to: where that is');
   if (copy.standby && to === '')
-    throw refused('copy.standby', 'a standby needs [copy] to: the copy that it follows');
+    refuse('copy.standby', 'a standby needs [copy] to: the copy that it follows');
+  if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   const earliestMs = parseInstant(ingest.earliest_time);
   return {
     ...settings,

@@ -310,6 +310,8 @@ test('the administration port on a network address needs a certificate: its own,
   assert.equal(load({ env: { ...far, ...pair } }).admin.tls_certificate, '/c.pem');
   const half = { WIREWATCH_ADMIN_TLS_KEY: '/k.pem' };
   assert.match(refusal({ env: half }), /TLS also needs \[admin\] tls_certificate/);
+  const copy = { WIREWATCH_COPY_WAIT: 'true', WIREWATCH_COPY_STANDBY: 'true' };
+  assert.match(refusal({ env: { ...far, ...half, ...copy } }), /^4 settings are invalid/);
 });
 
 test('the shape of an export: every wrong column, value and combination is named', () => {
