@@ -57,7 +57,7 @@ function Console({ session }: { session: Session }): VNode {
   const route = useRoute();
   const connected = useChanges();
   const overview = useReading<OverviewAnswer>('/console/overview', ['overview']);
-  const operations = useReading<Operations>('/console/operations').pages[0]?.operations;
+  const operations = useReading<Operations>('/console/operations', ['role']).pages[0]?.operations;
   const forms = useMemo(() => new Map(operations?.map((form) => [form.name, form])), [operations]);
   const view = Object.hasOwn(VIEWS, route.view) ? VIEWS[route.view] : undefined;
   const title = view?.title ?? 'Not found';

@@ -98,7 +98,7 @@ export function useChanges(): boolean | null {
       known = changes;
       if (changes === null) return;
       if (before === null) emit('all');
-      const topics = ['overview', 'windows', 'detections', 'customers', 'jobs'] as const;
+      const topics = ['overview', 'windows', 'detections', 'customers', 'jobs', 'role'] as const;
       for (const topic of topics) if (before && before[topic] !== changes[topic]) emit(topic);
     };
     const timer = setInterval(() => {

@@ -24,8 +24,9 @@ import {
   withSecret,
 } from '../support/console-client.ts';
 import { freePort } from '../support/free-port.ts';
-import { LIVE, operationsOptions } from '../support/live.ts';
+import { LIVE, operationsOptions, testOperations } from '../support/live.ts';
 import { inFolder } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 import { words } from '../support/words.ts';
 
@@ -288,6 +289,13 @@ describe('the operations thread', () => {
         await operations.close();
       }
     }));
+
+  test('offers a standby the one action that it takes', async () => {
+    const operations = testOperations(testFolder(), { live: () => ({ ...LIVE, role: 'standby' }) });
+    const { body } = await operations.view('operations', '', true);
+    const names = JSON.parse(body).operations.map(({ name }: { name: string }) => name);
+    assert.deepEqual(names, ['promote']);
+  });
 
   test('is started again by the next request when it has died', () =>
     inFolder(async (folder) => {

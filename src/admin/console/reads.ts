@@ -21,7 +21,11 @@ type Reader = (sources: Sources, asked: Read) => unknown;
 
 /** By path behind `/console/`; one that ends with a slash reads what follows it. A text is the JSON of an answer. */
 export const READERS = {
-  operations: (_: Sources, { mayAct }: Read) => ({ operations: mayAct ? operationForms() : [] }),
+  operations: ({ live }: Sources, { mayAct }: Read) => ({
+    operations: operationForms().filter(
+      ({ name }) => mayAct && (live.role === 'writer' || (live.role === 'standby' && name === 'promote')),
+    ),
+  }),
   changes,
   overview: (sources: Sources, { query }: Read) => {
     readParameters(query, {});
@@ -65,6 +69,7 @@ function changes({ states, folder, live, jobs, nowMs }: Sources, { query }: Read
     detections: numberOf(detections),
     customers: numberOf(detections, access, usage),
     jobs: numberOf(jobs.list()),
+    role: numberOf(live.role),
   };
 }
 
