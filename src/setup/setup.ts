@@ -52,15 +52,16 @@ function load(flags: SettingFlags, file: string, dataFolder: string): Config {
 /** @returns null without a service @throws Refused for what the service could not reach */
 function termsOf({ data, config, service }: SetupChoices, effective: Config): UnitTerms | null {
   if (service === null) return null;
-  const { ingest, copy, log, photos, server, admin, preseed } = effective;
+  const { ingest, copy, log, photos, server, admin, alerts, preseed } = effective;
   const isOutside = (folder: string) => folder !== data && !folder.startsWith(`${data}${path.sep}`);
   const logs = log.file === '' ? null : path.dirname(log.file);
   const others = new Set([placeFolder(copy.to), logs].filter((folder) => folder !== null));
   const secrets = preseed.keys.flatMap(({ source }) => (source.kind === 'secret_file' ? [source.file] : []));
   const needed = [ingest.drop].filter(isOutside);
   const optional = [...others].filter((folder) => folder !== ingest.drop && isOutside(folder));
-  const readable = [photos.folder, server.tls_certificate, server.tls_key, ...secrets].filter(
-    (named) => named !== '',
+  const certificates = [server, admin].flatMap(({ tls_certificate, tls_key }) => [tls_certificate, tls_key]);
+  const readable = [photos.folder, copy.credentials, ...certificates, ...secrets, ...alerts.command].filter(
+    (named) => path.isAbsolute(named),
   );
   const { program, user } = service;
   for (const named of [data, ...needed, ...optional, ...readable, ...program])

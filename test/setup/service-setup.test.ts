@@ -221,6 +221,9 @@ describe('existing installation', () => {
 test('what cannot work is refused, with a hint', () => {
   assert.match(refused(1, '--program', '/home/1/wirewatch'), /could not run \/home\/1\/wirewatch.*--program/);
   assert.match(refused(1, '--drop', '/tmp/exports'), /\/tmp\/exports: the service could not access it/);
+  const file = path.join(testFolder(), 'tmp.toml');
+  writeFileSync(file, '[admin]\ntls_certificate = "/tmp/a.pem"\ntls_key = "/tmp/a.key"\n');
+  assert.match(refused(1, '--config', file), /\/tmp\/a\.pem: the service could not access it/);
   assert.match(refused(2, '--user', 'No Body'), /Expected a user name/);
   assert.match(refused(78, '--port', '70000'), /--port: expected/);
 });
