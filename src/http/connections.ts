@@ -1,6 +1,6 @@
 /**
  * The open connections, limited in all and from one address: for a new one, the one is closed that has waited longest for
- * a complete request. The requests on each are answered in turn: Node would answer all pipelined ones at once, and a
+ * a complete request; without one, the oldest whose client has not read its answer. The requests on each are answered in turn: Node would answer all pipelined ones at once, and a
  * client that never reads could make it hold hundreds of pages. And each is closed in an orderly way: Node counts one as
  * idle once the answer is handed over, though a slow client has not read it, and never one on which nothing was sent.
  */
@@ -25,7 +25,8 @@ interface Connection {
   socket: Socket;
   /** What counts as one address; null for a trusted proxy, which many clients share. */
   readonly network: string | null;
-  isAnswering: boolean;
+  /** What is being answered; null: nothing. */
+  answering: ServerResponse | null;
   /** The newest request, answered or not. */
   last: Turn | null;
   readonly turns: Turn[];
@@ -71,15 +72,22 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
   function makeRoom(network: string | null): boolean {
     for (const [connection, request] of waiting) {
       if (network !== null && connection.network !== network) continue;
-      if (request?.complete === true) {
-        waiting.delete(connection);
-        continue;
-      }
-      leave(connection);
-      connection.socket.destroy();
-      return true;
+      if (connection.answering === null || request?.complete !== true) return close(connection);
+      waiting.delete(connection);
     }
+    for (const connection of open)
+      if (
+        (network === null || connection.network === network) &&
+        connection.answering?.writableEnded === true
+      )
+        return close(connection);
     return false;
+  }
+
+  function close(connection: Connection): true {
+    leave(connection);
+    connection.socket.destroy();
+    return true;
   }
 
   /** Makes room where there is none. @returns the limit that still refuses the connection; null: none */
@@ -99,7 +107,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
       if (address !== null && limit !== null) onRefused(address, limit);
       return null;
     }
-    const connection = { socket, network, isAnswering: false, last: null, turns: [], end: null };
+    const connection = { socket, network, answering: null, last: null, turns: [], end: null };
     open.add(connection);
     waiting.set(connection, null);
     if (network !== null) counts.set(network, (counts.get(network) ?? 0) + 1);
@@ -130,12 +138,12 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
 
   function begin(connection: Connection, { request, response, answer }: Turn): void {
     const { socket } = request;
-    connection.isAnswering = true;
+    connection.answering = response;
     // While it is answered it is not closed for others.
     if (hasBody(request)) setWaiting(connection, request);
     else waiting.delete(connection);
     response.on('close', () => {
-      connection.isAnswering = false;
+      connection.answering = null;
       if (socket.writableEnded || socket.destroyed) return;
       const next = connection.turns.shift();
       if (next !== undefined) begin(connection, next);
@@ -158,7 +166,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
   });
   server.closeIdleConnections = () => {
     for (const { socket } of handshakes.values()) socket.destroy();
-    for (const [socket, { isAnswering }] of served) if (!isAnswering) socket.destroy();
+    for (const [socket, { answering }] of served) if (answering === null) socket.destroy();
   };
 
   return {
@@ -170,7 +178,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
       if (connection === undefined || socket.writableEnded) return;
       const turn = { request, response, answer };
       connection.last = turn;
-      if (!connection.isAnswering) begin(connection, turn);
+      if (connection.answering === null) begin(connection, turn);
       else if (connection.turns.length >= TURNS_MAX) socket.destroy();
       else connection.turns.push(turn);
     },
@@ -190,7 +198,7 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
         last.response.shouldKeepAlive = false;
         breakBody(last.request);
       }
-      if (!connection.isAnswering) connection.end();
+      if (connection.answering === null) connection.end();
     },
     endHandshake(socket: Duplex): Socket | null {
       if (!(socket instanceof Socket) || served.has(socket)) return null;

@@ -163,6 +163,29 @@ for (const [what, bytes] of Object.entries(INCOMPLETE)) {
   });
 }
 
+/** What holds a connection once its answer is given. */
+const ANSWERED: Record<string, (one: Client) => Promise<void>> = {
+  'a body that ends after its answer': async ({ socket }) => {
+    socket.write('POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n');
+    await once(socket, 'data');
+    socket.write('x');
+  },
+  'answers that nobody reads': async ({ socket }) => {
+    socket.pause();
+    socket.write('GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(99));
+    await until('an answer', () => socket.readableLength > 0);
+  },
+};
+
+for (const [what, hold] of Object.entries(ANSWERED))
+  test(`of connections with ${what}, the oldest makes room`, async () => {
+    await start({ max_connections: 3 });
+    const busy = await busyClient();
+    for (let held = 0; held < 2; held += 1) await hold(await client());
+    await until('a place', async () => (await (await client()).ask()) === '200');
+    assert.equal(busy.isClosed(), false);
+  });
+
 test('a body that was complete before its request was answered holds its connection', async () => {
   await start({ max_connections: 1 });
   const { key } = server.makeKey();
