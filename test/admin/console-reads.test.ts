@@ -16,11 +16,13 @@ import type {
   Trends,
   WindowDetail,
 } from '../../src/admin/console/api.ts';
+import { versionRows } from '../../src/query/latest-rows.ts';
 import { DAY_MS, formatMs, utcDay, WINDOW_MS } from '../../src/time.ts';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
 import { openConsole } from '../support/console-client.ts';
 import { fileName, idOf, ndjson, newRow, type Row } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
+import { createTestStore, testId, testMatch } from '../support/store.ts';
 import { until } from '../support/until.ts';
 
 /** Hostile text from a publisher. */
@@ -304,4 +306,17 @@ test('the manual: its topics, a search, a topic', async () => {
   const topic = await ui.get<ManualTopic>(`manual/${topics[0]?.name}`);
   assert.match(topic.html, /<h1[ >]/);
   assert.equal((await ui.ask('manual/nothing')).status, 404);
+});
+
+test('versions of a detection whose time is later than its arrival', () => {
+  // Positions follow the clock.
+  using store = createTestStore(Date.parse('2026-11-21T11:00:00Z') * 1000);
+  const row = { first_detected_at: '2026-11-21T12:00:00Z' };
+  const rows = [1, 2].map((version) => ({ content_type: 'text', version, row }) as const);
+  store.deliver(rows, 1);
+  const id = testId(testMatch(rows[0] ?? assert.fail()));
+  assert.deepEqual(
+    versionRows(store.reader, id, null)?.rows.map(({ version }) => version),
+    [1, 2],
+  );
 });
