@@ -98,7 +98,8 @@ export interface PeriodReader {
 export type PeriodRequest = ReturnType<typeof readPeriodRequest>;
 
 /** Added for a walk that must end: repeating the request would not help. */
-const START_AGAIN = ". If the key's subscriptions changed since the first page, start again without a cursor";
+export const START_AGAIN =
+  ". If the key's subscriptions changed since the first page, start again without a cursor";
 
 /** @param enabled content types whose export is switched on; @throws Refused `invalid_request` */
 export function readPeriodRequest(

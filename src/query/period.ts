@@ -45,14 +45,14 @@ export function wholeSeconds({ from_ms, to_ms }: PeriodMs, nowMs: number): Perio
   return { from, to: Math.max(from, to) };
 }
 
-/** @throws Refused `invalid_request` where the streams have too many UTC days in the period */
-export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number): void {
+/** @param again how the detail ends. @throws Refused `invalid_request` where the streams have too many UTC days in the period */
+export function requireFewShards({ from_ms, to_ms }: PeriodMs, streams: number, again = ''): void {
   const days = Math.floor((to_ms - 1) / DAY_MS) - Math.floor(from_ms / DAY_MS) + 1;
   const shards = days * streams;
   if (shards <= SHARDS_MAX) return;
   throw invalid(
     `from, to, subscription_id: the request covers ${grouped(shards)} stream-days (${counted(streams, 'stream')} x ${counted(days, 'UTC day')}); ` +
-      `at most ${SHARDS_MAX} are allowed; narrow the period or the subscriptions`,
+      `at most ${SHARDS_MAX} are allowed; narrow the period or the subscriptions${again}`,
   );
 }
 

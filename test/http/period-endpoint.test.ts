@@ -38,6 +38,8 @@ server.store.deliver(
     row('text', 7, '2026-11-21T12:00:00Z'),
     row('text', 8, '2026-11-19T22:59:59Z', { subscription_id: 7003 }),
     row('text', 9, '2026-11-19T23:00:00Z', { subscription_id: 7003 }),
+    row('text', 10, '2026-11-01T10:00:00Z', { subscription_id: 8001 }),
+    row('text', 11, '2026-11-01T11:00:00Z', { subscription_id: 8001 }),
   ],
   NOW_MS - MINUTE_MS,
 );
@@ -236,6 +238,12 @@ test("a walk continues after the key's subscriptions change, or is refused with 
     await refusal(next, reader.key),
     /5 subscriptions.* Name up to 4 of them\. If the key's subscriptions changed.*start again without a cursor$/,
   );
+  change(8001);
+  const long = 'from=2026-11-01&to=2026-11-21&limit=1';
+  const { next_cursor } = await period(long, reader.key);
+  change(7001, 7002, 7003, 7004);
+  const many = await refusal(`${long}&cursor=${next_cursor}`, reader.key);
+  assert.match(many, /168 stream-days .* at most 64 .*start again without a cursor$/);
   change(7001);
   const named = `${query}&subscription_id=7003&content_type=text`;
   assert.match(await refusal(named, reader.key), /one of the key's subscriptions; GET \/v1\/me lists them$/);

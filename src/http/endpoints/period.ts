@@ -12,6 +12,7 @@ import {
   type PeriodRequest,
   parsePeriodParameters,
   readPeriodRequest,
+  START_AGAIN,
 } from '../../query/period-request.ts';
 import { reading } from '../../store/database.ts';
 import { formatSeconds, SECOND_MS } from '../../time.ts';
@@ -122,6 +123,9 @@ function startOf(
 ): Omit<PeriodWalk, 'place'> & { readonly place: PeriodWalk['place'] | null } {
   if (asked.cursor !== null) {
     const walk = cursors.decode(asked.cursor, hash);
+    const { from, to } = walk.period;
+    // The key may read more streams now.
+    requireFewShards({ from_ms: from * SECOND_MS, to_ms: to * SECOND_MS }, streams.length, START_AGAIN);
     return { ...walk, time_zone: asked.time_zone ?? walk.time_zone };
   }
   const resolved = resolvePeriod(asked, zone, nowMs);
