@@ -54,7 +54,7 @@ export function openApiDocument(url?: string): Json {
     ],
     tags: TAGS,
     paths: paths(),
-    components: { schemas: SCHEMAS, securitySchemes: securitySchemes() },
+    components: { schemas: SCHEMAS, securitySchemes: securitySchemes(url) },
     'x-unrouted': UNROUTED,
   });
 }
@@ -102,7 +102,7 @@ function commaList(items: TSchema): Json {
   return { type: 'string', pattern: `^${item}(,${item})*$`, description: 'A comma-separated list.' };
 }
 
-function securitySchemes(): Json {
+function securitySchemes(url = ''): Json {
   const scopes: Readonly<Record<Scope, string>> = {
     'detections:read': 'Read detections.',
     'reports:read': 'Reserved for a later version.',
@@ -117,7 +117,7 @@ function securitySchemes(): Json {
     token: {
       type: 'oauth2',
       description: 'Exchange the key id and secret for an access token, which lasts one hour.',
-      flows: { clientCredentials: { tokenUrl: '/oauth/token', scopes } },
+      flows: { clientCredentials: { tokenUrl: `${url}/oauth/token`, scopes } },
     },
     client: {
       type: 'http',
