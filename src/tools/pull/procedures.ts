@@ -48,7 +48,7 @@ export function placeIn({ copy, since, start }: Work): { cursor: string } | { si
 
 /** Reads the periods that a full copy lacks. The key may change meanwhile. */
 export async function walkPeriods(work: Work): Promise<void> {
-  for (planWalk(work); work.copy.position().walk !== null; planWalk(work)) {
+  for (await planWalk(work); work.copy.position().walk !== null; await planWalk(work)) {
     await finishWalk(work);
     work.start = await readStart(work.api);
   }
@@ -70,22 +70,31 @@ export async function beginFull({ api, copy, start, onPage }: Work): Promise<voi
   }
   const since = formatMs(Math.min(...times) - AHEAD_MS_MAX);
   const { data, next_cursor } = (await api.get(CHANGES, ChangesPage, { since, limit: 1 })).body;
-  const stored = copy.store(data, { cursor: next_cursor, walk: null, streams: [] });
+  const walk = steps.length > 0 ? { steps, cursor: null } : null;
+  const streams = readStreams(start).map(streamName);
+  const stored = copy.store(data, { cursor: next_cursor, walk, streams });
   onPage('change stream', data.length, stored);
 }
 
 /**
- * Plans the periods that a full copy lacks: of all streams at first, later of those that are new to the key or came back
- * (client guide: When the subscriptions of your key change). The cursor has passed what is in them.
+ * Plans the periods of streams that are new to the key or came back (client guide: When the subscriptions of your key
+ * change): the cursor has passed what is in them. It has passed detections, too, whose time is still ahead: they are read
+ * first, since no period shows them.
  *
  * A stream that the key can no longer read is left out, since the service would refuse it, and forgotten: if it comes
  * back, all of its periods are read again.
  */
-function planWalk({ copy, start }: Work): void {
+async function planWalk({ api, copy, start, onPage }: Work): Promise<void> {
   const position = copy.position();
   const { streams, walk } = position;
   const read = readStreams(start).map(streamName);
   const known = streams ?? read;
+  const since = formatMs(start.dateMs - MINUTE_MS - AHEAD_MS_MAX);
+  for (const { oldest: _, ...stream } of readStreams(start)) {
+    if (known.includes(streamName(stream))) continue;
+    for await (const { body } of api.pages(CHANGES, ChangesPage, { ...stream, since, limit: LIMIT }))
+      onPage('change stream', body.data.length, copy.store(body.data, position));
+  }
   const left = walk?.steps.filter((step) => read.includes(streamName(step))) ?? [];
   const steps = [...left, ...stepsOf(start).filter((step) => !known.includes(streamName(step)))];
   const cursor = left[0] === walk?.steps[0] ? (walk?.cursor ?? null) : null;

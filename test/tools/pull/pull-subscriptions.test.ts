@@ -6,9 +6,11 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { formatMs, HOUR_MS, SECOND_MS } from '../../../src/time.ts';
 import { createKey, sharedAppliance } from '../../support/appliance.ts';
 import { NO_PRELOAD, runBeside } from '../../support/command.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
+import { idOf, ndjson, newRow, type Row } from '../../support/export-files.ts';
 import { preloaded } from '../../support/preload.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 import { pullArgs, sqlIn } from '../../support/pull.ts';
@@ -19,10 +21,12 @@ const ids: Record<number, string[]> = { 7001: [], 7002: [] };
 const appliance = await sharedAppliance();
 const key = createKey(appliance.cli, 'agency', '7001,7002');
 
-/** A detection of each subscription reaches the stream. */
+/** A detection of each subscription reaches the stream; the time of one is an hour ahead. */
 async function deliver(): Promise<void> {
-  const rows: Row[] = [7001, 7002].map((subscription_id) => newRow({ subscription_id }));
-  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
+  const first_detected_at = formatMs(Date.now() + HOUR_MS);
+  const ahead = newRow({ subscription_id: 7002, first_detected_at, last_scored_at: first_detected_at });
+  const rows: Row[] = [newRow({ subscription_id: 7001 }), ahead];
+  await appliance.dropped(`newswire.backfill-${idOf(ahead)}.ndjson`, ndjson(rows));
   for (const row of rows) ids[Number(row.subscription_id)]?.push(idOf(row));
 }
 beforeEach(deliver);
@@ -79,6 +83,8 @@ test('one that was removed and came back is copied again', () =>
 test('a copy of changes gets only the changes of a subscription that was added', () =>
   withCopy(async (into, pull) => {
     reads(7001);
+    // The clock of an answer counts seconds: the detections so far must be of an earlier one.
+    await sleep(SECOND_MS);
     await pull();
     reads(7001, 7002);
     await deliver();
