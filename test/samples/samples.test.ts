@@ -1,18 +1,22 @@
 /** The sample files: they equal those in config/, the program prints them, and each works as described. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { createKey } from '../../src/auth/key-form.ts';
 import { SCOPES } from '../../src/auth/scopes.ts';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { WAIT_SECONDS_MAX } from '../../src/limits/api-limits.ts';
 import { SAMPLES, sampleText } from '../../src/samples/samples.ts';
+import { DAY_MS, formatMs, MINUTE_MS } from '../../src/time.ts';
 import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { runBeside } from '../support/command.ts';
 import { metricsOfManual } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
+import { subscription, withService } from '../support/pull.ts';
 
 const CONFIG = join(import.meta.dirname, '../../config');
 
@@ -72,6 +76,54 @@ describe('metrics in rules and dashboard', () => {
       }
     }
   });
+});
+
+describe('a sample client', () => {
+  for (const [name, program, file] of [
+    ['client-ts', process.execPath, 'client.ts'],
+    ['client-py', 'python3', 'client.py'],
+  ] as const) {
+    const isMissing = spawnSync(program, ['--version']).status !== 0;
+    const skip = isMissing && `${program} is not installed`;
+    const { PATH } = process.env;
+    /** Runs it until it has caught up. @param to the arguments of a pull from the service */
+    const run = async (to: readonly string[], cwd: string) => {
+      writeFileSync(join(cwd, file), sampleText(name));
+      const env = { PATH, BASE_URL: to[2], KEY: 'ww_live_x' };
+      const child = spawn(program, [file, '--once'], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
+      const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+      return { code, stderr };
+    };
+    const read = (requests: string[]) =>
+      requests.splice(0).map((target) => {
+        const { pathname, searchParams } = new URL(target, 'http://x');
+        const sinceMs = Date.parse(searchParams.get('since') ?? '');
+        const daysAgo = Math.floor((Date.now() - sinceMs - MINUTE_MS) / DAY_MS);
+        const of = searchParams.get('subscription_id');
+        const start = searchParams.has('cursor') ? 'cursor' : sinceMs > 0 && `${daysAgo} d`;
+        return [pathname, of, start].filter((part) => part).join(' ');
+      });
+
+    test(`${name} copies what is ahead of the clock, of a new subscription too`, { skip }, () => {
+      const subscriptions = [subscription(7001, 'text'), subscription(7002, 'text')];
+      const [, { data_starts = {} } = {}] = subscriptions;
+      data_starts.text = formatMs(Date.now() + DAY_MS);
+      return withService(subscriptions, [], async (to, folder, requests) => {
+        assert.deepEqual(await run(to, folder), { code: 0, stderr: '' });
+        const changes = '/v1/detections/changes';
+        const caughtUp = `${changes} cursor`;
+        assert.deepEqual(read(requests), [
+          '/v1/detections 7001',
+          `${changes} 1 d`,
+          '/v1/detections 7001',
+          caughtUp,
+        ]);
+        subscriptions.push(subscription(7003, 'text'));
+        assert.deepEqual(await run(to, folder), { code: 0, stderr: '' });
+        assert.deepEqual(read(requests), [`${changes} 7003 1 d`, caughtUp, '/v1/detections 7003', caughtUp]);
+      });
+    });
+  }
 });
 
 const withoutNginx = spawnSync('nginx', ['-v']).status !== 0 && 'nginx is not installed here';

@@ -47,11 +47,11 @@ export async function withService(
   const page = JSON.stringify({ data: [], next_cursor: 'abc', has_more: false, as_of: null });
   const requests: string[] = [];
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
-    const isMe = request.url === '/v1/me';
+    const isMe = request.url?.includes('/v1/me') === true;
     if (!isMe) requests.push(request.url ?? '');
     const [status, headers] = (isMe ? undefined : responses.shift()) ?? [200, {}];
     response.writeHead(status, { 'content-type': 'application/json', ...headers });
-    const body = isMe ? JSON.stringify({ subscriptions }) : page;
+    const body = isMe ? JSON.stringify({ subscriptions, data_gaps: {} }) : page;
     response.end(status === 200 ? body : JSON.stringify({ detail: `because of ${status}` }));
   });
   const port = await listen(server);
