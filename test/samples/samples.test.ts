@@ -87,9 +87,9 @@ describe('a sample client', () => {
     const skip = isMissing && `${program} is not installed`;
     const { PATH } = process.env;
     /** Runs it until it has caught up. @param to the arguments of a pull from the service */
-    const run = async (to: readonly string[], cwd: string) => {
+    const run = async (to: readonly string[], cwd: string, under = '') => {
       writeFileSync(join(cwd, file), sampleText(name));
-      const env = { PATH, BASE_URL: to[2], KEY: 'ww_live_x' };
+      const env = { PATH, BASE_URL: `${to[2]}${under}`, KEY: 'ww_live_x' };
       const child = spawn(program, [file, '--once'], { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
       const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
       return { code, stderr };
@@ -123,6 +123,19 @@ describe('a sample client', () => {
         assert.deepEqual(read(requests), [`${changes} 7003 1 d`, caughtUp, '/v1/detections 7003', caughtUp]);
       });
     });
+
+    test(`${name} takes an address with a path, and follows no redirect`, { skip }, () =>
+      withService([subscription(7001, 'text')], [], async (to, folder, requests, responses) => {
+        for (const under of ['/api', '/api/']) {
+          assert.deepEqual(await run(to, folder, under), { code: 0, stderr: '' });
+          for (const target of requests.splice(0)) assert.match(target, /^\/api\/v1\/detections/);
+        }
+        responses.push([302, { location: '/v1/detections' }]);
+        const { code, stderr } = await run(to, folder);
+        assert.deepEqual([code, requests.length], [1, 1]);
+        assert.match(stderr, /changes: 302/);
+      }),
+    );
   }
 });
 
