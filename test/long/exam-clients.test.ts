@@ -259,6 +259,19 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       assertPassed(await exam(lab, ['--client', client, '--copy', printCopy(folder)]), PERIODS);
     }));
 
+  test('a client that leaves a removed subscription out before it is refused passes', () =>
+    withExam(async (lab, folder) => {
+      const named =
+        "db.prepare('SELECT group_concat(DISTINCT subscription) AS ids FROM stream').get()?.['ids']";
+      const asks: Change[] = [
+        ['...start, limit: 1000', `...start, subscription_id: String(${named}), limit: 1000`],
+        ['while (Date.now() < asked + MINUTE) if', 'if'],
+      ];
+      const client = typescript(folder, changed([...POLLS.slice(0, 2), ...asks]));
+      const result = await exam(lab, ['--client', client, '--copy', printCopy(folder)]);
+      assertPassed(result, { ...PERIODS, handles_400: 'not_tested' });
+    }, true));
+
   test('the sample client in Python passes, as printed', { skip: noPython }, () =>
     withExam(async (lab, folder) => {
       const printed = runProgram(['sample', 'client-py']);

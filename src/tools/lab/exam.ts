@@ -7,6 +7,7 @@ import type { FaultSpec } from '../../operations/lab.ts';
 import { DAY_MS, formatMs, SECOND_MS } from '../../time.ts';
 import { type Compared, type Evidence, isGoodPage } from './evidence.ts';
 import { type ExamOptions, POLL_MS, Unfinished, Watch } from './exam-watch.ts';
+import type { RequestRecord } from './report.ts';
 
 /** How long a client that was refused is watched. */
 const WATCH_MS = 4_000;
@@ -277,23 +278,29 @@ class Exam extends Watch {
     await this.askedAgain();
     this.seen.invalidAfter = await this.last();
     const named = this.followed(await this.all()).at(-1)?.parameters.subscription_id;
-    if (named === undefined) await this.fault({ status: 400, times: 1000 });
-    else await removeSubscription(Number(named.split(',').at(-1)));
-    await this.#watchRefused(400);
+    const removed = named?.split(',').at(-1);
+    if (removed === undefined) await this.fault({ status: 400, times: 1000 });
+    else await removeSubscription(Number(removed));
+    const isNamed = ({ parameters }: RequestRecord) =>
+      removed === undefined || parameters.subscription_id?.split(',').includes(removed) === true;
+    // A client may learn of the removal from GET /v1/me, and never be refused.
+    await this.#watchRefused(
+      (request) => request.status === 400 || (isGoodPage(request) && !isNamed(request)),
+    );
     await ask('fault clear', {});
   }
 
   async #unauthorized(): Promise<void> {
     this.seen.unauthorizedAfter = await this.last();
     await this.fault({ status: 401, times: 1000 });
-    await this.#watchRefused(401);
+    await this.#watchRefused(({ status }) => status === 401);
   }
 
   /** The client may end. If it runs on, its requests are recorded for a while. */
-  async #watchRefused(refusal: number): Promise<void> {
+  async #watchRefused(isRefused: (request: RequestRecord) => boolean): Promise<void> {
     const last = await this.lastAnswered();
     await this.#drop();
-    await this.asks(last, ({ status }) => status === refusal);
+    await this.asks(last, isRefused);
     const untilMs = performance.now() + WATCH_MS;
     while (performance.now() < untilMs && this.options.client?.isRunning !== false) await sleep(POLL_MS);
   }
