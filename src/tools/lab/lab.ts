@@ -22,7 +22,7 @@ import type { Config } from '../../config/load.ts';
 import type { Exchange } from '../../http/exchange.ts';
 import { type Route, splitTarget } from '../../http/routes.ts';
 import type { IngestRequest } from '../../ingest/requests/requests.ts';
-import { PAGE_ROWS_DEFAULT } from '../../limits/api-limits.ts';
+import { PAGE_ROWS_DEFAULT, SINCE_AGE_MAX_MS } from '../../limits/api-limits.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { epochAt } from '../../log/version-epoch.ts';
 import { isLabName, type LabName, type MembersOf, membersOf, parseLabTime } from '../../operations/lab.ts';
@@ -210,7 +210,8 @@ export class Lab implements LabJoined {
       return fault;
     }
     const before = this.requests.pageBefore(parameters.get('cursor') ?? '', pages);
-    if (before === null) {
+    // The service would refuse a start that is too old by now.
+    if (before === null || Date.parse(before.since ?? '') < now() - SINCE_AGE_MAX_MS) {
       this.faults.giveBack(fault);
       return null;
     }

@@ -299,3 +299,12 @@ test('the report has every request, with its faults', async () => {
   const later = await lab.control('report', { after: read.number });
   assert.equal(later.requests.length, 2);
 });
+
+test('a page whose since is too old by now is not delivered twice', async () => {
+  const first = await checked(`${START}&limit=5`);
+  await lab.control('clock', { advance: '40d' });
+  await fault({ duplicate: true, endpoint: 'listChanges' });
+  const next = await checked(`${CHANGES}?cursor=${first.body.next_cursor}&limit=5`);
+  assert.deepEqual([next.status, next.headers.has('x-wirewatch-lab')], [200, false]);
+  assert.notDeepEqual(next.body.data, first.body.data);
+});
