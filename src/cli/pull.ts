@@ -6,7 +6,7 @@ import { integer } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
 import { anyText, choice, instant, required, toggle, type ValuesOf, value } from '../operations/member.ts';
 import { printable } from '../printable.ts';
-import { failed, Refused } from '../refused.ts';
+import { failed, Refused, reasonOf } from '../refused.ts';
 import { documentTable, joined } from '../text-layout.ts';
 import { SECOND_MS } from '../time.ts';
 import { createApi, parseJson } from '../tools/pull/api.ts';
@@ -73,7 +73,7 @@ export const register = defineCommand({
 function run(options: PullOptions): Promise<Result> {
   const { into, compare = false } = options;
   return updateOrCompare(options).catch((error: unknown) => {
-    throw formatOf(options) === 'sqlite' ? refusedIn(into, compare, error) : error;
+    throw refusedIn(into, compare, error);
   });
 }
 
@@ -222,9 +222,17 @@ function readKey(path: string): string {
   if (!existsSync(path))
     throw failed(`there is no key file ${path}. Create it, with the API key as its only content.`);
   if (isFolder(path)) throw failed(`${path} is a folder. Name the file with the API key with --key-file.`);
-  const content = readFileSync(path, 'utf8').trim();
+  const content = readKeyFile(path).trim();
   const key: unknown = Object(parseJson(content)).key ?? content;
   if (typeof key === 'string' && /^[\w.~+/=-]+$/.test(key)) return key;
   const expected = 'expected the key alone, or the output of key create --json';
   throw failed(`${path} does not contain an API key: ${expected}`);
+}
+
+function readKeyFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw failed(`${path} cannot be read: ${reasonOf(error, path)}. Name another file with --key-file.`);
+  }
 }

@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { AS_OTHER, canBeRunByAnother, OTHER_ID as NOBODY } from '../support/another-user.ts';
+import { asOther, canBeRunByAnother, OTHER_ID as NOBODY } from '../support/another-user.ts';
 import { NO_PRELOAD, runBeside } from '../support/command.ts';
 import { programCalls, syncedAfter } from '../support/disk-calls.ts';
 import { inFolder, runProgram } from '../support/program.ts';
@@ -100,10 +100,6 @@ test(
     }),
 );
 
-const asOther = (program: string, args: readonly string[]): [string, string[]] => [
-  'setpriv',
-  [...AS_OTHER, program, ...args],
-];
 const skipOther = !canBeRunByAnother() && 'it cannot be run as another user here';
 
 test('another user is told whose folder it is, not that there is no installation', { skip: skipOther }, () =>

@@ -6,6 +6,12 @@ export const OTHER_ID = 65_534;
 
 export const AS_OTHER = [`--reuid=${OTHER_ID}`, `--regid=${OTHER_ID}`, '--clear-groups'];
 
+/** The `through` of a program that is run as that user. */
+export const asOther = (program: string, args: readonly string[]): [string, string[]] => [
+  'setpriv',
+  [...AS_OTHER, program, ...args],
+];
+
 /** Whether this is root, and that user can read the program: not if it lies below a private folder. */
 export function canBeRunByAnother(): boolean {
   if (process.getuid?.() !== 0) return false;

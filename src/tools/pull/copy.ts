@@ -18,9 +18,9 @@ import {
 import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { counted, grouped } from '../../counted.ts';
-import { failed, isErrorCode, Refused } from '../../refused.ts';
+import { errorCode, failed, isErrorCode, Refused, reasonOf } from '../../refused.ts';
 import { openDatabase, writing } from '../../store/database.ts';
-import { isDamage } from '../../store/database-errors.ts';
+import { isDamage, isForbidden } from '../../store/database-errors.ts';
 import { writeWhole } from '../../store/folder.ts';
 import { takeLock } from '../../store/locks.ts';
 import { readLines } from '../../text-lines.ts';
@@ -126,7 +126,7 @@ export function openSqliteCopy(path: string, isRead: boolean): Copy {
   };
 }
 
-/** Errors that the file of an SQLite copy causes, in words for its owner: it is no database of an appliance, with backups. */
+/** Errors that the file of a copy causes, in words for its owner: it is no file of an appliance, with backups. */
 export function refusedIn(path: string, isRead: boolean, error: unknown): unknown {
   const refused = (detail: string) => new Refused('failed', `${path} ${detail}`, { cause: error });
   const another = 'Name another file with --into';
@@ -135,6 +135,11 @@ export function refusedIn(path: string, isRead: boolean, error: unknown): unknow
     const lines =
       'To compare the copy of another client, give it as NDJSON, one detection per line: --format ndjson';
     return refused(`was not made by this version of pull. ${isRead ? lines : `${another}.`}`);
+  }
+  if (isForbidden(error) || isErrorCode(error, 'EROFS')) {
+    const isOfSqlite = errorCode(error).startsWith('SQLITE');
+    const reason = isOfSqlite ? 'permission denied' : reasonOf(error, path);
+    return refused(`cannot be opened: ${reason}. ${another}.`);
   }
   return isDamage(error)
     ? refused(`is damaged. ${another}, or delete it with its -wal and -shm to start again.`)
@@ -188,7 +193,7 @@ export function openLines(path: string, isRead: boolean): Copy {
 /** Checks that a file is a copy of lines before it changes anything. */
 function openForAppending(path: string) {
   // Two processes that append would each cut off the lines of the other.
-  const release = takeLock(`${path}.lock`);
+  const release = takeOwnLock(`${path}.lock`);
   if (release === null)
     throw failed(`another pull is at work on ${path}. Stop it first, or name another file.`);
   using opening = new DisposableStack();
@@ -211,6 +216,15 @@ function openForAppending(path: string) {
   }
   ftruncateSync(file, noted.bytes);
   return { file, open: opening.move() };
+}
+
+/** @throws Refused `failed` that names the lock, if it cannot be taken at all */
+function takeOwnLock(path: string) {
+  try {
+    return takeLock(path);
+  } catch (error) {
+    throw refusedIn(path, false, error);
+  }
 }
 
 function readPlace(path: string): Noted {

@@ -1,19 +1,23 @@
 /** How `wirewatch pull` begins and continues a copy, and what it says about files and options that it cannot use. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { DAY_MS } from '../../../src/time.ts';
+import { asOther, canBeRunByAnother } from '../../support/another-user.ts';
 import { runBeside } from '../../support/command.ts';
+import { runProgram } from '../../support/program.ts';
 import { sqlIn, subscription, withService } from '../../support/pull.ts';
 
 type Use = Parameters<typeof withService>[2];
 const withStream = (use: Use) => withService([subscription(7001, 'text')], [], use);
 
 /** @param next must be said, and nothing of a data folder */
-async function isRefused(args: string[], next: RegExp, expected = 1): Promise<void> {
-  const { status, stderr } = await runBeside(args);
-  assert.equal(status, expected, stderr);
+async function isRefused(args: string[], next: RegExp, through?: typeof asOther): Promise<void> {
+  const run = runProgram(args, {}, through === undefined ? {} : { through });
+  const status = await run.ended;
+  const stderr = run.stderr();
+  assert.equal(status, 1, stderr);
   assert.match(stderr, next);
   assert.doesNotMatch(stderr, /restore|--data|data folder|WIREWATCH_DEBUG/);
 }
@@ -59,6 +63,8 @@ test('a file that pull did not make is named and not changed', () =>
     const [text, other] = [write('key.json', '{"key":"ww_live_x"}'.repeat(100)), join(folder, 'other.db')];
     sqlIn(other, 'PRAGMA application_id = 7; CREATE TABLE detections (id TEXT)');
     const notes = write('notes.txt', 'my notes');
+    const locked = join(folder, 'locked.ndjson');
+    write('locked.ndjson.lock', 'not a lock'.repeat(100));
     const short = write('short.ndjson', 'a line');
     write('short.ndjson.place', JSON.stringify({ bytes: 100, cursor: 'x', walk: null, streams: null }));
     mkdirSync(join(folder, 'inner'));
@@ -70,18 +76,47 @@ test('a file that pull did not make is named and not changed', () =>
       [text, /was not made by this version of pull\. Name another file with --into\.\n/],
       [other, /was not made by this version of pull\. Name another file with --into\.\n/],
       [notes, /already exists, but is not a copy/, 'ndjson'],
+      [locked, /locked\.ndjson\.lock was not made by this version of pull/, 'ndjson'],
       [short, /lines are missing.*--into/, 'ndjson'],
       [join(folder, 'inner'), /inner is a folder\. Name a file with --into/],
       [join(folder, 'none', 'copy'), /there is no folder \S+none\. Create it first\.\n$/, 'ndjson'],
     ] as const)
       await isRefused([...to, '--format', format, '--into', file], message);
     assert.deepEqual(
-      readdirSync(folder).filter((name) => !name.endsWith('.lock')),
+      readdirSync(folder).filter((name) => !/^(notes|short).*\.lock$/.test(name)),
       names,
       'nothing may be created',
     );
     assert.deepEqual(contents(), before);
   }));
+
+test(
+  'files that belong to another user are named, with what to do',
+  {
+    skip: !canBeRunByAnother() && 'it cannot be run as another user here',
+  },
+  () =>
+    withStream(async (to, folder) => {
+      chmodSync(folder, 0o755);
+      for (const name of ['secret', 'own.db', 'own.ndjson'])
+        writeFileSync(join(folder, name), 'ww_live_x', { mode: 0o600 });
+      for (const [file, more, named = file] of [
+        ['own.db', []],
+        ['own.db', ['--compare']],
+        ['new.db', []],
+        ['new.ndjson', [], 'new.ndjson.lock'],
+        ['own.ndjson', ['--compare']],
+      ] as const) {
+        const next = new RegExp(
+          `/${named} cannot be opened: permission denied\\. Name another file with --into`,
+        );
+        await isRefused([...to, '--into', join(folder, file), ...more], next, asOther);
+      }
+      const unread = /secret cannot be read: permission denied\. Name another file with --key-file/;
+      const key = ['--key-file', join(folder, 'secret')];
+      await isRefused([...to, '--into', join(folder, 'new.db'), ...key], unread, asOther);
+    }),
+);
 
 test('the key file may be the output of key create --json; its content is never shown', () =>
   withStream(async (to, folder) => {
