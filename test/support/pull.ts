@@ -31,8 +31,8 @@ export function subscription(id: number, ...content_types: string[]) {
   return { id, content_types, data_starts: Object.fromEntries(content_types.map((type) => [type, start])) };
 }
 
-/** The first responses of a service: status and headers. */
-export type Responses = [number, Record<string, string>][];
+/** The first responses of a service: status, headers, and what happens before. */
+export type Responses = [number, Record<string, string>, (() => void)?][];
 
 /**
  * A service without rows, which records every request except those for /v1/me.
@@ -49,7 +49,8 @@ export async function withService(
   const server = createServer((request: IncomingMessage, response: ServerResponse) => {
     const isMe = request.url?.includes('/v1/me') === true;
     if (!isMe) requests.push(request.url ?? '');
-    const [status, headers] = (isMe ? undefined : responses.shift()) ?? [200, {}];
+    const [status, headers, before] = (isMe ? undefined : responses.shift()) ?? [200, {}];
+    before?.();
     response.writeHead(status, { 'content-type': 'application/json', ...headers });
     const body = isMe ? JSON.stringify({ subscriptions, data_gaps: {} }) : page;
     response.end(status === 200 ? body : JSON.stringify({ detail: `because of ${status}` }));

@@ -13,7 +13,7 @@ import { NO_PRELOAD, runBeside } from '../../support/command.ts';
 import { idOf, ndjson, newRow, type Row } from '../../support/export-files.ts';
 import { preloaded } from '../../support/preload.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
-import { pullArgs, sqlIn } from '../../support/pull.ts';
+import { pullArgs, type Responses, sqlIn, subscription, withService } from '../../support/pull.ts';
 
 /** The ids of all detections, by subscription. */
 const ids: Record<number, string[]> = { 7001: [], 7002: [] };
@@ -115,6 +115,26 @@ test('one that was removed during the walk, and came back, is copied completely'
     await pull();
     assert.deepEqual(idsIn(into), every(7001, 7002));
   }));
+
+test('one that is removed during the walk is left out; a 400 for another reason ends it', () => {
+  const subscriptions = [subscription(7001, 'text'), subscription(7002, 'text')];
+  const begun: Responses = [
+    [200, {}],
+    [200, {}],
+  ];
+  const removed: Responses = [...begun, [400, {}, () => void subscriptions.shift()]];
+  return withService(subscriptions, removed, async (to, folder, requests, responses) => {
+    const pull = () => runBeside([...to, '--into', join(folder, 'copy.db'), '--full']);
+    const walked = await pull();
+    assert.equal(walked.status, 0, walked.stderr);
+    assert.match(requests.at(-2) ?? '', /detections\?subscription_id=7002/);
+    subscriptions.push(subscription(7003, 'text'));
+    responses.push([200, {}], [400, {}]);
+    const refused = await pull();
+    assert.equal(refused.status, 1);
+    assert.match(refused.stderr, /detections answered with status 400/);
+  });
+});
 
 test('with --follow, one that was added is copied completely', { skip: NO_PRELOAD }, () =>
   inFolder(async (folder) => {
