@@ -141,6 +141,7 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
     ...holdRules(config),
     ...exportShapes(config),
     data: config.dataFolder,
+    photos: config.photos.folder,
     earliest_time: config.earliestTime,
     photo_key: deriveKey(secret, 'photo'),
     program: VERSION,

@@ -22,7 +22,14 @@ import { settingsText } from '../operations/status-views.ts';
 import { Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
 import { makeSchema, openContent } from '../store/database.ts';
-import { type DataFolder, refuseLinks, requireUsable } from '../store/folder.ts';
+import {
+  type DataFolder,
+  dataFolder,
+  refuseLinks,
+  requireSeparate,
+  requireUsable,
+  usedFolders,
+} from '../store/folder.ts';
 import { readRole, requireRole } from '../store/role.ts';
 import { SECRET_BYTES } from '../store/secret.ts';
 import { formatMs } from '../time.ts';
@@ -41,6 +48,7 @@ type Outcome = Omit<Finding, 'check'>;
 type Checked = readonly [check: string, Outcome | readonly Outcome[]];
 
 const OTHERS = 0o077;
+const DO_THIS = 'Do what this says: until then, Wirewatch cannot start.';
 const RESTORE = 'Restore a backup: wirewatch restore BACKUP --replace';
 
 const ok = (detail: string): Outcome => ({ status: 'ok', detail, what_to_do: null });
@@ -159,7 +167,7 @@ function checkRole(folder: DataFolder, config: Config): Outcome | [] {
     requireRole(readRole(folder), folder, config.copy);
     return [];
   } catch (error) {
-    return bad(reasonOf(error), 'Do what this says: until then, Wirewatch cannot start.');
+    return bad(reasonOf(error), DO_THIS);
   }
 }
 
@@ -225,7 +233,10 @@ async function checkSurroundings(config: Config, nowMs: number): Promise<Checked
   const { ingest, log, alerts, copy, server, admin } = config;
   return [
     ['copy', copy.to === '' ? [] : await checkPlace(copy)],
-    ['drop folder', checkDropFolder(ingest.drop)],
+    [
+      'drop folder',
+      await checkDropFolder(ingest.drop, usedFolders(dataFolder(config.dataFolder), config.photos.folder)),
+    ],
     ['TLS', server.tls_certificate === '' ? checkPlain(server) : await checkTls(server, nowMs)],
     [
       'TLS of the console',
@@ -255,7 +266,9 @@ async function checkPlace(copy: Config['copy']): Promise<Outcome> {
  * Whether files can be moved in the folder as ingest does. The file for the check has a name that begins with a dot,
  * which a running appliance ignores, and is removed.
  */
-function checkDropFolder(folder: string): Outcome {
+async function checkDropFolder(folder: string, used: readonly string[]): Promise<Outcome> {
+  const problem = await requireSeparate(folder, used).catch(reasonOf);
+  if (typeof problem === 'string') return bad(problem, DO_THIS);
   const rights =
     'Give the user that Wirewatch runs as write access to the folder and its subfolders, or name another with [ingest] drop.';
   return tried(folder, rights, () => {

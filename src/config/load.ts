@@ -12,6 +12,7 @@ import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { nameParser } from '../exports/file-name.ts';
 import { didYouMean } from '../nearest.ts';
 import { listed, misconfigured } from '../refused.ts';
+import { dataFolder as foldersIn, usedFolders } from '../store/folder.ts';
 import { formatMs, parseInstant } from '../time.ts';
 import { exportShapes, shapeProblem } from './export-settings.ts';
 import { readConfigFile, tableOfText } from './file.ts';
@@ -149,7 +150,14 @@ function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFol
   const data = path.resolve(dataFolder);
   const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
   const to = isBucket(copy.to) ? copy.to : pathOf('copy.to', copy.to);
-  if (drop === data) refuse('ingest.drop', `${drop} is the data folder itself; choose a separate folder`);
+  const photosFolder = pathOf('photos.folder', photos.folder, path.join(dataFolder, 'photos'));
+  // By their paths alone: commands must not wait for a share that hangs. The start and the check look at the folders.
+  const isUsed = usedFolders(foldersIn(data), photosFolder).includes(drop);
+  if (isUsed || data.startsWith(path.join(drop, path.sep)))
+    refuse(
+      'ingest.drop',
+      `${drop} ${isUsed ? 'has' : 'is around'} files of Wirewatch; choose a separate folder`,
+    );
   const around = folderAround(to, { data, drop });
   if (around !== null)
     refuse(
@@ -171,7 +179,7 @@ function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFol
     },
     admin: { ...admin, ...adminTls },
     ingest: { ...ingest, drop },
-    photos: { folder: pathOf('photos.folder', photos.folder, path.join(dataFolder, 'photos')) },
+    photos: { folder: photosFolder },
     copy: { ...copy, to, credentials: pathOf('copy.credentials', copy.credentials) },
     log: { ...log, file: pathOf('log.file', log.file) },
     earliestTime: earliestMs === null ? null : formatMs(earliestMs),

@@ -19,7 +19,9 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
 import { formatCompact } from '../time.ts';
 
@@ -54,6 +56,31 @@ export function dataFolder(root: string) {
     /** The address of the running appliance: see noted-address.ts. */
     address: join(root, 'address'),
   };
+}
+
+/** The folders in which an installation has files that are no export files. */
+export function usedFolders({ root, log, copied }: DataFolder, photos: string): string[] {
+  return [root, log, copied, photos];
+}
+
+/**
+ * One that is not there, or on a share that hangs, is no other.
+ * @param used absolute
+ * @throws Refused `configuration` if the drop folder is one of them, by whatever path: a link or a bind mount
+ */
+export async function requireSeparate(drop: string, used: readonly string[]): Promise<void> {
+  const [own, ...others] = await Promise.all(
+    [drop, ...used].map((path) =>
+      Promise.race([stat(path, { bigint: true }), sleep(5000, null, { ref: false })]).catch(() => null),
+    ),
+  );
+  const same = used.find(
+    (_, index) => own && own.ino === others[index]?.ino && own.dev === others[index].dev,
+  );
+  if (same === undefined) return;
+  throw misconfigured(
+    `cannot use the drop folder ${drop}: it is ${same}, which has files of Wirewatch. Name another folder with --drop.`,
+  );
 }
 
 /**

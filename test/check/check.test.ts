@@ -8,6 +8,7 @@ import {
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -162,6 +163,26 @@ test('a drop folder in which something else has the name of a Wirewatch folder i
     assert.equal(code, 1);
     assert.match(of('drop folder').detail, /failed is not a folder: expected a real folder, not a link/);
     assert.deepEqual(readdirSync(drop), ['failed']);
+  }));
+
+test('a drop folder that is a folder of Wirewatch by another path is bad, and keeps it from starting', () =>
+  inFolder(async (folder) => {
+    const data = join(folder, 'data');
+    const photos = join(folder, 'photos');
+    await startAndStop(data);
+    mkdirSync(photos);
+    writeFileSync(join(folder, 'c.toml'), '[photos]\nfolder = "photos"\n');
+    for (const [name, target] of [data, join(data, 'log'), photos].entries()) {
+      const drop = join(folder, `${name}`);
+      symlinkSync(target, drop);
+      const options = ['--drop', drop, '--port', '0', '--config', join(folder, 'c.toml')];
+      const { of } = await check(data, ...options);
+      assert.equal(of('drop folder').status, 'bad');
+      const { stderr } = await runBeside(['serve', '--data', data, ...options]);
+      for (const text of [of('drop folder').detail, stderr])
+        assert.match(text, new RegExp(`drop folder ${drop}: it is ${target}, which has files of Wirewatch`));
+      assert.ok(!existsSync(join(target, 'refused')));
+    }
   }));
 
 test('text output: a line for each finding, its hint below, a count at the end', () =>

@@ -22,7 +22,7 @@ export const ROOMS = listed({
   detection: 'bounded-map.ts is-object.ts seal.ts',
   limits: 'addresses.ts bounded-map.ts counted.ts one-at-a-time.ts pace.ts refused.ts time.ts',
   config:
-    'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts time-zone.ts time.ts',
+    'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts store time-zone.ts time.ts',
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
   auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
   windows: 'counted.ts detection store time.ts',

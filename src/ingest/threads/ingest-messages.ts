@@ -20,6 +20,7 @@ export interface IngestSettings
     Pick<ReadingOrder, 'require_trailer' | 'bad_rows'> {
   readonly data: string;
   readonly drop: string;
+  readonly photos: string;
   readonly file_names: OwnNames;
   readonly mappings: Mappings;
   readonly rescan_seconds: number;

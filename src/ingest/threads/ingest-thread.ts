@@ -9,7 +9,7 @@ import { findingsOf, readScrubRecord } from '../../log/scrub-findings.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import { closeDetections } from '../../store/checkpoint.ts';
 import { isDiskFull } from '../../store/database-errors.ts';
-import { dataFolder } from '../../store/folder.ts';
+import { dataFolder, requireSeparate, usedFolders } from '../../store/folder.ts';
 import { LogDamage } from '../../store/log-errors.ts';
 import { readRole, roleOf } from '../../store/role.ts';
 import { sendEvent, serveCalls } from '../../thread-call.ts';
@@ -70,8 +70,11 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
       const mayFollow = settings.copy?.standby === true;
       // Clients can read without it, and a standby does not need it.
-      const prepare = () => drop.prepare(settings.mode === 'serve');
-      if (!mayFollow) prepare();
+      const prepare = async () => {
+        await requireSeparate(drop.root, usedFolders(dataFolder(settings.data), settings.photos));
+        drop.prepare(settings.mode === 'serve');
+      };
+      if (!mayFollow) await prepare();
       if (isLogDamaged(settings)) await heal(options, standby);
       let recovered = await recover(options, isAgain).catch(async (error) => {
         const isOfLog = error instanceof Refused && error.cause instanceof LogDamage;
@@ -88,7 +91,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       }
       if (mayFollow) {
         send({ kind: 'promoted' });
-        prepare();
+        await prepare();
       }
       ingester = new Ingester(options, drop, recovered);
       begun.resolve(ingester);
