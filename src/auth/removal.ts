@@ -22,6 +22,11 @@ const OPEN_REMOVAL =
 const SELECT_REMOVALS = `
   SELECT subscription_id FROM removal
   WHERE :account IS NULL OR account_id = :account ORDER BY subscription_id`;
+const SELECT_ADDED_AGAIN = `
+  SELECT id FROM subscription WHERE created_at > :since AND id IN (
+    SELECT change.value ->> '$.id'
+    FROM audit, json_each(iif(json_valid(changes), changes, '[]')) AS change
+    WHERE change.value ->> '$.subject' = 'subscription' AND change.value ->> '$.change' = 'removed')`;
 const CLOSE_REMOVAL = 'DELETE FROM removal WHERE subscription_id = :id';
 const DELETE_RIGHTS_TO = 'DELETE FROM api_key_subscription WHERE subscription_id = :id';
 const DELETE_RIGHTS_OF =
@@ -65,6 +70,11 @@ function run(db: Database, statements: readonly string[], values: object): void 
 /** The removed subscriptions, of one account or of all, whose rows are still being deleted. */
 export function openRemovals(db: Database, account: string | null = null): number[] {
   return idsOf<number>(db, SELECT_REMOVALS, { account });
+}
+
+/** The subscriptions that were removed, and added again after a time, epoch milliseconds: perhaps for another account. */
+export function addedAgain(db: Database, since: number): number[] {
+  return idsOf<number>(db, SELECT_ADDED_AGAIN, { since });
 }
 
 /** Call it once the log of detections has the removals and no rows are left. */

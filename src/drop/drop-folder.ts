@@ -35,8 +35,8 @@ export type Waiting = {
   /** Where it is now. */
   readonly path: string;
   readonly snapshot: FileSnapshot;
-  /** The file lies in `failed/`, and an operator has it read again. */
-  readonly isReadAgain?: true;
+  /** The ingest number with which it was taken before. */
+  readonly takenAs?: number | undefined;
 } & Exclude<Readiness, { kind: 'wait' }>;
 
 export type Scan = ReturnType<DropFolder['scan']>;
@@ -139,7 +139,7 @@ export class DropFolder {
     let nextScanMs = Number.POSITIVE_INFINITY;
     inFolder(this.root, '', (root) => {
       for (const dropped of [...exports, ...refused]) {
-        const { name, path } = dropped;
+        const { name, path, takenAs } = dropped;
         // Those in `.taken` are few, and are named by way of that folder.
         const snapshot = path === name ? snapshotOf(join(root, name)) : this.snapshot(path);
         if (snapshot === 'gone') continue;
@@ -156,7 +156,7 @@ export class DropFolder {
         const { sinceMs, isTruncated } = memory;
         const seen = { size: snapshot.size, unchangedMs: nowMonotonicMs - sinceMs, isTruncated };
         const is = readiness(dropped, seen, this.#settings, nowMs);
-        if (is.kind !== 'wait') ready.push({ name, path, snapshot, ...is });
+        if (is.kind !== 'wait') ready.push({ name, path, takenAs, snapshot, ...is });
         else nextScanMs = Math.min(nextScanMs, is.waitMs);
       }
     });
@@ -170,18 +170,18 @@ export class DropFolder {
    * Waits for `quiet_ms` if its time does not say that it is older: nothing else speaks against a writer at work.
    */
   async settled(
-    dropped: Named & Pick<Waiting, 'name' | 'path'>,
+    dropped: Named & Pick<Waiting, 'name' | 'path' | 'takenAs'>,
     snapshot: FileSnapshot,
     nowMs: number,
   ): Promise<Waiting | null> {
-    const { name, path } = dropped;
+    const { name, path, takenAs } = dropped;
     const ageMs = Math.abs(Date.now() - Number(snapshot.mtimeNs / 1_000_000n));
     const unchangedMs = Math.max(ageMs, this.#settings.quiet_ms);
     if (ageMs < this.#settings.truncated_seconds * SECOND_MS) await sleep(this.#settings.quiet_ms);
     if (!this.isUnchanged({ path, snapshot })) return null;
     const seen = { size: snapshot.size, unchangedMs, isTruncated: false };
     const is = readiness(dropped, seen, this.#settings, nowMs);
-    return is.kind === 'wait' ? null : { name, path, snapshot, ...is };
+    return is.kind === 'wait' ? null : { name, path, takenAs, snapshot, ...is };
   }
 
   noteTruncated({ path, snapshot }: Waiting): void {
@@ -245,8 +245,8 @@ export class DropFolder {
       if (isErrorCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return false;
       throw error;
     }
-    // The note beside a failed file is no longer true.
-    if (waiting.isReadAgain) removeIn(this.root, `${waiting.path}.reason.json`);
+    // That beside a failed file is no longer true.
+    if (waiting.takenAs !== undefined) removeIn(this.root, `${waiting.path}.reason.json`);
     syncIn(this.root, '.taken');
     return this.isUnchanged({ ...waiting, path });
   }

@@ -28,10 +28,11 @@ export interface DropNames {
 
 /** What a name says of a file that is not being written. */
 export type Named = Exclude<ParsedName, { kind: 'unfinished' }>;
-/** `name`: under which it was dropped; `path`: in the drop folder. */
+/** `name`: under which it was dropped; `path`: in the drop folder; `takenAs`: the ingest number with which it was taken. */
 type Dropped<Kind extends Named['kind']> = Extract<Named, { kind: Kind }> & {
   readonly name: string;
   readonly path: string;
+  readonly takenAs?: number | undefined;
 };
 /** `status`: of its window. */
 export type HeldFile = Dropped<'export'> & {
@@ -63,14 +64,14 @@ export function waitingFiles(
   const refused = firstOf<Dropped<'refused'>>((a, b) => (a.name < b.name ? -1 : 1), filesMax);
   const held: HeldFile[] = [];
   const others: string[] = [];
-  const add = (name: string, path: string) => {
+  const add = (name: string, path: string, takenAs?: number) => {
     const parsed = parse(name);
-    if (parsed.kind === 'refused') refused.add({ ...parsed, name, path });
+    if (parsed.kind === 'refused') refused.add({ ...parsed, name, path, takenAs });
     if (parsed.kind !== 'export') return;
     const { kind, file } = parsed;
     const status = heldBy(file);
-    if (file.kind === 'window' && status !== null) held.push({ kind, file, name, path, status });
-    else exports.add({ kind, file, name, path });
+    if (file.kind === 'window' && status !== null) held.push({ kind, file, name, path, takenAs, status });
+    else exports.add({ kind, file, name, path, takenAs });
   };
   using folder: Dir & Disposable = opendirSync(root, { bufferSize: NAMES_AT_ONCE });
   for (let entry = folder.readSync(); entry !== null; entry = folder.readSync()) {
@@ -81,7 +82,8 @@ export function waitingFiles(
   }
   for (const { name: taken } of entriesIn(root, '.taken')) {
     const [, number, name] = TAKEN_NAME.exec(taken) ?? [];
-    if (name !== undefined && !isRecorded(Number(number), name)) add(name, join('.taken', taken));
+    if (name !== undefined && !isRecorded(Number(number), name))
+      add(name, join('.taken', taken), Number(number));
   }
   return {
     exports: exports.all(),

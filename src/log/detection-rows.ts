@@ -252,12 +252,6 @@ const SELECT_ORDINALS = `
   SELECT ordinal FROM stream
   WHERE removed = 1 AND (:subscription IS NULL OR subscription_id = :subscription) ORDER BY ordinal`;
 
-/** The subscriptions that were removed after they had rows; they may have been added again. */
-export function removedSubscriptions(db: Database): ReadonlySet<number> {
-  const sql = 'SELECT DISTINCT subscription_id FROM stream WHERE removed = 1';
-  return new Set(db.prepare<[], number>(sql).pluck().all());
-}
-
 /** The ordinals of removed streams, of one subscription or of all: their rows are being deleted, or are gone. */
 export function endedStreams(db: Database, subscription: number | null = null): number[] {
   return db.prepare<unknown[], number>(SELECT_ORDINALS).pluck().all({ subscription });

@@ -1,10 +1,11 @@
 /** `subscription remove` and `account remove`: their effects, and adding again. */
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Database } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import {
   type Appliance,
   addOtherAccount,
@@ -133,6 +134,42 @@ describe('beside a running appliance', () => {
     assert.match(stdout, /Log and database no longer contain them\. Files in archive\/ still contain them/);
     const page = await changes(`since=${new Date().toISOString()}`, key);
     assert.deepEqual([page.data, page.has_more], [[], false]);
+  });
+
+  test('rows of a removed subscription do not reach the next owner of its number', async () => {
+    const cli = (...args: string[]) => JSON.parse(appliance.cli([...args, '--json']).stdout);
+    const row = () => newRow({ subscription_id: 7005 });
+    const [failed, changed] = [nextWindowMs(), nextWindowMs()];
+    const { number } = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row()]));
+    const own = [row(), newRow()];
+    const bad = ndjson([...own, newRow({ strength_score: 101 })]);
+    await appliance.dropped(fileName('newswire', failed), bad);
+    const { destination } = await appliance.dropped(fileName('newswire', changed), ndjson(own));
+    appliance.cli(['subscription', 'add', '7005', '--account', 'agency']);
+    assert.equal(remove('subscription', 'remove', '7005').detections, 0);
+    appliance.cli(['subscription', 'add', '7005', '--account', 'other']);
+    const key = createKey(appliance.cli, 'other', '7005');
+    await appliance.serving().stop();
+    const db = openDatabase(detections(), 'write', DETECTIONS_SCHEMA);
+    const times = 'taken_at = taken_at + 86400000, finished_at = finished_at + 86400000';
+    db.exec(`UPDATE ingest_file SET ${times} WHERE number = ${number}; -- The clock was ahead.`);
+    db.close();
+    await appliance.restart();
+    writeFileSync(join(appliance.drop, 'failed', fileName('newswire', failed)), ndjson(own));
+    appendFileSync(join(appliance.drop, String(destination)), ndjson([row()]));
+    await appliance.processed(fileName('newswire', changed));
+    const { outcome } = cli('window', 'reset', 'newswire', new Date(failed).toISOString());
+    assert.equal(outcome, 'applied');
+    cli('ingest', 'replay');
+    const since = `since=${new Date(Date.now() - 86_400_000).toISOString()}`;
+    assert.deepEqual((await changes(since, key)).data, []);
+    const fresh = row();
+    await apply([fresh]);
+    cli('ingest', 'replay');
+    assert.deepEqual(
+      (await changes(since, key)).data.map(({ id }) => id),
+      [idOf(fresh)],
+    );
   });
 
   test('nothing is left of removed rows in detections.db: not in the unused part of a page', async () => {

@@ -36,7 +36,7 @@ export async function readContent(form: Form, content: string | Buffer, options:
     {
       ...{ source: { path, found: null }, file, ...timesOf(file, Date.now(), null) },
       ...{ mapping: null, require_trailer: false, bad_rows: 'fail', errors_max: 100 },
-      ...{ streams: null, licensed: [], rows_to_skip: 0, ...order },
+      ...{ streams: null, former: [], licensed: [], rows_to_skip: 0, ...order },
     },
     {
       photoPath: (id) => `/photos/${id}?signature=abc`,

@@ -9,7 +9,7 @@ import { counted, grouped } from '../../counted.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
 import { type ExportFileName, recordedFile, switchedOff } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
-import { applyingFiles, type FileRecord, saveFile } from '../files/file-record.ts';
+import { applyingFiles, type FileRecord, saveFile, takenBy } from '../files/file-record.ts';
 import {
   chooseDestination,
   type FileStore,
@@ -27,6 +27,7 @@ import {
   type Processed,
   putAway,
   recordOf,
+  takenBefore,
   type WaitingExport,
   whyNot,
 } from './window-file.ts';
@@ -65,7 +66,7 @@ async function readBackfill(files: Ingest, waiting: WaitingBackfill, number: num
     destination: null,
   };
   writer.write(fileOperation(record), () => saveFile(writer.db, record));
-  return applyBackfill(files, record);
+  return applyBackfill(files, record, takenBefore(files, waiting));
 }
 
 async function finished(checking: Reading, between: Ingest['between']): Promise<ReadingResult> {
@@ -95,13 +96,13 @@ export async function resumeBackfills(ingest: Ingest): Promise<void> {
       if (exportName !== null && !exports.isEnabled({ export: exportName }))
         throw Object.assign(new Error(switchedOff(exportName)), { code: 'ENOTSUP' });
       log('info', 'backfill resumed', { file: name, rows_applied });
-      onProcessed(await applyBackfill(ingest, record));
+      onProcessed(await applyBackfill(ingest, record, takenBy(writer.db, record)));
     });
   }
 }
 
-/** Applies the rest of a backfill that was checked and taken. */
-async function applyBackfill(files: Ingest, record: FileRecord): Promise<FileRecord> {
+/** Applies the rest of a backfill that was checked and taken. @param taken by when it was taken before, if it was */
+async function applyBackfill(files: Ingest, record: FileRecord, taken: number | null): Promise<FileRecord> {
   const { drop, writer, exports, between } = files;
   const { number, name } = record;
   const file = recordedFile(record);
@@ -111,7 +112,10 @@ async function applyBackfill(files: Ingest, record: FileRecord): Promise<FileRec
   // As it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
   const { mapping, report } = record;
   const read = (rows_to_skip: number) =>
-    exports.read(source, file, name, { ...REREAD, ...report.bounds, mapping, rows_to_skip });
+    exports.read(source, file, name, {
+      ...{ ...REREAD, ...report.bounds, mapping, rows_to_skip },
+      former: exports.formerAt(taken),
+    });
   const inTransaction: InParts['inTransaction'] = (rows_applied, counts, unknownRows) => {
     const before = current.report;
     const unknown_rows = sumOf(before.unknown_rows ?? {}, unknownRows);

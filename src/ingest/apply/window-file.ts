@@ -5,7 +5,7 @@
  * its end and found unchanged, and before the commit: so the archive holds exactly what was applied.
  */
 import { grouped } from '../../counted.ts';
-import type { Waiting } from '../../drop/drop-folder.ts';
+import { shortName, type Waiting } from '../../drop/drop-folder.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
 import type { ExportFileName } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
@@ -18,9 +18,11 @@ import {
   type FileRecord,
   type FileReport,
   filesLeft,
+  findFile,
   findSameContent,
   forgetRefused,
   saveFile,
+  takenBy,
 } from '../files/file-record.ts';
 import {
   chooseDestination,
@@ -45,7 +47,8 @@ export function ingestWindowFile(files: Ingest, waiting: WaitingWindow): Promise
 
 async function readWindow(files: Ingest, waiting: WaitingWindow, number: number): Promise<Processed> {
   const { drop, writer, exports } = files;
-  const options = { skipped_path: drop.skippedPath(number) };
+  const former = exports.formerAt(takenBefore(files, waiting));
+  const options = { skipped_path: drop.skippedPath(number), former };
   const reading = exports.read(drop.source(waiting), waiting.file, waiting.name, options);
   try {
     const applier = writer.begin(new Set(reading.order.licensed));
@@ -68,6 +71,12 @@ async function readWindow(files: Ingest, waiting: WaitingWindow, number: number)
     writer.rollback();
     throw error;
   }
+}
+
+/** By when it was first taken, if it failed then, or was changed since it was read; null: it never was. */
+export function takenBefore({ writer: { db } }: FileStore, { name, takenAs }: Waiting): number | null {
+  const before = takenAs === undefined ? null : findFile(db, takenAs);
+  return before !== null && shortName(before.name) === shortName(name) ? takenBy(db, before) : null;
 }
 
 export function fileOperation({ number, name, outcome }: FileRecord): Operation {
@@ -159,7 +168,7 @@ export function recordOf(
     sha256,
     bytes: Number(waiting.snapshot.size),
     outcome,
-    taken_at: nowMs,
+    taken_at: takenBefore(files, waiting) ?? nowMs,
     finished_at: nowMs,
     rows_applied: 0,
     report,

@@ -78,6 +78,11 @@ export const SELECT_FILES_NOT_APPLIED = `
     ORDER BY number DESC LIMIT :scanned) CROSS JOIN ingest_file ON number = found
   ORDER BY found DESC`;
 
+/** Of so many is enough: the clock was right again when one of them was read. */
+const SELECT_FINISHED_AFTER = `
+  SELECT min(finished_at) FROM (
+    SELECT finished_at FROM ingest_file WHERE number > :number ORDER BY number LIMIT 1000)`;
+
 const SELECT_SAME_CONTENT = `
   SELECT number FROM ingest_file
   WHERE sha256 = :sha256 AND outcome = 'applied' AND export = :export
@@ -192,6 +197,12 @@ export function filesOfWindow(
 
 export function findFile(db: Database, number: number): FileRecord | null {
   return select(db, 'WHERE number = ?', number)[0] ?? null;
+}
+
+/** The time at which a file had been taken, epoch milliseconds: by the files after it, should the clock have been ahead. */
+export function takenBy(db: Database, { number, taken_at }: FileRecord): number {
+  const after = db.prepare<unknown[], number | null>(SELECT_FINISHED_AFTER).pluck().get({ number });
+  return Math.min(taken_at, after ?? taken_at);
 }
 
 /** The newest records of files that were dropped under this name. */

@@ -30,7 +30,7 @@ export function checkExport(
   sinks: Partial<Pick<ReadingSinks, 'onBatch' | 'onProgress' | 'onRow'>>,
 ): Promise<ReadingResult> {
   const order = { source: { path, found: null }, file, rows_to_skip: 0 };
-  const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, licensed: [] };
+  const all = { errors_max: Number.POSITIVE_INFINITY, streams: null, former: [], licensed: [] };
   const photoPath = (sourceInternalId: number) => `/photos/${sourceInternalId}`;
   return readExport(
     { ...order, ...all, ...rules, ...timesOf(file, now(), rules.earliest) },

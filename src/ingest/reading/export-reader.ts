@@ -2,8 +2,7 @@
 import { on } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { MessageChannel, type Worker } from 'node:worker_threads';
-import { listSubscriptions } from '../../auth/subscriptions.ts';
-import { type StreamName, streamParts } from '../../detection/content-type.ts';
+import { addedAgain } from '../../auth/removal.ts';
 import { type ExportFileName, timesOf } from '../../exports/file-name.ts';
 import type { ExportSource } from '../../exports/unpacking.ts';
 import { startWorker } from '../../packed.ts';
@@ -55,19 +54,12 @@ export class ExportReader {
   }
 
   /**
-   * The streams of a file that was first applied at a time, epoch milliseconds.
-   * @param removed subscriptions that were removed, perhaps to be added again
-   * @returns `former`: the streams of such subscriptions that were added later
+   * The subscriptions whose rows are left out of a file: those that were added again after it was taken. Rows have the
+   * number of a subscription alone, so these may be those of another customer.
+   * @param takenBy epoch milliseconds; null: it was never taken before
    */
-  streamsAt(removed: ReadonlySet<number>, ms: number): Record<'streams' | 'former', StreamName[]> {
-    const subscriptions = this.#options.access.use(listSubscriptions);
-    const added = new Map(subscriptions.map(({ id, created_at }) => [id, created_at]));
-    const isFormer = (stream: StreamName) => {
-      const { subscription_id } = streamParts(stream);
-      return removed.has(subscription_id) && (added.get(subscription_id) ?? 0) > ms;
-    };
-    const { streams } = this.#subscribers();
-    return { streams: streams.filter((stream) => !isFormer(stream)), former: streams.filter(isFormer) };
+  formerAt(takenBy: number | null): number[] {
+    return takenBy === null ? [] : this.#options.access.use((db) => addedAgain(db, takenBy));
   }
 
   /** The earliest time of a file that was first read then, epoch milliseconds. */
@@ -91,6 +83,7 @@ export class ExportReader {
       ...{
         mapping: mappings[file.export],
         errors_max: ERRORS_READ_MAX,
+        former: [],
         rows_to_skip: 0,
         check_only: false,
         skipped_path: null,

@@ -38,6 +38,8 @@ export interface ReadingOrder extends TimeBounds {
   readonly errors_max: number;
   /** The streams that exist; null: any. */
   readonly streams: readonly StreamName[] | null;
+  /** Subscriptions whose rows are those of an earlier owner of the number: they are left out, and not counted. */
+  readonly former: readonly number[];
   /** Subscriptions whose account may see the addresses of print articles. */
   readonly licensed: readonly number[];
   /** Rows at the start of the file that were applied before. */
@@ -140,6 +142,7 @@ class Reading {
   readonly #sinks: ReadingSinks;
   readonly #contentType: ContentType;
   readonly #streams: ReadonlySet<StreamName> | null;
+  readonly #former: ReadonlySet<number>;
   readonly #licensed: ReadonlySet<number>;
   readonly #limits: RowLimits;
   readonly #match: RenderOptions;
@@ -162,13 +165,14 @@ class Reading {
   #rowsThrough = 0;
 
   constructor(order: ReadingOrder, sinks: ReadingSinks) {
-    const { file, earliest, latest, streams, licensed } = order;
+    const { file, earliest, latest, streams, former, licensed } = order;
     this.#order = order;
     this.#sinks = sinks;
     this.#batch = new BatchBuilder(sinks.memory);
     this.#match = { exportedAtDefault: order.exported_at_default, photoPath: sinks.photoPath };
     this.#contentType = CONTENT_TYPE_OF_EXPORT[file.export];
     this.#streams = streams === null ? null : new Set(streams);
+    this.#former = new Set(former);
     this.#licensed = new Set(licensed);
     this.#limits = { export: file.export, earliest, latest, estimated: file.kind === 'backfill' };
   }
@@ -262,6 +266,7 @@ class Reading {
       return;
     }
     const { row, isNameDropped } = checked;
+    if (this.#former.has(row.subscription_id)) return;
     const stream = streamName(row.subscription_id, this.#contentType);
     if (this.#streams?.has(stream) === false) this.#countUnknown(stream);
     else {

@@ -92,8 +92,8 @@ function failedFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): W
     const file = recordedFile(record);
     const snapshot = drop.snapshot(path);
     if (typeof snapshot !== 'string' && file?.kind === 'window') {
-      const { name } = record;
-      return { kind: 'export', name, path, snapshot, file, isFinal: true, isReadAgain: true };
+      const { name, number: takenAs } = record;
+      return { kind: 'export', name, path, snapshot, file, isFinal: true, takenAs };
     }
   }
   return null;

@@ -1,18 +1,14 @@
 /**
  * Replay: reads archived files again, under the present settings and subscriptions.
- *
- * The rows of a file have the number of a subscription alone. If it was removed, and added again after the file was
- * applied, they may be those of another customer: they are left out, and not counted.
  */
 
 import { isDeepStrictEqual } from 'node:util';
 import { reasonOfFile } from '../../drop/file-errors.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
 import { recordedFile } from '../../exports/file-name.ts';
-import { removedSubscriptions } from '../../log/detection-rows.ts';
 import { NO_COUNTS, sumOf } from '../apply/apply-rows.ts';
 import { applyInParts, type InParts, REREAD } from '../apply/backfill.ts';
-import { archivedFiles, type FileRecord, saveFile } from '../files/file-record.ts';
+import { archivedFiles, type FileRecord, saveFile, takenBy } from '../files/file-record.ts';
 import type { Ingest } from '../files/finished-file.ts';
 import type { ReplayCounts, RequestOutcome } from './requests.ts';
 
@@ -24,7 +20,6 @@ export async function replay(
 ): Promise<RequestOutcome> {
   const { drop, writer, exports, between } = ingest;
   const counts: ReplayCounts = { files: 0, rows: 0, ...NO_COUNTS, unreadable: [] };
-  const removed = removedSubscriptions(writer.db);
   const records = archivedFiles(writer.db, bounds.from, bounds.to);
   for (const [index, record] of records.entries()) {
     tell(`file ${index + 1} of ${records.length}`);
@@ -42,10 +37,13 @@ export async function replay(
     if (file === null || destination === null || !isThereIn(drop.root, destination))
       return 'the file is no longer in the archive';
     const source = drop.sourceAt(destination);
-    const { streams, former } = exports.streamsAt(removed, record.finished_at ?? record.taken_at);
     const earliest = exports.earliestAt(file, record.taken_at);
+    const taken = takenBy(writer.db, record);
     const read = (rows_to_skip: number) =>
-      exports.read(source, file, destination, { ...REREAD, earliest, mapping, streams, rows_to_skip });
+      exports.read(source, file, destination, {
+        ...{ ...REREAD, earliest, mapping, rows_to_skip },
+        former: exports.formerAt(taken),
+      });
     let unknown_rows: Record<string, number> = {};
     const inTransaction: InParts['inTransaction'] = (_, applied, unknownRows) => {
       Object.assign(counts, sumOf(counts, applied));
@@ -56,7 +54,6 @@ export async function replay(
     counts.rows += result.counts.rows;
     if (result.kind === 'bad') return 'the file does not match the export format';
     if (result.kind !== 'read') return result.reason;
-    for (const stream of former) delete unknown_rows[stream];
     // Rows without a subscription, and their alert, are those of the last reading; so are those without their URL.
     const { urls_withheld } = result.counts;
     const report = { unknown_rows: {}, urls_withheld: 0, ...record.report };

@@ -89,7 +89,9 @@ copy/follow.ts | promotion | the file of a standby has nothing of removed rows
 log/compact.ts | compact | a log is rewritten only from a database that equals it
   const damage = [-damageOf(folder, found)-]{+null+};
 ingest/requests/replay.ts | removal | a replay brings no removed rows back
-  mapping, [-streams, -]rows_to_skip
+  former: exports.formerAt([-taken-]{+null+})
+ingest/apply/window-file.ts | removal | a file that is read again brings no removed rows back
+  exports.formerAt([-takenBefore(files, waiting)-]{+null+})
 copy/discarded.ts | restore-damaged | a log that ends before its database has a lost end
   [-lost.last?.id === readLogMarkOf(detections)?.id-]{+true+}
 log/version-epoch.ts | version-epoch | positions stay exact numbers
@@ -156,7 +158,7 @@ ingest/reading/read-export.ts | reading-settings | a file that fails is read no 
 drop/own-folder.ts | hostile-exporter | an own folder is no link
   constants.O_DIRECTORY[- | constants.O_NOFOLLOW-]
 ingest/requests/replay.ts | other-shapes | an archived file is replayed with the mapping of its first reading
-  earliest, [-mapping, -]streams
+  earliest, [-mapping, -]rows_to_skip
 windows/window-states.ts | overdue-search | a window is missing a day after it was due
   const MISSING_AFTER_MS = DAY_MS{+ + 10 * MINUTE_MS+};
 windows/window-states.ts | windows-over-time | a file of an abandoned window is held
