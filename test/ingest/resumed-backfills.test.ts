@@ -102,7 +102,7 @@ test('it waits while its export is switched off; rows whose stream is gone are c
 }, async () => {
   const [streams, changed] = ['newswire.backfill-streams.ndjson', 'newswire.backfill-changed.ndjson'];
   appliance.cli(['subscription', 'add', '7400', '--account', 'agency']);
-  const rows = [newRow(), newRow({ subscription_id: 7400 }), newRow({ subscription_id: 7500 })];
+  const rows = [7001, 7400, 7500, 7600].map((subscription_id) => newRow({ subscription_id }));
   await interrupted({ [streams]: rows, [changed]: rowsOf(2) });
   appliance.cli(['subscription', 'set', '7400', '--content-types', 'image']);
   appliance.cli(['subscription', 'add', '7500', '--account', 'agency']);
@@ -114,6 +114,10 @@ test('it waits while its export is switched off; rows whose stream is gone are c
       /switched off.*set \[exports\.newswire\] enabled = true/.test(JSON.stringify(err)),
     );
   await untilState([true, true]);
+  // The next owner of a number does not get the rows of the one before.
+  appliance.cli(['subscription', 'add', '7600', '--account', 'agency']);
+  appliance.cli(['subscription', 'remove', '7600', '--yes']);
+  appliance.cli(['subscription', 'add', '7600', '--account', 'agency']);
   await appliance.restart();
   const line = await appliance.processed(streams);
   assert.deepEqual([line.msg, line.created, line.unknown_rows], ['file applied', 2, { '7400:text': 1 }]);

@@ -90,6 +90,8 @@ log/compact.ts | compact | a log is rewritten only from a database that equals i
   const damage = [-damageOf(folder, found)-]{+null+};
 ingest/requests/replay.ts | removal | a replay brings no removed rows back
   former: exports.formerAt([-taken-]{+null+})
+ingest/apply/backfill.ts | resumed-backfills | a resumed backfill brings no removed rows back
+  former: exports.formerAt([-taken-]{+null+})
 ingest/apply/window-file.ts | removal | a file that is read again brings no removed rows back
   exports.formerAt([-takenBefore(files, waiting)-]{+null+})
 copy/discarded.ts | restore-damaged | a log that ends before its database has a lost end
