@@ -114,6 +114,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     access: stores.access,
     conditions,
     enabled: enabledExports(config),
+    failed_windows: config.ingest.failed_windows,
     folders: diskFolders(config),
     alertCommand: createAlertCommand(config.alerts.command, log),
     role: copy.role,

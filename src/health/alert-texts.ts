@@ -33,7 +33,7 @@ const LATER = {
   'access.db replaced':
     'Check the disk, and whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',
   'failed windows':
-    'Read the reason next to the file in failed/. Fix the file, drop it again, and reset the window. If nobody can fix it, or it was dropped by mistake, accept the window without it.',
+    'Read the reason next to the file in failed/. If nobody can fix it, or it was dropped by mistake, accept the window without it. Otherwise, fix the file and drop it again.',
   'late windows':
     'Ask the writer of the export for the files. They are read when they arrive. To list the files waiting in the drop folder, run: wirewatch ingest status',
   'missing windows': 'Ask the writer of the export for the files. They are read when they arrive.',
@@ -85,7 +85,7 @@ export interface Alert {
   /** May change while the alert is open. */
   readonly detail: string;
   /** The command for this case, as a sentence that follows `what_to_do` of the table. */
-  readonly command?: string;
+  readonly command?: string | undefined;
 }
 
 /** An open alert as commands and the console show it. */

@@ -4,7 +4,7 @@ import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import type { FileReport } from '../ingest/files/file-record.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs } from '../time.ts';
-import { type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
+import { type HoldRules, type UnknownWindows, unknownWindows } from '../windows/ledger.ts';
 import { lateAtMs, lateBeforeMs } from '../windows/window-states.ts';
 import type { Alert } from './alert-texts.ts';
 
@@ -71,8 +71,16 @@ export const REFUSED_FILES = `
   SELECT count(*) AS files, min(finished_at) AS since, max(number) AS newest, name, report ->> '$.reason' AS reason
   FROM ingest_file WHERE outcome = 'refused' AND finished_at > :since`;
 
-/** @param enabled the enabled exports; the others have no alerts */
-export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, nowMs: number): Alert[] {
+/**
+ * @param enabled the enabled exports; the others have no alerts
+ * @param failedWindows what becomes of a file that is dropped for a failed window
+ */
+export function ledgerAlerts(
+  db: Database,
+  enabled: ReadonlySet<ExportName>,
+  nowMs: number,
+  failedWindows: HoldRules['failed_windows'],
+): Alert[] {
   const since = nowMs - FILES_SHOWN_MS;
   const isEnabled = (row: { readonly export: ExportName }) => enabled.has(row.export);
   const windows = db
@@ -82,7 +90,7 @@ export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, now
   const skipped = db.prepare<unknown[], SkippedRow>(FILES_WITH_SKIPPED_ROWS).all({ since });
   const refused = db.prepare<unknown[], RefusedRow>(REFUSED_FILES).all({ since });
   return [
-    ...windows.filter(isEnabled).map(windowsAlert),
+    ...windows.filter(isEnabled).map((row) => windowsAlert(row, failedWindows)),
     ...unknownWindows(db, lateBeforeMs(nowMs)).filter(isEnabled).map(lateAlert),
     ...failed.filter(isEnabled).map(failedAlert),
     ...refused.filter(({ files }) => files > 0).map(refusedAlert),
@@ -90,15 +98,16 @@ export function ledgerAlerts(db: Database, enabled: ReadonlySet<ExportName>, now
   ];
 }
 
-function windowsAlert(row: WindowsRow): Alert {
+function windowsAlert(row: WindowsRow, failedWindows: HoldRules['failed_windows']): Alert {
   const { export: exportName, status, windows, since, first } = row;
   const which = windowsText(row, status === 'failed' ? ['has', 'have'] : undefined);
   const expect =
     windows < MANY_WINDOWS
       ? ''
       : `. If the export never had windows that old, set the first expected window: wirewatch window expect ${exportName} START`;
+  const reset = `Then run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`;
   const commands = {
-    failed: `To reset, run: wirewatch window reset ${exportName} ${windows === 1 ? formatMs(first) : '--all'}`,
+    failed: failedWindows === 'hold' ? reset : undefined,
     missing: `To list the windows, run: wirewatch window list ${exportName} --status missing${expect}`,
     abandoned: `To accept, run: wirewatch window accept ${exportName} ${formatMs(first)}`,
   };

@@ -16,7 +16,7 @@ import { type Database, openDatabase, type Statement } from '../store/database.t
 import { isDamage } from '../store/database-errors.ts';
 import type { Role } from '../store/role.ts';
 import { formatMs, MINUTE_MS, type Now, SECOND_MS } from '../time.ts';
-import { newestDone } from '../windows/ledger.ts';
+import { type HoldRules, newestDone } from '../windows/ledger.ts';
 import type { AlertCommand } from './alert-command.ts';
 import type { Conditions } from './alert-conditions.ts';
 import { type Alert, alertDocument, alertKey, inOrder, isPageWorthy } from './alert-texts.ts';
@@ -38,6 +38,7 @@ export interface MonitorOptions {
   readonly access: Pick<AccessReader, 'read' | 'check'>;
   readonly conditions: Conditions;
   readonly enabled: ReadonlySet<ExportName>;
+  readonly failed_windows: HoldRules['failed_windows'];
   readonly folders: DiskFolders;
   readonly alertCommand: AlertCommand;
   readonly role: () => Role;
@@ -178,7 +179,7 @@ export class Monitor {
 
   /** @returns false if the database cannot or must not be read */
   #readLedger(nowMs: number): boolean {
-    const { conditions, detections, enabled } = this.#options;
+    const { conditions, detections, enabled, failed_windows } = this.#options;
     if (conditions.has('database damaged')) return false;
     try {
       const reader = detections.reader();
@@ -195,7 +196,7 @@ export class Monitor {
           version,
           read_at: nowMs,
           newest_done: newestDoneOf(reader),
-          alerts: ledgerAlerts(reader, enabled, nowMs),
+          alerts: ledgerAlerts(reader, enabled, nowMs, failed_windows),
         };
       }
       conditions.set('database not readable', null);

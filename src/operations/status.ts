@@ -34,7 +34,7 @@ import { isLocked } from '../store/locks.ts';
 import { readRole, roleOf } from '../store/role.ts';
 import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
-import { findWindow } from '../windows/ledger.ts';
+import { findWindow, type HoldRules } from '../windows/ledger.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
 import { readKeysStatus } from './followers.ts';
 import type { Context } from './operation.ts';
@@ -128,6 +128,7 @@ export async function readStatus(sources: StatusSources) {
 /** What detections.db says. If it is damaged, the rest is still useful; an alert reports the damage. */
 function readLedger({ config, detections, nowMs }: StatusSources) {
   const enabled = enabledExports(config);
+  const { failed_windows } = config.ingest;
   const exportsOf = (reach: (name: ExportName) => Reach) =>
     perExport((name) => ({ enabled: enabled.has(name), ...reach(name) }));
   const nothing = {
@@ -146,13 +147,13 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
       db,
       exports: exportsOf((name) => readReach(db, name, nowMs)),
       not_applied: filesNotApplied(db, nowMs - DAY_MS, NOT_APPLIED_MAX).map((file) => {
-        return { ...fileDocument(file), what_to_do: whatToDo(db, file) };
+        return { ...fileDocument(file), what_to_do: whatToDo(db, file, failed_windows) };
       }),
       applying: applyingFiles(db).map(({ name: file, report: { rows = 0 }, rows_applied }) => {
         return { file, rows, rows_applied };
       }),
       versions: db.prepare<[], number | null>(COUNT_VERSIONS).pluck().get() ?? 0,
-      alerts: inOrder(ledgerAlerts(db, enabled, nowMs)).map(alertDocument),
+      alerts: inOrder(ledgerAlerts(db, enabled, nowMs, failed_windows)).map(alertDocument),
       unreadable: null,
     };
   } catch (error) {
@@ -202,14 +203,15 @@ function waitsFor(running: boolean, pausedSince: string | null, alerts: readonly
     : { reason: `${alert.name}: ${alert.detail}`, what_to_do: alert.what_to_do };
 }
 
-function whatToDo(db: Database, { name, export: exportName, window_start, outcome }: FileRecord): string {
+function whatToDo(db: Database, file: FileRecord, failedWindows: HoldRules['failed_windows']): string {
+  const { name, export: exportName, window_start, outcome } = file;
   if (outcome === 'refused')
     return 'Drop it again under a valid name, or delete it from refused/ if it was dropped by mistake.';
   const window =
     exportName === null || window_start === null ? undefined : findWindow(db, exportName, window_start);
-  const isOpen = window?.status === 'failed' || window?.status === 'abandoned';
+  const isHeld = window?.status === 'abandoned' || (window?.status === 'failed' && failedWindows === 'hold');
   const release =
-    window !== undefined && isOpen
+    window !== undefined && isHeld
       ? releaseCommand(window.export, window.status, formatMs(window.window_start))
       : null;
   return release === null

@@ -34,7 +34,8 @@ const set = (status: WindowStatus, start = START, since = NOW - HOUR_MS, exportN
 const file = (members: Partial<FileRecord>) =>
   store.addFile(NOW - HOUR_MS, { window_start: START, ...members }).name;
 
-const alerts = (nowMs = NOW, enabled = both) => ledgerAlerts(store.reader, enabled, nowMs).map(alertDocument);
+const alerts = (nowMs = NOW, enabled = both) =>
+  ledgerAlerts(store.reader, enabled, nowMs, 'hold').map(alertDocument);
 const names = (nowMs = NOW) => alerts(nowMs).map(({ name }) => name);
 
 describe('windows', () => {

@@ -39,6 +39,7 @@ describe('the monitor', () => {
       access: { read: (use) => accessReader.read(use), check: () => accessReader.check() },
       conditions,
       enabled,
+      failed_windows: 'hold',
       folders: {},
       alertCommand: {
         run: (event, { name }) => commands.push(`${event} ${name}`),

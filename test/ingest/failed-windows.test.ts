@@ -219,7 +219,14 @@ test('a failed window that is accepted counts as done without its file; a file t
 
 test('failed_windows = read reads a file for a failed window', async () => {
   await appliance.restart({ WIREWATCH_INGEST_FAILED_WINDOWS: 'read' });
-  const windowMs = await failedWindow(await failedWindow(), 'broken 2\n');
+  const first = await failedWindow();
+  const next = /fix the file and drop it again\.( For its errors, .*)?$/i;
+  assert.match(reasonBeside(`failed/${fileName('newswire', first)}`).next, next);
+  const { alerts, not_applied } = JSON.parse(appliance.cli(['status', '--json']).stdout);
+  assert.match(not_applied[0].what_to_do, next);
+  const alert = alerts.find(({ name }: { name: string }) => name === 'failed windows');
+  assert.match(alert.what_to_do, next);
+  const windowMs = await failedWindow(first, 'broken 2\n');
   const row = newRow();
   assert.equal((await drop(windowMs, row)).msg, 'file applied');
   await assertDetected(row);

@@ -11,7 +11,8 @@ import { numberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
 import type { DataFolder } from '../../store/folder.ts';
 import { formatMs, type Now, utcDay } from '../../time.ts';
-import { findWindow } from '../../windows/ledger.ts';
+import { findWindow, type HoldRules } from '../../windows/ledger.ts';
+import { arrival } from '../../windows/window-states.ts';
 import type { StreamWriter } from '../apply/stream-writer.ts';
 import type { ExportReader } from '../reading/export-reader.ts';
 import type { Reporting } from '../reporting.ts';
@@ -19,7 +20,7 @@ import type { AccessConnection } from '../threads/access-connection.ts';
 import type { StuckFiles } from '../threads/retry-pauses.ts';
 import { type FileOutcome, type FileRecord, findFile, lastFileNumber } from './file-record.ts';
 
-export interface FileStore extends Reporting {
+export interface FileStore extends Reporting, Pick<HoldRules, 'failed_windows'> {
   readonly drop: DropFolder;
   readonly writer: StreamWriter;
   /** Never before the end of a finished window: a clock that says so is wrong. */
@@ -141,7 +142,7 @@ export async function finishTaken(ingest: Ingest): Promise<void> {
 }
 
 /** @param record committed; without a destination there is nothing to do */
-export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: FileRecord): void {
+export function finishFile(files: FileStore, record: FileRecord): void {
   const { drop } = files;
   const { destination } = record;
   if (destination === null) return;
@@ -165,7 +166,7 @@ export function finishFile(files: Pick<FileStore, 'drop' | 'writer'>, record: Fi
 }
 
 function writeReason(
-  { drop, writer }: Pick<FileStore, 'drop' | 'writer'>,
+  { drop, writer, failed_windows }: FileStore,
   record: FileRecord,
   destination: string,
 ): void {
@@ -182,12 +183,17 @@ function writeReason(
     errors_total,
     error_groups,
     errors,
-    next: nextStep(writer.db, record, start),
+    next: nextStep(writer.db, record, start, failed_windows),
   };
   writeIn(drop.root, `${destination}.reason.json`, `${JSON.stringify(note, null, 2)}\n`);
 }
 
-function nextStep(db: Database, record: FileRecord, start: string | undefined): string {
+function nextStep(
+  db: Database,
+  record: FileRecord,
+  start: string | undefined,
+  failedWindows: HoldRules['failed_windows'],
+): string {
   const { export: exportName, window_start } = record;
   if (record.outcome !== 'failed')
     return 'The file was not read. Fix the problem given as the reason, then drop the file again.';
@@ -197,7 +203,7 @@ function nextStep(db: Database, record: FileRecord, start: string | undefined): 
   if (
     exportName === null ||
     window_start === null ||
-    findWindow(db, exportName, window_start)?.status === 'done'
+    arrival(findWindow(db, exportName, window_start)?.status, failedWindows) === 'read'
   )
     return `${again}.`;
   return `${again}, then run: wirewatch window reset ${exportName} ${start}`;
