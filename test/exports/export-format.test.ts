@@ -227,3 +227,16 @@ for (const form of ['ndjson.gz', 'ndjson.zst', 'csv.gz', 'csv.zst'] as const)
     const reason = new RegExp(`^the ${packing} data is damaged: `);
     for (const content of [damaged, rows]) await readAs('damaged', reason, form, content);
   });
+
+test('rows that are left out, or were applied before, are passed on in batches too', async () => {
+  const [good, bad] = [ndjson([newRow()]), '{}\n'].map((row) => row.repeat(45_000));
+  for (const [content, options] of [
+    [good, { streams: [] }],
+    [good, { rows_to_skip: 45_000 }],
+    [bad, { bad_rows: 'skip' }],
+  ] as const) {
+    const { batches } = await readContent('ndjson', content ?? '', options);
+    const through = batches.map(({ rowsThrough }) => rowsThrough);
+    assert.deepEqual(through.slice(0, 2), [20_000, 40_000]);
+  }
+});

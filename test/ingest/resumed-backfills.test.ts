@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD as skip } from '../support/command.ts';
 import { changeDetections } from '../support/database-content.ts';
-import { idOf, ndjson, newRow, type Row } from '../support/export-files.ts';
+import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
@@ -130,6 +130,20 @@ test('it waits while its export is switched off; rows whose stream is gone are c
   );
   await untilState([false, false]);
   await ingestsOthers();
+});
+
+test('a window does not wait for the rows that were applied before', { skip }, async () => {
+  const [name, window] = ['newswire.backfill-long.ndjson', fileName('newswire', nextWindowMs())];
+  await interrupted({ [name]: new Array(30_000).fill(newRow()) });
+  changeDetections(appliance.data, `UPDATE ingest_file SET rows_applied = 30000 WHERE name = '${name}'`);
+  appliance.put(window, ndjson([newRow()]));
+  await appliance.restart({ WIREWATCH_INGEST_QUIET_MS: '0' });
+  await appliance.processed(name);
+  const applied = appliance.serving().log.filter(({ msg }) => msg === 'file applied');
+  assert.deepEqual(
+    applied.map(({ file }) => file),
+    [window, name],
+  );
 });
 
 test('it waits while its file cannot be read, fails when it is gone, and is read when it is back', {

@@ -192,13 +192,16 @@ export async function applyInParts(
   };
   try {
     for await (const batch of batches) {
-      applier ??= writer.begin(licensed);
-      applier.apply(batch);
-      rowsThrough = batch.rowsThrough;
-      unknownRows = sumOf(unknownRows, batch.unknownRows);
-      if (rowsThrough - rowsCommitted < TRANSACTION_ROWS) continue;
-      commit(applier);
-      applier = null;
+      // Otherwise its rows were applied before.
+      if (batch.rowsThrough > rowsCommitted) {
+        applier ??= writer.begin(licensed);
+        applier.apply(batch);
+        rowsThrough = batch.rowsThrough;
+        unknownRows = sumOf(unknownRows, batch.unknownRows);
+        if (rowsThrough - rowsCommitted < TRANSACTION_ROWS) continue;
+        commit(applier);
+        applier = null;
+      }
       await between();
       if (!isOutdated()) continue;
       cancel();

@@ -100,6 +100,8 @@ const ERRORS_MAX = 20;
 /** So many bad rows may be skipped in any file, however short; and so many in any, however long. */
 const BAD_ROWS_IN_ANY_FILE = 100;
 const BAD_ROWS_MAX = 100_000;
+/** After so many rows of the file there is a batch, even an empty one: whoever applies it has other work to do as well. */
+const ROWS_THROUGH_MAX = 20_000;
 /** Any further ones are counted together. */
 const UNKNOWN_STREAMS_MAX = 50;
 
@@ -177,7 +179,7 @@ class Reading {
     this.#limits = { export: file.export, earliest, latest, estimated: file.kind === 'backfill' };
   }
 
-  /** @returns a batch once it is full */
+  /** @returns a batch once it is full, or after many rows that have no place in it */
   take(entry: RawEntry): RowBatch | null {
     if (this.#trailer !== null) {
       this.#fail({ line: entry.line, ...NO_VALUE, expected: 'no lines after the end_of_export line' });
@@ -193,12 +195,13 @@ class Reading {
       case 'bad row':
         this.rows += 1;
         if (this.rows > this.#order.rows_to_skip) this.#bad(entry.line, [entry.error], entry.text);
-        return null;
+        break;
       case 'row':
         this.rows += 1;
         if (this.rows > this.#order.rows_to_skip) this.#check(entry);
-        return this.#batch.rows < BATCH_ROWS_MAX ? null : this.rest();
     }
+    const isFull = this.#batch.rows >= BATCH_ROWS_MAX || this.rows - this.#rowsThrough >= ROWS_THROUGH_MAX;
+    return isFull ? this.rest() : null;
   }
 
   /** Checks the trailer and the share of bad rows. */
