@@ -1,5 +1,5 @@
 /** `wirewatch ingest validate` and `ingest explain`: what a file contains, and what it would change. */
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { exportShapes } from '../config/export-settings.ts';
 import { type Config, dropNames, holdRules } from '../config/load.ts';
@@ -240,8 +240,10 @@ async function nullOfPermission<Read>(reading: Promise<Read>): Promise<Read | nu
 }
 
 function requireFile(path: string): void {
-  if (existsSync(path)) return;
-  throw failed(`there is no file ${path}. Give the path of an export file.`);
+  const isThere = existsSync(path);
+  if (isThere && !statSync(path).isDirectory()) return;
+  const problem = isThere ? `${path} is a folder` : `there is no file ${path}`;
+  throw failed(`${problem}. Give the path of an export file.`);
 }
 
 function explanationText(explanation: Explanation): string {

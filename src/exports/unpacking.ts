@@ -34,7 +34,7 @@ export function isSameSnapshot(a: FileSnapshot, b: FileSnapshot): boolean {
 
 export interface ExportSource {
   readonly path: string;
-  /** The regular file that was found there. Null: whatever is there. */
+  /** The regular file that was found there. Null: whatever is there, or where a link leads. */
   readonly found: FileSnapshot | null;
 }
 
@@ -44,7 +44,8 @@ export interface ExportSource {
  */
 export async function openContent({ path, found }: ExportSource, form: Form) {
   // Something may have replaced the file since the scan: a link is not followed, and a FIFO does not block.
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const follow = found === null ? 0 : constants.O_NOFOLLOW;
+  const file = await open(path, constants.O_RDONLY | follow | constants.O_NONBLOCK);
   const stats = await file.stat({ bigint: true });
   if (found !== null && !(stats.isFile() && isSameSnapshot(stats, found))) {
     await file.close();

@@ -1,6 +1,6 @@
 /** `ingest explain` and `ingest validate`: their result equals that of ingest. */
 import assert from 'node:assert/strict';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { FirstRows } from '../../src/ingest/reading/dry-run.ts';
@@ -74,6 +74,20 @@ test('before the first start, everything is new', () => {
   writeFileSync(path, ndjson([row, newRow(), row]));
   const { effect } = JSON.parse(fresh.cli(['ingest', 'explain', path, '--json']).stdout);
   assert.deepEqual(effect, { rows: 3, created: 2, updated: 0, rescored: 0, unchanged: 1 });
+});
+
+test('a link to a file is followed; a folder is refused', () => {
+  const [path, link, inFolder] = ['target', 'link', 'folder'].map((label) =>
+    join(appliance.data, `newswire.backfill-${label}.ndjson`),
+  ) as [string, string, string];
+  writeFileSync(path, ndjson([newRow()]));
+  symlinkSync(path, link);
+  mkdirSync(inFolder);
+  for (const command of ['validate', 'explain']) {
+    assert.equal(JSON.parse(appliance.cli(['ingest', command, link, '--json']).stdout).rows, 1);
+    const { status, stderr } = appliance.cli(['ingest', command, inFolder], { anyStatus: true });
+    assert.deepEqual([status, stderr.includes('folder.ndjson is a folder. Give the path of an ')], [1, true]);
+  }
 });
 
 test('the first rows are shown whatever they hold', () => {
