@@ -238,16 +238,20 @@ export class Shipper {
     const segment = listSegments(this.#folder.log).findLast((other) => other.firstEntry < firstEntry);
     if (segment === undefined) return;
     const begin = segment.firstEntry;
-    const parts = (await objectsFrom(this.place, generation, begin)).filter(
-      (object) => object.last === null && object.first <= last.entry,
+    const merged = mergedName(generation, begin, last.entry);
+    const there = (await objectsFrom(this.place, generation, begin)).filter(
+      (object) => object.first <= last.entry,
     );
+    // An earlier log with other segments was merged: two such objects must not overlap.
+    if (there.some((object) => object.last !== null && object.name !== merged)) return;
+    const parts = there.filter((object) => object.last === null);
     const newest = parts.at(-1);
     if (newest === undefined || parts.length <= PARTS_MAX || parts[0]?.first !== begin) return;
     // Entries in pieces stay so: as one object they could be larger than memory.
     if (await hasPieces(this.place, generation, begin, firstEntry)) return;
     // Where an earlier log had other segments, a part may reach beyond this one.
     if ((await commitsIn(this.place, newest.name)).at(-1)?.id !== last.id) return;
-    await this.place.create(mergedName(generation, begin, last.entry), await contentOf(segment, last));
+    await this.place.create(merged, await contentOf(segment, last));
     for (const { name } of parts) await this.place.delete(name);
   }
 

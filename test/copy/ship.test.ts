@@ -1,6 +1,6 @@
 /** Shipping: the copy has the whole log at any moment, and one writer. */
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { findLog } from '../../src/copy/copy-contents.ts';
@@ -188,6 +188,28 @@ test('a number that was merged and deleted makes no second writer of a machine t
   };
   history.apply(rowsFrom(100, 1));
   await assert.rejects(shipTo(stale, history), /later state/);
+  await requireEqual(place, other);
+});
+
+test('a log that was laid anew has other segments: no two merged objects overlap', async () => {
+  using copy = await shipped(20);
+  const { place } = copy;
+  await copy.add(100, 40);
+  const mergedOf = () => [...place.objects.keys()].filter((name) => /\d{16}-\d{16}/.test(name));
+  const before = mergedOf();
+  assert.ok(before.length > 0, 'no segment was merged');
+  using other = await createHistory(SEGMENT_BYTES);
+  other.stop();
+  rmSync(other.folder.detections);
+  await loadCopy(place, other.folder, () => {});
+  await other.restart();
+  const shipper = new Shipper(place, other.folder);
+  for (let at = 200; at < 250; at += 1) {
+    other.apply(rowsFrom(at, 1));
+    await shipTo(shipper, other);
+  }
+  assert.deepEqual(mergedOf().slice(0, before.length), before);
+  assert.ok(mergedOf().length > before.length, 'no later segment was merged');
   await requireEqual(place, other);
 });
 

@@ -108,6 +108,8 @@ log/scrub.ts | scrub-damage | texts are compared with their checksums
 # Faults in the copy: two writers, parts that are lost or read twice, and what must be there before something else.
 copy/ship.ts | ship | a number that was merged and deleted does not make a second writer
   return [-beyond.every((other) => other.name === name)-]{+true+};
+copy/ship.ts | ship | no two merged objects of a copy overlap
+  if ([-there.some((object) => object.last !== null && object.name !== merged)-]{+false+})
 copy/ship.ts | ship | a copy that ends with an entry of another history is left alone
   if ([-found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))-]{+false+})
 copy/ship.ts | ship | an old generation goes only once another takes its place
