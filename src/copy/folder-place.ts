@@ -34,6 +34,12 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
+ * Operations whose time was up and that have not ended, with the folder of their place, which whoever tries again opens anew:
+ * each holds a thread of the few that Node has for files.
+ */
+const overdue = new Map<Promise<unknown>, string>();
+
+/**
  * The folder is made by the first create, if the one that it is in exists: where a disk is not mounted, making more would
  * fill another disk. One that was there and has gone is not made again.
  * @param link of node:fs/promises, and the time limit of an operation: tests change them
@@ -42,8 +48,6 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
   const root = resolve(path);
   /** Folders that are known to outlast a power failure. */
   const lasting = new Set<string>();
-  /** Operations whose time was up and that have not ended: each holds a thread of the few that Node has for files. */
-  let overdue = 0;
 
   async function makeLasting(folder: string): Promise<void> {
     if (lasting.has(folder)) return;
@@ -111,13 +115,13 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
   }
 
   async function guarded<T>(work: () => Promise<T>, bytes = 0): Promise<T> {
-    if (overdue > 0) throw silent();
+    if ([...overdue.values()].includes(root)) throw silent();
     let timer: NodeJS.Timeout | undefined;
     const working = work();
     const timeUp = new Promise<never>((_, reject) => {
       const late = () => {
-        overdue++;
-        void working.catch(() => {}).finally(() => overdue--);
+        overdue.set(working, root);
+        void working.catch(() => {}).finally(() => overdue.delete(working));
         reject(silent());
       };
       timer = setTimeout(late, limitMs + bytes / 1024);
