@@ -5,6 +5,7 @@
  * the effective one; store/complete-restore.ts describes what a crash leaves.
  */
 import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
@@ -41,7 +42,7 @@ import { takeStopped } from '../store/locks.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { requireOwner } from '../store/owner.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
-import { noteKept } from '../store/role.ts';
+import { noteKept, RESTORE } from '../store/role.ts';
 import { formatCompact, formatMs, type Now, parseInstant, SECOND_MS } from '../time.ts';
 import { VERSION } from '../version.ts';
 import type { OnProgress } from './copy-contents.ts';
@@ -258,7 +259,7 @@ async function makeDetections(
         undone: given.undone,
         parted: Math.min(lost.parted ?? monthBeforeEnd(db), given.announced_after),
       };
-      writer.commit(writer.begin(new Set(), epoch), { kind: 'restore', reason }, () => {
+      writer.commit(writer.begin(new Set(), epoch), { kind: RESTORE, host: hostname(), reason }, () => {
         // Its copy may be another one, or none.
         if (waitsForCopy(db)) setWaitsForCopy(db, false);
       });

@@ -13,7 +13,7 @@ import { listSegments, type Segment, SegmentReader } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
-import { ensureRole, keptCopies, noteKept, PROMOTE, readRole } from '../store/role.ts';
+import { ensureRole, keptCopies, noteKept, PROMOTE, RESTORE, readRole } from '../store/role.ts';
 import {
   type CopiedLog,
   commitsIn,
@@ -45,7 +45,7 @@ interface CopyEnd {
   readonly last: Mark | null;
 }
 
-/** Another machine was promoted, and writes the copy. */
+/** Another machine was promoted, or restored the copy, and writes it. */
 export class TakenOver extends Refused {
   /** That machine, when, in words. */
   readonly by: string;
@@ -160,10 +160,14 @@ export class Shipper {
 
   /** The other machine that took over last, and wrote what is not in the log of this one, in words; null: there is none. */
   async #newestWriter({ objects, begunBy }: CopiedLog): Promise<string | null> {
+    // A restore with --until leaves no note of the copy, which may have an earlier one of this machine.
+    const hasWritten = keptCopies(this.#folder).has(this.#copy ?? '');
     for (const { name } of objects.toReversed())
       for (const { operation, at, ...mark } of (await commitsIn(this.place, name)).toReversed()) {
         if (placeOf(this.#folder.log, mark) === 'known') return null;
-        if (operation.kind === PROMOTE) return `machine ${operation.machine} took over at ${at}`;
+        const { kind, machine, host = 'another machine' } = operation;
+        if (kind === PROMOTE) return `machine ${machine} took over at ${at}`;
+        if (kind === RESTORE && hasWritten) return `the copy was restored on ${host} at ${at}`;
       }
     const { machine } = readRole(this.#folder);
     return begunBy === null || begunBy === machine ? null : `machine ${begunBy} took over`;

@@ -27,6 +27,8 @@ export interface CopyState {
 
 /** The kind of the log's entry by which a machine becomes the writer. */
 export const PROMOTE = 'promote';
+/** That of the entry by which a restore begins a version epoch. It names the host, for people. */
+export const RESTORE = 'restore';
 
 const RoleNote = Type.Object({
   /** Random, of this data folder on this machine. */

@@ -14,7 +14,7 @@ import { encodeFrame } from '../../src/log/frame.ts';
 import { commitAfter } from '../../src/log/log-writer.ts';
 import { failed } from '../../src/refused.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
-import { PROMOTE, readRole } from '../../src/store/role.ts';
+import { PROMOTE, RESTORE, readRole } from '../../src/store/role.ts';
 import { formatMs, HOUR_MS, MINUTE_MS } from '../../src/time.ts';
 import { openAccess } from '../support/access.ts';
 import { createCopied, type History, rowsFrom } from '../support/history.ts';
@@ -254,19 +254,23 @@ for (const [what, harm] of [
     assert.equal(told.length, isStart ? 0 : 1);
   });
 
-test('once another machine took over it ends, also on a full disk, and the program goes on', async () => {
-  const { folder } = history;
-  const copy = keep();
-  await upToDate(copy);
-  // The note of the role cannot be written.
-  mkdirSync(join(folder.root, '.role.json.tmp'));
-  const promotion = commitAfter(readLogMark(history.db()), { kind: PROMOTE, machine: 'other' }, nowMs);
-  const content = encodeFrame('commit', `${JSON.stringify({ commit: promotion })}\n`);
-  place.objects.set(partName(FIRST_GENERATION, promotion.entry), content);
-  await until('the end', () => said.some((text) => /the next start finds it out/.test(text)));
-  assert.deepEqual(said.slice(1, 3), ['reads end', 'ingest stops']);
-  assert.match(alerts.get('another machine took over ') ?? '', /^machine other took over at/);
-  // The ingest thread, which was told to stop, comes to the end of its own promotion.
-  copy.promoted();
-  assert.deepEqual([copy.role(), readRole(folder).superseded], ['superseded', null]);
-});
+for (const [operation, by] of [
+  [{ kind: PROMOTE, machine: 'other' }, /^machine other took over at 2/],
+  [{ kind: RESTORE, host: 'other' }, /^the copy was restored on other at 2/],
+] as const)
+  test(`once another machine took over (${operation.kind}) it ends, also on a full disk, and the program goes on`, async () => {
+    const { folder } = history;
+    const copy = keep();
+    await upToDate(copy);
+    // The note of the role cannot be written.
+    mkdirSync(join(folder.root, '.role.json.tmp'));
+    const commit = commitAfter(readLogMark(history.db()), operation, nowMs);
+    const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
+    place.objects.set(partName(FIRST_GENERATION, commit.entry), content);
+    await until('the end', () => said.some((text) => /the next start finds it out/.test(text)));
+    assert.deepEqual(said.slice(1, 3), ['reads end', 'ingest stops']);
+    assert.match(alerts.get('another machine took over ') ?? '', by);
+    // The ingest thread, which was told to stop, comes to the end of its own promotion.
+    copy.promoted();
+    assert.deepEqual([copy.role(), readRole(folder).superseded], ['superseded', null]);
+  });

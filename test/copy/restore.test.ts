@@ -1,10 +1,12 @@
 /** `wirewatch restore`: what is in place afterwards, and how a lost end is repaired. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { lostEnd } from '../../src/ingest/apply/lost-end.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
+import { findTail } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { epochAt } from '../../src/log/version-epoch.ts';
 import { writing } from '../../src/store/database.ts';
@@ -92,6 +94,8 @@ describe('if the end of the log is, or may be, lost', () => {
     const [epoch, ...more] = epochsIn(data);
     assert.deepEqual(more, []);
     assert.ok((epoch?.position ?? 0) >= Date.now() * 1000 + 3.1e13);
+    // By this, the old machine knows who took over.
+    assert.equal(findTail(join(data, 'log')).last?.operation.host, hostname());
     const content = contentOfDetections(data);
     await served(data);
     // A rebuild from the log gives the same result.

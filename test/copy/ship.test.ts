@@ -4,13 +4,14 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { findLog } from '../../src/copy/copy-contents.ts';
-import { Shipper } from '../../src/copy/ship.ts';
+import { Shipper, TakenOver } from '../../src/copy/ship.ts';
 import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
+import { RESTORE } from '../../src/store/role.ts';
 import { copyTo, shipTo } from '../support/copy-at.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
 import { createCopied, createHistory, type History, QUIETLY, rowsFrom } from '../support/history.ts';
@@ -151,12 +152,19 @@ test('who finds the next number taken by another machine changes nothing', async
   other.apply(rowsFrom(50, 1));
   await shipTo(place, other);
   history.apply(rowsFrom(60, 1));
-  const before = new Map(place.objects);
+  let before = new Map(place.objects);
   await assert.rejects(ship(), /left as it is: it is the copy of a later state/);
   await assert.rejects(shipTo(place, history), /left as it is/);
   assert.deepEqual(place.objects, before);
   await requireEqual(place, other);
+  other.writer().write({ kind: RESTORE, host: 'other' }, () => {});
+  await shipTo(place, other);
+  await assert.rejects(ship(), TakenOver);
+  // As after a restore with --until: the copy has an earlier one of this machine.
+  rmSync(history.folder.copied, { recursive: true });
+  await assert.rejects(ship(), /later state/);
   // A place of another installation is left alone, too.
+  before = new Map(place.objects);
   using stranger = await installation();
   await assert.rejects(shipTo(place, stranger), /another installation/);
   assert.deepEqual(place.objects, before);
