@@ -5,6 +5,7 @@
  */
 import { type Database, writing } from '../store/database.ts';
 import { getAccount } from './accounts.ts';
+import { readTrail } from './audit.ts';
 import { getSubscription } from './subscriptions.ts';
 
 export interface Removed {
@@ -75,6 +76,18 @@ export function openRemovals(db: Database, account: string | null = null): numbe
 /** The subscriptions that were removed, and added again after a time, epoch milliseconds: perhaps for another account. */
 export function addedAgain(db: Database, since: number): number[] {
   return idsOf<number>(db, SELECT_ADDED_AGAIN, { since });
+}
+
+/**
+ * The subscriptions that were removed between two states of access.db, also where they were added again; and those whose rows
+ * were still being deleted at the earlier one.
+ */
+export function removedSince(earlier: Database, later: Database): number[] {
+  const removals = (db: Database) =>
+    readTrail(db).changes.filter(({ subject, change }) => subject === 'subscription' && change === 'removed');
+  const known = new Set(removals(earlier).map((removal) => JSON.stringify(removal)));
+  const since = removals(later).filter((removal) => !known.has(JSON.stringify(removal)));
+  return [...openRemovals(earlier), ...since.map(({ id }) => Number(id))];
 }
 
 /** Call it once the log of detections has the removals and no rows are left. */

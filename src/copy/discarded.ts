@@ -4,6 +4,7 @@
  */
 import { rmSync, truncateSync } from 'node:fs';
 import { isObject } from '../is-object.ts';
+import { REMOVE } from '../log/compact.ts';
 import { type Mark, parse } from '../log/format.ts';
 import { commitsBackwards, entriesAfter } from '../log/log-reader.ts';
 import { listSegments, SegmentReader } from '../log/segment.ts';
@@ -29,6 +30,8 @@ export class Given {
   announced_after = Number.POSITIVE_INFINITY;
   /** The ids of detections that were created or changed. */
   readonly undone = new Set<string>();
+  /** Subscriptions that were removed, of what was cut off: of others, access.db knows. */
+  readonly removed = new Set<number>();
 
   /**
    * Adds the entries of a log after one.
@@ -40,6 +43,8 @@ export class Given {
     for (const { part } of entriesAfter(log, after)) {
       for (const line of part.lines) this.#add(line, after !== null);
       if (part.commit === null) continue;
+      const { kind, subscription } = part.commit.operation;
+      if (kind === REMOVE) this.removed.add(Number(subscription));
       this.entries += 1;
       this.last = part.commit;
     }

@@ -9,6 +9,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { applyEnded } from '../auth/denials.ts';
 import { openAccess } from '../auth/open-access.ts';
+import { removedSince } from '../auth/removal.ts';
 import { type FoundCopy, findAccess, findCopy } from '../auth/spare-copy.ts';
 import { listSubscriptions } from '../auth/subscriptions.ts';
 import { type NameParser, parseFileName } from '../exports/file-name.ts';
@@ -43,7 +44,7 @@ import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { requireOwner } from '../store/owner.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
 import { noteKept, RESTORE } from '../store/role.ts';
-import { formatCompact, formatMs, type Now, parseInstant, SECOND_MS } from '../time.ts';
+import { formatCompact, formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
 import type { OnProgress } from './copy-contents.ts';
 import { cutLog, Given, replacedHistory } from './discarded.ts';
@@ -169,11 +170,12 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
   const given = new Given();
   if (untilMs !== null) cutLog(stage.log, untilMs, given);
   const entries_cut = given.entries;
-  const access = makeAccess(stage, live, standby);
+  const { removed, ...access } = makeAccess(stage, live, standby);
   onProgress('comparing the logs', 0, 0);
   const { isSame, parted } = replacedHistory(live, stage, given);
   const raised = !standby && (untilMs !== null || !isSame);
-  const lost = raised ? { parted, isLater: access.access === 'continued' } : null;
+  const isLater = access.access === 'continued';
+  const lost = raised ? { parted, isLater, removed: new Set([...given.removed, ...removed]) } : null;
   const made = await makeDetections(options, stage, given, lost);
   return { copied, ...made, ...access, entries_cut, raised };
 }
@@ -183,7 +185,8 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
  * folder, if it is of the same installation and sound, and what was revoked there while it could not be written. A standby
  * takes that of its source: the writer decides.
  * @returns `access_state_of`: the newest change in it, null if there is none; `ended_here`: for a standby, keys and accounts,
- *   as `key ID`, that were revoked or suspended only in the data folder
+ *   as `key ID`, that were revoked or suspended only in the data folder; `removed`: subscriptions that were removed since the
+ *   copy was written
  */
 function makeAccess(stage: DataFolder, live: DataFolder, isStandby: boolean) {
   const found = findAccess(live);
@@ -205,6 +208,8 @@ function makeAccess(stage: DataFolder, live: DataFolder, isStandby: boolean) {
     syncFile(stage.access);
   }
   const known = new Set(endedIn(own).map(nameOf));
+  using before = isContinued ? openContent(own.content) : null;
+  const removed = before === null ? [] : removedSince(before, db);
   const counts = db.prepare<[], { accounts: number; keys: number; state_ms: number | null }>(ACCESS_COUNTS);
   const { accounts = 0, keys = 0, state_ms = null } = counts.get() ?? {};
   return {
@@ -213,6 +218,7 @@ function makeAccess(stage: DataFolder, live: DataFolder, isStandby: boolean) {
     accounts,
     ended_here: isStandby ? [...new Set(ended.map(nameOf))].filter((name) => !known.has(name)) : [],
     keys,
+    removed,
   };
 }
 
@@ -226,8 +232,8 @@ function endedIn(found: FoundCopy): Ended[] {
 }
 
 /**
- * @param lost how the end of the log was lost; null: it was not. `isLater`: whether access.db is that of the data folder, and
- *   so knows of every removal
+ * @param lost how the end of the log was lost; null: it was not. `isLater`: whether access.db is that of the data folder;
+ *   `removed`: subscriptions that were removed after the end of the log
  * @returns `state_of`: when the last entry of the copy was written, null if it has none; `orphans`: files in the archive
  *   without a record; `goneIds`: of detections that no longer exist
  */
@@ -235,7 +241,11 @@ async function makeDetections(
   { drop, parse = parseFileName, standby, untilMs, now, onProgress }: RestoreOptions,
   stage: DataFolder,
   given: Given,
-  lost: { readonly parted: number | null; readonly isLater: boolean } | null,
+  lost: {
+    readonly parted: number | null;
+    readonly isLater: boolean;
+    readonly removed: ReadonlySet<number>;
+  } | null,
 ) {
   const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({
@@ -263,7 +273,7 @@ async function makeDetections(
         // Its copy may be another one, or none.
         if (waitsForCopy(db)) setWaitsForCopy(db, false);
       });
-      for (const subscription of lost.isLater ? removedSince(db, stage, state_of) : []) {
+      for (const subscription of endedSince(db, stage, lost)) {
         const applier = writer.begin();
         applier.removeSubscription(subscription);
         writer.commit(applier, { kind: REMOVE, subscription });
@@ -281,17 +291,16 @@ async function makeDetections(
   }
 }
 
-/**
- * Subscriptions of the log that were removed after its last entry was written, at `end`: their rows must not come back,
- * not even to a new owner of the number.
- */
-function removedSince(db: Database, stage: DataFolder, end: string | null): number[] {
+/** Subscriptions of the log whose rows must not come back, not even to a new owner of the number. */
+function endedSince(
+  db: Database,
+  stage: DataFolder,
+  { isLater, removed }: { readonly isLater: boolean; readonly removed: ReadonlySet<number> },
+): number[] {
   using access = openDatabase(stage.access, 'inspect');
-  const added = new Map(listSubscriptions(access).map(({ id, created_at }) => [id, created_at]));
-  // Of an entry, the log tells the second alone: what was added within it may have rows in it.
-  const endMs = (parseInstant(end ?? '') ?? 0) + SECOND_MS - 1;
+  const known = new Set(listSubscriptions(access).map(({ id }) => id));
   const there = db
     .prepare<[], number>('SELECT DISTINCT subscription_id FROM stream WHERE removed = 0')
     .pluck();
-  return there.all().filter((id) => (added.get(id) ?? Number.POSITIVE_INFINITY) > endMs);
+  return there.all().filter((id) => removed.has(id) || (isLater && !known.has(id)));
 }

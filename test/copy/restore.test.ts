@@ -4,21 +4,23 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { closeRemovals, removeSubscription } from '../../src/auth/removal.ts';
+import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { lostEnd } from '../../src/ingest/apply/lost-end.ts';
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { epochAt } from '../../src/log/version-epoch.ts';
-import { writing } from '../../src/store/database.ts';
+import { type Database, writing } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked } from '../../src/store/locks.ts';
-import { formatMs } from '../../src/time.ts';
+import { formatMs, HOUR_MS } from '../../src/time.ts';
 import { openAccess } from '../support/access.ts';
 import { createKey } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
 import { idOf } from '../support/export-files.ts';
-import { QUIETLY } from '../support/history.ts';
+import { createCopied, QUIETLY, rowsFrom } from '../support/history.ts';
 import { runProgram } from '../support/program.ts';
 import {
   added,
@@ -145,18 +147,42 @@ describe('if the end of the log is, or may be, lost', () => {
     assert.equal(epochsIn(data)[0]?.orphans, 'read');
   });
 
-  test('rows of a subscription that was added later go; one added in the second of the last entry keeps them', () => {
+  test('rows of a subscription that was removed since go, also where it was added again, whatever the clock said', () => {
     const endMs = Date.parse(restored(backup, '--data', join(work, 'end')).state_of);
-    const endedOf = (addedMs: number) => {
-      const data = copyOf(stopped, `added-${addedMs}`);
+    const endedOf = (name: string, change: (access: Database) => void) => {
+      const data = copyOf(stopped, name);
       rmSync(join(data, 'log'), { recursive: true });
       const access = openAccess(data);
-      writing(access, () => access.prepare('UPDATE subscription SET created_at = ?').run(addedMs));
+      change(access);
       access.close();
       restored(backup, '--replace', '--data', data);
       return inDetections<{ removed: number }>(data, 'SELECT removed FROM stream')[0]?.removed;
     };
-    assert.deepEqual([endedOf(endMs + 999), endedOf(endMs + 1000)], [0, 1]);
+    const addedMs = endMs + 24 * HOUR_MS;
+    const ended = [
+      endedOf('fast-clock', (access) =>
+        writing(access, () => access.prepare('UPDATE subscription SET created_at = ?').run(addedMs)),
+      ),
+      endedOf('removed', (access) => removeSubscription(access, 7001)),
+      endedOf('added-again', (access) => {
+        removeSubscription(access, 7001);
+        closeRemovals(access, [7001]);
+        addSubscription(access, { id: 7001, account_id: 'agency' }, endMs - 24 * HOUR_MS);
+      }),
+    ];
+    assert.deepEqual(ended, [0, 1, 1]);
+  });
+
+  test('rows of a subscription whose removal is cut off by --until go, since its number may have a new owner', async () => {
+    using history = await createCopied();
+    history.apply(rowsFrom(1, 5));
+    const until = findTail(history.folder.log).last?.at ?? '';
+    await history.remove(7001);
+    history.apply(rowsFrom(10, 5));
+    history.stop();
+    const data = join(work, 'until-removed');
+    restored(backupOf(history.folder.root, 'removed-copy'), '--until', until, '--data', data);
+    assert.deepEqual(inDetections(data, 'SELECT removed FROM stream'), [{ removed: 1 }]);
   });
 
   test('a copy that is restored again announces again what clients may have missed, in a new epoch', () => {
