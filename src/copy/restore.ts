@@ -181,9 +181,10 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
 }
 
 /**
- * Puts the later of both states of `access.db` in place, so that no restore revives a revoked key: that of the data
- * folder, if it is of the same installation and sound, and what was revoked there while it could not be written. A standby
- * takes that of its source: the writer decides.
+ * Puts the later of both states of `access.db` in place: that of the data folder, if it is of the same installation and
+ * sound. No restore revives a key that was revoked in either, or an account that was suspended in one of two equally late
+ * ones; or what was ended in the data folder while it could not be written. A standby takes that of its source: the writer
+ * decides.
  * @returns `access_state_of`: the newest change in it, null if there is none; `ended_here`: for a standby, keys and accounts,
  *   as `key ID`, that were revoked or suspended only in the data folder; `removed`: subscriptions that were removed since the
  *   copy was written
@@ -191,32 +192,33 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
 function makeAccess(stage: DataFolder, live: DataFolder, isStandby: boolean) {
   const found = findAccess(live);
   const own = findCopy(stage.access);
-  const ended = [...endedIn(found), ...readEnded(live)];
-  const isContinued =
-    !isStandby &&
-    found.kind === 'sound' &&
-    own.kind === 'sound' &&
-    found.state.installation === own.state.installation &&
-    found.state.change >= own.state.change;
+  const isSame =
+    found.kind === 'sound' && own.kind === 'sound' && found.state.installation === own.state.installation;
+  const ahead = isSame ? found.state.change - own.state.change : -1;
+  const isContinued = isSame && !isStandby && ahead >= 0;
+  const [kept, other] = isContinued ? [found, own] : [own, found];
+  const known = new Set(endedIn(kept).map(nameOf));
+  // A revocation is final; a suspension counts where neither state is later.
+  const ended = endedIn(other).filter(({ kind }) => isStandby || ahead === 0 || kind === 'key');
+  const added = [...ended, ...readEnded(live)].filter((one) => !known.has(nameOf(one)));
   if (isContinued) writeWhole(stage.access, found.content);
   using db = isStandby
     ? openDatabase(stage.access, 'inspect')
     : openAccess(stage.root, { operation: { kind: 'restore' } });
+  const counts = db.prepare<[], { accounts: number; keys: number; state_ms: number | null }>(ACCESS_COUNTS);
+  const { accounts = 0, keys = 0, state_ms = null } = counts.get() ?? {};
   if (!isStandby) {
-    applyEnded(db, ended);
+    applyEnded(db, added);
     db.pragma('wal_checkpoint(TRUNCATE)');
     syncFile(stage.access);
   }
-  const known = new Set(endedIn(own).map(nameOf));
   using before = isContinued ? openContent(own.content) : null;
   const removed = before === null ? [] : removedSince(before, db);
-  const counts = db.prepare<[], { accounts: number; keys: number; state_ms: number | null }>(ACCESS_COUNTS);
-  const { accounts = 0, keys = 0, state_ms = null } = counts.get() ?? {};
   return {
     access: isContinued ? ('continued' as const) : ('from the backup' as const),
     access_state_of: state_ms === null ? null : formatMs(state_ms),
     accounts,
-    ended_here: isStandby ? [...new Set(ended.map(nameOf))].filter((name) => !known.has(name)) : [],
+    ended_here: isStandby ? [...new Set(added.map(nameOf))] : [],
     keys,
     removed,
   };
@@ -224,7 +226,7 @@ function makeAccess(stage: DataFolder, live: DataFolder, isStandby: boolean) {
 
 const nameOf = ({ kind, id }: Ended) => `${kind} ${id}`;
 
-/** What was revoked and suspended in a data folder, where that can be read: it stays so, also from an older state. */
+/** What is revoked and suspended in a state, where that can be read. */
 function endedIn(found: FoundCopy): Ended[] {
   if (found.kind !== 'sound') return [];
   using db = openContent(found.content);

@@ -78,7 +78,7 @@ export const PROMISES: readonly Rule[] = rules('Promises', [
   'backup: then nothing is lost; backup: Nothing is lost, and clients notice nothing | restore | nothing is lost, and every column is equal',
   'backup: nothing is changed | restore-damaged | one with a changed byte in access.db or the log, with half a secret or another one, or without one of them',
   'backup: clients skip nothing | restore-random | clients keep the newest of everything',
-  'backup: stays revoked as long as | restore-damaged | what is revoked or suspended in a data folder stays so, though the backup has more changes',
+  'backup: stays revoked as long as | restore-damaged | what is revoked in one of two states stays so; what is suspended only in one that is not earlier',
   'standby: clients notice nothing | wait | a standby that is promoted continues versions and positions; what the old writer proposed is not shown',
   'disaster-recovery: photo addresses stay valid; disaster-recovery: Nothing is lost | manual-operating | the commands of the topic disaster-recovery: a client goes on with its cursor on the new machine',
   'security: exactly like what does not exist | other-accounts | a subscription of another account is refused like one that does not exist',

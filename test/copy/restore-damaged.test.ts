@@ -159,17 +159,27 @@ describe('a data folder with damage, or of another history', () => {
     assert.equal(result.access, 'from the backup');
   });
 
-  test('what is revoked or suspended in a data folder stays so, though the backup has more changes', () => {
-    const { data, id } = withRevoked('revoked-apart');
-    run('account', 'suspend', 'agency', '--data', data);
-    const other = copyOf(stopped, 'changed-apart');
-    for (let count = 0; count < 4; count += 1)
-      createKey((args) => run(...args, '--data', other), 'agency', '7001');
-    const result = restored(backupOf(other, 'apart'), '--replace', '--data', data);
-    assert.equal(result.access, 'from the backup');
-    assert.equal(result.keys, keysOf(other).length);
-    assert.ok(keysOf(data).find((key) => key.id === id)?.revoked_at);
-    assert.equal(keysOf(other).find((key) => key.id === id)?.revoked_at, null);
-    assert.match(run('account', 'show', 'agency', '--data', data).stdout, /suspended/i);
+  test('what is revoked in one of two states stays so; what is suspended only in one that is not earlier', () => {
+    const found = [0, 1, 2, 3].map((more) => {
+      // The one has two more changes, or as many.
+      const { data: one, id } = withRevoked(`ended-${more}`);
+      run('account', 'suspend', 'agency', '--data', one);
+      const other = copyOf(stopped, `changed-${more}`);
+      for (let count = 0; count < (more < 2 ? 4 : 2); count += 1)
+        createKey((args) => run(...args, '--data', other), 'agency', '7001');
+      const [data, from] = more % 2 === 0 ? [one, other] : [other, one];
+      const stateOf = `${JSON.parse(run('audit', '--data', more < 2 ? other : data, '--json').stdout).at(-1).at}`;
+      const result = restored(backupOf(from, `apart-${more}`), '--replace', '--data', data);
+      assert.equal(result.access_state_of, stateOf);
+      assert.ok(keysOf(data).find((key) => key.id === id)?.revoked_at);
+      const { status } = JSON.parse(run('account', 'show', 'agency', '--data', data, '--json').stdout);
+      return [result.access, status];
+    });
+    assert.deepEqual(found, [
+      ['from the backup', 'active'],
+      ['continued', 'active'],
+      ['continued', 'suspended'],
+      ['continued', 'suspended'],
+    ]);
   });
 });

@@ -188,7 +188,7 @@ admin/thread.ts | urgent | what only the memory denies comes into access.db
 auth/spare-copy.ts | spare-copy | an older access.db does not revive a revoked key
   [-kept.state.change > found.state.change-]{+false+}
 copy/restore.ts | restore-damaged | a restore revives no revoked key
-  [-applyEnded(db, ended);-]
+  [-applyEnded(db, added);-]
 auth/access-reader.ts | credential-check | a revoked key does not stay in the cache
   if ([-version !== store.keysVersion-]{+false+}) store
 auth/access-reader.ts | credential-check | a key reads subscriptions of its own account
