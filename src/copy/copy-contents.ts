@@ -64,6 +64,18 @@ export async function deleteBefore(place: Place, { generation, changes }: Copied
     }
 }
 
+/** Deletes what nothing leads to, if the place allows it now: it takes up the room that the next attempt needs. */
+export async function discard(
+  place: Place,
+  prefixes: readonly string[],
+  kept: readonly string[] = [],
+): Promise<void> {
+  try {
+    for (const prefix of prefixes)
+      for (const name of await place.list(prefix, '')) if (!kept.includes(name)) await place.delete(name);
+  } catch {}
+}
+
 /** The number of the generation of an object. */
 function generationOf(name: string): number {
   return Number.parseInt(name.split('/')[1] ?? '', 10);
@@ -76,9 +88,11 @@ export const partName = (generation: string, first: number) => `log/${generation
 export const mergedName = (generation: string, first: number, last: number) =>
   `log/${generation}/${padded(last)}-${padded(first)}.zst`;
 
-/** A new name. @param first the first entry that it has, or a part of */
+/** How the names of pieces begin. @param first the first entry that they have, or a part of */
+export const pieceNames = (generation: string, first: number) => `large/${generation}/${padded(first)}-`;
+
 export const newPieceName = (generation: string, first: number) =>
-  `large/${generation}/${padded(first)}-${randomBytes(8).toString('hex')}.zst`;
+  `${pieceNames(generation, first)}${randomBytes(8).toString('hex')}.zst`;
 
 /** The objects of a generation that have an entry, or a later one, by their names. @throws Unreachable */
 export async function objectsFrom(place: Place, generation: string, entry: number): Promise<LogObject[]> {

@@ -18,6 +18,7 @@ import {
   type CopiedLog,
   commitsIn,
   deleteBefore,
+  discard,
   findLog,
   hasPieces,
   type LogObject,
@@ -26,6 +27,7 @@ import {
   newPieceName,
   objectsFrom,
   partName,
+  pieceNames,
   pointerContent,
 } from './copy-contents.ts';
 import { left, requireOwn, writeAccess } from './own-copy.ts';
@@ -195,15 +197,24 @@ export class Shipper {
     };
     const writePiece = async (from: number) => {
       const name = newPieceName(generation, from);
-      await this.place.create(name, take());
       pieces.push(name);
+      await this.place.create(name, take()).catch(async (error) => {
+        await discard(this.place, pieces);
+        throw error;
+      });
     };
     const writePart = async (): Promise<boolean> => {
       if (first === null || last === null) return true;
       if (pieces.length > 0) await writePiece(first);
       const content = pieces.length > 0 ? pointerContent({ large: pieces }) : take();
       if (!isDraft) this.#note([end.last, last]);
-      if (!(await this.#claim(generation, first, content))) return false;
+      const isClaimed = await this.#claim(generation, first, content);
+      if (!isClaimed) {
+        await discard(this.place, pieces);
+        return false;
+      }
+      // Those of earlier attempts.
+      if (pieces.length > 0) await discard(this.place, [pieceNames(generation, first)], pieces);
       end = { generation, first: end.first ?? first, last };
       [first, pieces] = [null, []];
       return true;
@@ -262,11 +273,17 @@ export class Shipper {
   /** Writes the log beside the old objects, and then the part that leads to it. @returns null: the end must be read */
   async #beginGeneration(old: CopyEnd, to: Mark): Promise<null> {
     const generation = await newGeneration(this.place);
-    const made = await this.#shipAfter({ generation, first: null, last: null }, to, true);
+    const discardDraft = () => discard(this.place, [`log/${generation}/`, `large/${generation}/`]);
+    const begin = { generation, first: null, last: null };
+    const made = await this.#shipAfter(begin, to, true).catch(async (error) => {
+      await discardDraft();
+      throw error;
+    });
     if (made === null) return null;
     this.#note([old.last, made.last]);
     const content = pointerContent({ generation, machine: readRole(this.#folder).machine });
     if (await this.#claim(old.generation, (old.last?.entry ?? 0) + 1, content)) this.#isAnew = false;
+    else await discardDraft();
     return null;
   }
 

@@ -281,6 +281,52 @@ test('what its writer replaces while a copy is verified or restored is no damage
   hasGeneration('0003');
 });
 
+test('a failed attempt leaves nothing at the place that nothing leads to', async () => {
+  using copy = await shipped(40, { partBytes: 1000 });
+  const { history, place } = copy;
+  const ship = () => shipTo(new Shipper(place, history.folder, { partBytes: 1000 }), history);
+  /** @param creates how many succeed */
+  const failing = async (creates: number) => {
+    let left = creates;
+    place.before = (operation) => {
+      if (operation === 'create' && left-- <= 0) away();
+    };
+    await assert.rejects(ship(), /away/);
+    place.before = () => {};
+  };
+  const away = () => {
+    throw new Error('the place is away');
+  };
+  const names = () => [...place.objects.keys()].sort();
+  history.apply(rowsFrom(1000, 300), { batchRows: 30 });
+  let before = names();
+  for (const creates of [1, 2, 3]) {
+    await failing(creates);
+    assert.deepEqual(names(), before, `after ${creates} pieces`);
+  }
+  // It is not known then whether the pointer to them is there.
+  place.before = (operation, name) => {
+    if (operation === 'create' && name.startsWith('log/')) away();
+  };
+  await assert.rejects(ship(), /away/);
+  const large = () => names().filter((name) => name.startsWith('large/0001/0000000000000041-'));
+  const first = large();
+  assert.ok(first.length > 3);
+  place.before = () => {};
+  await ship();
+  assert.equal(large().length, first.length);
+  assert.ok(large().every((name) => !first.includes(name)));
+  await history.compact();
+  for (let at = 2000; at < 2010; at += 1) history.apply(rowsFrom(at, 1));
+  before = names();
+  for (const creates of [1, 2, 3]) {
+    await failing(creates);
+    assert.deepEqual(names(), before, `after ${creates} objects of a new generation`);
+  }
+  await ship();
+  await requireEqual(place, history);
+});
+
 test('the old generation is whole until the new one takes its place', async () => {
   using copy = await shipped(12);
   const { history, place, ship } = copy;
