@@ -8,7 +8,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { FoundCopy } from '../auth/spare-copy.ts';
 import type { Mark } from '../log/format.ts';
-import { commitsBackwards, entriesAfter, placeOf } from '../log/log-reader.ts';
+import { commitsBackwards, entriesAfter, placeOf, type ReadTo } from '../log/log-reader.ts';
 import { listSegments, type Segment, SegmentReader } from '../log/segment.ts';
 import { failed, Refused } from '../refused.ts';
 import type { DataFolder } from '../store/folder.ts';
@@ -69,6 +69,7 @@ export class Shipper {
   #isAnew: boolean;
   /** The end that was read or written last; null: it must be read. */
   #end: CopyEnd | null = null;
+  #readTo: ReadTo | null = null;
   /** The id of the copy; null: it must be read. */
   #copy: string | null = null;
   /** The change of access.db that the copy has; null: not known. */
@@ -219,7 +220,7 @@ export class Shipper {
       [first, pieces] = [null, []];
       return true;
     };
-    for (const { segment, part } of entriesAfter(this.#folder.log, last)) {
+    for (const { segment, part } of entriesAfter(this.#folder.log, last, this.#readTo)) {
       if (segment.path !== within && part.entry === segment.firstEntry) {
         if (!(await writePart())) return null;
         if (last !== null) await this.#mergeBefore(generation, segment, last);
@@ -228,7 +229,10 @@ export class Shipper {
       first ??= part.entry;
       frames.push(part.frame.bytes);
       bytes += part.frame.bytes.length;
-      last = part.commit ?? last;
+      if (part.commit !== null) {
+        last = part.commit;
+        this.#readTo = { path: segment.path, last: part.commit, end: part.frame.end };
+      }
       const isEnd = (part.commit?.entry ?? 0) >= to.entry;
       const isFull = bytes >= this.#partBytes;
       if (part.commit === null) {

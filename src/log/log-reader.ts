@@ -113,13 +113,25 @@ export interface LocatedPart {
   readonly part: EntryPart;
 }
 
+/** Where an entry that was read ends. */
+export interface ReadTo {
+  readonly path: string;
+  readonly last: Commit;
+  readonly end: number;
+}
+
 /**
  * The entries after one, in order, frame by frame, with every check of the log. After the end, it can be asked again
  * for entries that were added meanwhile.
  * @param after null: from the first entry of the log on
+ * @param readTo where it ends, if that is known: its segment is not read from the beginning on
  * @throws LogDamage if an entry is missing, damaged or out of order; a torn end is only the end
  */
-export function* entriesAfter(folder: string, after: Mark | null): Generator<LocatedPart> {
+export function* entriesAfter(
+  folder: string,
+  after: Mark | null,
+  readTo: ReadTo | null = null,
+): Generator<LocatedPart> {
   let segments = listSegments(folder);
   const from = after?.entry ?? 0;
   const first = Math.max(
@@ -137,7 +149,8 @@ export function* entriesAfter(folder: string, after: Mark | null): Generator<Loc
     if (segment === undefined) return;
     const isBegun = segment.firstEntry <= from;
     using reader: SegmentReader = new SegmentReader(segment, isBegun ? undefined : previous);
-    if (isBegun) reader.skipTo(from);
+    if (readTo?.path === segment.path && readTo.last.id === after?.id) reader.seek(readTo.last, readTo.end);
+    else if (isBegun) reader.skipTo(from);
     // Once there is a next segment, this one is closed: read what was added since.
     const next = () => reader.next() ?? (hasNext(index) ? reader.next() : null);
     for (let part = next(); part !== null; part = next())

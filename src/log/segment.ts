@@ -166,6 +166,12 @@ export class SegmentReader {
     this.#chain.last = this.last;
   }
 
+  /** Goes on after an entry that was read before, and that ends at `end`: nothing up to there is read again. */
+  seek(entry: Commit, end: number): void {
+    [this.last, this.end, this.#offset] = [entry, end, end];
+    this.#chain.last = entry;
+  }
+
   /** The intact commit lines from {@link end} on: none if the end is only torn. */
   *commitsBehind(): Generator<Commit, undefined> {
     for (let from = this.end; ; from += SEARCH_BYTES - FRAME_HEADER_BYTES) {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { findAccess } from '../../src/auth/spare-copy.ts';
 import { findLog } from '../../src/copy/copy-contents.ts';
 import { Shipper, TakenOver } from '../../src/copy/ship.ts';
 import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
@@ -16,6 +17,7 @@ import { copyTo, shipTo } from '../support/copy-at.ts';
 import { contentOfDatabase } from '../support/database-content.ts';
 import { createCopied, createHistory, type History, QUIETLY, rowsFrom } from '../support/history.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
+import { patched } from '../support/patched-fs.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 /** Segments of some twenty entries. */
@@ -235,6 +237,26 @@ test('an entry that is too large for one object has pieces, and a manifest that 
     'its segment stays in parts',
   );
   await requireEqual(place, history);
+});
+
+test('an entry is shipped without reading its segment from the beginning', async () => {
+  using history = await createCopied(1_000_000);
+  const shipper = new Shipper(memoryPlace(), history.folder);
+  const access = findAccess(history.folder);
+  const read: number[] = [];
+  for (let at = 1; at <= 100; at += 1) {
+    history.apply(rowsFrom(at, 1));
+    let bytes = 0;
+    using _ = patched('readSync', (real) => (file: number, ...rest: [NodeJS.ArrayBufferView]) => {
+      const count = real(file, ...rest);
+      bytes += count;
+      return count;
+    });
+    await shipper.ship(access, readLogMark(history.db()));
+    read.push(bytes);
+  }
+  const [early = 0, late = 0] = [read[5], read[99]];
+  assert.ok(early > 0 && late < 1.2 * early, `${early} bytes, then ${late}`);
 });
 
 test('damage in a copy is found, and named', async () => {
