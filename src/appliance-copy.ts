@@ -15,6 +15,7 @@ import { requireNewest, verifyCopy } from './copy/source.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import { HELD_UP_INGEST } from './health/alert-texts.ts';
 import type { Mark } from './log/format.ts';
+import { readScrubRecord } from './log/scrub-findings.ts';
 import type { Logger } from './logger.ts';
 import { paced } from './pace.ts';
 import { Refused, reasonOf } from './refused.ts';
@@ -23,7 +24,7 @@ import type { DetectionsReader } from './store/detections-reader.ts';
 import type { DataFolder } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
 import { type CopyState, noteRole, type Role, readRole, roleOf } from './store/role.ts';
-import { formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from './time.ts';
+import { formatMs, MINUTE_MS, SECOND_MS } from './time.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
 
 export interface CopyParts {
@@ -75,7 +76,9 @@ export function createApplianceCopy(
   let found: FoundCopy | null = null;
   /** Monotonic. */
   let lookedMs = Number.NEGATIVE_INFINITY;
-  let verifiedMs = performance.now();
+  /** The verification of the log after which the copy was read last; its record outlasts a restart. */
+  let verifiedAt = readScrubRecord(folder)?.at;
+  let isVerifying = false;
   let isDamaged = false;
 
   const applied = () => readLogMark(reader.db());
@@ -153,11 +156,11 @@ export function createApplianceCopy(
     conditions.set('copy behind', held, HELD_UP_INGEST);
   }
 
-  /** Reads all of the copy, beside what is written: ingest may wait for that. */
+  /** Reads all of the copy after each verification of the log, beside what is written: ingest may wait for that. */
   async function verifyKept({ place }: Shipper, written: number): Promise<void> {
-    const everyMs = verify.every_hours * HOUR_MS;
-    if (everyMs === 0 || performance.now() - verifiedMs < everyMs) return;
-    verifiedMs = Number.POSITIVE_INFINITY;
+    const { at } = readScrubRecord(folder) ?? {};
+    if (verify.every_hours === 0 || isVerifying || at === undefined || at === verifiedAt) return;
+    [isVerifying, verifiedAt] = [true, at];
     try {
       const { findings, entries } = await verifyCopy(place, () => {}, written);
       if (findings.length === 0 && entries >= written) return;
@@ -167,7 +170,7 @@ export function createApplianceCopy(
     } catch (error) {
       log.warn({ to, reason: reasonOf(error) }, 'cannot verify the copy');
     } finally {
-      verifiedMs = performance.now();
+      isVerifying = false;
     }
   }
 
