@@ -209,12 +209,8 @@ export class Shipper {
       if (pieces.length > 0) await writePiece(first);
       const content = pieces.length > 0 ? pointerContent({ large: pieces }) : take();
       if (!isDraft) this.#note([end.last, last]);
-      const isClaimed = await this.#claim(generation, first, content);
-      if (!isClaimed) {
-        await discard(this.place, pieces);
-        return false;
-      }
-      // Those of earlier attempts.
+      if (!(await this.#claim(generation, first, content))) return false;
+      // Those of earlier attempts. Where the claim is lost, an answer may be: then the part that has them is there.
       if (pieces.length > 0) await discard(this.place, [pieceNames(generation, first)], pieces);
       end = { generation, first: end.first ?? first, last };
       [first, pieces] = [null, []];
@@ -277,17 +273,15 @@ export class Shipper {
   /** Writes the log beside the old objects, and then the part that leads to it. @returns null: the end must be read */
   async #beginGeneration(old: CopyEnd, to: Mark): Promise<null> {
     const generation = await newGeneration(this.place);
-    const discardDraft = () => discard(this.place, [`log/${generation}/`, `large/${generation}/`]);
     const begin = { generation, first: null, last: null };
     const made = await this.#shipAfter(begin, to, true).catch(async (error) => {
-      await discardDraft();
+      await discard(this.place, [`log/${generation}/`, `large/${generation}/`]);
       throw error;
     });
     if (made === null) return null;
     this.#note([old.last, made.last]);
     const content = pointerContent({ generation, machine: readRole(this.#folder).machine });
     if (await this.#claim(old.generation, (old.last?.entry ?? 0) + 1, content)) this.#isAnew = false;
-    else await discardDraft();
     return null;
   }
 

@@ -347,6 +347,18 @@ test('a failed attempt leaves nothing at the place that nothing leads to', async
   }
   await ship();
   await requireEqual(place, history);
+  // What is there stays, where the answer that it was created is lost.
+  const { generation } = await findLog(place);
+  const create: typeof place.create = async (name, content) =>
+    (await place.create(name, content)) && !name.startsWith(`log/${generation}/`);
+  const shipLossily = () =>
+    shipTo(new Shipper({ ...place, create }, history.folder, { partBytes: 1000 }), history);
+  history.apply(rowsFrom(5000, 300), { batchRows: 30 });
+  await shipLossily();
+  await requireEqual(place, history);
+  await history.compact();
+  await shipLossily();
+  await requireEqual(place, history);
 });
 
 test('the old generation is whole until the new one takes its place', async () => {
