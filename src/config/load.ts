@@ -152,12 +152,8 @@ function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFol
   const to = isBucket(copy.to) ? copy.to : pathOf('copy.to', copy.to);
   const photosFolder = pathOf('photos.folder', photos.folder, path.join(dataFolder, 'photos'));
   // By their paths alone: commands must not wait for a share that hangs. The start and the check look at the folders.
-  const isUsed = usedFolders(foldersIn(data), photosFolder).includes(drop);
-  if (isUsed || data.startsWith(path.join(drop, path.sep)))
-    refuse(
-      'ingest.drop',
-      `${drop} ${isUsed ? 'has' : 'is around'} files of Wirewatch; choose a separate folder`,
-    );
+  if (usedFolders(foldersIn(data), photosFolder).includes(drop))
+    refuse('ingest.drop', `${drop} has files of Wirewatch; choose a separate folder`);
   const around = folderAround(to, { data, drop });
   if (around !== null)
     refuse(

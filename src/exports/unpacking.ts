@@ -44,8 +44,8 @@ export interface ExportSource {
  */
 export async function openContent({ path, found }: ExportSource, form: Form) {
   // Something may have replaced the file since the scan: a link is not followed, and a FIFO does not block.
-  const follow = found === null ? 0 : constants.O_NOFOLLOW;
-  const file = await open(path, constants.O_RDONLY | follow | constants.O_NONBLOCK);
+  const noFollow = found === null ? 0 : constants.O_NOFOLLOW;
+  const file = await open(path, constants.O_RDONLY | noFollow | constants.O_NONBLOCK);
   const stats = await file.stat({ bigint: true });
   if (found !== null && !(stats.isFile() && isSameSnapshot(stats, found))) {
     await file.close();

@@ -293,9 +293,8 @@ test('a relative folder is relative to the configuration file, else to the worki
   assert.equal(load({ flags: { drop: 'in' } }).ingest.drop, path.resolve('in'));
   assert.equal(load({}).photos.folder, path.join(folder, 'photos'));
   assert.equal(load({ file: written('[photos]\nfolder = "in"\n') }).photos.folder, path.join(folder, 'in'));
-  const used = [...words('log copied photos'), '', '..'].map((name) => path.join(folder, name));
-  for (const drop of used)
-    assert.match(refusal({ flags: { drop } }), /--drop: .* (has|is around) files of Wire/);
+  for (const name of ['', 'log', 'copied', 'photos'])
+    assert.match(refusal({ flags: { drop: path.join(folder, name) } }), /--drop: .* has files of Wire/);
   const inDrop = { WIREWATCH_COPY_TO: path.join(folder, 'drop') };
   const inData = { WIREWATCH_COPY_TO: folder };
   assert.match(refusal({ env: inData }), /WIREWATCH_COPY_TO: .* is part of the data folder/);
