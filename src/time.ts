@@ -13,6 +13,9 @@ export const DAY_MS = 24 * HOUR_MS;
 /** Length of an export window. */
 export const WINDOW_MS = 10 * MINUTE_MS;
 
+/** An export may name times so far beyond the end of its window. */
+export const AHEAD_MS_MAX = DAY_MS;
+
 /** The clock, injected wherever a rule depends on the time: epoch milliseconds. */
 export type Now = () => number;
 

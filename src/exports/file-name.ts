@@ -6,7 +6,7 @@
  * file as unfinished.
  */
 import { EXPORT_NAMES, type ExportName, isExportName } from '../detection/content-type.ts';
-import { DAY_MS, formatMs, parseWindowStart, WINDOW_MS } from '../time.ts';
+import { AHEAD_MS_MAX, DAY_MS, formatMs, parseWindowStart, WINDOW_MS } from '../time.ts';
 import { localClock } from '../zone-days.ts';
 import { nameFormat } from './time-format.ts';
 
@@ -170,7 +170,7 @@ export function timesOf(file: ExportFileName, readAtMs: number, earliest: string
     file.kind === 'window' ? [file.window_start, file.window_start + WINDOW_MS] : [readAtMs, readAtMs];
   return {
     earliest: earliest ?? formatMs(new Date(startMs).setUTCFullYear(new Date(startMs).getUTCFullYear() - 5)),
-    latest: formatMs(endMs + DAY_MS),
+    latest: formatMs(endMs + AHEAD_MS_MAX),
     exported_at_default: formatMs(readAtMs),
   };
 }

@@ -7,7 +7,7 @@ import { isDetectionId, streamOfId } from '../detection/id.ts';
 import { type Database, reading } from '../store/database.ts';
 import { requireChecksum, type StoredText } from '../store/row-checksum.ts';
 import { ordinalOf, placeOf, sequenceOf } from '../store/stream-place.ts';
-import { DAY_MS, SECOND_MS } from '../time.ts';
+import { AHEAD_MS_MAX, SECOND_MS } from '../time.ts';
 import { type DetectionFilters, filterSql, type StreamSelection } from './filters.ts';
 import { type StoredStream, storedStreams } from './stored-streams.ts';
 
@@ -93,13 +93,10 @@ export function versionRows(
   });
 }
 
-/** An export may be a day ahead of the clock, by which rows are placed. */
-const AHEAD_MAX = DAY_MS / SECOND_MS;
-
-/** No version precedes the first detection by more. */
+/** Rows are placed by the clock, and an export may be ahead of it: no version precedes the first detection by more. */
 function wholeSpan(db: Database, newest: { place: number; first_detected_at: number }): VersionSpan {
   const ordinal = ordinalOf(newest.place);
-  const position = (newest.first_detected_at - AHEAD_MAX) * 1_000_000;
+  const position = (newest.first_detected_at - AHEAD_MS_MAX / SECOND_MS) * 1_000_000;
   const first = db.prepare<unknown[], { place: number }>(FIRST_PLACE).get({ ordinal, position })?.place;
   const low = first === undefined || first > newest.place ? newest.place : first;
   return { low: sequenceOf(low) === 0 ? placeOf(ordinal, 1) : low, high: newest.place };

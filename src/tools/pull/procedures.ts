@@ -8,15 +8,13 @@
  */
 import { counted } from '../../counted.ts';
 import { CONTENT_TYPES } from '../../detection/content-type.ts';
-import { DAY_MS, formatMs, MINUTE_MS, utcDay } from '../../time.ts';
+import { AHEAD_MS_MAX, DAY_MS, formatMs, MINUTE_MS, utcDay } from '../../time.ts';
 import { type Api, ChangesPage, LIMIT, Me, PeriodPage } from './api.ts';
 import type { Copy, Position, Step, Stream } from './copy.ts';
 
 export const CHANGES = '/v1/detections/changes';
 export const PERIOD = '/v1/detections';
 
-/** An export may name times so far ahead, and no period shows a detection before its time. */
-const AHEAD_MS_MAX = DAY_MS;
 /** `since` goes back 31 days; a day is reserved for waits before the stream begins. */
 const SINCE_AGE_MS_MAX = 30 * DAY_MS - AHEAD_MS_MAX;
 
