@@ -158,8 +158,9 @@ export function createApplianceCopy(
 
   /** Reads all of the copy after each verification of the log, beside what is written: ingest may wait for that. */
   async function verifyKept({ place }: Shipper, written: number): Promise<void> {
+    if (verify.every_hours === 0 || isVerifying) return;
     const { at } = readScrubRecord(folder) ?? {};
-    if (verify.every_hours === 0 || isVerifying || at === undefined || at === verifiedAt) return;
+    if (at === undefined || at === verifiedAt) return;
     [isVerifying, verifiedAt] = [true, at];
     try {
       const { findings, entries } = await verifyCopy(place, () => {}, written);

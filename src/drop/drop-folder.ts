@@ -245,7 +245,7 @@ export class DropFolder {
       if (isErrorCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return false;
       throw error;
     }
-    // That beside a failed file is no longer true.
+    // The note beside a failed file is no longer true.
     if (waiting.takenAs !== undefined) removeIn(this.root, `${waiting.path}.reason.json`);
     syncIn(this.root, '.taken');
     return this.isUnchanged({ ...waiting, path });

@@ -51,8 +51,8 @@ const NOTHING_KNOWN: KnownFiles = { isRecorded: () => false, heldBy: () => null 
 /**
  * The files in the drop folder, and those that were taken and have no record.
  * @param filesMax of how many export files, and as many others, those that are read first are returned
- * @returns `exports` in the order in which they are read; `exports_count` of all; `refused`: other files; `held`, in the order of their windows;
- *   `others`: the names of what is no file, as far as the folder tells
+ * @returns `exports` in the order in which they are read, `exports_count` of how many; `refused`: other files; `held`, in
+ *   the order of their windows; `others`: the names of what is no file, as far as the folder tells
  * @throws the file system's error if the folder cannot be read
  */
 export function waitingFiles(

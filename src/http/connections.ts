@@ -1,8 +1,9 @@
 /**
  * The open connections, limited in all and from one address: for a new one, the one is closed that has waited longest for
- * a complete request; without one, the oldest whose client has not read its answer. The requests on each are answered in turn: Node would answer all pipelined ones at once, and a
- * client that never reads could make it hold hundreds of pages. And each is closed in an orderly way: Node counts one as
- * idle once the answer is handed over, though a slow client has not read it, and never one on which nothing was sent.
+ * a complete request; without one, the oldest whose client has not read its answer. The requests on each are answered in
+ * turn: Node would answer all pipelined ones at once, and a client that never reads could make it hold hundreds of pages.
+ * And each is closed in an orderly way: Node counts one as idle once the answer is handed over, though a slow client has
+ * not read it, and never one on which nothing was sent.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

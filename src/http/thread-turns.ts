@@ -1,4 +1,4 @@
-/** What needs one of Node's four threads takes turns, so that no kind of work has all of them. */
+/** What needs one of Node's few threads for files takes turns, so that no kind of work has all of them. */
 
 export function createTurns(atOnce: number): <Value>(run: () => Promise<Value>) => Promise<Value> {
   const waiting: (() => void)[] = [];

@@ -164,7 +164,7 @@ export function watchTlsPair(options: TlsRenewalOptions) {
 
   /**
    * Resolves when what was found is in use, or refused. On a network share that hangs, each check would block two of
-   * Node's four threads for files.
+   * Node's threads for files.
    */
   const check = oneAtATime(checkNow);
 

@@ -23,7 +23,7 @@ import { stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isErrorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
-import { formatCompact } from '../time.ts';
+import { formatCompact, SECOND_MS } from '../time.ts';
 
 export type DataFolder = Readonly<ReturnType<typeof dataFolder>>;
 
@@ -63,6 +63,9 @@ export function usedFolders({ root, log, copied }: DataFolder, photos: string): 
   return [root, log, copied, photos];
 }
 
+/** How long a folder may take to answer: one on a share that hangs never does. */
+const ANSWER_MS = 5 * SECOND_MS;
+
 /**
  * One that is not there, or on a share that hangs, is no other.
  * @param used absolute
@@ -71,7 +74,7 @@ export function usedFolders({ root, log, copied }: DataFolder, photos: string): 
 export async function requireSeparate(drop: string, used: readonly string[]): Promise<void> {
   const [own, ...others] = await Promise.all(
     [drop, ...used].map((path) =>
-      Promise.race([stat(path, { bigint: true }), sleep(5000, null, { ref: false })]).catch(() => null),
+      Promise.race([stat(path, { bigint: true }), sleep(ANSWER_MS, null, { ref: false })]).catch(() => null),
     ),
   );
   const same = used.find(

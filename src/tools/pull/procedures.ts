@@ -90,10 +90,11 @@ export async function beginFull({ api, copy, start, onPage }: Work): Promise<voi
 async function planWalk({ api, copy, start, onPage }: Work): Promise<void> {
   const position = copy.position();
   const { streams, walk } = position;
-  const read = readStreams(start).map(streamName);
+  const all = readStreams(start);
+  const read = all.map(streamName);
   const known = streams ?? read;
   const since = formatMs(start.dateMs - MINUTE_MS - AHEAD_MS_MAX);
-  for (const { oldest: _, ...stream } of readStreams(start)) {
+  for (const { oldest: _, ...stream } of all) {
     if (known.includes(streamName(stream))) continue;
     for await (const { body } of api.pages(CHANGES, ChangesPage, { ...stream, since, limit: LIMIT }))
       onPage('change stream', body.data.length, copy.store(body.data, position));
