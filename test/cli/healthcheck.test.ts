@@ -10,6 +10,10 @@ import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { runBeside } from '../support/command.ts';
 import { freePort, listen } from '../support/free-port.ts';
 import { inFolder, runProgram } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
+
+/** Without an installation, which the working directory may have. */
+const NOWHERE = ['--data', testFolder()];
 
 const healthcheck = (args: readonly string[], settings: Readonly<Record<string, string>> = {}) =>
   runBeside(['healthcheck', ...args], settings);
@@ -71,8 +75,8 @@ test('exit code 0 and nothing if it is healthy, else 1 and why in one line; --js
 
 test('wrong usage is exit code 2, a wrong configuration 78', async () => {
   assert.equal((await healthcheck(['--url', 'ftp://a'])).status, 2);
-  assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: '0' })).status, 2);
-  assert.equal((await healthcheck([], { WIREWATCH_SERVER_PORT: 'x' })).status, 78);
+  assert.equal((await healthcheck(NOWHERE, { WIREWATCH_SERVER_PORT: '0' })).status, 2);
+  assert.equal((await healthcheck(NOWHERE, { WIREWATCH_SERVER_PORT: 'x' })).status, 78);
 });
 
 test('it finds the running appliance by the settings', () =>
@@ -82,7 +86,7 @@ test('it finds the running appliance by the settings', () =>
     // A new appliance has no finished window: it responds, but is not healthy.
     // The address noted in its data folder takes precedence over the settings.
     for (const [args, configured] of [
-      [[], port],
+      [NOWHERE, port],
       [['--data', folder], '1'],
     ] as const) {
       const { status: code, stderr } = await healthcheck(args, { WIREWATCH_SERVER_PORT: configured });
