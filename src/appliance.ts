@@ -44,7 +44,7 @@ import { takeServeLocks, takeStateAlone } from './store/locks.ts';
 import { LogDamage } from './store/log-errors.ts';
 import { noteAddress } from './store/noted-address.ts';
 import { readEnded } from './store/revocations.ts';
-import { ensureRole, requireRole } from './store/role.ts';
+import { ensureRole, noteStandby, requireRole } from './store/role.ts';
 import { readSecret } from './store/secret.ts';
 import { SECOND_MS } from './time.ts';
 
@@ -201,6 +201,7 @@ async function openFolder(options: ApplianceOptions, undo: AsyncDisposableStack)
   refuseForeignDatabases(folder);
   // Before anything else is created in the folder.
   requireRole(ensureRole(folder), folder, config.copy);
+  noteStandby(folder, config.copy);
   const access = createAccessReader(folder.access);
   undo.defer(access.close);
   return { folder, access, recovered: prepareAccess(options, folder.root, access.check) };

@@ -181,7 +181,9 @@ export class Follower {
     const { state, content } = await readCopiedAccess(place, change);
     const found = findAccess(folder);
     if (found.kind === 'sound') await requireOwn(place, folder, found.state);
-    if (found.kind !== 'sound' || found.state.change < state.change) await replaceAccess(folder, content);
+    // Of equal ones, too: what a command changed here by mistake must not hide what the writer changed.
+    if (found.kind !== 'sound' || (found.state.change <= state.change && !found.content.equals(content)))
+      await replaceAccess(folder, content);
     this.#change = state.change;
   }
 

@@ -37,6 +37,8 @@ const RoleNote = Type.Object({
   promoted: Type.Boolean(),
   /** The version epoch that must begin before it ingests, since the old writer's end may be lost; null: none. */
   epoch_due: Type.Union([Type.Integer(), Type.Null()]),
+  /** Whether it began its last run as a standby. */
+  standby: Type.Optional(Type.Boolean()),
   /** Who took its place, in words; null: nobody. */
   superseded: Type.Union([Type.String(), Type.Null()]),
 });
@@ -69,10 +71,16 @@ export function noteRole(folder: DataFolder, note: RoleNote): void {
   writeWhole(folder.role, `${JSON.stringify(note)}\n`);
 }
 
-/** @param copy the section `[copy]` */
+/** Notes at a start what the configuration says, where it is another than at the last start: a full disk refuses no start. */
+export function noteStandby(folder: DataFolder, { standby }: { readonly standby: boolean }): void {
+  const note = readRole(folder);
+  if ((note.standby ?? false) !== standby) noteRole(folder, { ...note, standby });
+}
+
+/** @param copy the section `[copy]`, which a command may not have been given: then the last start tells */
 export function roleOf(note: RoleNote, { standby }: { readonly standby: boolean }): Role {
   if (note.superseded !== null) return 'superseded';
-  return standby && !note.promoted ? 'standby' : 'writer';
+  return (standby || note.standby === true) && !note.promoted ? 'standby' : 'writer';
 }
 
 /**

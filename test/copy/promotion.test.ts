@@ -115,6 +115,19 @@ test('a machine that was killed within its promotion misses no change from befor
   assert.equal(findAccount(access, 'late')?.id, 'late');
 });
 
+test('a standby takes what the writer changed also where a command changed as much on the standby', async () => {
+  await begin([1], first);
+  first.changeAccess('by mistake');
+  await change('right');
+  assert.equal(changeOf(first), changeOf(writer));
+  await turn(first);
+  using access = openAccess(first.folder.root);
+  assert.deepEqual(
+    ['right', 'by mistake'].map((id) => findAccount(access, id)?.id),
+    ['right', undefined],
+  );
+});
+
 test('changes of a machine that was promoted later come later, also where both began with the same ones', async () => {
   await begin([1], first, second);
   await promote(first);

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
+import { runToEnd } from '../support/command.ts';
 import { openConsole } from '../support/console-client.ts';
 import { reading } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
@@ -108,8 +109,9 @@ test('what changes something is refused there, with where to do it; so it is whi
     [1, true],
   );
   await standby.stop();
-  const stopped = other.cli(add, { anyStatus: true });
-  assert.deepEqual([stopped.status, /standby/.test(stopped.stderr)], [1, true]);
+  // Also without the configuration that says what it is.
+  for (const stopped of [other.cli(add, { anyStatus: true }), runToEnd([...add, '--data', other.data])])
+    assert.deepEqual([stopped.status, /standby: it follows (the copy|\/)/.test(stopped.stderr)], [1, true]);
   standby = await other.serve();
   await sameRows(standby, writer);
 });
