@@ -5,7 +5,7 @@
  */
 import { type Database, writing } from '../store/database.ts';
 import { getAccount } from './accounts.ts';
-import { readTrail } from './audit.ts';
+import { type AuditedChange, readTrail } from './audit.ts';
 import { getSubscription } from './subscriptions.ts';
 
 export interface Removed {
@@ -24,10 +24,10 @@ const SELECT_REMOVALS = `
   SELECT subscription_id FROM removal
   WHERE :account IS NULL OR account_id = :account ORDER BY subscription_id`;
 const SELECT_ADDED_AGAIN = `
-  SELECT id FROM subscription WHERE created_at > :since AND id IN (
-    SELECT change.value ->> '$.id'
-    FROM audit, json_each(iif(json_valid(changes), changes, '[]')) AS change
-    WHERE change.value ->> '$.subject' = 'subscription' AND change.value ->> '$.change' = 'removed')`;
+  SELECT DISTINCT subscription.id
+  FROM subscription, audit, json_each(iif(json_valid(changes), changes, '[]')) AS change
+  WHERE change.value ->> '$.subject' = 'subscription' AND change.value ->> '$.change' = 'removed'
+    AND change.value ->> '$.id' = subscription.id AND max(created_at, at) > :since`;
 const CLOSE_REMOVAL = 'DELETE FROM removal WHERE subscription_id = :id';
 const DELETE_RIGHTS_TO = 'DELETE FROM api_key_subscription WHERE subscription_id = :id';
 const DELETE_RIGHTS_OF =
@@ -73,7 +73,10 @@ export function openRemovals(db: Database, account: string | null = null): numbe
   return idsOf<number>(db, SELECT_REMOVALS, { account });
 }
 
-/** The subscriptions that were removed, and added again after a time, epoch milliseconds: perhaps for another account. */
+/**
+ * The subscriptions that were removed, and added again, after a time, epoch milliseconds: perhaps for another account. If the
+ * clock was set back meanwhile, one of the two is still later.
+ */
 export function addedAgain(db: Database, since: number): number[] {
   return idsOf<number>(db, SELECT_ADDED_AGAIN, { since });
 }
@@ -81,13 +84,27 @@ export function addedAgain(db: Database, since: number): number[] {
 /**
  * The subscriptions that were removed between two states of access.db, also where they were added again; and those whose rows
  * were still being deleted at the earlier one.
+ * @returns how often each was removed by the later one; infinite where the audit trail cannot tell
  */
-export function removedSince(earlier: Database, later: Database): number[] {
-  const removals = (db: Database) =>
-    readTrail(db).changes.filter(({ subject, change }) => subject === 'subscription' && change === 'removed');
-  const known = new Set(removals(earlier).map((removal) => JSON.stringify(removal)));
-  const since = removals(later).filter((removal) => !known.has(JSON.stringify(removal)));
-  return [...openRemovals(earlier), ...since.map(({ id }) => Number(id))];
+export function removedSince(earlier: Database, later: Database): Map<number, number> {
+  const [before, after] = [removalsIn(earlier), removalsIn(later)];
+  const known = new Set(before.removals.map((removal) => JSON.stringify(removal)));
+  const since = after.removals.filter((removal) => !known.has(JSON.stringify(removal)));
+  const timesOf = (subscription: number) =>
+    after.removals.filter(({ id }) => Number(id) === subscription).length;
+  return new Map(
+    [...openRemovals(earlier), ...since.map(({ id }) => Number(id))].map((id) => [
+      id,
+      after.isWhole ? timesOf(id) : Number.POSITIVE_INFINITY,
+    ]),
+  );
+}
+
+function removalsIn(db: Database) {
+  const { changes, damage } = readTrail(db);
+  const isRemoval = ({ subject, change }: AuditedChange) =>
+    subject === 'subscription' && change === 'removed';
+  return { removals: changes.filter(isRemoval), isWhole: damage === null };
 }
 
 /** Call it once the log of detections has the removals and no rows are left. */

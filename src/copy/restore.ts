@@ -147,6 +147,12 @@ const ACCESS_COUNTS = `
   SELECT (SELECT count(*) FROM account) AS accounts, (SELECT count(*) FROM api_key) AS keys,
     (SELECT max(at) FROM audit) AS state_ms`;
 
+const SELECT_STREAMS_REMOVED = `
+  SELECT subscription_id AS id, max(removed) AS removals FROM (
+    SELECT subscription_id, sum(removed) AS removed, min(removed) AS is_removed FROM stream
+    GROUP BY subscription_id, content_type)
+  GROUP BY subscription_id HAVING min(is_removed) = 0`;
+
 const SELECT_ENDED = `
   SELECT 'key' AS kind, id, revoked_at AS at FROM api_key WHERE revoked_at IS NOT NULL
   UNION ALL SELECT 'account', id, suspended_at FROM account WHERE suspended_at IS NOT NULL`;
@@ -175,7 +181,8 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
   const { isSame, parted } = replacedHistory(live, stage, given);
   const raised = !standby && (untilMs !== null || !isSame);
   const isLater = access.access === 'continued';
-  const lost = raised ? { parted, isLater, removed: new Set([...given.removed, ...removed]) } : null;
+  const cut = [...given.removed].map((id) => [id, Number.POSITIVE_INFINITY] as const);
+  const lost = raised ? { parted, isLater, removed: new Map([...removed, ...cut]) } : null;
   const made = await makeDetections(options, stage, given, lost);
   return { copied, ...made, ...access, entries_cut, raised };
 }
@@ -186,8 +193,8 @@ async function makeNewState(options: RestoreOptions, stage: DataFolder, live: Da
  * ones; or what was ended in the data folder while it could not be written. A standby takes that of its source: the writer
  * decides.
  * @returns `access_state_of`: the newest change in it, null if there is none; `ended_here`: for a standby, keys and accounts,
- *   as `key ID`, that were revoked or suspended only in the data folder; `removed`: subscriptions that were removed since the
- *   copy was written
+ *   as `key ID`, that were revoked or suspended only in the data folder; `removed`: as {@link removedSince}, since
+ *   the copy was written
  */
 function makeAccess(stage: DataFolder, live: DataFolder, isStandby: boolean) {
   const found = findAccess(live);
@@ -213,7 +220,7 @@ function makeAccess(stage: DataFolder, live: DataFolder, isStandby: boolean) {
     syncFile(stage.access);
   }
   using before = isContinued ? openContent(own.content) : null;
-  const removed = before === null ? [] : removedSince(before, db);
+  const removed = before === null ? new Map<number, number>() : removedSince(before, db);
   return {
     access: isContinued ? ('continued' as const) : ('from the backup' as const),
     access_state_of: state_ms === null ? null : formatMs(state_ms),
@@ -235,7 +242,7 @@ function endedIn(found: FoundCopy): Ended[] {
 
 /**
  * @param lost how the end of the log was lost; null: it was not. `isLater`: whether access.db is that of the data folder;
- *   `removed`: subscriptions that were removed after the end of the log
+ *   `removed`: subscriptions that were removed after the end of access.db in the copy, with how often they ever were
  * @returns `state_of`: when the last entry of the copy was written, null if it has none; `orphans`: files in the archive
  *   without a record; `goneIds`: of detections that no longer exist
  */
@@ -246,7 +253,7 @@ async function makeDetections(
   lost: {
     readonly parted: number | null;
     readonly isLater: boolean;
-    readonly removed: ReadonlySet<number>;
+    readonly removed: ReadonlyMap<number, number>;
   } | null,
 ) {
   const state_of = findTail(stage.log).last?.at ?? null;
@@ -293,16 +300,19 @@ async function makeDetections(
   }
 }
 
-/** Subscriptions of the log whose rows must not come back, not even to a new owner of the number. */
+/**
+ * Subscriptions of the log whose rows must not come back, not even to a new owner of the number. A copy has the log before
+ * access.db: where it has as many removals as there were, its rows are of the present owner.
+ */
 function endedSince(
   db: Database,
   stage: DataFolder,
-  { isLater, removed }: { readonly isLater: boolean; readonly removed: ReadonlySet<number> },
+  { isLater, removed }: { readonly isLater: boolean; readonly removed: ReadonlyMap<number, number> },
 ): number[] {
   using access = openDatabase(stage.access, 'inspect');
   const known = new Set(listSubscriptions(access).map(({ id }) => id));
-  const there = db
-    .prepare<[], number>('SELECT DISTINCT subscription_id FROM stream WHERE removed = 0')
-    .pluck();
-  return there.all().filter((id) => removed.has(id) || (isLater && !known.has(id)));
+  const there = db.prepare<[], { id: number; removals: number }>(SELECT_STREAMS_REMOVED).all();
+  return there
+    .filter(({ id, removals }) => (removed.get(id) ?? 0) > removals || (isLater && !known.has(id)))
+    .map(({ id }) => id);
 }

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Database, openDatabase } from '../../src/store/database.ts';
+import { type Database, openDatabase, writing } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { openAccess } from '../support/access.ts';
 import {
   type Appliance,
   addOtherAccount,
@@ -154,6 +155,11 @@ describe('beside a running appliance', () => {
     const times = 'taken_at = taken_at + 86400000, finished_at = finished_at + 86400000';
     db.exec(`UPDATE ingest_file SET ${times} WHERE number = ${number}; -- The clock was ahead.`);
     db.close();
+    const access = openAccess(appliance.data);
+    // It was set back.
+    const back = 'UPDATE subscription SET created_at = created_at - 86400000 WHERE id = 7005';
+    writing(access, () => access.prepare(back).run());
+    access.close();
     await appliance.restart();
     writeFileSync(join(appliance.drop, 'failed', fileName('newswire', failed)), ndjson(own));
     appendFileSync(join(appliance.drop, String(destination)), ndjson([row()]));

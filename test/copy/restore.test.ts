@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { addAccount } from '../../src/auth/accounts.ts';
 import { closeRemovals, removeSubscription } from '../../src/auth/removal.ts';
 import { addSubscription } from '../../src/auth/subscriptions.ts';
 import { lostEnd } from '../../src/ingest/apply/lost-end.ts';
@@ -147,6 +148,21 @@ describe('if the end of the log is, or may be, lost', () => {
     assert.equal(epochsIn(data)[0]?.orphans, 'read');
   });
 
+  test('archived files bring nothing of one owner of a number to the next', async () => {
+    const data = copyOf(stopped, 'orphans-of-old');
+    rmSync(join(data, 'log'), { recursive: true });
+    const access = openAccess(data);
+    removeSubscription(access, 7001);
+    closeRemovals(access, [7001]);
+    addSubscription(access, { id: 7001, account_id: 'agency' }, Date.now());
+    access.close();
+    assert.equal(restored(backup, '--replace', '--data', data).orphans.length, 1);
+    const serving = runProgram(['serve', '--data', data, '--port', '0'], { WIREWATCH_INGEST_QUIET_MS: '0' });
+    await serving.until('the file is read', () => serving.log().find(({ msg }) => msg === 'file applied'));
+    assert.equal(await serving.stop(), 0);
+    assert.deepEqual(inDetections(data, 'SELECT removed FROM stream'), [{ removed: 1 }]);
+  });
+
   test('rows of a subscription that was removed since go, also where it was added again, whatever the clock said', () => {
     const endMs = Date.parse(restored(backup, '--data', join(work, 'end')).state_of);
     const endedOf = (name: string, change: (access: Database) => void) => {
@@ -183,6 +199,38 @@ describe('if the end of the log is, or may be, lost', () => {
     const data = join(work, 'until-removed');
     restored(backupOf(history.folder.root, 'removed-copy'), '--until', until, '--data', data);
     assert.deepEqual(inDetections(data, 'SELECT removed FROM stream'), [{ removed: 1 }]);
+  });
+
+  test('rows of the new owner of a number stay, also where the log of the copy is ahead of its access.db', async () => {
+    using history = await createCopied();
+    const { root, log } = history.folder;
+    const change = (work: (access: Database) => void) => {
+      using access = openAccess(root);
+      work(access);
+    };
+    change((access) => {
+      for (const id of ['old', 'new']) addAccount(access, { id, name: id }, Date.now());
+      addSubscription(access, { id: 7001, account_id: 'old' }, Date.now());
+    });
+    history.apply(rowsFrom(1, 5));
+    const copy = backupOf(root, 'ahead-copy');
+    const [before = ''] = readdirSync(join(copy, 'access'));
+    change((access) => removeSubscription(access, 7001));
+    await history.remove(7001);
+    change((access) => {
+      closeRemovals(access, [7001]);
+      addSubscription(access, { id: 7001, account_id: 'new' }, Date.now());
+    });
+    history.apply(rowsFrom(100, 7));
+    history.stop();
+    backupOf(root, 'ahead-copy');
+    // The machine ended before it wrote this.
+    for (const name of readdirSync(join(copy, 'access')))
+      if (name > before) rmSync(join(copy, 'access', name));
+    rmSync(log, { recursive: true });
+    restored(copy, '--replace', '--data', root);
+    const streams = inDetections(root, 'SELECT removed FROM stream ORDER BY ordinal');
+    assert.deepEqual(streams, [{ removed: 1 }, { removed: 0 }]);
   });
 
   test('a copy that is restored again announces again what clients may have missed, in a new epoch', () => {

@@ -73,10 +73,16 @@ async function readWindow(files: Ingest, waiting: WaitingWindow, number: number)
   }
 }
 
-/** By when it was first taken, if it failed then, or was changed since it was read; null: it never was. */
-export function takenBefore({ writer: { db } }: FileStore, { name, takenAs }: Waiting): number | null {
-  const before = takenAs === undefined ? null : findFile(db, takenAs);
-  return before !== null && shortName(before.name) === shortName(name) ? takenBy(db, before) : null;
+/**
+ * By when it was first taken, if it failed then, or was changed since it was read; null: it never was. A file without a
+ * record, which a lost end of the log leaves, was taken after its last change.
+ */
+export function takenBefore(files: FileStore, { name, takenAs, snapshot }: Waiting): number | null {
+  if (takenAs === undefined) return null;
+  const { db } = files.writer;
+  const before = findFile(db, takenAs);
+  if (before === null) return Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now());
+  return shortName(before.name) === shortName(name) ? takenBy(db, before) : null;
 }
 
 export function fileOperation({ number, name, outcome }: FileRecord): Operation {
