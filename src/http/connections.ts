@@ -145,11 +145,12 @@ export function watchConnections(server: Server, { limits, onRefused = () => {} 
     else waiting.delete(connection);
     response.on('close', () => {
       connection.answering = null;
+      // One that ends, too: until its client closes it, it takes a place.
+      if (request.complete) setWaiting(connection, null);
       if (socket.writableEnded || socket.destroyed) return;
       const next = connection.turns.shift();
       if (next !== undefined) begin(connection, next);
-      else if (connection.end !== null) connection.end();
-      else if (request.complete) setWaiting(connection, null);
+      else connection.end?.();
     });
     answer();
   }

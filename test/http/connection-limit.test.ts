@@ -54,7 +54,7 @@ function asking(socket: Socket) {
 
 /** Connects; the server may close the connection immediately. */
 async function client(from = '127.0.0.1'): Promise<Client> {
-  const socket = connect({ port: server.port, host: '127.0.0.1', localAddress: from });
+  const socket = connect({ port: server.port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true });
   const followed = asking(socket);
   await once(socket, 'connect');
   return followed;
@@ -184,6 +184,24 @@ for (const [what, hold] of Object.entries(ANSWERED))
     for (let held = 0; held < 2; held += 1) await hold(await client());
     await until('a place', async () => (await (await client()).ask()) === '200');
     assert.equal(busy.isClosed(), false);
+  });
+
+/** What is sent before the server ends the connection. */
+const LAST = {
+  'a last request': 'GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n',
+  'malformed bytes after a request': 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n\r\nnothing\r\n\r\n',
+};
+
+for (const [what, bytes] of Object.entries(LAST))
+  test(`of connections that end after ${what}, one makes room, whatever its client does`, async () => {
+    await start({ max_connections: 3 });
+    const busy = await busyClient();
+    for (const { socket } of [await client(), await client()]) {
+      socket.write(bytes);
+      await once(socket, 'end');
+    }
+    assert.equal(await (await client()).ask(), '200');
+    assert.deepEqual([busy.isClosed(), refused], [false, []]);
   });
 
 test('a body that was complete before its request was answered holds its connection', async () => {
