@@ -6,6 +6,7 @@
  * continues from the cursor of that request. A cursor never expires, so the copy may take longer than the 31 days of a
  * `since`. It reads one stream at a time, so that a whole month fits into one request.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { counted } from '../../counted.ts';
 import { CONTENT_TYPES } from '../../detection/content-type.ts';
 import { AHEAD_MS_MAX, DAY_MS, formatMs, MINUTE_MS, utcDay } from '../../time.ts';
@@ -46,14 +47,19 @@ export function placeIn({ copy, since, start }: Work): { cursor: string } | { si
 
 /** Reads the periods that a full copy lacks. The key may change meanwhile. */
 export async function walkPeriods(work: Work): Promise<void> {
-  for (await planWalk(work); work.copy.position().walk !== null; await planWalk(work)) {
-    const failure: unknown = await finishWalk(work).catch((error: unknown) => error);
+  for (;;) {
+    const planned = readStreams(work.start);
+    let failure: unknown;
+    try {
+      await planWalk(work);
+      if (work.copy.position().walk === null) return;
+      await finishWalk(work);
+    } catch (error) {
+      failure = error;
+    }
     work.start = await readStart(work.api);
-    const [next] = work.copy.position().walk?.steps ?? [];
-    const read = readStreams(work.start).map(streamName);
-    // The service refuses the periods of a removed subscription: the next plan leaves them out.
-    const isOfRemoved = next !== undefined && !read.includes(streamName(next));
-    if (failure !== undefined && !isOfRemoved) throw failure;
+    // The service refuses what the key no longer reads: the next plan leaves it out.
+    if (failure !== undefined && isDeepStrictEqual(readStreams(work.start), planned)) throw failure;
   }
 }
 
@@ -85,21 +91,25 @@ export async function beginFull({ api, copy, start, onPage }: Work): Promise<voi
  * first, since no period shows them.
  *
  * A stream that the key can no longer read is left out, since the service would refuse it, and forgotten: if it comes
- * back, all of its periods are read again.
+ * back, all of its periods are read again. So are those of a stream with a planned period from before its records: it was
+ * removed and added again.
  */
 async function planWalk({ api, copy, start, onPage }: Work): Promise<void> {
   const position = copy.position();
   const { streams, walk } = position;
   const all = readStreams(start);
   const read = all.map(streamName);
-  const known = streams ?? read;
+  const isBack = ({ oldest = 'none', ...stream }: (typeof all)[number]) =>
+    walk?.steps.some((step) => streamName(step) === streamName(stream) && step.from < oldest);
+  const back = all.filter(isBack).map(streamName);
+  const known = (streams ?? read).filter((name) => read.includes(name) && !back.includes(name));
   const since = formatMs(start.dateMs - MINUTE_MS - AHEAD_MS_MAX);
   for (const { oldest: _, ...stream } of all) {
     if (known.includes(streamName(stream))) continue;
     for await (const { body } of api.pages(CHANGES, ChangesPage, { ...stream, since, limit: LIMIT }))
       onPage('change stream', body.data.length, copy.store(body.data, position));
   }
-  const left = walk?.steps.filter((step) => read.includes(streamName(step))) ?? [];
+  const left = walk?.steps.filter((step) => known.includes(streamName(step))) ?? [];
   const steps = [...left, ...stepsOf(start).filter((step) => !known.includes(streamName(step)))];
   const cursor = left[0] === walk?.steps[0] ? (walk?.cursor ?? null) : null;
   const next: Position = {

@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { formatMs, HOUR_MS, SECOND_MS } from '../../../src/time.ts';
+import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../../src/time.ts';
 import { createKey, sharedAppliance } from '../../support/appliance.ts';
 import { NO_PRELOAD, runBeside } from '../../support/command.ts';
 import { idOf, ndjson, newRow, type Row } from '../../support/export-files.ts';
@@ -116,7 +116,7 @@ test('one that was removed during the walk, and came back, is copied completely'
     assert.deepEqual(idsIn(into), every(7001, 7002));
   }));
 
-test('one that is removed during the walk is left out; a 400 for another reason ends it', () => {
+test('one that is removed or added again during the walk changes it; a 400 for another reason ends it', () => {
   const subscriptions = [subscription(7001, 'text'), subscription(7002, 'text')];
   const begun: Responses = [
     [200, {}],
@@ -128,11 +128,33 @@ test('one that is removed during the walk is left out; a 400 for another reason 
     const walked = await pull();
     assert.equal(walked.status, 0, walked.stderr);
     assert.match(requests.at(-2) ?? '', /detections\?subscription_id=7002/);
-    subscriptions.push(subscription(7003, 'text'));
+    const data_starts = { text: formatMs(Date.now() - 40 * DAY_MS) };
+    subscriptions.push({ ...subscription(7003, 'text'), data_starts });
     responses.push([200, {}], [400, {}]);
     const refused = await pull();
     assert.equal(refused.status, 1);
     assert.match(refused.stderr, /detections answered with status 400/);
+
+    // Removed, and added again: the service refuses its earlier days.
+    subscriptions.splice(-1, 1, subscription(7003, 'text'));
+    requests.length = 0;
+    assert.equal((await pull()).status, 0);
+    const read = requests.map((target) => new URL(target, 'http://x').searchParams);
+    const from = new Date().toISOString().slice(0, 10);
+    assert.deepEqual(
+      read.map((query) => [query.get('subscription_id'), query.get('from')]),
+      [
+        ['7003', null],
+        ['7003', from],
+        [null, null],
+      ],
+    );
+
+    // Removed before any of its periods is read.
+    subscriptions.push(subscription(7004, 'text'));
+    responses.push([400, {}, () => void subscriptions.pop()]);
+    const unplanned = await pull();
+    assert.equal(unplanned.status, 0, unplanned.stderr);
   });
 });
 
