@@ -104,11 +104,13 @@ describe('a sample client', () => {
         return [pathname, of, start].filter((part) => part).join(' ');
       });
 
-    test(`${name} copies what is ahead of the clock, of a new subscription too`, { skip }, () => {
+    test(`${name} copies what is ahead of the clock, of a new subscription too, also added again`, {
+      skip,
+    }, () => {
       const subscriptions = [subscription(7001, 'text'), subscription(7002, 'text')];
       const [, { data_starts = {} } = {}] = subscriptions;
       data_starts.text = formatMs(Date.now() + DAY_MS);
-      return withService(subscriptions, [], async (to, folder, requests) => {
+      return withService(subscriptions, [], async (to, folder, requests, responses) => {
         assert.deepEqual(await run(to, folder), { code: 0, stderr: '' });
         const changes = '/v1/detections/changes';
         const caughtUp = `${changes} cursor`;
@@ -120,7 +122,18 @@ describe('a sample client', () => {
         ]);
         subscriptions.push(subscription(7003, 'text'));
         assert.deepEqual(await run(to, folder), { code: 0, stderr: '' });
-        assert.deepEqual(read(requests), [`${changes} 7003 1 d`, caughtUp, '/v1/detections 7003', caughtUp]);
+        const added = (id: number) => [`${changes} ${id} 1 d`, caughtUp, `/v1/detections ${id}`, caughtUp];
+        assert.deepEqual(read(requests), added(7003));
+
+        // Removed, and added again, before all of its periods were read.
+        const start = { text: formatMs(Date.now() - 40 * DAY_MS) };
+        subscriptions.push({ ...subscription(7004, 'text'), data_starts: start });
+        responses.push([200, {}], [200, {}], [400, {}]);
+        assert.equal((await run(to, folder)).code, 1);
+        subscriptions.splice(-1, 1, subscription(7004, 'text'));
+        requests.length = 0;
+        assert.deepEqual(await run(to, folder), { code: 0, stderr: '' });
+        assert.deepEqual(read(requests), added(7004));
       });
     });
 
