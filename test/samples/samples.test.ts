@@ -137,6 +137,11 @@ describe('a sample client', () => {
       });
     });
 
+    test(`${name} asks each minute what the key reads, whatever happens to the clock`, () => {
+      const loop = /asked = (performance\.now|time\.monotonic)\(\).*while \(?\1\(\) < asked \+ MINUTE/s;
+      assert.match(sampleText(name), loop);
+    });
+
     test(`${name} takes an address with a path, and follows no redirect`, { skip }, () =>
       withService([subscription(7001, 'text')], [], async (to, folder, requests, responses) => {
         for (const under of ['/api', '/api/']) {
