@@ -147,10 +147,21 @@ export function numberedName(name: string, number: string): string {
   return `${name.slice(0, name.length - end.length)}.${number}${end}`;
 }
 
-/** The name without such a number. */
-export function unnumberedName(name: string): string {
+/** The skipped rows of a file: by its name alone, this could be a backfill. */
+const SKIPPED_NOTES = /\.(ndjson|csv)(\.(gz|zst))?\.skipped\.ndjson$/;
+
+/** The name under which an archived file was dropped, without such a number; null: it is no export file. */
+export function droppedName(name: string, parse: NameParser): string | null {
+  if (SKIPPED_NOTES.test(name)) return null;
+  const unnumbered = unnumberedName(name);
+  // The number may have a second one behind it, and a name of the setting may itself end in a number.
+  const candidates = [name, unnumbered, unnumberedName(unnumbered)];
+  return candidates.find((candidate) => parse(candidate).kind === 'export') ?? null;
+}
+
+function unnumberedName(name: string): string {
   const [end = ''] = FORM_END.exec(name) ?? [];
-  return name.slice(0, name.length - end.length).replace(/\.\d+(\.\d+)?$/, '') + end;
+  return name.slice(0, name.length - end.length).replace(/\.\d+$/, '') + end;
 }
 
 /** The order in which waiting files are read: by window, backfills last. File times do not count. */

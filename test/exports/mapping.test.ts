@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { nameParser, numberedName, unnumberedName } from '../../src/exports/file-name.ts';
+import { droppedName, nameParser, numberedName } from '../../src/exports/file-name.ts';
 import type { Mapping } from '../../src/exports/mapping.ts';
 import { nameFormat, timeFormat } from '../../src/exports/time-format.ts';
 import { formatMs } from '../../src/time.ts';
@@ -279,7 +279,7 @@ test('a local time is the instant that shows it, skipped or twice', () => {
 test('names by the setting file_name, beside our own', () => {
   const parse = nameParser({
     newswire: { file_name: 'treffer_{YYYYMMDD}_{HHmm}.txt.gz', time_zone: 'Europe/Berlin' },
-    imagewire: { file_name: '', time_zone: '' },
+    imagewire: { file_name: 'bilder.{YYYYMMDD}.{HHmm}.csv', time_zone: '' },
   });
   const startOf = (name: string) => {
     const parsed = parse(name);
@@ -295,8 +295,14 @@ test('names by the setting file_name, beside our own', () => {
   assert.match(String(startOf('treffer_20261025_0210.txt.gz')), /show 2026-10-25 02:10 twice/);
   assert.match(String(startOf('treffer_20260329_0210.txt.gz')), /skip 2026-03-29 02:10/);
   assert.match(String(startOf('treffer_20261320_1110.txt.gz')), /must begin with "newswire\."/);
-  for (const name of ['treffer_1.txt', 'treffer_1.csv.gz', 'newswire.20261120T1010Z.csv'])
-    for (const number of ['12', '12.1']) assert.equal(unnumberedName(numberedName(name, number)), name);
+  for (const name of [
+    'treffer_20261120_1110.txt.gz',
+    'bilder.20261120.1010.csv',
+    'newswire.20261120T1010Z.csv',
+  ])
+    for (const number of ['12', '12.1']) assert.equal(droppedName(numberedName(name, number), parse), name);
+  for (const name of ['bilder.csv', 'newswire.backfill-x.csv.skipped.ndjson'])
+    assert.equal(droppedName(name, parse), null);
 });
 
 test('an object in place of a value is a bad value, whatever its members and its depth', async () => {

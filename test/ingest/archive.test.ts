@@ -117,25 +117,36 @@ test('orphaned files that cannot be moved out of the archive stop nothing, and a
   await appliance.logged(/^reading archived files without a record/);
 });
 
-test('orphaned files are still read when the disk of the drop folder is mounted late', async () => {
-  const name = fileName('newswire', nextWindowMs());
-  const orphan = await apply(name);
+test('orphaned files are read by the names they were dropped under, also where the disk is mounted late', async () => {
+  const ownNames = { WIREWATCH_EXPORTS_NEWSWIRE_FILE_NAME: 'treffer.{YYYYMMDD}.{HHmm}.ndjson' };
+  await appliance.restart(ownNames);
+  const orphans: { name: string; number: number }[] = [];
+  for (const added of ['2', '2.1']) {
+    const [, date = '', time = ''] =
+      /^newswire\.(\d+)T(\d+)Z/.exec(fileName('newswire', nextWindowMs())) ?? [];
+    const name = `treffer.${date}.${time}.ndjson`;
+    const { path, number } = await apply(name);
+    await until('it is in the archive', () => existsSync(path));
+    renameSync(path, path.replace(/ndjson$/, `${added}.ndjson`));
+    orphans.push({ name, number });
+  }
   await appliance.serving().stop();
   changeDetections(
     appliance.data,
-    `DELETE FROM ingest_file WHERE number = ${orphan.number};
+    `DELETE FROM ingest_file WHERE number IN (${orphans.map(({ number }) => number)});
       UPDATE version_epoch SET orphans = 'read';
       INSERT INTO version_epoch (number, at, reason, position, orphans)
       SELECT coalesce(max(number), 0) + 1, 1, 'test', 2, 'to read' FROM version_epoch`,
   );
   const away = `${appliance.drop}-away`;
   renameSync(appliance.drop, away);
-  await appliance.restart();
+  await appliance.restart(ownNames);
   await appliance.logged(/^checked for missing windows$/);
   renameSync(appliance.drop, `${away}-made`);
   renameSync(away, appliance.drop);
-  await appliance.logged(/^reading archived files without a record/);
-  await appliance.logged(/^file applied$/, { file: name });
+  const read = await appliance.logged(/^reading archived files without a record/);
+  assert.equal(read.files, 2);
+  for (const { name } of orphans) await appliance.logged(/^file applied$/, { file: name });
 });
 
 describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { isFileError } from '../../drop/file-errors.ts';
 import { entriesIn, hasArchive, renameIn, syncIn } from '../../drop/own-folder.ts';
 import type { DropNames } from '../../drop/waiting-names.ts';
-import { type NameParser, unnumberedName } from '../../exports/file-name.ts';
+import { droppedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
 import { type FileStore, nextNumber } from './finished-file.ts';
 
@@ -51,13 +51,4 @@ export function orphanedFiles(db: Database, { root, parse }: DropNames): string[
         .map((entry) => join('archive', day.name, entry.name)),
     )
     .filter((path) => !recorded.has(path));
-}
-
-/** The skipped rows of a file: by its name alone, this could be a backfill. */
-const SKIPPED_NOTES = /\.(ndjson|csv)(\.(gz|zst))?\.skipped\.ndjson$/;
-
-/** The name under which an archived file was dropped: without the number added where the name was in use. */
-function droppedName(name: string, parse: NameParser): string | null {
-  if (SKIPPED_NOTES.test(name)) return null;
-  return [name, unnumberedName(name)].find((candidate) => parse(candidate).kind === 'export') ?? null;
 }
