@@ -17,11 +17,14 @@ const appliance = await sharedAppliance();
 const SKIPPING = { WIREWATCH_INGEST_BAD_ROWS: 'skip' };
 
 test('rows of unknown subscriptions are skipped and counted, and a replay applies them', async () => {
-  const [known, unknown, other] = [
-    newRow(),
-    newRow({ subscription_id: 7300 }),
-    newRow({ subscription_id: 999_999 }),
-  ];
+  await appliance.restart({ WIREWATCH_INGEST_EARLIEST_TIME: '2001-01-01T00:00:00Z' });
+  const old = { subscription_id: 7300, first_detected_at: '2002-01-01T00:00:00Z' };
+  const [known, unknown, other] = [newRow(), newRow(old), newRow({ subscription_id: 999_999 })];
+  const history = newRow(old);
+  assert.equal(
+    (await appliance.dropped('newswire.backfill-old.ndjson', ndjson([history]))).msg,
+    'file applied',
+  );
   const text = await appliance.dropped(
     fileName('newswire', nextWindowMs()),
     ndjson([known, unknown, unknown, other]),
@@ -37,10 +40,12 @@ test('rows of unknown subscriptions are skipped and counted, and a replay applie
   const key = createKey(appliance.cli, 'agency', '7300');
   assert.equal(await appliance.detection(idOf(unknown), key), null);
   const before = await appliance.detection(idOf(known));
+  // It reads them with the earliest_time of then.
+  await appliance.restart();
   const replayed = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
-  assert.equal(replayed.created, 1);
+  assert.equal(replayed.created, 2);
   assert.equal(replayed.updated, 0);
-  assert.equal((await appliance.detection(idOf(unknown), key))?.version, 1);
+  for (const row of [unknown, history]) assert.equal((await appliance.detection(idOf(row), key))?.version, 1);
   assert.deepEqual(await appliance.detection(idOf(known)), before);
   const again = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
   assert.deepEqual([again.created, again.updated, again.rescored], [0, 0, 0]);

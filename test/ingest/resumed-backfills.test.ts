@@ -84,7 +84,7 @@ test('rows are judged as in the check; those that are invalid all the same are c
   for (const [name, rows] of Object.entries(checked)) {
     const line = await appliance.processed(name);
     assert.deepEqual([line.msg, line.created, line.bad_rows], ['file applied', rows.length, 0]);
-    assert.ok(!('bounds' in line), 'of no use once the file is applied');
+    assert.ok(!('bounds' in line), 'kept for a replay alone');
   }
   assert.ok(await appliance.detection(idOf(early)));
   const counted = await appliance.processed(few);

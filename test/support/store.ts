@@ -148,6 +148,7 @@ export function createTestStore(gap = 1) {
         rows_applied: 0,
         report: {},
         mapping: null,
+        bounds: null,
         destination: `somewhere/${files}`,
         ...members,
       };

@@ -110,10 +110,10 @@ async function applyBackfill(files: Ingest, record: FileRecord, taken: number | 
   let current = record;
   const source = drop.sourceAt(drop.takenPath(number, name));
   // As it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
-  const { mapping, report } = record;
+  const { mapping, bounds, report } = record;
   const read = (rows_to_skip: number) =>
     exports.read(source, file, name, {
-      ...{ ...REREAD, ...report.bounds, mapping, rows_to_skip },
+      ...{ ...REREAD, ...bounds, mapping, rows_to_skip },
       former: exports.formerAt(taken),
     });
   const inTransaction: InParts['inTransaction'] = (rows_applied, counts, unknownRows) => {
@@ -143,8 +143,7 @@ const AGAIN = ': drop it again';
 /** @param failure why it failed; null: it was applied. @param next what to do, behind how many rows were applied */
 function end(files: FileStore, record: FileRecord, failure: string | null = null, next = ''): FileRecord {
   const { drop, writer } = files;
-  const { number, name, rows_applied } = record;
-  const { bounds: _, ...report } = record.report;
+  const { number, name, rows_applied, report } = record;
   const applied = `${grouped(rows_applied)} of ${counted(report.rows ?? 0, 'row')} were applied`;
   const outcome = failure === null ? 'applied' : 'failed';
   const isThere = isThereIn(drop.root, drop.takenPath(number, name));

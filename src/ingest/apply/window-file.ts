@@ -7,6 +7,7 @@
 import { grouped } from '../../counted.ts';
 import { shortName, type Waiting } from '../../drop/drop-folder.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
+import type { TimeBounds } from '../../exports/check-row.ts';
 import type { ExportFileName } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Operation } from '../../log/format.ts';
@@ -54,15 +55,15 @@ async function readWindow(files: Ingest, waiting: WaitingWindow, number: number)
     const applier = writer.begin(new Set(reading.order.licensed));
     for await (const batch of reading.batches) applier.apply(batch);
     const result = await reading.result;
-    const { mapping } = reading.order;
+    const { mapping, earliest, latest } = reading.order;
     const why = whyNot(files, waiting, mapping, result);
     if (why !== null || !drop.take(waiting, number)) {
       writer.rollback();
       return why === null || why === 'it may be growing' ? null : putAway(files, waiting, number, why);
     }
     const { sha256, ...counts } = result.counts;
-    const report = { ...applier.counts, ...counts };
-    const record = recordOf(files, waiting, number, { outcome: 'applied', sha256, mapping, ...report });
+    const report = { mapping, bounds: { earliest, latest }, ...applier.counts, ...counts };
+    const record = recordOf(files, waiting, number, { outcome: 'applied', sha256, ...report });
     writer.commit(applier, fileOperation(record), () => save(files, record));
     finishFile(files, record);
     return record;
@@ -140,6 +141,7 @@ interface Became<Outcome extends FileOutcome> extends FileReport {
   readonly sha256?: string | null;
   /** With which it was applied. */
   readonly mapping?: Mapping | null;
+  readonly bounds?: TimeBounds | null;
 }
 
 /** Takes a file that is not applied, records it with its window, and moves it to its folder. */
@@ -161,7 +163,13 @@ export function recordOf(
   files: FileStore,
   waiting: Waiting,
   number: number,
-  { outcome, sha256 = null, mapping = null, ...report }: Became<Exclude<FileOutcome, 'applying'>>,
+  {
+    outcome,
+    sha256 = null,
+    mapping = null,
+    bounds = null,
+    ...report
+  }: Became<Exclude<FileOutcome, 'applying'>>,
 ): FileRecord {
   const file = waiting.kind === 'export' ? waiting.file : null;
   const nowMs = files.now();
@@ -179,6 +187,7 @@ export function recordOf(
     rows_applied: 0,
     report,
     mapping,
+    bounds,
     destination: chooseDestination(files, outcome, waiting.name, number),
   };
 }

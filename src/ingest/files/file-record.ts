@@ -15,8 +15,6 @@ export type FileOutcome = (typeof FILE_OUTCOMES)[number];
 export interface FileReport extends Partial<ApplyCounts & Omit<ReadingCounts, 'sha256'> & ReadingErrors> {
   /** Why the file failed or was refused, in plain English. */
   readonly reason?: string;
-  /** The bounds with which a backfill was checked, while it is applied. */
-  readonly bounds?: TimeBounds;
 }
 
 export interface FileRecord {
@@ -35,11 +33,13 @@ export interface FileRecord {
   readonly report: FileReport;
   /** With which the file was applied; null: it was in our own form. A replay reads it with that again. */
   readonly mapping: Mapping | null;
+  /** The same of its times; null: it was not applied, or by a version that did not keep them. */
+  readonly bounds: TimeBounds | null;
   /** Relative to the drop folder; null while a backfill is applied, and when the file is gone. */
   readonly destination: string | null;
 }
 
-type Row = Omit<FileRecord, 'report' | 'mapping'> & { readonly report: string };
+type Row = Omit<FileRecord, 'report' | 'mapping' | 'bounds'> & { readonly report: string };
 
 const COLUMNS = `number, name, export, window_start, label, sha256, bytes, outcome, taken_at, finished_at, rows_applied,
   report, destination`;
@@ -97,8 +97,8 @@ function select(db: Database, clauses: string, ...values: unknown[]): FileRecord
     .map(fromRow);
 }
 
-export function saveFile(db: Database, { mapping, report, ...record }: FileRecord): void {
-  const all = mapping === null ? report : { ...report, mapping };
+export function saveFile(db: Database, { mapping, bounds, report, ...record }: FileRecord): void {
+  const all = { ...report, mapping: mapping ?? undefined, bounds: bounds ?? undefined };
   db.prepare(UPSERT_FILE).run({ ...record, report: JSON.stringify(all) });
 }
 
@@ -249,8 +249,8 @@ export function expiredFiles(db: Database, beforeMs: number, after: number, limi
 }
 
 function fromRow(row: Row): FileRecord {
-  const { mapping = null, ...report } = JSON.parse(row.report);
-  return { ...row, report, mapping };
+  const { mapping = null, bounds = null, ...report } = JSON.parse(row.report);
+  return { ...row, report, mapping, bounds };
 }
 
 export type FileDocument = Readonly<ReturnType<typeof fileDocument>>;

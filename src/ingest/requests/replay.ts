@@ -1,5 +1,5 @@
 /**
- * Replay: reads archived files again, under the present settings and subscriptions.
+ * Replay: reads archived files again, as they were first read, under the present subscriptions.
  */
 
 import { isDeepStrictEqual } from 'node:util';
@@ -37,11 +37,11 @@ export async function replay(
     if (file === null || destination === null || !isThereIn(drop.root, destination))
       return 'the file is no longer in the archive';
     const source = drop.sourceAt(destination);
-    const earliest = exports.earliestAt(file, record.taken_at);
+    const timeBounds = record.bounds ?? { earliest: exports.earliestAt(file, record.taken_at) };
     const taken = takenBy(writer.db, record);
     const read = (rows_to_skip: number) =>
       exports.read(source, file, destination, {
-        ...{ ...REREAD, earliest, mapping, rows_to_skip },
+        ...{ ...REREAD, ...timeBounds, mapping, rows_to_skip },
         former: exports.formerAt(taken),
       });
     let unknown_rows: Record<string, number> = {};

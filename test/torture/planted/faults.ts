@@ -162,7 +162,7 @@ ingest/reading/read-export.ts | reading-settings | a file that fails is read no 
 drop/own-folder.ts | hostile-exporter | an own folder is no link
   constants.O_DIRECTORY[- | constants.O_NOFOLLOW-]
 ingest/requests/replay.ts | other-shapes | an archived file is replayed with the mapping of its first reading
-  earliest, [-mapping, -]rows_to_skip
+  timeBounds, [-mapping, -]rows_to_skip
 windows/window-states.ts | overdue-search | a window is missing a day after it was due
   const MISSING_AFTER_MS = DAY_MS{+ + 10 * MINUTE_MS+};
 windows/window-states.ts | windows-over-time | a file of an abandoned window is held
