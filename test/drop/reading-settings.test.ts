@@ -81,6 +81,21 @@ test('bad_rows = skip skips bad rows, and writes them with reasons beside the ar
   assert.equal(wrong.msg, 'file failed');
 });
 
+test('a file that had bad rows is applied again when it is dropped again; once it had none, it is repeated', async () => {
+  await appliance.restart(SKIPPING);
+  const old = newRow({ first_detected_at: '2002-01-01T00:00:00Z' });
+  const [name, content] = [fileName('newswire', nextWindowMs()), ndjson([newRow(), old])];
+  const dropped = async () => {
+    const { msg, created, bad_rows } = await appliance.dropped(name, content);
+    return [msg, created, bad_rows];
+  };
+  assert.deepEqual(await dropped(), ['file applied', 1, 1]);
+  await appliance.restart({ ...SKIPPING, WIREWATCH_INGEST_EARLIEST_TIME: '2001-01-01T00:00:00Z' });
+  assert.deepEqual(await dropped(), ['file applied', 1, 0]);
+  assert.ok(await appliance.detection(idOf(old)));
+  assert.deepEqual(await dropped(), ['file repeated', undefined, 0]);
+});
+
 test('a reading that came to nothing leaves no notes of skipped rows, not even beside another file', async () => {
   await appliance.restart({ ...SKIPPING, WIREWATCH_INGEST_TRUNCATED_SECONDS: '600' });
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');

@@ -87,6 +87,7 @@ const SELECT_SAME_CONTENT = `
   SELECT number FROM ingest_file
   WHERE sha256 = :sha256 AND outcome = 'applied' AND export = :export
     AND window_start IS :window_start AND label IS :label AND report -> '$.mapping' IS :mapping
+    AND coalesce(report ->> '$.bad_rows', 0) = 0
   LIMIT 1`;
 
 /** @param clauses what follows FROM */
@@ -210,7 +211,10 @@ export function filesNamed(db: Database, name: string): FileRecord[] {
   return select(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
 }
 
-/** The number of the applied file with the same content for this window or label, read with the same mapping. */
+/**
+ * The number of the applied file with the same content for this window or label, read with the same mapping. One that had bad
+ * rows does not count: other settings may read them.
+ */
 export function findSameContent(
   db: Database,
   file: ExportFileName,
