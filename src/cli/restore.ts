@@ -1,9 +1,11 @@
 /** `wirewatch restore`: restores a backup into the data folder. */
 
+import { basename } from 'node:path';
 import { dropNames } from '../config/load.ts';
 import { type Restored, restore } from '../copy/restore.ts';
 import { openCopy } from '../copy/source.ts';
 import { counted } from '../counted.ts';
+import { droppedName, type NameParser } from '../exports/file-name.ts';
 import { anyText, instant, required, toggle, value } from '../operations/member.ts';
 import { dataFolder } from '../store/folder.ts';
 import { requireOwner } from '../store/owner.ts';
@@ -50,10 +52,10 @@ export const register = defineCommand({
         value: { completed_earlier_restore: true, data, replaced: restored.earlier },
         text: `An earlier restore into ${data} had been interrupted. It is now complete, and nothing else was done.${replacedText(restored.earlier)}\n\nTo restore ${source.text} instead, run the command again with --replace.`,
       };
+    const asked = { untilMs, isStandby: standby, parse };
     return {
       value: { completed_earlier_restore: false, data, ...restored },
-      text: () =>
-        restoredText(data, restored, { untilMs, isStandby: standby }, installationOptions(self, config)),
+      text: () => restoredText(data, restored, asked, installationOptions(self, config)),
     };
   },
 });
@@ -61,6 +63,7 @@ export const register = defineCommand({
 interface Asked {
   readonly untilMs: number | null;
   readonly isStandby: boolean;
+  readonly parse: NameParser;
 }
 
 /** @param options with which `serve` finds the same installation */
@@ -99,7 +102,7 @@ function accessText({ access_state_of }: Restored): string {
   return `Changes to accounts, subscriptions and keys${since} are lost. A key that was revoked since then works again: revoke it again. A key that was created since then is gone: create it again. All console sessions have ended.`;
 }
 
-function orphansText(orphans: readonly string[], { untilMs, isStandby }: Asked): string {
+function orphansText(orphans: readonly string[], { untilMs, isStandby, parse }: Asked): string {
   const them = orphans.length === 1 ? 'it' : 'them';
   const onWriter =
     untilMs === null
@@ -108,8 +111,15 @@ function orphansText(orphans: readonly string[], { untilMs, isStandby }: Asked):
   const next = isStandby ? `not in the copy. Drop ${them} again on the writer:` : onWriter;
   return joined('\n', [
     `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} ${next}`,
-    ...orphans.slice(0, FILES_SHOWN_MAX).map((name) => `  ${name}`),
+    ...orphans.slice(0, FILES_SHOWN_MAX).map((path) => `  ${path}${renamedText(path, parse)}`),
   ]);
+}
+
+/** Under another name it would be refused. */
+function renamedText(path: string, parse: NameParser): string {
+  const name = basename(path);
+  const dropped = droppedName(name, parse) ?? name;
+  return dropped === name ? '' : ` (as ${dropped})`;
 }
 
 function replacedText(aside: string | null): string {

@@ -1,6 +1,6 @@
 /** `wirewatch restore`: what is in place afterwards, and how a lost end is repaired. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -43,6 +43,7 @@ import {
   whole,
   work,
 } from '../support/restore.ts';
+import { filesBelow } from '../support/test-folder.ts';
 import { granted, inBody, postToken } from '../support/token-client.ts';
 
 describe('if the data folder has the same log as the copy', () => {
@@ -271,6 +272,22 @@ describe('if the end of the log is, or may be, lost', () => {
     assert.match(stderr, /no room for version epoch 3: .* empty data folder.*Nothing was changed/s);
     assert.deepEqual(epochsIn(data), before);
     assert.equal(restored(whole, '--data', join(work, 'with-room')).detections, 51);
+  });
+
+  test('--until lists later files with the names under which they are read when they are dropped again', async () => {
+    const data = copyOf(stopped, 'until-numbered');
+    const drop = join(data, 'drop');
+    const orphan = filesBelow(join(drop, 'archive')).sort().at(-1) ?? '';
+    renameSync(orphan, orphan.replace(/ndjson$/, '2.ndjson'));
+    const until = formatMs(backedUpAtMs);
+    const { stdout } = run('restore', backup, '--replace', '--until', until, '--data', data);
+    const [, path = '', name = ''] = /^ {2}(archive\S+) \(as (\S+)\)$/m.exec(stdout) ?? [];
+    assert.ok(name, stdout);
+    renameSync(join(drop, path), join(drop, name));
+    const serving = runProgram(['serve', '--data', data, '--port', '0'], { WIREWATCH_INGEST_QUIET_MS: '0' });
+    await serving.logged('the file to be read', ({ msg }) => msg === 'file applied');
+    assert.equal(await serving.stop(), 0);
+    assert.equal(detectionsIn(data), 51);
   });
 
   test('--until restores an earlier state; later files stay archived, and revoked keys stay revoked', async () => {
