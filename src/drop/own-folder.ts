@@ -10,6 +10,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import {
+  accessSync,
   closeSync,
   constants,
   type Dirent,
@@ -197,6 +198,20 @@ export function makeOwnFolder(root: string, path: string): void {
     syncFolder(at);
   });
   inFolder(root, path, () => {});
+}
+
+/** @throws ForeignFolder, or the file system's error, if files cannot be moved out of the folder or into its own folders */
+export function checkWritable(root: string): void {
+  const needed = constants.R_OK | constants.W_OK | constants.X_OK;
+  inFolder(root, '', (path) => accessSync(path, needed));
+  for (const name of OWN_FOLDERS) {
+    try {
+      inFolder(root, name, (path) => accessSync(path, needed));
+    } catch (error) {
+      // A missing one is made when it is needed.
+      if (!isErrorCode(error, 'ENOENT')) throw error;
+    }
+  }
 }
 
 /** Whether it is a folder, link, pipe, socket or device. Some file systems do not tell. */

@@ -156,7 +156,7 @@ export function refuseLinks({ root, log, ...files }: DataFolder): void {
 }
 
 /** Undefined where there is nothing, or this user cannot find out: whoever opens it reports the error. */
-function statsOf(path: string, stat: typeof statSync | typeof lstatSync): Stats | undefined {
+export function statsOf(path: string, stat: typeof statSync | typeof lstatSync): Stats | undefined {
   try {
     return stat(path, { throwIfNoEntry: false });
   } catch {

@@ -7,11 +7,19 @@ import { createOnce, type DataFolder } from './folder.ts';
 
 export const SECRET_BYTES = 32;
 
-/** Creates the secret on first use. */
+/** Creates the secret on first use. @throws Refused `configuration` as {@link findSecret} */
 export function readSecret(folder: DataFolder): Buffer {
+  const found = findSecret(folder);
+  if (found !== null) return found;
+  createOnce(folder.secret, randomBytes(SECRET_BYTES));
+  return readFileSync(folder.secret);
+}
+
+/** @returns null if the first start creates it. @throws Refused `configuration` if it is lost or damaged */
+export function findSecret(folder: DataFolder): Buffer | null {
   if (!existsSync(folder.secret)) {
     refuseLost(folder);
-    createOnce(folder.secret, randomBytes(SECRET_BYTES));
+    return null;
   }
   const secret = readFileSync(folder.secret);
   if (secret.length !== SECRET_BYTES) {

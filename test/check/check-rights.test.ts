@@ -1,6 +1,6 @@
 /** `wirewatch check`: configured accounts and permissions. */
 import assert from 'node:assert/strict';
-import { chmodSync, chownSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { AS_OTHER, canBeRunByAnother, OTHER_ID } from '../support/another-user.ts';
@@ -92,6 +92,37 @@ describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
         assert.doesNotMatch(found.what_to_do ?? '', /backup/i);
         chmodSync(join(data, name), name === 'log' ? 0o700 : 0o600);
       }
+    }));
+
+  test('root finds nothing bad in a sound installation of another user', { skip: !isRoot }, () =>
+    inFolder(async (folder) => {
+      giveAway(folder);
+      const running = asAnother(['serve', '--data', join(folder, 'data'), '--port', '0']);
+      await running.url();
+      await running.logged('the first scan', ({ msg }) => msg === 'checked for missing windows');
+      const { code, findings } = await check(join(folder, 'data'), '--port', '0');
+      assert.equal(code, 0, JSON.stringify(findings));
+      assert.deepEqual(
+        findings.filter(({ what_to_do }) => what_to_do?.includes('mv ')),
+        [],
+      );
+      await running.stop();
+    }),
+  );
+
+  test('a drop folder that cannot be read is bad, as its alert will be', () =>
+    inFolder(async (folder) => {
+      const drop = join(folder, 'drop');
+      mkdirSync(drop);
+      giveAway(folder);
+      chmodSync(drop, 0o300);
+      const args = ['--data', join(folder, 'data'), '--drop', drop, '--port', '0'];
+      const { of } = await checked(asAnother(['check', '--json', ...args]));
+      assert.equal(of('drop folder').status, 'bad');
+      const running = asAnother(['serve', ...args]);
+      await running.logged('the alert', ({ alert }) => alert === 'drop folder not readable');
+      await running.stop();
+      chmodSync(drop, 0o700);
     }));
 
   test('an inaccessible data folder is one finding among others', () =>

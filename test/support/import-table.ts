@@ -38,7 +38,7 @@ export const ROOMS = listed({
   copy: 'auth clock.ts counted.ts exports ingest is-object.ts log pace.ts refused.ts store time.ts version.ts',
   health:
     'auth copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
-  check: 'auth config copy drop health http log operations refused.ts store time.ts',
+  check: 'auth config copy drop health http log log-output.ts operations refused.ts store time.ts',
   'text-layout.ts': 'counted.ts printable.ts',
   operations: `
     addresses.ts auth config counted.ts detection drop problem-titles.ts exports health ingest limits log nearest.ts

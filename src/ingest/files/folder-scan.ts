@@ -2,12 +2,12 @@
  * Scans the drop folder, and reports when it cannot be read or written, and which files stay there until an operator
  * resets or accepts their window.
  */
-import { accessSync, constants, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { counted } from '../../counted.ts';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { Scan } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
-import { ForeignFolder, inFolder, OWN_FOLDERS } from '../../drop/own-folder.ts';
+import { checkWritable, ForeignFolder } from '../../drop/own-folder.ts';
 import {
   type DropNames,
   type HeldFile,
@@ -15,7 +15,6 @@ import {
   SCANNED_FILES_MAX,
   waitingFiles,
 } from '../../drop/waiting-names.ts';
-import { isErrorCode } from '../../refused.ts';
 import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import { type HoldRules, heldBy } from '../../windows/ledger.ts';
@@ -91,20 +90,6 @@ export function folderScanner(files: FileStore, rules: HoldRules) {
       return scan;
     },
   };
-}
-
-/** @throws the file system's error if files cannot be moved out of the folder or into its own folders */
-function checkWritable(root: string): void {
-  const needed = constants.R_OK | constants.W_OK | constants.X_OK;
-  inFolder(root, '', (path) => accessSync(path, needed));
-  for (const name of OWN_FOLDERS) {
-    try {
-      inFolder(root, name, (path) => accessSync(path, needed));
-    } catch (error) {
-      // A missing one is made when it is needed.
-      if (!isErrorCode(error, 'ENOENT')) throw error;
-    }
-  }
 }
 
 /** What the database knows of the files in the drop folder. */
