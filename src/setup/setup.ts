@@ -9,7 +9,7 @@ import { placeFolder } from '../copy/place.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { appearAs } from '../store/folder.ts';
 import { pasted } from './shell.ts';
-import { isInHome, stateDirectory, type UnitTerms, unitText } from './unit.ts';
+import { isInHome, type UnitTerms, unitText } from './unit.ts';
 
 export interface SetupChoices {
   readonly data: string;
@@ -116,7 +116,7 @@ function attempt<Result>(operation: 'create' | 'write', file: string, work: () =
 /** Creates the user and the folders of a new unit, and starts it. */
 function startSteps(terms: UnitTerms, drop: string): string[] {
   const { data, user, needed, optional } = terms;
-  const folders = [...(stateDirectory(data) === null ? [data] : []), ...needed, ...optional];
+  const folders = [data, ...needed, ...optional];
   const missing = folders.filter((folder) => !existsSync(folder));
   const home = `--home-dir ${pasted(data)} --no-create-home --shell /usr/sbin/nologin`;
   return [

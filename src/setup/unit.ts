@@ -26,7 +26,7 @@ export function isInHome(path: string): boolean {
 }
 
 /** The name for `StateDirectory=`; null if systemd does not create the data folder. */
-export function stateDirectory(data: string): string | null {
+function stateDirectory(data: string): string | null {
   return STATE_FOLDER.exec(data)?.[1] ?? null;
 }
 

@@ -175,6 +175,11 @@ describe('next steps', () => {
     ]);
   });
 
+  test('they create the usual data folder, too: a restore comes before the first start', () => {
+    const steps = commandsOf(setup(newPlaces(), '--data', '/var/lib/no-such-folder'));
+    assert.ok(steps.includes('install -d -m 0700 -o wirewatch -g wirewatch /var/lib/no-such-folder'));
+  });
+
   test('of an existing one: a restart after an edit, and no second key', () => {
     const places = newPlaces();
     setup(places, ...options);
