@@ -1,11 +1,12 @@
 /** Runs the manual's examples for operators exactly as printed: backups, certificates, secrets, configurations. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { openDatabase } from '../../src/store/database.ts';
+import { AS_OTHER, canBeRunByAnother, OTHER_ID } from '../support/another-user.ts';
 import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
 import { connectTls, sendRequest, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { onPath, programCommand } from '../support/command.ts';
@@ -196,6 +197,27 @@ test(
           ['request', 401],
         ],
       );
+    }),
+);
+
+test(
+  'root makes the copy before an update',
+  {
+    skip: !canBeRunByAnother() && 'it cannot be run as another user here',
+  },
+  () =>
+    inFolder(async (folder) => {
+      sh(folder, 'wirewatch account add acme --name Acme; touch own.toml; chmod 755 .');
+      sh(folder, `head -c 32 /dev/urandom > wirewatch-data/secret; chown -R ${OTHER_ID} wirewatch-data`);
+      const [update = ''] = blocksOf(topic('installation'), 'sh').filter((code) => code.includes('backup'));
+      const own = update
+        .replace('/var/lib/wirewatch', join(folder, 'wirewatch-data'))
+        .replace('/etc/wirewatch/wirewatch.toml', join(folder, 'own.toml'))
+        .replaceAll('/mnt/backups', join(folder, 'backups'))
+        .replace('-o wirewatch -g wirewatch', `-o ${OTHER_ID} -g ${OTHER_ID}`)
+        .replace('runuser -u wirewatch --', ['setpriv', ...AS_OTHER].join(' '));
+      sh(folder, own);
+      assert.ok(existsSync(join(folder, 'backups', 'before-update', 'installation.json')));
     }),
 );
 
