@@ -1,4 +1,5 @@
 /** Writes the configuration and the systemd unit where they are missing, and names the commands that remain. */
+import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { devNull } from 'node:os';
 import path from 'node:path';
@@ -8,6 +9,7 @@ import { FLAGS, type SettingFlags } from '../config/schema.ts';
 import { placeFolder } from '../copy/place.ts';
 import { failed, Refused, reasonOf } from '../refused.ts';
 import { appearAs } from '../store/folder.ts';
+import { requireOwner } from '../store/owner.ts';
 import { pasted } from './shell.ts';
 import { isInHome, type UnitTerms, unitText } from './unit.ts';
 
@@ -26,6 +28,7 @@ export interface SetupChoices {
  */
 export function setUp(choices: SetupChoices) {
   const { data, config, flags, service } = choices;
+  if (service === null) requireOwner({ root: data });
   const wanted = load(flags, devNull, data);
   const effective = existsSync(config) ? load({}, config, data) : wanted;
   const terms = termsOf(choices, effective);
@@ -89,10 +92,10 @@ function place(what: 'configuration' | 'unit', file: string, text: string) {
   const isNew =
     !existsSync(file) &&
     attempt('write', file, () => {
-      const draft = `${file}.${process.pid}.tmp`;
+      const draft = `${file}.${randomUUID()}`;
       mkdirSync(path.dirname(file), { recursive: true });
       try {
-        writeFileSync(draft, text, { flush: true });
+        writeFileSync(draft, text, { flag: 'wx', flush: true });
         return appearAs(file, draft);
       } finally {
         rmSync(draft, { force: true });

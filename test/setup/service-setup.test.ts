@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import {
   chmodSync,
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -12,6 +13,7 @@ import {
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { loadConfig } from '../../src/config/load.ts';
+import { OTHER_ID } from '../support/another-user.ts';
 import { runToEnd } from '../support/command.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -140,6 +142,17 @@ describe('new installation', () => {
         undefined,
       );
     }));
+
+  test("with --no-service, root writes nothing into another user's folder", {
+    skip: process.getuid?.() !== 0 && 'only root may give a folder away',
+  }, () => {
+    const data = testFolder();
+    chownSync(data, OTHER_ID, OTHER_ID);
+    const { status, stderr } = wirewatch('setup', '--no-service', '--data', data);
+    assert.equal(status, 78);
+    assert.match(stderr, /belongs to .*: run this as that user/);
+    assert.deepEqual(readdirSync(data), []);
+  });
 
   test("the unit's line starts the appliance", () =>
     inFolder(async (folder) => {
