@@ -68,14 +68,15 @@ function choicesOf(
   flags: SettingFlags,
   common: CommonOptions,
 ): SetupChoices {
+  const given = common.config || process.env.WIREWATCH_CONFIG;
   if (!isWanted || (unit === undefined && !existsSync(SYSTEMD))) {
     const data = resolveDataFolder(common);
-    const config = path.resolve(common.config ?? path.join(data, CONFIG_FILE_NAME));
+    const config = path.resolve(given || path.join(data, CONFIG_FILE_NAME));
     return { data, config, flags, service: null };
   }
   return {
     data: path.resolve(common.data || process.env.WIREWATCH_DATA || SERVICE_DATA),
-    config: path.resolve(common.config ?? SERVICE_CONFIG),
+    config: path.resolve(given || SERVICE_CONFIG),
     flags,
     service: {
       unit: path.resolve(unit ?? UNIT),

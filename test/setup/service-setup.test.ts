@@ -225,6 +225,17 @@ describe('existing installation', () => {
     assert.deepEqual(settings.get('ReadWritePaths'), ['/srv/own -/srv/copy -/var/log/wirewatch']);
   });
 
+  test('it is found by the variables that the first run prints', () => {
+    const places = newPlaces();
+    const WIREWATCH_CONFIG = places.config;
+    setup(places, '--data', '/srv/wirewatch');
+    const args = ['setup', '--json', '--unit', `${places.unit}-2`, '--program', PROGRAM];
+    const again = runToEnd(args, { WIREWATCH_DATA: '/srv/wirewatch', WIREWATCH_CONFIG });
+    assert.deepEqual(outcomes(JSON.parse(again.stdout)), ['configuration kept', 'unit written']);
+    const exec = settingsOf(`${places.unit}-2`).get('ExecStart');
+    assert.deepEqual(exec, settingsOf(places.unit).get('ExecStart'));
+  });
+
   test('an invalid configuration stops it, with nothing written', () => {
     const places = newPlaces();
     mkdirSync(path.dirname(places.config), { recursive: true });
