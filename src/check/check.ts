@@ -112,7 +112,11 @@ export async function checkInstallation(
   await check('running settings', () => changedSettings(status?.settings));
   // Some alerts are known only to a running appliance: without one, "none open" would not be certain.
   if (status?.running === true && status.alerts.length === 0) await check('alerts', () => ok('none open'));
-  await check('alert', () => status?.alerts.map(alertFound));
+  await check('alert', () =>
+    status?.alerts.map(({ name, page_worthy, detail, what_to_do }) =>
+      (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do),
+    ),
+  );
   if (config !== null) await checkSurroundings(config, folder, check);
   return findings;
 }
@@ -205,12 +209,7 @@ function checkAppliance({ detections }: DataFolder, status: Status | string | nu
 }
 
 function changedSettings(settings: Status['settings'] = null): Found {
-  if (settings === null || settings.what_to_do === null) return [];
-  return warn(settingsText(settings), settings.what_to_do);
-}
-
-function alertFound({ name, page_worthy, detail, what_to_do }: Status['alerts'][number]): Outcome {
-  return (page_worthy ? bad : warn)(`${name}: ${detail}`, what_to_do);
+  return settings?.what_to_do ? warn(settingsText(settings), settings.what_to_do) : [];
 }
 
 /** What a start needs besides its data folder: the place of the copy, the drop folder, certificates, files, programs. */

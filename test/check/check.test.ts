@@ -198,6 +198,12 @@ const STARTS: readonly {
     config: '[copy]\nto = "mnt/share/copy"\n',
   },
   {
+    state: 'a drop folder on a disk that is not mounted',
+    bad: 'drop folder',
+    isRefused: false,
+    config: '[ingest]\ndrop = "mnt/share/drop"\n',
+  },
+  {
     state: 'a copy that was there before',
     bad: 'copy',
     isRefused: false,
