@@ -34,6 +34,12 @@ server.store.deliver(
 );
 const key = server.makeKey().key;
 const textKey = server.makeKey({ subscriptions: [{ id: 7001, content_types: ['text'] }] }).key;
+const mixedKey = server.makeKey({
+  subscriptions: [
+    { id: 7001, content_types: null },
+    { id: 7002, content_types: ['text'] },
+  ],
+}).key;
 
 /** The articles of both lists with these parameters, which must be equal. */
 async function articles(query: string, reader = key): Promise<number[]> {
@@ -65,13 +71,22 @@ test('without filters all detections are returned', async () => {
 test('subscription_id: only these; by default all of the key', async () => {
   assert.deepEqual(await articles('subscription_id=7002'), [5]);
   assert.deepEqual(await articles('subscription_id=7001,7002'), [1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.equal(
+    await refused('subscription_id=7003'),
+    "subscription_id: every value must be one of the key's subscriptions; GET /v1/me lists them",
+  );
 });
 
 test('content_type: one that the key can read; by default all of them', async () => {
   assert.deepEqual(await articles('content_type=text'), [1, 2, 3, 4, 5]);
   assert.deepEqual(await articles('content_type=image'), [6, 7, 8]);
   assert.deepEqual(await articles('limit=9', textKey), [1, 2, 3, 4]);
-  assert.match(await refused('content_type=image', textKey), /^content_type/);
+  assert.deepEqual(await articles('content_type=image', mixedKey), [6, 7, 8]);
+  assert.deepEqual(await articles('content_type=image&subscription_id=7002', mixedKey), []);
+  assert.equal(
+    await refused('content_type=image', textKey),
+    'content_type: must be one that the key can read; GET /v1/me lists them',
+  );
 });
 
 test('publisher_id: matches article.publisher.id, never a detection without a publisher', async () => {
@@ -176,12 +191,15 @@ test('fields: the named ones plus id and version, complete objects, in detection
     'matched_sentences',
     'article_sentences',
   ]);
+  assert.deepEqual(await read('strength.score,strength'), await read('strength'));
+  assert.deepEqual(Object.keys((await read('article.print,article.id')).article), ['id', 'print']);
   assert.deepEqual((await read('article.publisher')).article, { publisher: { id: 5, name: 'Example' } });
-  assert.deepEqual(
-    await read('source.language', ids[1]),
-    { id: ids[1], version: 1 },
-    'photos do not have it',
-  );
+  assert.deepEqual((await read('article.publisher.name')).article, { publisher: { name: 'Example' } });
+  const photo = { id: ids[1], version: 1 };
+  assert.deepEqual(await read('source.language,article.print', ids[1]), photo, 'photos do not have it');
+  const noPublisher = { ...photo, article: { publisher: null } };
+  assert.deepEqual(await read('article.publisher.name', ids[1]), noPublisher);
+  assert.deepEqual(await read('customer,customer'), { id: ids[0], version: 1, customer: null });
   assert.match(await refused('fields=article.publisher.id.x'), /^fields: unknown path/);
 });
 

@@ -4,8 +4,6 @@ import { test } from 'node:test';
 import { parseChangesParameters } from '../../src/query/changes-parameters.ts';
 import { VIEW_PARAMETERS } from '../../src/query/filters.ts';
 import { readParameters } from '../../src/query/parameters.ts';
-import { parseFields, projected } from '../../src/query/projection.ts';
-import { selectStreams } from '../../src/query/streams.ts';
 import { parseDomain } from '../../src/query/value-kinds.ts';
 import { Refused } from '../../src/refused.ts';
 import { words } from '../support/words.ts';
@@ -172,70 +170,6 @@ test('a domain is a host and nothing else, in lower case and punycode', () => {
   for (const [domain, texts] of Object.entries(DOMAINS))
     for (const text of words(texts)) assert.equal(parseDomain(text), domain, text);
   for (const text of NO_DOMAINS) assert.equal(parseDomain(text), null, text);
-});
-
-const DETECTION =
-  '{"id":"i.1.2.3","version":2,"event":"updated","content_type":"image","source":{"id":null,"image_url":"u"},' +
-  '"strength":{"score":1},"article":{"id":3,"url":null,"publisher":null,"image_url":null},"customer":null}';
-
-const PROJECTIONS: readonly [fields: string, expected: string][] = [
-  ['id', '{"id":"i.1.2.3","version":2}'],
-  ['event,id', '{"id":"i.1.2.3","version":2,"event":"updated"}'],
-  [
-    'strength.score,content_type',
-    '{"id":"i.1.2.3","version":2,"content_type":"image","strength":{"score":1}}',
-  ],
-  ['article.image_url,article.id', '{"id":"i.1.2.3","version":2,"article":{"id":3,"image_url":null}}'],
-  ['source,source.id', '{"id":"i.1.2.3","version":2,"source":{"id":null,"image_url":"u"}}'],
-  ['source.id,source', '{"id":"i.1.2.3","version":2,"source":{"id":null,"image_url":"u"}}'],
-  ['source.language,article.print', '{"id":"i.1.2.3","version":2}'],
-  ['article.publisher.name', '{"id":"i.1.2.3","version":2,"article":{"publisher":null}}'],
-  ['customer,customer', '{"id":"i.1.2.3","version":2,"customer":null}'],
-];
-
-test('fields keeps the order of the detection, accepts complete objects and omits what a type lacks', () => {
-  const nested = '{"id":"t","version":1,"article":{"id":3,"publisher":{"id":5,"name":"x"}}}';
-  const nestedPart = '{"id":"t","version":1,"article":{"publisher":{"name":"x"}}}';
-  for (const [fields, expected] of PROJECTIONS)
-    assert.equal(`${projected(Buffer.from(DETECTION), parseFields(fields))}`, expected, fields);
-  const both = Buffer.from(`${nested},${nested}`);
-  assert.equal(`${projected(both, parseFields('article.publisher.name'))}`, `${nestedPart},${nestedPart}`);
-});
-
-const SUBSCRIPTIONS = [
-  { id: 1, content_types: ['text', 'image'] as const },
-  { id: 2, content_types: ['text'] as const },
-  { id: 3, content_types: [] },
-];
-const BOTH = new Set(['text', 'image'] as const);
-const TEXT = new Set(['text'] as const);
-
-test('a request reads the streams of its key that it selects', () => {
-  for (const [ids, type, enabled, streams, content_types] of [
-    [null, null, BOTH, '1:text 1:image 2:text', 'text image'],
-    [[2], null, BOTH, '2:text', 'text'],
-    [[2, 1], 'image', BOTH, '1:image', 'image'],
-    [[2], 'image', BOTH, '', 'image'],
-    [[3], null, BOTH, '', ''],
-    [null, null, TEXT, '1:text 2:text', 'text'],
-    [null, 'image', TEXT, '', ''],
-  ] as const) {
-    const read = selectStreams(
-      SUBSCRIPTIONS,
-      { subscription_id: ids && [...ids], content_type: type },
-      enabled,
-    );
-    assert.deepEqual([read.streams.join(' '), read.content_types.join(' ')], [streams, content_types]);
-  }
-  assert.throws(
-    () => selectStreams(SUBSCRIPTIONS, { subscription_id: [4], content_type: null }, BOTH),
-    refusal(/^subscription_id: every value must be one of the key's subscriptions; GET \/v1\/me lists them$/),
-  );
-  const image = { subscription_id: null, content_type: 'image' } as const;
-  assert.throws(
-    () => selectStreams([{ id: 2, content_types: ['text'] }], image, BOTH),
-    refusal(/^content_type: must be one that the key can read; GET \/v1\/me lists them$/),
-  );
 });
 
 function numbers(count: number): string {

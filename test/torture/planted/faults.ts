@@ -203,7 +203,7 @@ auth/credential-check.ts | every-credential | a missing scope is refused
   [-if (credential.scopes.includes(scope)) -]return;
 auth/client-credentials.ts | token-refusal | a revoked key gets no token
   [-|| keyStatus(key, nowMs) !== 'active'-]
-query/streams.ts | parameters | a subscription of another account is refused
+query/streams.ts | other-accounts | a subscription of another account is refused
   if ([-ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))-]{+false+})
 query/detection-text.ts | changes-page | a detection of another account does not exist
   [-if (!streams.includes(streamOfId(id))) return null;-]
