@@ -7,7 +7,7 @@ import { after, describe, test } from 'node:test';
 import { readScrubRecord } from '../../src/log/scrub-findings.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
+import { createInstallation, createKey, putFile, type Serving } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
 import {
   assertSameContent,
@@ -17,6 +17,7 @@ import {
 } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { flipBit } from '../support/flip-bit.ts';
+import { readerOf } from '../support/lab.ts';
 import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
@@ -150,12 +151,19 @@ describe('beside a running appliance', () => {
   });
 
   test('damage to access.db that verify finds is an alert until a start has replaced it', async () => {
+    const revoked = createKey(installation.cli, 'agency', '7001');
+    installation.cli(['key', 'revoke', revoked.split('_')[2] ?? '', '--yes']);
     const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
     flipBit(join(installation.data, 'access.db'));
     assert.equal(cli('verify').status, 1);
     await serving.logged('the alert', ({ alert }) => alert === 'keys cannot be checked');
     await serving.stop();
     const healed = await installation.serve({ WIREWATCH_HASTE: '5000' });
+    for (const [key, status] of [
+      [revoked, 401],
+      [installation.key, 200],
+    ] as const)
+      assert.equal((await readerOf(healed.url, key).get('/v1/me')).status, status);
     await healed.logged('the spare copy', ({ msg }) => msg.includes('its spare copy took its place'));
     await healed.logged('a verification', ({ msg }) => msg === 'detections.db was compared with the log');
     assert.ok(!cli('alert', 'list').stdout.includes('keys cannot be checked'));

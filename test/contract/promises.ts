@@ -62,7 +62,7 @@ export const PROMISES: readonly Rule[] = rules('Promises', [
   'alerts: a full disk hides nothing | status-document | a disk that cannot be read hides no alert: they come from memory',
   'alerts: opens within seconds | alerts | refused files open one, for a day',
   'alerts: and loses nothing | compact | a new log gives the same database, and continues',
-  'alerts: no key is lost | access-recovery | a damaged one',
+  'alerts: no key is lost | verify-data | damage to access.db that verify finds is an alert until a start has replaced it',
   'alerts: within 14 days | tls-pair | is reported 14 days ahead, or in the last third of its lifetime if that is shorter',
   'alerts: nothing else stops | kept-copy | while the place is away, files are read; it catches up by itself',
   'log-lines: no line is lost | log | rename and HUP under load, as logrotate does: each request is in exactly one file',

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { Type } from '@sinclair/typebox';
@@ -152,6 +153,11 @@ describe('every operation', () => {
       assert.ok(ways(appliance).has(`console ${name}`), name);
       assert.ok(ways(stopped).has(`command ${name}`), name);
     }
+    const { stdout } = stopped.cli(['audit']);
+    const change = `key revoke  key [a-z0-9]{12} changed: revoked_at none -> "\\d{4}-\\S+Z"`;
+    assert.match(stdout, new RegExp(`^\\d{4}-\\S+Z  ${userInfo().username}  ${change}$`, 'm'));
+    assert.doesNotMatch(stdout + stopped.cli(['audit', '--json']).stdout, /hash|[0-9a-f]{64}/i);
+    assert.equal(stopped.cli(['audit', '--from', '2100-01-01T00:00:00Z']).stdout.trim(), '');
   });
 });
 
