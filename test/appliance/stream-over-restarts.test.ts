@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import { formatMs } from '../../src/time.ts';
 import { type Detection, sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 
@@ -79,25 +78,6 @@ test('since starts with the first change delivered at or after it, also after re
   assert.deepEqual(idsOf(await changes(`cursor=${page.next_cursor}`)), [fifth.id]);
 });
 
-test('a new score that changes nothing else is shown but not announced', async () => {
-  const row = newRow();
-  const before = await end();
-  await applied([row]);
-  const start = await end();
-  const later = formatMs(Date.parse(String(row.last_scored_at)) + 60_000);
-  await applied([{ ...row, last_scored_at: later }]);
-  assert.deepEqual((await changes(start)).data, []);
-  const [announced] = (await changes(before)).data;
-  assert.equal(
-    announced?.last_scored_at,
-    row.last_scored_at,
-    'an existing row of the stream must not change',
-  );
-  const detection = await appliance.detection(idOf(row));
-  assert.deepEqual([detection?.version, detection?.last_scored_at], [1, later]);
-  assert.deepEqual(Object.keys(detection ?? {}).includes('event'), false);
-});
-
 test('print licence: a replay shows or hides URLs of print articles in new versions', async () => {
   const start = await end();
   const url = 'https://paper.example/page-one';
@@ -116,14 +96,24 @@ test('print licence: a replay shows or hides URLs of print articles in new versi
   assert.deepEqual(await shown(), [2, url, 'paper.example']);
   appliance.cli(['ingest', 'replay']);
   assert.deepEqual(await shown(), [2, url, 'paper.example'], 'a second replay must change nothing');
+  const licensed = newRow({ article_print: true, article_url: url });
+  await applied([licensed]);
   appliance.cli(['account', 'set', 'agency', '--print-metadata', 'off']);
   appliance.cli(['ingest', 'replay']);
   assert.deepEqual(await shown(), [3, null, 'paper.example']);
   const page = await changes(start);
-  assert.deepEqual(versionsOf(page), [`${id} 1`, `${idOf(web)} 1`, `${id} 2`, `${id} 3`]);
+  const [other, next] = [idOf(web), idOf(licensed)];
+  assert.deepEqual(versionsOf(page), [
+    `${id} 1`,
+    `${other} 1`,
+    `${id} 2`,
+    `${next} 1`,
+    `${id} 3`,
+    `${next} 2`,
+  ]);
   assert.deepEqual(
     page.data.map((row) => row.article.url),
-    [null, 'https://web.example/one', url, null],
+    [null, 'https://web.example/one', url, url, null, null],
     'an existing row of the stream must not change',
   );
 });

@@ -31,7 +31,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'read by period | period-endpoint | a page has its members in order',
     'nothing is available before data starts | period-endpoint | from may not be earlier than the day records begin; without records there is no bound and no row',
     'times are UTC with Z, whole seconds | rows | times with offsets and fractions are shown in whole seconds of UTC, truncated',
-    'delivery is at least once | stream-rules | an old cursor returns the same rows again: delivery is at least once',
+    'delivery is at least once | followers | every follower sees every version once and in order, and filters apply to each version',
     'rows and cursor stored together survive a crash | pull | killed at any moment and restarted, the copy ends equal',
   ]),
   ...rules('Client procedures', [
@@ -65,7 +65,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'strength.score: text 0 to 100, image 0 to 99 | openapi | a detection has the fields of the field table, with types and nullability',
     'strength.score: nothing beyond is taken | rows | a value that its column does not take is an error, with what is expected',
     'strength.band: thresholds | vocabulary | text bands begin at 25, 50, 75 and 95, image bands at 30 and 60',
-    'article.url: null for print articles without the licence | rows | the URL of a print article is shown only with the licence',
+    'article.url: null for print articles without the licence | stream-over-restarts | print licence: a replay shows or hides URLs of print articles in new versions',
     'article.url: the licence can be given and taken | stream-over-restarts | print licence: a replay shows or hides URLs of print articles in new versions',
     'article.domain: registrable | rows | article_domain wins over the URL, and is reduced to the registrable domain',
     'article.publisher: null when its id is unknown; the name is trimmed | rows | a publisher needs an id; its name is trimmed and may be unknown',
@@ -107,7 +107,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'alerts.paused: 0 or 1 | monitor | notices finished windows, and a pause, at once',
   ]),
   ...rules('States and transitions', [
-    'first sight: version 1, created; a change: one more, updated | stream-rules | a new detection is created with version 1, each change updated with a higher one, in order of arrival',
+    'first sight: version 1, created; a change: one more, updated | followers | every follower sees every version once and in order, and filters apply to each version',
     'missing: a day after it was due | overdue-search | a window is missing exactly a day after it was due',
     'missing: looked for once a day | overdue-search | once a day, and at every start',
     'missing: a file that arrives reaches the stream then | windows-over-time | a late file of a missing window is read when it arrives',
@@ -193,7 +193,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('GET /v1/detections/{id}', [
     'the latest version, without event | stream-rules | a page has its members in order, and a detection its latest version, without event, by its id',
-    'the latest last_scored_at | stream-over-restarts | a new score that changes nothing else is shown but not announced',
+    'the latest last_scored_at | finished-files | a correction is merged, and removes nothing',
     'another form of id is 400 | every-error | 400: a malformed detection id; 404: an unknown one',
     'takes fields and schema_version alone | parameters | the id endpoint accepts only fields and schema_version',
     'unknown or out of scope is 404, alike | other-accounts | of the same account, in a subscription and of a type that the key does not read',

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { checkRow, type RowError } from '../../src/exports/check-row.ts';
 import { timesOf } from '../../src/exports/file-name.ts';
-import { createKey, sharedAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { csv, fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { exportTrials, later, newRows } from '../support/export-trials.ts';
 import { words } from '../support/words.ts';
@@ -357,23 +357,4 @@ test('two rows of one detection in one file make two versions', async () => {
   assert.deepEqual([line.created, line.updated], [1, 1], JSON.stringify(line));
   const detection = await appliance.detection(idOf(row));
   assert.deepEqual([detection?.version, detection?.strength.score], [2, 80]);
-});
-
-test('the URL of a print article is shown only with the licence', async () => {
-  appliance.cli(['account', 'add', 'licensed', '--name', 'Licensed']);
-  appliance.cli(['account', 'set', 'licensed', '--print-metadata', 'on']);
-  appliance.cli(['subscription', 'add', '7100', '--account', 'licensed']);
-  const key = createKey(appliance.cli, 'licensed', '7100');
-  const url = 'https://print.example.com/a';
-  for (const [members, shown] of [
-    [{ article_print: true }, null],
-    [{ article_print: true, subscription_id: 7100 }, url],
-    [{ article_print: false }, url],
-  ] as const) {
-    const row = newRow({ article_url: url, ...members });
-    await dropped([row]);
-    const reader = row.subscription_id === 7100 ? key : appliance.key;
-    const { article } = (await appliance.detection(idOf(row), reader)) ?? assert.fail();
-    assert.deepEqual([article.url, article.domain], [shown, 'example.com']);
-  }
 });

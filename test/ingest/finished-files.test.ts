@@ -20,6 +20,7 @@ import { sharedAppliance } from '../support/appliance.ts';
 import { contentOf, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials, later } from '../support/export-trials.ts';
 import { alertsOf } from '../support/installation-state.ts';
+import { follow, readerOf } from '../support/lab.ts';
 import { until } from '../support/until.ts';
 
 const ALERT = 'file changed after reading';
@@ -65,6 +66,7 @@ test('the same content for the same window changes nothing', async () => {
 test('a correction is merged, and removes nothing', async () => {
   const window = nextWindowMs();
   const [kept, corrected, rescored] = [newRow(), newRow(), newRow()];
+  const start = `since=${new Date().toISOString()}`;
   await appliance.dropped(fileName('newswire', window), ndjson([kept, corrected, rescored]));
   const correction = ndjson([later(corrected, { strength_score: 97 }), later(rescored), newRow()]);
   const line = await appliance.dropped(fileName('newswire', window), correction);
@@ -75,6 +77,13 @@ test('a correction is merged, and removes nothing', async () => {
   assert.deepEqual([changed?.version, changed?.strength.band], [2, 'max']);
   const same = await appliance.detection(idOf(rescored));
   assert.deepEqual([same?.version, same?.last_scored_at], [1, later(rescored).last_scored_at]);
+  const { rows } = await follow(readerOf(appliance.serving().url, appliance.key), start);
+  const announced = rows.filter(({ id }) => id === idOf(rescored));
+  assert.deepEqual(
+    announced.map(({ version, last_scored_at }) => [version, last_scored_at]),
+    [[1, rescored.last_scored_at]],
+    'a new score that changes nothing else is not announced',
+  );
 });
 
 test('a bad second file for a done window fails, and the window stays done', async () => {
