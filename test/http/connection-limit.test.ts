@@ -3,10 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, test } from 'node:test';
-import { connect as connectTls } from 'node:tls';
 import type { Limit, RequestMetrics } from '../../src/http/request-metrics.ts';
-import { makeCertificate, WITHOUT_OPENSSL } from '../support/certificates.ts';
-import { inFolder } from '../support/program.ts';
 import { follow } from '../support/raw-http.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -214,22 +211,3 @@ test('a body that was complete before its request was answered holds its connect
   await closed(await client());
   assert.equal(socket.destroyed, false);
 });
-
-test('with TLS as without', { skip: WITHOUT_OPENSSL }, () =>
-  inFolder(async (folder) => {
-    const tls = makeCertificate(folder, 'own');
-    await start({ tls, max_connections: 2 });
-    const open = async () => {
-      const socket = connectTls({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false });
-      const one = asking(socket);
-      await once(socket, 'secureConnect');
-      assert.equal(await one.ask(), '200');
-      return one;
-    };
-    const first = await open();
-    const second = await open();
-    const third = await open();
-    await closed(first);
-    assert.deepEqual([second.isClosed(), third.isClosed(), server.running.connections()], [false, false, 2]);
-  }),
-);

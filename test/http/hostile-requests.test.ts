@@ -1,12 +1,9 @@
 /** Requests of hostile or careless clients, byte by byte: each gets an ordinary response, and none causes a fault. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { after, test } from 'node:test';
 import { ambiguousRequests } from '../support/ambiguous-requests.ts';
 import { exchangeBytes, parseResponses, type RawResponse } from '../support/raw-http.ts';
-import { NOW_MS, sharedServer, startTestServer } from '../support/server.ts';
+import { NOW_MS, sharedServer } from '../support/server.ts';
 import { textRows } from '../support/store.ts';
 
 const GOOD = '/v1/detections/changes?since=2026-11-21T11:00:00Z';
@@ -154,31 +151,3 @@ test('100-continue works', async () => {
   const reply = await exchange(get(GOOD, 'Host: x\r\nExpect: 100-continue\r\nConnection: close\r\n'));
   assert.match(reply, /^HTTP\/1\.1 (100 Continue\r\n\r\nHTTP\/1\.1 )?200 OK/);
 });
-
-test('closing ends idle and silent connections and completes a response in progress', async () => {
-  const other = await startTestServer();
-  // Its page does not fit into the buffers of a connection.
-  other.store.deliver(textRows(1000, { article_headline: 'x'.repeat(20_000) }), NOW_MS - 1000);
-  const silent = connect(other.port, '127.0.0.1');
-  const idle = connect(other.port, '127.0.0.1');
-  idle.write('GET /x HTTP/1.1\r\nHost: x\r\n\r\n');
-  await nextData(idle);
-  const slow = connect(other.port, '127.0.0.1');
-  const request = get(`${GOOD}&limit=1000`, 'Host: x\r\n').replace(key, other.makeKey().key);
-  slow.write(request);
-  const start = await nextData(slow);
-  slow.pause();
-  const ended = [silent, idle].map((socket) => once(socket, 'close'));
-  const closing = other.running.close(30_000);
-  await Promise.all(ended);
-  const rest = text(slow);
-  await closing;
-  assert.equal(parseReply(start + (await rest)).status, 200);
-  await assert.rejects(fetch(`${other.url}/x`));
-  await other.close();
-});
-
-async function nextData(socket: Socket): Promise<string> {
-  const [chunk] = await once(socket, 'data');
-  return chunk.toString();
-}

@@ -98,7 +98,13 @@ describe('a server with a certificate', { skip }, () => {
     const ended = once(silent[0] ?? assert.fail(), 'close');
     const socket = await connectTls(server.port, first);
     await ended;
-    for (const one of [...silent, socket]) one.destroy();
+    // After its handshake it is an idle one, which makes room, too.
+    const closed = once(socket, 'close');
+    const others = [await connectTls(server.port, first), await connectTls(server.port, first)];
+    others.push(await connectTls(server.port, first));
+    await closed;
+    assert.equal(server.running.connections(), 3);
+    for (const one of others) one.destroy();
   });
 
   test('closing ends handshakes and idle connections at once, and completes a response', async () => {
