@@ -3,11 +3,9 @@ import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { completeRestore } from '../../src/store/complete-restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { patched } from '../support/patched-fs.ts';
-import { runProgram } from '../support/program.ts';
 import {
   assertSame,
   backup,
@@ -63,33 +61,7 @@ describe('a crash', () => {
     }
   });
 
-  test('at any moment leaves the old or the new state, and the repeated command completes it', async () => {
-    const outcomes = new Set<string>();
-    const data = join(work, 'killed');
-    // Kill later and later, until the restore completes; the time depends on the machine.
-    for (let delayMs = 0; !outcomes.has('done'); delayMs += Math.max(100, delayMs / 4)) {
-      rmSync(data, { recursive: true, force: true });
-      copyOf(stopped, 'killed');
-      const restoring = runProgram(['restore', backup, '--replace', '--data', data]);
-      await sleep(delayMs);
-      restoring.kill('SIGKILL');
-      const code = await restoring.ended;
-      const isPending = readdirSync(data).some((name) => name.startsWith('incoming-'));
-      outcomes.add(code === 0 ? 'done' : isPending ? 'pending' : 'old or new');
-      // The backup lacks the last one.
-      if (!isPending) assert.ok([50, 51].includes(detectionsIn(data) ?? 0));
-      const again = run('restore', backup, '--replace', '--data', data, '--json');
-      assert.equal(again.status, 0, again.stderr);
-      assert.equal(detectionsIn(data), 50);
-      assert.deepEqual(
-        readdirSync(data).filter((name) => /^(\.incoming|incoming-)/.test(name)),
-        [],
-      );
-    }
-    assert.ok(outcomes.has('old or new'));
-  });
-
-  test('during a restore is completed by the next start; commands wait for it', async () => {
+  test('during a restore is completed by the next start or restore; commands wait for it', async () => {
     const data = copyOf(stopped, 'half');
     const incoming = join(data, 'incoming-20261121T101000Z');
     const made = join(work, 'made');
@@ -106,6 +78,17 @@ describe('a crash', () => {
       assert.equal(status, 78, stderr);
       assert.match(stderr, /a restore into .* was interrupted.*wirewatch serve/s);
     }
+    const again = copyOf(data, 'half-again');
+    restored(backup, '--replace', '--data', again);
+    assert.equal(detectionsIn(again), 50);
+    // What a kill before the decision leaves.
+    mkdirSync(join(again, '.incoming'));
+    restored(backup, '--replace', '--data', again);
+    assert.equal(detectionsIn(again), 50);
+    assert.deepEqual(
+      readdirSync(again).filter((name) => /^(\.incoming|incoming-)/.test(name)),
+      [],
+    );
     const log = await served(data);
     assert.ok(log.some(({ msg }) => msg === 'completed an interrupted restore'));
     assert.equal(detectionsIn(join(data, 'replaced-20261121T101000Z')), 51);
