@@ -13,7 +13,7 @@ export const PROMISES: readonly Rule[] = rules('Promises', [
   'README: A second machine can follow the first; standby: takes over within seconds; standby: within five seconds; disaster-recovery: does so within seconds | standby | promoted while the writer stands still, it ingests; the writer then finds its place taken, and answers 503',
   'README: If the disk is full; troubleshooting: Nothing is lost; alerts: within ten seconds | disk-full | with a full disk',
   'README: stops serving from it and rebuilds it; alerts: No data is lost | health-program | is not served, and is made anew from the log while the port is open',
-  'README concepts: A cursor never skips | followers | every follower sees every version once and in order, and filters apply to each version',
+  'README concepts: A cursor never skips | followers | every follower sees every version once and in order',
   'concepts: which never changes | vocabulary | every formed id is valid, and no two detections share one',
   'concepts: within a day of being due | overdue-search | a window is missing exactly a day after it was due',
   'concepts client-guide: is never withdrawn | finished-files | a correction is merged, and removes nothing',
