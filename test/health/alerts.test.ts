@@ -1,21 +1,13 @@
-/** Alerts from the database, their query plans, their list in the manual, and `alert list`. */
+/** Alerts from the database, their list in the manual, and `alert list`. */
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { ALERT_ADVICE, ALERT_NAMES, alertDocument, isPageWorthy } from '../../src/health/alert-texts.ts';
-import {
-  FAILED_FILES,
-  FILES_WITH_SKIPPED_ROWS,
-  ledgerAlerts,
-  REFUSED_FILES,
-  WINDOWS_NOT_DONE,
-} from '../../src/health/ledger-alerts.ts';
+import { ledgerAlerts } from '../../src/health/ledger-alerts.ts';
 import type { FileRecord } from '../../src/ingest/files/file-record.ts';
 import { DAY_MS, formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
-import { COUNT_UNKNOWN, SELECT_RESETTABLE } from '../../src/windows/ledger.ts';
 import type { WindowStatus } from '../../src/windows/window-states.ts';
 import { tableRows, topic } from '../support/manual.ts';
-import { planOf } from '../support/query-plan.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
@@ -182,32 +174,6 @@ describe('files', () => {
     file({ outcome: 'failed', window_start: null, label: 'x', report: { bad_rows: 2 } });
     assert.deepEqual(names(), ['failed files']);
   });
-});
-
-test('the queries, run once a second, use an index', () => {
-  const windows = planOf(store.reader, WINDOWS_NOT_DONE);
-  const seek = 'SEARCH export_window USING COVERING INDEX export_window_not_done';
-  assert.deepEqual(
-    windows.split('\n').filter((step) => /export_window|TEMP/.test(step)),
-    [`${seek} (export=? AND status=?)`, `${seek} (export=? AND status=? AND since>?)`],
-  );
-  assert.match(
-    planOf(store.reader, SELECT_RESETTABLE),
-    /SEARCH export_window USING COVERING INDEX export_window_not_done \(export=\? AND status=\?\)/,
-  );
-  assert.match(
-    planOf(store.reader, FAILED_FILES),
-    /SEARCH file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
-  );
-  assert.match(
-    planOf(store.reader, COUNT_UNKNOWN),
-    /SEARCH export_window USING PRIMARY KEY \(export=\? AND window_start=\?\)/,
-  );
-  assert.match(
-    planOf(store.reader, REFUSED_FILES),
-    /SEARCH ingest_file USING INDEX ingest_file_by_outcome \(outcome=\? AND finished_at>\?/,
-  );
-  assert.match(planOf(store.reader, FILES_WITH_SKIPPED_ROWS), /USING INDEX ingest_file_skipped/);
 });
 
 test('the manual lists every alert, its urgency, and what to do', () => {

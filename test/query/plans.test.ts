@@ -1,17 +1,34 @@
-/** What requests read, they find by an index, whatever the amount of data: nothing is scanned, and no page is sorted. */
+/**
+ * What requests, the console, the metrics, the alerts and the log read, they find by an index, whatever the amount of
+ * data: no large table is scanned, and no page is sorted.
+ */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { COUNT_DETECTIONS as COUNT_IN_PERIOD } from '../../src/admin/console/detections.ts';
+import { APPLIED_FILES, LAST_PLACES } from '../../src/admin/console/trends.ts';
+import { WINDOWS_WITH_FAILED_FILES, WINDOWS_WITH_ROWS } from '../../src/admin/console/windows.ts';
 import { SELECT_KEY_FOR_REQUEST, SELECT_PROOF } from '../../src/auth/access-reader.ts';
+import {
+  FAILED_FILES,
+  FILES_WITH_SKIPPED_ROWS,
+  REFUSED_FILES,
+  WINDOWS_NOT_DONE,
+} from '../../src/health/ledger-alerts.ts';
+import { SELECT_CHANGED } from '../../src/ingest/apply/apply-rows.ts';
 import {
   DELETE_DETECTIONS,
   DELETE_RESCORED,
   DELETE_STREAM_ROWS,
 } from '../../src/ingest/apply/remove-rows.ts';
+import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
+import { SELECT_PLACES } from '../../src/log/snapshot.ts';
+import { FIRST_BEHIND } from '../../src/operations/followers.ts';
 import { DATA_GAPS, STREAM_HEAD } from '../../src/query/as-of.ts';
 import { pageTextSql, RANGE_TEXT, rawRowsSql, scanBoundSql } from '../../src/query/changes-page.ts';
-import { FIRST_DELIVERED_SINCE, UNSTAMPED } from '../../src/query/delivery.ts';
+import { DELIVERED_BEFORE, FIRST_DELIVERED_SINCE, UNSTAMPED } from '../../src/query/delivery.ts';
 import { ONE_DETECTION } from '../../src/query/detection-text.ts';
 import { filterSql } from '../../src/query/filters.ts';
+import { FIRST_PLACE, newestOfStream, VERSIONS_BETWEEN } from '../../src/query/latest-rows.ts';
 import {
   begunSql,
   DATA_START,
@@ -25,6 +42,8 @@ import { CHECK_STREAMS, FIND_STREAM } from '../../src/query/stored-streams.ts';
 import { edgeSql, LAST_DELIVERED } from '../../src/query/stream-check.ts';
 import type { Database } from '../../src/store/database.ts';
 import { COUNT_DETECTIONS } from '../../src/store/subscription-rows.ts';
+import { COUNT_UNKNOWN, COUNT_WINDOWS, SELECT_RESETTABLE } from '../../src/windows/ledger.ts';
+import { FIRST_READ } from '../../src/windows/reach.ts';
 import { openAccess } from '../support/access.ts';
 import { planOf } from '../support/query-plan.ts';
 import { createTestStore } from '../support/store.ts';
@@ -45,6 +64,7 @@ const PARTS = ['rest', 'whole', 'beginning'] as const;
 
 const inStream = (range: string, kind = 'COVERING ') =>
   `SEARCH stream_row USING ${kind}INDEX stream_row_by_position (<expr>=? AND position${range})`;
+const ofStream = 'SEARCH stream_row USING COVERING INDEX stream_row_by_position (<expr>=?)';
 const inPeriod = (range = '') => `SEARCH detection USING COVERING INDEX detection_by_time (<expr>=?${range})`;
 const REST = inPeriod(' AND first_detected_at=? AND id>?');
 const WITHIN = inPeriod(' AND first_detected_at=? AND id>? AND id<?');
@@ -87,6 +107,11 @@ for (const streams of [1, 4, 20])
   });
 
 const OF_GAPS = 'SEARCH export_window USING COVERING INDEX export_window_by_status (export=? AND status=?';
+const NOT_DONE = 'SEARCH export_window USING COVERING INDEX export_window_not_done (export=? AND status=?';
+const BY_OUTCOME = 'INDEX ingest_file_by_outcome (outcome=?';
+const BY_WINDOW = 'INDEX ingest_file_by_window (export=? AND window_start=?';
+/** There are few. */
+const ALL_STREAMS = 'SCAN stream USING COVERING INDEX stream_by_name';
 const BY_NAME = 'COVERING INDEX stream_by_name (subscription_id=? AND content_type=?)';
 
 const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
@@ -116,6 +141,61 @@ const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
   [DELETE_RESCORED, 'SEARCH rescored USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
   [DELETE_DETECTIONS, inPeriod(), 'SEARCH detection USING PRIMARY KEY (id=?)'],
   [COUNT_DETECTIONS, inPeriod()],
+  [SELECT_CHANGED, 'SEARCH detection USING PRIMARY KEY (id=?)', inStream('>? AND position<?', '')],
+  [SELECT_PLACES, ALL_STREAMS, ofStream, 'USE TEMP B-TREE FOR ORDER BY'],
+  // The console and the metrics.
+  [
+    WINDOWS_WITH_ROWS,
+    `SEARCH file USING ${BY_WINDOW})`,
+    'SEARCH known USING PRIMARY KEY (export=? AND window_start>? AND window_start<?)',
+  ],
+  [
+    APPLIED_FILES,
+    `SEARCH earlier USING ${BY_WINDOW} AND rowid<?)`,
+    `SEARCH ingest_file USING ${BY_OUTCOME} AND finished_at>?)`,
+    'USE TEMP B-TREE FOR GROUP BY',
+  ],
+  [FIRST_READ, `SEARCH ingest_file USING ${BY_WINDOW})`],
+  [
+    WINDOWS_WITH_FAILED_FILES,
+    `SEARCH ingest_file USING INDEX ingest_file_by_window (export=? AND window_start>? AND window_start<?)`,
+  ],
+  [newestOfStream(' AND domain = @domain'), ofStream.replace('COVERING ', '')],
+  [VERSIONS_BETWEEN, 'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
+  [FIRST_PLACE, inStream('>?')],
+  [LAST_PLACES, ALL_STREAMS, inStream('<?')],
+  [FIRST_BEHIND, inStream('>?')],
+  [
+    COUNT_IN_PERIOD,
+    'SCAN known VIRTUAL TABLE INDEX 1:',
+    inPeriod(' AND first_detected_at>? AND first_detected_at<?'),
+  ],
+  [DELIVERED_BEFORE, 'SEARCH delivery USING INTEGER PRIMARY KEY (rowid<?)'],
+  [SELECT_FILES, 'SEARCH ingest_file USING INTEGER PRIMARY KEY (rowid<?)'],
+  // Only numbers are sorted.
+  [
+    SELECT_FILES_NOT_APPLIED,
+    `SEARCH ingest_file USING COVERING ${BY_OUTCOME})`,
+    'USE TEMP B-TREE FOR ORDER BY',
+  ],
+  [COUNT_WINDOWS, `${OF_GAPS} AND window_start>?)`],
+  // The alerts, once a second.
+  [WINDOWS_NOT_DONE, `${NOT_DONE} AND since>?)`, `${NOT_DONE})`],
+  [SELECT_RESETTABLE, `${NOT_DONE})`],
+  [
+    FAILED_FILES,
+    `SEARCH file USING ${BY_OUTCOME} AND finished_at>?)`,
+    `SEARCH later USING ${BY_WINDOW} AND rowid>?)`,
+    'SEARCH win USING PRIMARY KEY (export=? AND window_start=?)',
+    'USE TEMP B-TREE FOR GROUP BY',
+  ],
+  [COUNT_UNKNOWN, 'SEARCH export_window USING PRIMARY KEY (export=? AND window_start=?)'],
+  [REFUSED_FILES, `SEARCH ingest_file USING ${BY_OUTCOME} AND finished_at>?)`],
+  [
+    FILES_WITH_SKIPPED_ROWS,
+    'SEARCH ingest_file USING INDEX ingest_file_skipped (finished_at>?)',
+    'USE TEMP B-TREE FOR GROUP BY',
+  ],
 ];
 
 test('every other statement uses an index', () => {
@@ -131,7 +211,7 @@ test('a request reads its key by one lookup in each table', () => {
 function stepsOf(db: Database, sql: string): string[] {
   const isShown = (step: string) =>
     /^(SEARCH|SCAN|USE TEMP)/.test(step) &&
-    !/^SEARCH \w+ USING INTEGER PRIMARY KEY \(rowid=\?\)|^SCAN (\(|CONSTANT|json_each|(page|edge)$)/.test(
+    !/^SEARCH \w+ USING INTEGER PRIMARY KEY \(rowid=\?\)|^SCAN (\(|CONSTANT|json_each|(page|edge|span)$)/.test(
       step,
     );
   return planOf(db, sql).split('\n').filter(isShown).sort();

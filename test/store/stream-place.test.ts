@@ -2,8 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { SELECT_CHANGED } from '../../src/ingest/apply/apply-rows.ts';
-import { SELECT_PLACES } from '../../src/log/snapshot.ts';
 import { ordinalOf, placeOf, placesOf, sequenceOf } from '../../src/store/stream-place.ts';
 import { createHistory, type HistoryRow } from '../support/history.ts';
 import { createTestStore } from '../support/store.ts';
@@ -73,18 +71,4 @@ test('ordinals follow the order in which streams first appear, and are never reu
     '5 8:text removed',
     '6 8:text',
   ]);
-});
-
-test('rows of all streams are found by index, stream by stream', () => {
-  using store = createTestStore();
-  for (const [sql, search] of [
-    [SELECT_CHANGED, 'USING INDEX stream_row_by_position (<expr>=? AND position>? AND position<?)'],
-    [SELECT_PLACES, 'USING COVERING INDEX stream_row_by_position (<expr>=?)'],
-  ] as const) {
-    const plan = store.writer
-      .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
-      .all(sql.includes('@') ? { ordinal: 1, after: 1, end: 2, limit: 1 } : {})
-      .map(({ detail }) => detail);
-    assert.ok(plan.includes(`SEARCH stream_row ${search}`), plan.join('\n'));
-  }
 });
