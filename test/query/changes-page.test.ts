@@ -6,7 +6,6 @@ import { BANDS } from '../../src/detection/band.ts';
 import { type ContentType, type StreamName, streamName } from '../../src/detection/content-type.ts';
 import { CHUNK_ROWS } from '../../src/limits/api-limits.ts';
 import { type ChangesQuery, readChangesPage } from '../../src/query/changes-page.ts';
-import { readOneDetection } from '../../src/query/detection-text.ts';
 import type { DetectionFilters } from '../../src/query/filters.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import type { Database } from '../../src/store/database.ts';
@@ -17,9 +16,7 @@ import { changesQuery, STREAMS } from '../support/streams.ts';
 const query = (changes: Partial<ChangesQuery>) =>
   changesQuery({ baseUrl: Buffer.from('https://api.example/ww'), ...changes });
 
-function rowsOf(
-  data: Buffer,
-): { id: string; version: number; event: string; source: { image_url?: string } }[] {
+function rowsOf(data: Buffer): { id: string; version: number; event: string }[] {
   return JSON.parse(`[${data}]`);
 }
 
@@ -182,34 +179,4 @@ test('as_of is the earliest of the newest finished windows of the types read', (
     [1_800_000, 600_000],
     'not the end of a window that is not done',
   );
-});
-
-test('our photo URLs contain the base address, with and without fields, and in one detection', () => {
-  using store = createTestStore();
-  const rows = [
-    { source_internal_id: 4 },
-    { source_internal_id: 5, source_image_url: 'https://cdn.example/5.jpg' },
-    { source_internal_id: 6, article_headline: '\\u0001 $& \u0001' },
-  ];
-  store.deliver(
-    rows.map((row) => ({ content_type: 'image', version: 1, row })),
-    1000,
-  );
-  const base = "https://x.example/$&$'";
-  const baseUrl = Buffer.from(base);
-  for (const projection of [null, parseFields('source,article.headline')]) {
-    const shown = rowsOf(readChangesPage(store.reader, query({ projection, baseUrl })).data);
-    assert.deepEqual(
-      shown.map(({ source }) => source.image_url),
-      [`${base}/photos/4?signature=abc`, 'https://cdn.example/5.jpg', `${base}/photos/6?signature=abc`],
-    );
-  }
-  const one = (id: string, streams = STREAMS) => {
-    const text = readOneDetection(store.reader, { id, streams, projection: null, baseUrl });
-    return text === null ? null : rowsOf(Buffer.from(text))[0];
-  };
-  const found = one('i.7001.4.1');
-  assert.deepEqual([found?.source.image_url, found?.event], [`${base}/photos/4?signature=abc`, undefined]);
-  for (const none of [one('i.7001.4.1', [streamName(7001, 'text')]), one('i.7001.9.1')])
-    assert.equal(none, null);
 });

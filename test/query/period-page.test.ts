@@ -205,15 +205,21 @@ test('a full page without more rows is the last', () => {
 
 test('current versions are read, without event and with our photo URLs, complete and with fields', () => {
   using store = createTestStore();
-  store.deliver(
-    [1, 2].map((version) => ({ content_type: 'image', version, row: { strength_score: 40 + version } })),
-    1000,
-  );
-  for (const projection of [null, parseFields('event,source,first_detected_at')]) {
-    const [shown, ...others] = rowsOf(readPeriodPage(store.reader, query({ projection })).data);
-    assert.equal(others.length, 0);
-    assert.deepEqual([shown?.version, shown?.event], [2, undefined]);
-    assert.equal(shown?.source.image_url, 'https://api.example/ww/photos/1?signature=abc');
+  const image = (version: number, row: TestRow['row']): TestRow => ({ content_type: 'image', version, row });
+  const versions = [1, 2].map((version) => image(version, { strength_score: 40 + version }));
+  const other = image(1, { source_internal_id: 3, article_headline: '\\u0001 $& \u0001' });
+  store.deliver([...versions, other], 1000);
+  const base = "https://x.example/$&$'";
+  for (const projection of [null, parseFields('event,source,article,first_detected_at')]) {
+    const asked = query({ projection, baseUrl: Buffer.from(base) });
+    const shown = rowsOf(readPeriodPage(store.reader, asked).data);
+    assert.deepEqual(
+      shown.map(({ version, event, source }) => [version, event, source.image_url]),
+      [
+        [2, undefined, `${base}/photos/1?signature=abc`],
+        [1, undefined, `${base}/photos/3?signature=abc`],
+      ],
+    );
   }
 });
 

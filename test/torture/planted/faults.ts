@@ -205,7 +205,7 @@ auth/client-credentials.ts | token-refusal | a revoked key gets no token
   [-|| keyStatus(key, nowMs) !== 'active'-]
 query/streams.ts | other-accounts | a subscription of another account is refused
   if ([-ids?.some((id) => !subscriptions.some((subscription) => subscription.id === id))-]{+false+})
-query/detection-text.ts | changes-page | a detection of another account does not exist
+query/detection-text.ts | other-accounts | a detection of another account does not exist
   [-if (!streams.includes(streamOfId(id))) return null;-]
 query/cursors.ts | cursors | only issued cursors are accepted
   [-block.readUIntBE(0, EPOCH_START) !== 0 ||-]
