@@ -98,20 +98,6 @@ describe('stopped', () => {
     assert.equal(cli('verify').status, 0);
   });
 
-  test('a damaged log: compact writes it anew', async () => {
-    flipEarly(firstSegment('log'));
-    const { stdout } = cli('compact');
-    assert.match(stdout, /^Rewrote the log\. It begins with entry \d+: 300 detections, 300 versions, in /m);
-    assert.match(stdout, /^The old log was damaged: 1 x log damaged/m);
-    assert.equal(cli('verify').status, 0);
-    assertSameContent(withoutLog(contentOfDetections(installation.data)), withoutLog(content));
-    const serving = await installation.serve();
-    await drop(serving, 5);
-    await serving.stop();
-    assert.equal(cli('verify').status, 0);
-    content = contentOfDetections(installation.data);
-  });
-
   test('no installation: exit code 78', () => {
     for (const command of ['verify', 'compact'])
       assert.equal(run(command, '--data', join(installation.data, 'nowhere')), 78, command);
@@ -180,17 +166,12 @@ describe('beside a running appliance', () => {
     const alerts = () => installation.cli(['alert', 'list']).stdout;
     assert.match(alerts(), /log damaged.*wirewatch\s+compact/s);
     await drop(serving, 5);
-    assert.match(cli('compact').stdout, /The old log was damaged/);
+    const told =
+      /^Rewrote the log\. .* detections, .* versions, in .*The old log was damaged: 1 x log damaged/s;
+    assert.match(cli('compact').stdout, told);
     await until('the end of the alert', () => !alerts().includes('log damaged'));
     assert.equal(cli('verify').status, 0);
     await drop(serving, 5);
     await serving.stop();
-    // It is the segment that a start would continue.
-    flipBit(listSegments(join(installation.data, 'log')).at(-1)?.path ?? '');
-    await assert.rejects(installation.begin().url(), /is damaged at byte .*wirewatch compact/s);
-    assert.equal(cli('compact').status, 0);
-    const healed = await installation.serve();
-    await healed.stop();
-    assert.equal(cli('verify').status, 0);
   });
 });
