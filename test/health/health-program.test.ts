@@ -4,13 +4,16 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import type { Overview } from '../../src/admin/console/api.ts';
 import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import type { Health } from '../../src/health/rules.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, putFile, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { openConsole } from '../support/console-client.ts';
 import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
+import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
 
 let appliance: Appliance;
@@ -19,7 +22,7 @@ showLogOfFailures(() => appliance?.serving());
 /** For the tests of the group that calls it. */
 function useNewAppliance(): void {
   before(async () => {
-    appliance = await startAppliance();
+    appliance = await startAppliance({ WIREWATCH_ADMIN_PORT: `${await freePort()}` });
   });
   after(() => appliance.stop());
 }
@@ -184,6 +187,8 @@ describe('a damaged database', () => {
   test('is not made anew again and again: within the hour, the alert stays', async () => {
     const changes = `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}`;
     const rows = [newRow(), newRow(), newRow()];
+    const ui = await openConsole(appliance);
+    await ui.get('overview');
     await appliance.dropped(fileName('newswire', CURRENT_WINDOW_MS - 2 * WINDOW_MS), ndjson(rows));
     const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
     db.exec('DELETE FROM stream_row WHERE place = (SELECT min(place) + 1 FROM stream_row)');
@@ -197,6 +202,13 @@ describe('a damaged database', () => {
       /should have \d+ rows, but \d+ were read|does not match its checksum/,
     );
     assert.equal((await health()).http, 503);
+    // Of the console, everything else is shown.
+    const { alerts: told, database } = await ui.get<Overview>('overview');
+    assert.ok(told.some(({ name }) => name === 'database damaged') && database.unreadable !== null);
+    for (const path of ['customers', 'history/audit', 'jobs', 'manual'])
+      assert.equal((await ui.ask(path)).status, 200, path);
+    for (const path of ['windows', 'files', 'detections/live'])
+      assert.equal((await ui.ask(path)).status, 503, path);
     // No other row is served either, for longer than it takes to make so small a database anew.
     for (let times = 0; times < 100; times += 1)
       for (const one of [row, ...rows])
