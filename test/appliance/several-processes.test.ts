@@ -7,9 +7,8 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { restore } from '../../src/copy/restore.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { isLocked, keepInPlace, takeLock } from '../../src/store/locks.ts';
-import { createInstallation, type Installation, putFile } from '../support/appliance.ts';
+import { createInstallation, type Installation, ingestRows } from '../support/appliance.ts';
 import { sourceAt } from '../support/copy-at.ts';
-import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
@@ -24,15 +23,8 @@ afterEach(() => installation.remove());
 const folderOf = () => dataFolder(installation.data);
 const run = (...args: string[]) => runProgram([...args, '--data', installation.data], SETTINGS);
 
-async function applied(): Promise<void> {
-  const serving = await installation.serve();
-  putFile(installation.drop, fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-  await serving.logged('the file', ({ msg }) => msg === 'file applied');
-  assert.equal(await serving.stop(), 0);
-}
-
 test('a command that ingests waits for a starting appliance, which then serves it', async () => {
-  await applied();
+  await ingestRows(installation);
   const { lock, serveLock, stateLock } = folderOf();
   const release = takeLock(serveLock);
   const replay = run('ingest', 'replay');
@@ -49,7 +41,7 @@ test('a command that ingests waits for a starting appliance, which then serves i
 });
 
 test('an appliance that starts while a command ingests waits for its end', async () => {
-  await applied();
+  await ingestRows(installation);
   const { lock } = folderOf();
   const release = takeLock(lock);
   const starting = installation.begin();
@@ -63,7 +55,7 @@ test('an appliance that starts while a command ingests waits for its end', async
 });
 
 test('a restore does not wait for a running command, and none starts during it', async () => {
-  await applied();
+  await ingestRows(installation);
   const copy = join(dirname(installation.data), 'copy');
   assert.equal(await run('backup', copy).ended, 0);
   const restored = async (onProgress: () => void = () => {}) => {

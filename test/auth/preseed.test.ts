@@ -4,6 +4,7 @@ import { chmodSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { runBeside } from '../support/command.ts';
+import { readerOf } from '../support/lab.ts';
 import {
   ACCOUNT,
   folder,
@@ -61,11 +62,7 @@ describe('a start', () => {
     return result;
   }
 
-  const statusOf = async (url: string, key: string) => {
-    const answer = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer ${key}` } });
-    await answer.arrayBuffer();
-    return answer.status;
-  };
+  const statusOf = async (url: string, key: string) => (await readerOf(url, key).get('/v1/me')).status;
   const lineOf = (run: RunningProgram, msg: string) => run.log().find((line) => line.msg === msg);
   const DIFFERS = 'existing entries differ from the configuration and were not changed';
   const CREATED = 'created the entries of the configuration that were missing';

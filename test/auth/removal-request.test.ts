@@ -14,9 +14,9 @@ import { type Database, writing } from '../../src/store/database.ts';
 import { ROOM_LEFT_BYTES } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { openAccess } from '../support/access.ts';
-import { createInstallation, type Installation } from '../support/appliance.ts';
+import { createInstallation, type Installation, ingestRows } from '../support/appliance.ts';
 import { countOf, reading } from '../support/database-content.ts';
-import { fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { newRow } from '../support/export-files.ts';
 import { createCopied, streamWriterOn, variedRows } from '../support/history.ts';
 import { patched } from '../support/patched-fs.ts';
 import { createTestStore, textRow, textRows } from '../support/store.ts';
@@ -27,14 +27,6 @@ class Stopping extends Error {}
 /** As the audit trail notes it. */
 function requestFor(subscriptions: readonly number[]) {
   return { kind: 'remove', subscriptions };
-}
-
-/** Reads a file with these rows in a run of the appliance. */
-async function ingest(installation: Installation, rows: readonly Row[]): Promise<void> {
-  const serving = await installation.serve();
-  writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson(rows));
-  await serving.logged('the file', ({ msg }) => msg === 'file applied');
-  await serving.stop();
 }
 
 /** Starts a removal like a command that is killed right after its first transaction. */
@@ -49,11 +41,8 @@ function beginRemoval(data: string, id: number | string): void {
 
 test('the next start completes an interrupted removal; only then is the number free', async () => {
   using installation = createInstallation();
-  const first = await installation.serve();
   const row = newRow();
-  writeFileSync(join(installation.drop, fileName('newswire', nextWindowMs())), ndjson([row]));
-  await first.logged('the file', ({ msg }) => msg === 'file applied');
-  await first.stop();
+  await ingestRows(installation, [row]);
   beginRemoval(installation.data, 7001);
   const add = ['subscription', 'add', '7001', '--account', 'agency'];
   const refused = installation.cli(add, { anyStatus: true });
@@ -109,7 +98,7 @@ for (const [what, subject, lose] of [
 ] as const)
   test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
     using installation = createInstallation();
-    await ingest(
+    await ingestRows(
       installation,
       [7001, 7002].map((id) => newRow({ subscription_id: id })),
     );
@@ -132,7 +121,7 @@ for (const [what, subject, lose] of [
 
 test('a request that is served once more deletes nothing of the next owner', async () => {
   using installation = createInstallation();
-  await ingest(installation, [newRow()]);
+  await ingestRows(installation);
   {
     using access = openAccess(installation.data);
     noteOperation(access, requestFor([7001]));

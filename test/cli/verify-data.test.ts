@@ -7,7 +7,7 @@ import { after, describe, test } from 'node:test';
 import { readScrubRecord } from '../../src/log/scrub-findings.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { dataFolder } from '../../src/store/folder.ts';
-import { createInstallation, createKey, putFile, type Serving } from '../support/appliance.ts';
+import { createInstallation, createKey, dropRows, type Serving } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
 import {
   assertSameContent,
@@ -15,7 +15,7 @@ import {
   contentOfDetections,
   withoutLog,
 } from '../support/database-content.ts';
-import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { newRow } from '../support/export-files.ts';
 import { flipBit } from '../support/flip-bit.ts';
 import { readerOf } from '../support/lab.ts';
 import { until } from '../support/until.ts';
@@ -29,10 +29,9 @@ await drop(first, 300);
 await first.stop();
 let content = contentOfDetections(installation.data);
 
-async function drop(serving: Serving, rows: number): Promise<void> {
-  const name = fileName('newswire', nextWindowMs());
-  putFile(installation.drop, name, ndjson(Array.from({ length: rows }, () => newRow())));
-  await serving.logged('file applied', ({ msg, file }) => msg === 'file applied' && file === name);
+function drop(serving: Serving, count: number): Promise<void> {
+  const rows = Array.from({ length: count }, () => newRow());
+  return dropRows(serving, installation.drop, rows);
 }
 
 const cli = (...args: string[]) => installation.cli(args, { anyStatus: true });

@@ -5,6 +5,7 @@ import { preferredWaitSeconds, WAITS_PER_KEY_MAX, WAITS_SHARE } from '../../src/
 import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
 import { type ChangesPage, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { readerOf } from '../support/lab.ts';
 import { NOW_MS, startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -214,10 +215,8 @@ test('in the program, a dropped file ends the wait, and so does a stop', async (
   const row = newRow();
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
   const { url } = appliance.serving();
-  const ask = (query: string) =>
-    fetch(`${url}${CHANGES}?${query}`, {
-      headers: { authorization: `Bearer ${appliance.key}`, prefer: 'wait=60' },
-    });
+  const { get } = readerOf(url, appliance.key);
+  const ask = (query: string) => get(`${CHANGES}?${query}`, { prefer: 'wait=60' });
   const since = new Date(Date.now() - MINUTE_MS).toISOString();
   const first = await pageOf(ask(`since=${since}`));
   assert.deepEqual(

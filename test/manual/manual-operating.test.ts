@@ -7,10 +7,11 @@ import { describe, test } from 'node:test';
 import { createAccessTokens } from '../../src/auth/token.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { AS_OTHER, canBeRunByAnother, OTHER_ID } from '../support/another-user.ts';
-import { createInstallation, type Installation, putFile, type Serving } from '../support/appliance.ts';
+import { createInstallation, dropRows, type Installation, ingestRows } from '../support/appliance.ts';
 import { connectTls, sendRequest, WITHOUT_OPENSSL } from '../support/certificates.ts';
 import { onPath, programCommand } from '../support/command.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { idOf, newRow } from '../support/export-files.ts';
+import { CHANGES, readerOf } from '../support/lab.ts';
 import { example, topic } from '../support/manual.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 
@@ -39,15 +40,6 @@ function sh(folder: string, code: string, env: Readonly<Record<string, string>> 
   return stdout;
 }
 
-/** Starts the appliance, ingests a file with one row, and stops. */
-async function readOne(installation: Installation): Promise<void> {
-  const serving = await installation.serve();
-  const name = fileName('newswire', nextWindowMs());
-  putFile(installation.drop, name, ndjson([newRow()]));
-  await serving.logged(`${name} is applied`, ({ msg, file }) => msg === 'file applied' && file === name);
-  await serving.stop();
-}
-
 const withInstallation = (use: (installation: Installation, folder: string) => Promise<void>) =>
   inFolder(async (folder) => {
     using installation = createInstallation();
@@ -56,7 +48,7 @@ const withInstallation = (use: (installation: Installation, folder: string) => P
 
 test('the commands of the topic backup', () =>
   withInstallation(async (installation, folder) => {
-    await readOne(installation);
+    await ingestRows(installation);
     const commands = blocksOf(topic('backup'), 'sh');
     const run = (code: string) =>
       sh(
@@ -79,20 +71,16 @@ test('the commands of the topic backup', () =>
     assert.equal(replaced().length, 1);
     assert.match(until, /--until/);
     run(until);
-    await readOne(installation);
+    await ingestRows(installation);
   }));
 
 test('the commands of the topic disaster-recovery: a client goes on with its cursor on the new machine', () =>
   withInstallation(async (installation, folder) => {
-    await readOne(installation);
+    await ingestRows(installation);
     const copy = join(folder, 'share');
     installation.cli(['backup', copy]);
-    const headers = { authorization: `Bearer ${installation.key}` };
-    const changesOf = async (url: string, start: string) => {
-      const answer = await fetch(`${url}/v1/detections/changes?${start}`, { headers });
-      assert.equal(answer.status, 200);
-      return JSON.parse(await answer.text());
-    };
+    const changesOf = (url: string, start: string) =>
+      readerOf(url, installation.key).read(`${CHANGES}?${start}`);
     const first = await installation.serve();
     const since = new Date(Date.now() - 3_600_000).toISOString();
     const { next_cursor } = await changesOf(first.url, `since=${since}`);
@@ -110,8 +98,7 @@ test('the commands of the topic disaster-recovery: a client goes on with its cur
       const run = runProgram(['serve', '--data', data, '--port', '0']);
       const url = await run.url();
       const row = newRow();
-      putFile(join(data, 'drop'), fileName('newswire', nextWindowMs()), ndjson([row]));
-      await run.until('the file', () => run.log().find(({ msg }) => msg === 'file applied'));
+      await dropRows(run, join(data, 'drop'), [row]);
       const { data: changes } = await changesOf(url, `cursor=${next_cursor}`);
       const versions = changes.map(({ version }: { version: number }) => version);
       assert.ok(changes.some(({ id }: { id: string }) => id === idOf(row)));
@@ -122,12 +109,8 @@ test('the commands of the topic disaster-recovery: a client goes on with its cur
 
 test('a leaked secret and access.db can sign tokens until the secret is replaced: cursors end, keys stay', () =>
   withInstallation(async (installation, folder) => {
-    await readOne(installation);
-    const get = async ({ url }: Serving, path: string, credential = installation.key) => {
-      const headers = { authorization: `Bearer ${credential}` };
-      const answer = await fetch(`${url}${path}`, { headers });
-      return { status: answer.status, body: JSON.parse(await answer.text()) };
-    };
+    await ingestRows(installation);
+    const get = (url: string, path: string, key = installation.key) => readerOf(url, key).get(path);
     using access = openDatabase(join(installation.data, 'access.db'), 'inspect');
     const row = access
       .prepare<[], { id: string; prefix: string; hash: Buffer }>('SELECT id, prefix, hash FROM api_key')
@@ -137,17 +120,17 @@ test('a leaked secret and access.db can sign tokens until the secret is replaced
     const forged = createAccessTokens(secret).issue(row, ['detections:read'], Date.now());
 
     const first = await installation.serve();
-    const since = `/v1/detections/changes?since=${new Date(Date.now() - 3_600_000).toISOString()}`;
-    const { body } = await get(first, since, forged);
-    const next = `/v1/detections/changes?cursor=${body.next_cursor}`;
-    assert.equal((await get(first, next)).status, 200);
+    const since = `${CHANGES}?since=${new Date(Date.now() - 3_600_000).toISOString()}`;
+    const { next_cursor } = await readerOf(first.url, forged).read(since);
+    const next = `${CHANGES}?cursor=${next_cursor}`;
+    assert.equal((await get(first.url, next)).status, 200);
     await first.stop();
 
     sh(folder, example('security', 'new-secret').replace('wirewatch-data', installation.data));
     const second = await installation.serve();
-    assert.equal((await get(second, next)).status, 400);
-    assert.equal((await get(second, since, forged)).status, 401);
-    assert.equal((await get(second, since)).status, 200);
+    assert.equal((await get(second.url, next)).status, 400);
+    assert.equal((await get(second.url, since, forged)).status, 401);
+    assert.equal((await get(second.url, since)).status, 200);
     await second.stop();
   }));
 
@@ -235,8 +218,7 @@ describe('the entries of the topic preseeding', () => {
       const [, check = ''] = blocksOf(topic('preseeding'), 'sh');
       sh(folder, check.split('\n')[0] ?? '', settings);
       const run = runProgram(['serve', '--data', join(folder, 'wirewatch-data')], settings);
-      const answer = await fetch(`${await run.url()}/v1/me`, { headers: { authorization: `Bearer ${key}` } });
-      assert.equal(answer.status, 200, await answer.text());
+      await readerOf(await run.url(), key).read('/v1/me');
       assert.equal(await run.stop(), 0);
     }));
 });

@@ -3,6 +3,7 @@
  *
  * The program is `dist/main.cjs`, or the executable that WIREWATCH_PROGRAM names (command.ts).
  */
+import assert from 'node:assert/strict';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +14,7 @@ import type { Match } from '../../src/detection/match.ts';
 import { writing } from '../../src/store/database.ts';
 import { addTestKey, BOTH, openAccess } from './access.ts';
 import { type EndedCommand, runToEnd } from './command.ts';
+import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
 import { type LogLine, type RunningProgram, runProgram } from './program.ts';
 
 const LOG_LINES_SHOWN = 60;
@@ -183,6 +185,20 @@ export async function sharedAppliance(settings?: Readonly<Record<string, string>
   process.once('exit', appliance.remove);
   showLogOfFailures(appliance.serving);
   return appliance;
+}
+
+/** Drops a file with these rows, and waits until it is applied. */
+export async function dropRows(run: Pick<RunningProgram, 'logged'>, drop: string, rows: readonly Row[]) {
+  const name = fileName('newswire', nextWindowMs());
+  putFile(drop, name, ndjson(rows));
+  await run.logged(`${name} to be applied`, ({ msg, file }) => msg === 'file applied' && file === name);
+}
+
+/** Starts the appliance, has it read a file with these rows, and stops it. */
+export async function ingestRows(installation: Installation, rows = [newRow()]): Promise<void> {
+  const serving = await installation.serve();
+  await dropRows(serving, installation.drop, rows);
+  assert.equal(await serving.stop(), 0);
 }
 
 export function putFile(drop: string, name: string, content: string | Buffer): void {
