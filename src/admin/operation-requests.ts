@@ -71,6 +71,9 @@ export async function answerOperation(
   const given: unknown = await readJson(request, BODY_BYTES_MAX).catch(refusedOf);
   if (given instanceof Refused) return problem(400, given.message, 'invalid_request');
   if (!isValid()) return problem(401, 'The session has ended.', 'unauthorized');
+  // A session that made links would not end after its hours, nor keep to its name.
+  if (operation.name === 'console' && way !== 'command' && Object(given).end_all !== true)
+    return problem(403, 'Only a command makes a link: wirewatch console.', 'forbidden');
   const asking = { path: pathOf(operation), given, way, by };
   if (request.headers.accept === LINES) {
     await answerInLines(response, operations, asking);

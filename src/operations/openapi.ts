@@ -28,7 +28,7 @@ const OUTCOME_MEMBERS = {
 const PROBLEMS: Readonly<Record<number, string>> = {
   400: 'A member is unknown, missing or wrong: the detail names it, what was expected and what was found.',
   401: 'There is no session, or it has ended.',
-  403: 'The session may only read, or a page of another origin asked.',
+  403: 'The session may only read, a page of another origin asked, or only a command does it.',
   404: 'What it names does not exist.',
   409: 'It is not possible now: the detail says why, and what to do.',
   503: 'The databases cannot be read or written now.',

@@ -195,6 +195,16 @@ describe('the console of a running appliance', () => {
     );
   });
 
+  test('a session makes no link, and so does not outlive itself; it can end all', async () => {
+    const { operate } = await openConsole(appliance);
+    for (const given of [{}, { as: 'Somebody' }, { read_only: true }, { end_all: false }]) {
+      const { status, text } = await operate('console', given);
+      assert.deepEqual([status, /wirewatch console/.test(text)], [403, true], text);
+    }
+    assert.equal((await operate('console', { end_all: true })).status, 200);
+    assert.equal((await operate('console', { end_all: true })).status, 401);
+  });
+
   test('an operation whose body comes once its session has ended is not done', async () => {
     const { secret } = await openConsole(appliance);
     const body = JSON.stringify({ id: 'late', name: 'Late' });
