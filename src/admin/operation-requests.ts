@@ -75,14 +75,18 @@ export async function answerOperation(
   if (operation.name === 'console' && way !== 'command' && Object(given).end_all !== true)
     return problem(403, 'Only a command makes a link: wirewatch console.', 'forbidden');
   const asking = { path: pathOf(operation), given, way, by };
-  if (request.headers.accept === LINES) {
-    await answerInLines(response, operations, asking);
-    return null;
+  const { socket, headers } = request;
+  const idleMs = socket.timeout;
+  // The idle timeout must not end what takes long.
+  socket.setTimeout(0);
+  try {
+    if (headers.accept === LINES) return await answerInLines(response, operations, asking);
+    const isAsync = operation.job !== undefined && /\brespond-async\b/.test(String(headers.prefer ?? ''));
+    const told = await operations.run({ ...asking, isAsync });
+    return isAsync && told.status === 200 ? { ...told, status: 202 } : told;
+  } finally {
+    socket.setTimeout(idleMs ?? 0);
   }
-  const isAsync =
-    operation.job !== undefined && /\brespond-async\b/.test(String(request.headers.prefer ?? ''));
-  const told = await operations.run({ ...asking, isAsync });
-  return isAsync && told.status === 200 ? { ...told, status: 202 } : told;
 }
 
 /** The head goes out at once: whoever waits for it knows that Wirewatch is alive. */
@@ -90,7 +94,7 @@ async function answerInLines(
   response: ServerResponse,
   operations: Operations,
   asking: Parameters<Operations['run']>[0],
-): Promise<void> {
+): Promise<null> {
   response.writeHead(200, { 'Content-Type': LINES });
   response.flushHeaders();
   const told = await operations.run({
@@ -98,6 +102,7 @@ async function answerInLines(
     onProgress: (progress) => response.write(`${JSON.stringify({ progress })}\n`),
   });
   response.end(`{"${told.status === 200 ? 'outcome' : 'problem'}":${told.body}}\n`);
+  return null;
 }
 
 /** A refusal as a value; any other error is thrown. */

@@ -4,10 +4,17 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { answerRequest } from '../../src/admin/operation-requests.ts';
+import { createConditions } from '../../src/health/alert-conditions.ts';
+import { CONNECTION_TIMES, openListener } from '../../src/http/listener.ts';
+import { createLogger } from '../../src/logger.ts';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
+import { send } from '../support/console-client.ts';
 import { fileName, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
+import { operationsOptions, testOperations } from '../support/live.ts';
 import { metricsOfManual } from '../support/manual.ts';
 import { inBody, postToken } from '../support/token-client.ts';
 
@@ -166,6 +173,37 @@ describe('the program with [admin] port', () => {
     assert.equal(response.resume().statusCode, 200);
     for (const socket of silent) socket.destroy();
   });
+});
+
+test('an operation may take longer than its connection may be silent', async () => {
+  const ask = async () => {
+    await wait(600);
+    return { ok: false, reason: 'that took long' } as const;
+  };
+  const { ingest, settings } = operationsOptions(appliance.data);
+  const operations = testOperations(appliance.data, { ingest: { ...ingest, ask } });
+  const listener = await openListener({
+    settings: { ...settings.config.server, port: 0 },
+    limits: settings.config.server,
+    conditions: createConditions(Date.now),
+    now: Date.now,
+    times: { ...CONNECTION_TIMES, idleMs: 200 },
+    log: createLogger({ level: 'silent' }),
+  });
+  const asker = { way: 'api', by: { actor: 'test' }, mayAct: true, isValid: () => true } as const;
+  listener.server.on('request', (request, response) =>
+    listener.connections.inTurn(request, response, () => answerRequest(request, response, operations, asker)),
+  );
+  const url = await listener.listen();
+  try {
+    for (const accept of ['application/json', 'application/x-ndjson']) {
+      const headers = { accept, 'content-type': 'application/json' };
+      const { text } = await send('POST', `${url}/operations/compact`, headers, {});
+      assert.match(text, /that took long/);
+    }
+  } finally {
+    await listener.close(0);
+  }
 });
 
 function requests(endpoint: string, status: string): string {
