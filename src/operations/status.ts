@@ -31,7 +31,7 @@ import { reasonOf } from '../refused.ts';
 import { type Database, sizeOf } from '../store/database.ts';
 import { isDamage } from '../store/database-errors.ts';
 import { isLocked } from '../store/locks.ts';
-import { readRole, roleOf } from '../store/role.ts';
+import { type Role, readRole, roleOf } from '../store/role.ts';
 import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { findWindow, type HoldRules } from '../windows/ledger.ts';
@@ -50,13 +50,16 @@ const WAITING_SHOWN_MAX = 3;
 const HELD_SHOWN_MAX = 20;
 const NOT_APPLIED_MAX = 20;
 const COUNT_VERSIONS = 'SELECT sum(sequence) FROM stream WHERE removed = 0';
-/** While one of these is open, no file is read, or some are not. */
+/** While one of these is open, no file is read, or some are not; the copy only where ingest waits for it. */
 const INGEST_WAITS: readonly AlertName[] = [
   'ingest stopped',
   'disk full',
   'database damaged',
   'drop folder not readable',
   'drop folder not writable',
+  'data folder not writable',
+  'another machine took over',
+  'copy behind',
   'file stuck',
 ];
 
@@ -68,6 +71,7 @@ export async function readStatus(sources: StatusSources) {
   const running = live !== null || isLocked(folder.serveLock);
   const ledger = readLedger(sources);
   const alerts = live?.alerts ?? ledger.alerts;
+  const role = live?.role ?? orElse('writer', () => roleOf(readRole(folder), config.copy));
   const pausedMs = orElse(null, () => readPause(sources.access()));
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
   const { exports, not_applied, applying, versions, unreadable } = ledger;
@@ -78,7 +82,7 @@ export async function readStatus(sources: StatusSources) {
   return {
     at: formatMs(nowMs),
     version: VERSION,
-    role: live?.role ?? orElse('writer', () => roleOf(readRole(folder), config.copy)),
+    role,
     running,
     /** Where it listens, or would if it ran; null if that is not known. */
     url: live?.url ?? listeningUrl(config.server),
@@ -96,7 +100,7 @@ export async function readStatus(sources: StatusSources) {
       waits_for:
         waiting.length === 0
           ? null
-          : (waitsFor(running, paused_since, alerts) ?? waitsForEnd(waiting, nowMs)),
+          : (waitsFor(role, running, paused_since, alerts) ?? waitsForEnd(waiting, nowMs)),
       /** Export files in the drop folder that wait for an operator. */
       held: held.length,
       held_files: held.slice(0, HELD_SHOWN_MAX).map(heldDocument),
@@ -190,14 +194,26 @@ function heldDocument(held: HeldFile) {
   return { file: name, export: exportName, window_start: formatMs(window_start), ...heldReason(held) };
 }
 
-function waitsFor(running: boolean, pausedSince: string | null, alerts: readonly AlertDocument[]) {
+function waitsFor(
+  role: Role,
+  running: boolean,
+  pausedSince: string | null,
+  alerts: readonly AlertDocument[],
+) {
+  if (role === 'standby')
+    return {
+      reason: 'this machine is a standby: the writer reads the exports',
+      what_to_do: 'Nothing, unless this machine is to take over: wirewatch promote',
+    };
   if (pausedSince !== null)
     return {
       reason: `ingest has been paused since ${pausedSince}`,
       what_to_do: 'Resume it with: wirewatch ingest resume',
     };
   if (!running) return { reason: 'Wirewatch is not running', what_to_do: 'Start it with: wirewatch serve' };
-  const alert = alerts.find(({ name }) => INGEST_WAITS.includes(name));
+  const alert = alerts.find(
+    ({ name, page_worthy }) => INGEST_WAITS.includes(name) && (name !== 'copy behind' || page_worthy),
+  );
   return alert === undefined
     ? null
     : { reason: `${alert.name}: ${alert.detail}`, what_to_do: alert.what_to_do };

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { windowStates } from '../../src/admin/console/windows.ts';
 import { revokeKey } from '../../src/auth/keys.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { alertDocument } from '../../src/health/alert-texts.ts';
+import { type AlertName, alertDocument, HELD_UP_INGEST } from '../../src/health/alert-texts.ts';
 import { appliedSince, type FileRecord } from '../../src/ingest/files/file-record.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/operator-pause.ts';
 import { NO_USAGE } from '../../src/limits/usage.ts';
@@ -119,7 +119,7 @@ describe('files', () => {
     for (const name of [failed, abandoned, next]) rmSync(join(root, 'drop', name));
   });
 
-  test('those that wait say for what: a pause, a start, an alert, or nothing but their turn', async () => {
+  test('those that wait say for what: a pause, a start, an alert, a promotion, or nothing but their turn', async () => {
     assert.deepEqual((await statusOf()).ingest.waits_for, null);
     writeFileSync(join(root, 'drop', 'newswire.20261121T0950Z.ndjson'), '');
     const waitsFor = async (live: Live | null) => (await statusOf({ live })).ingest.waits_for;
@@ -129,6 +129,18 @@ describe('files', () => {
       reason: 'disk full: no room',
       what_to_do: DISK_FULL.what_to_do,
     });
+    const alert = (name: AlertName, of = '') => alertDocument({ name, of, since: NOW_MS, detail: 'why' });
+    const late = alert('copy behind');
+    assert.equal(await waitsFor({ ...LIVE, alerts: [late] }), null, 'ingest does not wait for the copy');
+    for (const stops of [
+      alert('copy behind', HELD_UP_INGEST),
+      alert('data folder not writable'),
+      alert('another machine took over'),
+    ]) {
+      const { reason } = (await waitsFor({ ...LIVE, alerts: [late, stops] })) ?? {};
+      assert.equal(reason, `${stops.name}: why`);
+    }
+    assert.match((await waitsFor({ ...LIVE, role: 'standby' }))?.reason ?? '', /standby/);
     pauseIngest(db, NOW_MS);
     assert.match((await waitsFor(LIVE))?.what_to_do ?? '', /wirewatch ingest resume$/);
     resumeIngest(db);
