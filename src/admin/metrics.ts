@@ -200,11 +200,11 @@ const GAUGES: Readonly<Record<string, Reader>> = {
   ],
   wirewatch_verified_timestamp_seconds: [
     'When detections.db was last compared with its log.',
-    ofStatus(({ scrub }) => secondsOf(scrub?.at)),
+    ofStatus(({ scrub }) => (scrub?.not_compared === null ? secondsOf(scrub.at) : null)),
   ],
   wirewatch_copy_entries_behind: [
     'Entries of the log that the copy lacks.',
-    ofStatus(({ copy }) => (typeof copy?.entries_behind === 'number' ? [[copy.entries_behind]] : [])),
+    ofStatus(({ copy }) => copy?.entries_behind ?? null),
   ],
   wirewatch_copy_contact_timestamp_seconds: [
     'When the place of the copy last answered.',

@@ -225,9 +225,10 @@ function copyText(copy: Answer['copy']): VNode {
 
 function scrubText(scrub: Answer['scrub']): Children {
   if (scrub === null) return 'not yet';
-  const result =
-    scrub.findings > 0 ? count(scrub.findings, 'difference') : (scrub.not_compared ?? 'no difference');
-  return state(scrub.findings > 0 ? 'failed' : 'done', [age(scrub.at), `, ${result}`]);
+  const { at, findings, not_compared } = scrub;
+  if (findings > 0) return state('failed', [age(at), `, ${count(findings, 'difference')}`]);
+  if (not_compared !== null) return state('warning', [age(at), `, not compared: ${not_compared}`]);
+  return state('done', [age(at), ', no difference']);
 }
 
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;

@@ -113,7 +113,7 @@ export function statusText(status: Status): string {
     }),
     ...(status.role === 'writer' ? [] : [['role', status.role] as const]),
     ['copy', copyText(status, nowMs)],
-    ['verified', status.scrub === null ? 'not yet' : since(status.scrub.at, nowMs)],
+    ['verified', verifiedText(status, nowMs)],
   ];
   const alerts = status.alerts.map(
     ({ name, page_worthy, since: at, detail }) =>
@@ -211,6 +211,12 @@ function copyText({ copy, running }: Status, nowMs: number): string {
   if (behind_since === null || contact_at === null)
     return contact_at === null ? `beginning (${to})` : `up to date (${to})`;
   return `${counted(entries_behind ?? 0, 'entry', 'entries')} behind since ${since(behind_since, nowMs)} (${to})`;
+}
+
+function verifiedText({ scrub }: Status, nowMs: number): string {
+  if (scrub === null) return 'not yet';
+  const why = scrub.not_compared === null ? '' : `; not compared: ${scrub.not_compared}`;
+  return `${since(scrub.at, nowMs)}${why}`;
 }
 
 function notAppliedText({ file, report }: Status['not_applied'][number], { alerts }: Status): string {

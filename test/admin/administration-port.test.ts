@@ -8,7 +8,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { answerRequest } from '../../src/admin/operation-requests.ts';
 import { createConditions } from '../../src/health/alert-conditions.ts';
 import { CONNECTION_TIMES, openListener } from '../../src/http/listener.ts';
+import { writeScrubRecord } from '../../src/log/scrub-findings.ts';
 import { createLogger } from '../../src/logger.ts';
+import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { send } from '../support/console-client.ts';
@@ -158,6 +160,10 @@ describe('the program with [admin] port', () => {
       const found = [...own.matchAll(/(\w+)="/g)].map(([, label]) => label).filter((label) => label !== 'le');
       assert.deepEqual(found.sort(), labels.sort(), name);
     }
+    const uncompared = { entry: null, findings: [], not_compared: 'too little room' };
+    writeScrubRecord(dataFolder(appliance.data), uncompared, Date.now());
+    assert.doesNotMatch(await (await fetch(`${admin}/metrics`)).text(), /^wirewatch_(verified|copy)/m);
+    assert.match(appliance.cli(['status']).stdout, /^verified +.* ago; not compared: too little room$/m);
   });
 
   test('connections that send no complete request shut nobody out of it', async () => {

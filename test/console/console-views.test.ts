@@ -254,9 +254,13 @@ describe('the console in a browser', { skip }, () => {
       const nothing = { ...NOTHING_READ, enabled: true };
       const database = { ...overview.database, unreadable: 'it is damaged' };
       const exports = { newswire: nothing, imagewire: nothing };
-      return { ...overview, exports, database, keys: { ...overview.keys, behind: 0 } };
+      const scrub = { at: overview.at, findings: 0, not_compared: 'too little room' };
+      return { ...overview, exports, database, scrub, keys: { ...overview.keys, behind: 0 } };
     });
     await page.reload();
+    await page
+      .locator('.state', { hasText: 'too little room', has: page.locator('[fill="var(--warning)"]') })
+      .waitFor();
     for (const question of ['Is anything missing?', 'Who is behind?', 'Show me a detection'])
       await answer(question).filter({ hasText: 'Not known' }).waitFor();
     assert.doesNotMatch(
