@@ -72,12 +72,14 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     { id, unreadable, live, way, by }: AskOperation,
     { name }: Operation,
     tell: Tell,
+    // By this operation, since `live` was read.
+    isPromoted = false,
   ): Context => ({
     ...shared(live),
     isNew: false,
     by,
     change(work) {
-      requireWriter(live);
+      if (!isPromoted) requireWriter(live);
       const result = changeAccess({ kind: way, command: name, ...by }, work);
       main.post('written');
       return result;
@@ -94,6 +96,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
       if (live.role === 'superseded') throw refusedBy(live.role, live.copy?.to ?? config.copy.to);
       if (live.role === 'writer') return false;
       await main.call('promote', by);
+      isPromoted = true;
       return true;
     },
     running: {

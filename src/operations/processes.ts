@@ -2,7 +2,7 @@
 import { noteOperation } from '../auth/audit.ts';
 import { counted, grouped } from '../counted.ts';
 import type { OwnProcess } from '../own-process.ts';
-import { failed } from '../refused.ts';
+import { failed, reasonOf } from '../refused.ts';
 import { act, type Context } from './operation.ts';
 
 const running = new Set<OwnProcess>();
@@ -67,10 +67,21 @@ nothing is lost, and both continue.`,
       return {
         value: { role: 'writer', promoted: isNew },
         done: isNew ? 'This machine is the writer now.' : 'This machine is the writer already.',
+        warning: isNew ? notePromotion(context) : null,
       };
     },
   }),
 ];
+
+/** Nothing undoes it where the audit trail cannot take it. @returns the warning for that; null: it is there */
+function notePromotion({ change }: Context): string | null {
+  try {
+    change((access) => noteOperation(access, { kind: 'promote' }));
+    return null;
+  } catch (error) {
+    return `The audit trail does not have this promotion: ${reasonOf(error)}`;
+  }
+}
 
 export async function endProcesses(): Promise<void> {
   await Promise.all([...running].map((process) => process.giveUp()));

@@ -1,6 +1,7 @@
 /** A standby beside a writer, as programs: it serves what the writer has, takes over, and the old writer follows it. */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
@@ -141,6 +142,8 @@ test('promoted while the writer stands still, it ingests; the writer then finds 
   assert.equal((await writer.get('/v1/health')).status, 503);
   assert.equal(one.cli(['account', 'add', 'late', '--name', 'Late'], { anyStatus: true }).status, 1);
   assert.match(one.cli(['alert', 'list']).stdout, /another machine took over/);
+  const asked = `  ${userInfo().username}  promote  operation asked for: kind "promote"\n`;
+  assert.ok(other.cli(['audit']).stdout.includes(asked));
 });
 
 test('it stays the writer after a restart, and the old one starts only as its standby', async () => {
