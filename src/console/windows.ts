@@ -68,10 +68,12 @@ function stateOf(letter: WindowLetter, held: boolean): VNode {
 const SHOWN = 5;
 const MORE = 50;
 
-/** For each act that several windows of an export need, one that does it for all of them. */
+/** For each act that several windows of an export need, one that does it for all of them; none does without their files. */
 function actsForAll(open: readonly OpenWindow[]): Action[] {
-  const all = open.flatMap((window) =>
-    window.actions.map((action) => ({ ...action, export: window.export })),
+  const all = open.flatMap(({ letter, export: name, actions: own }) =>
+    own
+      .filter(({ operation }) => letter === 'a' || operation === 'window reset')
+      .map((action) => ({ ...action, export: name })),
   );
   const groups = Map.groupBy(all, ({ operation, export: name }) => `${operation} ${name}`);
   return [...groups.values()].flatMap((group) => {

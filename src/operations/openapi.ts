@@ -10,7 +10,7 @@ const DESCRIPTION = `Everything that an operator can do with a running Wirewatch
 
 A session is needed: redeem the token of a link that \`wirewatch console\` prints (the part after \`#login=\`) with \`POST /console/session\`, and send the secret as \`Authorization: Bearer SECRET\`. A link works once, for ten minutes. With \`wirewatch console --read-only\` the session may only read.
 
-On the control socket, \`control.sock\` in the data folder, the same paths need no session: whoever may open the socket may use it, for example with \`curl --unix-socket control.sock http://wirewatch/operations/key-list\`.
+On the control socket, \`control.sock\` in the data folder, the same paths need no session: whoever may open the socket may use it, for example with \`curl -X POST --unix-socket control.sock http://wirewatch/operations/key-list\`.
 
 A lab answers these paths at the address of its API, too, to its own machine and without a session. The operations of a lab (\`lab-…\`) are refused by any other Wirewatch.
 

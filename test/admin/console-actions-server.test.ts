@@ -59,7 +59,7 @@ test('a failed window is reset: map, list and button agree, before and after', a
   assert.equal(failed.letter, 'f');
   assert.deepEqual(
     failed.listed.map(({ letter, held, actions }) => [letter, held, actions]),
-    [['f', false, [{ operation: 'window reset', given: window }]]],
+    [['f', false, ['window reset', 'window accept'].map((operation) => ({ operation, given: window }))]],
   );
   const detail = await ui.get<WindowDetail>(`window?export=newswire&window_start=${start}`);
   assert.deepEqual(detail.files[0]?.report.errors?.[0], {
@@ -81,8 +81,10 @@ test('a failed window is reset: map, list and button agree, before and after', a
   const { open } = await ui.get<WindowMap>('windows');
   assert.deepEqual(
     open.flatMap(({ held, actions }) => [held, actions.length]),
-    [false, 1, true, 1],
+    [false, 2, true, 2],
   );
+  const dismissed = { export: 'newswire', start: [formatMs(at(9))] };
+  assert.equal((await ui.job('window accept', dismissed)).state, 'done');
   const done = await ui.job('window reset', window);
   assert.deepEqual([done.state, done.by], ['done', WHO]);
   assert.ok(await appliance.detection(idOf(good)));

@@ -1,5 +1,6 @@
 /** Every operation of the table in its three ways: by command on a running appliance, by request, and by command on a stopped one. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { userInfo } from 'node:os';
@@ -10,6 +11,7 @@ import { Value } from '@sinclair/typebox/value';
 import { openControlSocket } from '../../src/admin/control-socket.ts';
 import { commandWords } from '../../src/console/command-line.ts';
 import { createLogger } from '../../src/logger.ts';
+import { adminDocument } from '../../src/operations/openapi.ts';
 import { isOfLab, type Operation } from '../../src/operations/operation.ts';
 import { formOf, OPERATIONS } from '../../src/operations/table.ts';
 import { dataFolder } from '../../src/store/folder.ts';
@@ -189,6 +191,15 @@ test('a data folder on a long path is operated like any other; its socket is for
     assert.equal(await again.stop(), 0);
     assert.ok(!existsSync(join(data, 'control.sock')));
   }));
+
+test('the example of the administration API works on the socket', {
+  skip: spawnSync('curl', ['--version']).status !== 0 && 'curl is not installed',
+}, () => {
+  const [, example = ''] = /`(curl [^`]*)`/.exec(adminDocument().info.description) ?? [];
+  const [command = '', ...args] = shellWords(example);
+  const { stdout } = spawnSync(command, args, { cwd: appliance.data, encoding: 'utf8' });
+  assert.equal(JSON.parse(stdout).value[0].account, 'agency', stdout);
+});
 
 test('nobody else may connect to the socket, not even before its mode is set', () =>
   inFolder(async (folder) => {

@@ -189,7 +189,8 @@ function unknownLetters(
 
 function windowActions(state: WindowState): Action[] {
   const given = { export: state.export, start: [formatMs(state.window_start)] };
-  if (state.letter === 'f' && state.hasFile) return [{ operation: 'window reset', given }];
-  if (state.letter === 'a' && state.held) return [{ operation: 'window accept', given }];
-  return [];
+  const reset = { operation: 'window reset', given };
+  const accept = { operation: 'window accept', given };
+  if (state.letter === 'f') return state.hasFile ? [reset, accept] : [accept];
+  return state.letter === 'a' && state.held ? [accept] : [];
 }
