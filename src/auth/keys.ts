@@ -153,11 +153,14 @@ export function revokeKey(db: Database, id: string, nowMs: number): Key {
 interface NewRotation extends Pick<NewKey, 'id' | 'prefix' | 'hash'> {
   /** How long the old key remains valid, in milliseconds, unless it ends before. */
   readonly overlapMs: number;
-  /** The end of the new key; undefined: that of the old key. */
+  /** The end of the new key; undefined: that of the old key, which must be after the overlap. */
   readonly expires_at: number | null | undefined;
 }
 
-/** Adds a key with the same rights, and gives the old one an end. @throws Refused `failed` unless it is active */
+/**
+ * Adds a key with the same rights, and gives the old one an end.
+ * @throws Refused `failed` unless it is active, and the new one works longer than the old one
+ */
 export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs: number) {
   const { overlapMs, expires_at, ...made } = rotation;
   return writing(db, () => {
@@ -167,9 +170,14 @@ export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs
       throw failed(
         `key ${id} is ${status}, so it cannot be rotated. To create a new key, run: wirewatch key create --account ${found.account_id}`,
       );
+    const endMs = Math.min(found.expires_at ?? Number.POSITIVE_INFINITY, nowMs + overlapMs);
+    // So it is, too, where this is repeated because its answer was lost.
+    if (expires_at === undefined && found.expires_at === endMs)
+      throw failed(
+        `key ${id} ends at ${formatMs(endMs)}, and so would the new key: give the end of the new key, or none, with --expires. To see whether there is a new key already, run: wirewatch key list`,
+      );
     const ends = expires_at === undefined ? found.expires_at : expires_at;
     const added = addKey(db, { ...found, ...made, expires_at: ends }, nowMs);
-    const endMs = Math.min(found.expires_at ?? Number.POSITIVE_INFINITY, nowMs + overlapMs);
     return { added, old: setKey(db, id, { expires_at: endMs }) };
   });
 }

@@ -128,7 +128,7 @@ export const KEYS = [
       }),
       expires: hinted(
         KEY_MEMBERS.expires,
-        'when the new key expires, or none (default: when the old key would have expired)',
+        'when the new key expires, or none (default: when the old key would have expired; required if the overlap is longer)',
       ),
     },
     operands: ['id'],
@@ -145,13 +145,13 @@ export const KEYS = [
       const replacement = { ...stored, overlapMs, expires_at };
       const { added, old } = context.change((db) => rotateKey(db, id, replacement, nowMs));
       const replaced_expires_at = formatMs(old.expires_at ?? 0);
+      const ends = added.expires_at === null ? 'never expires' : `expires at ${formatMs(added.expires_at)}`;
       return {
         value: { ...keyDocuments(context)(added), key, replaces: id, replaced_expires_at },
-        done: `Created key ${added.id} with the rights of ${id}. The old key expires at ${replaced_expires_at}.`,
+        done: `Created key ${added.id} with the rights of ${id}: it ${ends}. The old key expires at ${replaced_expires_at}.`,
         next: [
           `The key. It is shown only once:\n\n  ${key}`,
           'Give it to the client. The cursors of the client stay valid, so it continues where it was.',
-          added.expires_at !== null && `The new key expires at ${formatMs(added.expires_at)}.`,
           `To check that the old key is no longer used: wirewatch key show ${id}`,
         ],
       };

@@ -144,12 +144,16 @@ test('key rotate: --overlap and --expires; an earlier end stays; an ended key is
   const next = await json('key', 'rotate', made.id, '--overlap', '366d', '--expires', 'none');
   assert.equal(next.expires_at, null);
   assert.ok(next.replaced_expires_at < soon);
-  const again = await json('key', 'rotate', made.id, '--overlap', '366d');
-  assert.deepEqual([again.expires_at, again.replaced_expires_at], Array(2).fill(next.replaced_expires_at));
+  await failing(1, /and so would the new key/, 'key', 'rotate', made.id, '--overlap', '366d');
+  const again = await json('key', 'rotate', made.id, '--overlap', '366d', '--expires', soon);
+  assert.deepEqual([again.expires_at, again.replaced_expires_at], [soon, next.replaced_expires_at]);
   const text = (await wirewatch('key', 'rotate', next.id, '--overlap', '0')).stdout;
   assert.match(
     text,
-    new RegExp(`with the rights of ${next.id}. The old key expires at .*shown only once`, 's'),
+    new RegExp(
+      `with the rights of ${next.id}: it never expires. The old key expires at .*shown only once`,
+      's',
+    ),
   );
   assert.equal((await json('key', 'show', next.id)).status, 'expired');
   await json('key', 'revoke', made.id, '--yes');

@@ -5,6 +5,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import type { Context } from '../../src/operations/operation.ts';
 import { operationAt } from '../../src/operations/table.ts';
 import { dataFolder } from '../../src/store/folder.ts';
+import { DAY_MS, formatMs } from '../../src/time.ts';
 import { db, root } from '../support/access-store.ts';
 
 const EXPIRES = '2027-01-01T00:00:00Z';
@@ -33,4 +34,22 @@ test('a key is given an end after the present of its installation only, whatever
     await assert.rejects(late, { code: 'invalid_request', message }, path);
     assert.equal((await run(path, { ...given, expires: EXPIRES }, endMs - 1)).expires_at, EXPIRES, path);
   }
+});
+
+test('a key that ends within the overlap is rotated to one with another end only, also when that is repeated', async () => {
+  const endMs = Date.parse(EXPIRES);
+  const { id } = await run('key-create', { ...TERMS, expires: EXPIRES }, endMs - 30 * DAY_MS);
+  const refused = (given: object, nowMs: number, ends = EXPIRES) =>
+    assert.rejects(run('key-rotate', { id, ...given }, nowMs), {
+      code: 'failed',
+      message: new RegExp(`^key ${id} ends at ${ends}.*--expires`),
+    });
+  await refused({}, endMs - 7 * DAY_MS);
+  await refused({ overlap: '12h' }, endMs - DAY_MS / 4);
+  assert.equal((await run('key-rotate', { id }, endMs - 8 * DAY_MS)).expires_at, EXPIRES);
+  const endsNow = formatMs(endMs - DAY_MS);
+  await refused({}, endMs - 8 * DAY_MS + 1000, endsNow);
+  const other = await run('key-rotate', { id, expires: null }, endMs - 7 * DAY_MS);
+  assert.deepEqual([other.expires_at, other.replaced_expires_at], [null, endsNow]);
+  assert.equal((await run('key-rotate', { id, overlap: '0' }, endMs - 2 * DAY_MS)).expires_at, endsNow);
 });
