@@ -3,7 +3,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { html } from 'htm/preact';
 import type { TargetedEvent, VNode } from 'preact';
 import type { FormMember, OperationForm } from '../operations/table.ts';
-import type { Children } from './inline.ts';
+import { type Children, state } from './inline.ts';
 import { type Column, panel, read, type TableOptions, table } from './parts.ts';
 import { go, linkTo, queryOf, type Route } from './route.ts';
 import { useReading } from './server.ts';
@@ -175,11 +175,18 @@ interface ListOptions<Page, Row> extends Filters, Omit<TableOptions<Row>, 'rows'
   readonly path: string;
   readonly topics?: readonly string[];
   readonly rowsOf: (page: Page) => readonly Row[];
+  /** What its reader must know besides. */
+  readonly warningOf?: (page: Page) => string | null;
 }
 
 export function useList<Page extends object, Row>(list: ListOptions<Page, Row>): VNode {
   const reading = useReading<Page>(list.path + queryOf(valuesOf(list)), list.topics);
-  const rows = (_: Page, pages: readonly Page[]) =>
-    table({ ...list, rows: pages.flatMap(list.rowsOf) }, ...list.columns);
+  const rows = (page: Page, pages: readonly Page[]) => {
+    const warning = list.warningOf?.(page) ?? null;
+    return [
+      warning !== null && html`<p>${state('warning', warning)}</p>`,
+      table({ ...list, rows: pages.flatMap(list.rowsOf) }, ...list.columns),
+    ];
+  };
   return panel(list.label, [filters(list), read(reading, rows)], list);
 }

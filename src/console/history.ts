@@ -20,6 +20,7 @@ export function History({ route }: { route: Route }): VNode {
       { name: 'words', label: 'Contains' },
     ],
     rowsOf: ({ entries }) => entries,
+    warningOf: ({ warning }) => warning,
     columns: [
       ['Time (UTC)', ({ at }) => when(at)],
       ['By', actor],

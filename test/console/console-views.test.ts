@@ -1,7 +1,13 @@
 /** The console in a real Chromium, on an installation with failed files and content of a hostile export. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { DetectionDetail, FilesPage, Overview, WindowMap } from '../../src/admin/console/api.ts';
+import type {
+  AuditPage,
+  DetectionDetail,
+  FilesPage,
+  Overview,
+  WindowMap,
+} from '../../src/admin/console/api.ts';
 import { formatMs, HOUR_MS, WINDOW_MS } from '../../src/time.ts';
 import { NOTHING_READ } from '../../src/windows/reach.ts';
 import { assertAccessible, skip } from '../support/browser.ts';
@@ -268,6 +274,13 @@ describe('the console in a browser', { skip }, () => {
       /Nothing (is )?missing|Nobody is behind|No window has been|No file waits|No key has/,
     );
     await assertAccessible(page, 'unreadable');
+  });
+
+  test('what the audit trail lacks is said above what it has', async () => {
+    await answers<AuditPage>('history/audit', (trail) => ({ ...trail, warning: 'number 2 cannot be shown' }));
+    await show('history');
+    await page.locator('p', { hasText: 'number 2 cannot be shown' }).waitFor();
+    await page.locator('tbody tr').first().waitFor();
   });
 
   test("an article's picture is a link, which says why", async () => {

@@ -9,7 +9,7 @@ import { readStatus } from '../../operations/status.ts';
 import { operationForms } from '../../operations/table.ts';
 import { ANY_TEXT, list, readParameters, single } from '../../query/parameters.ts';
 import { integer, text } from '../../query/value-kinds.ts';
-import { failed, Refused } from '../../refused.ts';
+import { Refused } from '../../refused.ts';
 import { MINUTE_MS } from '../../time.ts';
 import { readCustomers } from './customers.ts';
 import { readLive, readOne, readSearch } from './detections.ts';
@@ -102,13 +102,12 @@ function audit({ access }: Sources, { query }: Read) {
   const parameters = readParameters(query, AUDIT_PARAMETERS);
   const endOf = (name: 'from' | 'to') => readEnd(parameters, name) ?? undefined;
   const words = parameters.words?.toLowerCase() ?? '';
-  const { changes: trail, damage } = readTrail(access(), { from: endOf('from'), to: endOf('to') });
-  if (damage !== null) throw failed(damage);
+  const { changes: trail, damage: warning } = readTrail(access(), { from: endOf('from'), to: endOf('to') });
   const wanted = trail.filter((change) => JSON.stringify(change).toLowerCase().includes(words));
   // `next` is an index in these, which only grow at their end.
   const end = parameters.after ?? wanted.length;
   const start = Math.max(0, end - ENTRIES_MAX);
-  return { entries: wanted.slice(start, end).reverse(), next: start === 0 ? null : `${start}` };
+  return { entries: wanted.slice(start, end).reverse(), next: start === 0 ? null : `${start}`, warning };
 }
 
 const SEARCH_CHARACTERS_MAX = 100;
