@@ -152,7 +152,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     isReady: () => stores.reader.isReadable() && !conditions.has('database damaged'),
     async onDamage(what, detail) {
       if (what === 'access') conditions.set('keys cannot be checked', detail, 'verify');
-      else conditions.set(`${what} damaged`, detail);
+      else conditions.set(what === 'secret' ? 'secret missing' : `${what} damaged`, detail);
       if (what !== 'log' || detail === null) return;
       // The next thread makes it anew; without the copy, none could start.
       if (await copy.canHeal()) ingest.interrupt(new LogDamage(detail));

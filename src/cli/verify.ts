@@ -125,7 +125,7 @@ function checkAccess(folder: DataFolder, findings: ScrubFindings): void {
   if (found.kind !== 'sound') return;
   using db = openContent(found.content);
   const { damage } = readTrail(db);
-  if (damage !== null) findings.add('access damaged', `${access}: ${damage}`);
+  if (damage !== null) findings.add('audit trail damaged', `${access}: ${damage}`);
 }
 
 function checkSecret({ secret }: DataFolder, findings: ScrubFindings): void {
@@ -141,8 +141,10 @@ const WHAT_TO_DO: Readonly<Record<FindingKind['of'], string>> = {
     'Check the disk. A running Wirewatch makes the database anew from the log within a minute; otherwise the next start does.',
   access:
     'Restart Wirewatch: the spare copy takes its place. If that is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
+  trail:
+    'Accounts and keys are not affected. If none was changed since, restart Wirewatch: the spare copy has the entries. Otherwise a backup may have them: restore it to another folder (wirewatch restore BACKUP --data EMPTY_FOLDER), and run wirewatch audit there.',
   spare: 'Check the disk. The next start, or change of an account or a key, makes it anew.',
-  secret: 'Stop Wirewatch and restore a backup: wirewatch restore BACKUP --replace',
+  secret: ALERT_ADVICE['secret missing'],
 };
 
 function damagedText({ root }: DataFolder, { findings, not_compared }: ScrubResult): string {

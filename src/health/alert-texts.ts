@@ -30,6 +30,8 @@ const URGENT = {
     'Check the permissions and the disk of the data folder. If access.db is missing or damaged, restart Wirewatch: its spare copy takes its place, and no key is lost.',
 };
 const LATER = {
+  'secret missing':
+    'Before Wirewatch is restarted, copy the file "secret" from the copy or a backup into the data folder. Without it, there is no start.',
   'access.db replaced':
     'Check the disk, and whether the last changes of accounts and keys are there: wirewatch audit. A damaged file is kept as access.db-damaged; delete it when nobody needs it.',
   'failed windows':

@@ -11,7 +11,7 @@ import { formatMs, parseInstant } from '../time.ts';
 
 export interface FindingKind {
   /** What is damaged. */
-  readonly of: 'log' | 'database' | 'access' | 'spare' | 'secret';
+  readonly of: 'log' | 'database' | 'access' | 'trail' | 'spare' | 'secret';
   readonly means: string;
 }
 
@@ -32,6 +32,7 @@ export const FINDING_KINDS = {
     of: 'access',
     means: 'Part of access.db, with accounts, keys and the audit trail, is missing or changed.',
   },
+  'audit trail damaged': { of: 'trail', means: 'Entries of the audit trail are missing or changed.' },
   'spare copy damaged': { of: 'spare', means: 'Part of the spare copy of access.db is changed.' },
   'secret missing': {
     of: 'secret',

@@ -19,7 +19,7 @@ export interface ScrubScheduleOptions {
   readonly isReady: () => boolean;
   readonly log: (level: 'info' | 'warn' | 'error', msg: string, fields: Record<string, unknown>) => void;
   /** Called with damage that was found; but for the database null: a later scrub finds none. */
-  readonly onDamage: (what: 'database' | 'log' | 'access', detail: string | null) => void;
+  readonly onDamage: (what: 'database' | 'log' | 'access' | 'secret', detail: string | null) => void;
 }
 
 const CHECK_EVERY_MS = paced(MINUTE_MS);
@@ -86,9 +86,14 @@ function report({ log, onDamage }: ScrubScheduleOptions, record: ScrubRecord): v
   const ofLog = findingsOf(record, 'log');
   if (ofLog.length > 0) log('error', 'the log is damaged', { findings: ofLog });
   onDamage('log', ofLog.length === 0 ? null : describeFindings(ofLog));
-  const ofAccess = [...findingsOf(record, 'access'), ...findingsOf(record, 'secret')];
-  if (ofAccess.length > 0) log('error', 'access.db or the secret is damaged', { findings: ofAccess });
+  const ofAccess = findingsOf(record, 'access');
+  if (ofAccess.length > 0) log('error', 'access.db is damaged', { findings: ofAccess });
   onDamage('access', ofAccess.length === 0 ? null : describeFindings(ofAccess));
+  const ofTrail = findingsOf(record, 'trail');
+  if (ofTrail.length > 0) log('warn', 'the audit trail is damaged', { findings: ofTrail });
+  const ofSecret = findingsOf(record, 'secret');
+  if (ofSecret.length > 0) log('error', 'the secret is missing or damaged', { findings: ofSecret });
+  onDamage('secret', ofSecret.length === 0 ? null : describeFindings(ofSecret));
   const ofDatabase = findingsOf(record, 'database');
   if (ofDatabase.length === 0) return;
   log('error', 'detections.db is damaged', { findings: ofDatabase });

@@ -4,8 +4,11 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
+import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import { readScrubRecord } from '../../src/log/scrub-findings.ts';
 import { listSegments } from '../../src/log/segment.ts';
+import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { createInstallation, createKey, dropRows, type Serving } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
@@ -40,6 +43,10 @@ const ONE_CHANGED =
   "UPDATE detection SET exported_at_given = 'x' WHERE id IN (SELECT id FROM detection ORDER BY id LIMIT 1 OFFSET 2)";
 /** Of the log: not in its last entry, which a power cut may have torn. */
 const flipEarly = (path: string) => flipBit(path, statSync(path).size >> 4);
+function damageTrail(path: string): void {
+  using db = openDatabase(path, 'write', ACCESS_SCHEMA);
+  db.exec('UPDATE audit SET at = at + 1 WHERE entry = 1');
+}
 const firstSegment = (log: string) => join(installation.data, log, '000000000001.zst');
 
 describe('stopped', () => {
@@ -65,7 +72,7 @@ describe('stopped', () => {
     assert.equal(cli('verify').status, 0);
   });
 
-  test('damage elsewhere is named: the log, access.db, its spare copy, the secret', () => {
+  test('damage elsewhere is named: the log, access.db, its spare copy, the audit trail, the secret', () => {
     const { data } = installation;
     const cases: [path: string, damage: (path: string) => void, message: RegExp][] = [
       [firstSegment('log'), flipEarly, /log damaged: 1\n.*\/log\/.*wirewatch compact.*restore BACKUP/s],
@@ -79,7 +86,12 @@ describe('stopped', () => {
         flipBit,
         /spare copy damaged: 1\n {2}\S+access\.db-spare: .*makes it anew/s,
       ],
-      [join(data, 'secret'), (path) => rmSync(path), /secret missing: 1\n.*restore BACKUP --replace/s],
+      [
+        join(data, 'access.db'),
+        damageTrail,
+        /audit trail damaged: 1\n {2}\S+access\.db: the audit trail is damaged: 1 entry.*Accounts and keys are not affected/s,
+      ],
+      [join(data, 'secret'), (path) => rmSync(path), /secret missing: 1\n.*copy the file "secret"/is],
     ];
     for (const [path, damage, message] of cases) {
       const bytes = readFileSync(path);
@@ -171,6 +183,28 @@ describe('beside a running appliance', () => {
     await until('the end of the alert', () => !alerts().includes('log damaged'));
     assert.equal(cli('verify').status, 0);
     await drop(serving, 5);
+    await serving.stop();
+  });
+
+  test('damage that touches no request is no urgent alert: a row of the audit trail, the secret', async () => {
+    const { data } = installation;
+    const secret = join(data, 'secret');
+    const bytes = readFileSync(secret);
+    const serving = await installation.serve({ WIREWATCH_HASTE: '5000' });
+    damageTrail(join(data, 'access.db'));
+    // The change carries the damaged row into the spare copy.
+    cli('ingest', 'pause');
+    cli('ingest', 'resume');
+    rmSync(secret);
+    assert.equal(cli('verify').status, 1);
+    await serving.logged('the finding', ({ msg }) => msg === 'the audit trail is damaged');
+    await serving.logged('the alert', ({ alert }) => alert === 'secret missing');
+    const open = (): AlertDocument[] => JSON.parse(cli('alert', 'list', '--json').stdout);
+    assert.equal(open().find(({ name }) => name === 'secret missing')?.page_worthy, false);
+    assert.ok(open().every(({ name }) => name !== 'keys cannot be checked'));
+    writeFileSync(secret, bytes);
+    assert.match(cli('verify').stdout, /audit trail damaged: 1/);
+    await until('the end of the alert', () => open().every(({ name }) => name !== 'secret missing'));
     await serving.stop();
   });
 });

@@ -84,12 +84,17 @@ test('findings are reported, and reported again by the next start', async () => 
     await using all = scheduled(24, root);
     await all.untilStarted();
     await all.end(of('log damaged'));
-    assert.deepEqual(all.damageReports, ['log: 2 x log damaged (here)', 'access: null']);
+    assert.deepEqual(all.damageReports, ['log: 2 x log damaged (here)', 'access: null', 'secret: null']);
     // By a command.
     writeScrubRecord(dataFolder(root), of('database differs'), NOW + 1000);
     all.check();
-    const found = ['log: null', 'access: null', 'database: detections.db: 2 x database differs (here)'];
-    assert.deepEqual(all.damageReports.slice(2), found);
+    const found = [
+      'log: null',
+      'access: null',
+      'secret: null',
+      'database: detections.db: 2 x database differs (here)',
+    ];
+    assert.deepEqual(all.damageReports.slice(3), found);
     await using again = scheduled(24, root);
     assert.deepEqual(again.damageReports, found);
   }
