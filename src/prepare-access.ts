@@ -1,5 +1,5 @@
 /** Prepares `access.db` at a start: its spare copy, noted revocations, and the missing entries of the configuration. */
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { applyRevocations } from './auth/denials.ts';
 import { openAccess } from './auth/open-access.ts';
 import { preseed } from './auth/preseed.ts';
@@ -39,8 +39,6 @@ export function prepareAccess(
     operation: { kind: 'start' },
     onRecovered: (reason) => {
       recovered = reason;
-      // What was found in the damaged file is said of it alone.
-      rmSync(folder.verified, { force: true });
       log.error({ reason }, 'access.db could not be used: its spare copy took its place');
     },
     onSpareStale: (reason) => reportStaleSpare(log, reason),

@@ -8,7 +8,7 @@
  * | it is damaged or missing, or older than the spare copy | the spare copy takes its place; a damaged file is kept aside |
  * | both are damaged | refused; nothing is changed |
  */
-import { existsSync, renameSync } from 'node:fs';
+import { existsSync, renameSync, rmSync } from 'node:fs';
 import { now } from '../clock.ts';
 import { failed, misconfigured, Refused, reasonOf } from '../refused.ts';
 import { ACCESS_SCHEMA } from '../store/access-schema.ts';
@@ -103,7 +103,7 @@ function updateSpare(db: Database, folder: DataFolder, onStale: OpenAccessOption
 
 /** @returns whether the spare copy has the state of the file then; @throws Refused if both are damaged */
 function recover(folder: DataFolder, onRecovered: (reason: string) => void): boolean {
-  const { access } = folder;
+  const { access, verified } = folder;
   const found = findAccess(folder);
   if (found.kind === 'damaged') throw damaged(folder, found.reason);
   if (found.kind === 'missing' || found.spared === undefined) return found.isKept;
@@ -111,6 +111,8 @@ function recover(folder: DataFolder, onRecovered: (reason: string) => void): boo
   if (existsSync(access)) renameSync(access, `${access}-damaged`);
   removeBeside(access);
   writeWhole(access, found.content);
+  // What was found in the damaged file is said of it alone.
+  rmSync(verified, { force: true });
   onRecovered(found.spared);
   return found.isKept;
 }

@@ -12,6 +12,7 @@ import {
   FINDING_KINDS,
   type FindingKind,
   findingsOf,
+  type ScrubFinding,
   ScrubFindings,
   type ScrubResult,
   writeScrubRecord,
@@ -80,10 +81,13 @@ async function verifyData(folder: DataFolder, onProgress: Progress['update']): P
   using held = new DisposableStack();
   held.defer(keepInPlace(folder));
   const result = await scrub({ folder, between: () => nextTurn(), onProgress });
-  const others = new ScrubFindings();
-  checkAccess(folder, others);
-  checkSecret(folder, others);
-  const findings = [...result.findings, ...others.list()];
+  const others = checkOthers(folder);
+  // A read that failed once is no damage.
+  const again = others.length > 0 ? checkOthers(folder) : [];
+  const findings = [
+    ...result.findings,
+    ...again.filter(({ kind }) => others.some((found) => found.kind === kind)),
+  ];
   // A running Wirewatch reads the record and acts on it; the next start rebuilds the database.
   writeScrubRecord(folder, { ...result, findings }, Date.now());
   const ofDatabase = findingsOf(result, 'database');
@@ -112,6 +116,13 @@ function requireComplete({ root, detections, secret, damage, serveLock }: DataFo
     throw misconfigured(
       `there is nothing to verify in ${root} yet: Wirewatch has never been started with this data folder. Start it with: wirewatch serve`,
     );
+}
+
+function checkOthers(folder: DataFolder): ScrubFinding[] {
+  const findings = new ScrubFindings();
+  checkAccess(folder, findings);
+  checkSecret(folder, findings);
+  return findings.list();
 }
 
 function checkAccess(folder: DataFolder, findings: ScrubFindings): void {

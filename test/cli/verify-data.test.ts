@@ -11,7 +11,7 @@ import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { createInstallation, createKey, dropRows, type Serving } from '../support/appliance.ts';
-import { runToEnd } from '../support/command.ts';
+import { NO_PRELOAD, runToEnd } from '../support/command.ts';
 import {
   assertSameContent,
   changeDetections,
@@ -21,6 +21,7 @@ import {
 import { newRow } from '../support/export-files.ts';
 import { flipBit } from '../support/flip-bit.ts';
 import { readerOf } from '../support/lab.ts';
+import { preloaded } from '../support/preload.ts';
 import { until } from '../support/until.ts';
 
 const SETTINGS = { WIREWATCH_INGEST_QUIET_MS: '0' };
@@ -106,6 +107,32 @@ describe('stopped', () => {
       );
       writeFileSync(path, bytes);
     }
+    assert.equal(cli('verify').status, 0);
+  });
+
+  test('a read that fails once is no damage', { skip: NO_PRELOAD }, () => {
+    const failing = preloaded(`
+      import fs from 'node:fs';
+      import { syncBuiltinESMExports } from 'node:module';
+      const { readFileSync } = fs;
+      fs.readFileSync = (path, ...rest) => {
+        if (!String(path).endsWith('access.db-spare')) return readFileSync(path, ...rest);
+        fs.readFileSync = readFileSync;
+        syncBuiltinESMExports();
+        throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' });
+      };
+      syncBuiltinESMExports();`);
+    const { status, stdout } = runToEnd(['verify', '--data', installation.data], failing);
+    assert.equal(status, 0, stdout);
+  });
+
+  test('what was found in access.db is forgotten once a command has put the spare copy in its place', () => {
+    const { data } = installation;
+    flipBit(join(data, 'access.db'));
+    assert.equal(cli('verify').status, 1);
+    assert.match(cli('ingest', 'pause').stderr, /its spare copy took its place/);
+    assert.equal(readScrubRecord(dataFolder(data)), null);
+    cli('ingest', 'resume');
     assert.equal(cli('verify').status, 0);
   });
 
