@@ -76,8 +76,8 @@ export function createApplianceCopy(
   let found: FoundCopy | null = null;
   /** Monotonic. */
   let lookedMs = Number.NEGATIVE_INFINITY;
-  /** The verification of the log after which the copy was read last; its record outlasts a restart. */
-  let verifiedAt = readScrubRecord(folder)?.at;
+  /** The verification of the log after which the copy was read last. */
+  let verifiedAt = readRole(folder).copy_verified_at;
   let isVerifying = false;
   let isDamaged = false;
 
@@ -164,7 +164,9 @@ export function createApplianceCopy(
     [isVerifying, verifiedAt] = [true, at];
     try {
       const { findings, entries } = await verifyCopy(place, () => {}, written);
-      if (findings.length === 0 && entries >= written) return;
+      // A restart before this, or before a damaged copy is rewritten, has it read again.
+      if (findings.length === 0 && entries >= written)
+        return noteRole(folder, { ...readRole(folder), copy_verified_at: at });
       log.warn({ to, findings, entries, written }, 'the copy is damaged: it is rewritten');
       [isDamaged, shipper, lookedMs] = [true, null, Number.NEGATIVE_INFINITY];
       timer.wake();

@@ -39,6 +39,8 @@ const RoleNote = Type.Object({
   epoch_due: Type.Union([Type.Integer(), Type.Null()]),
   /** Whether it began its last run as a standby. */
   standby: Type.Optional(Type.Boolean()),
+  /** The time of the verification after which all of the copy was read last, and was sound. */
+  copy_verified_at: Type.Optional(Type.Integer()),
   /** Who took its place, in words; null: nobody. */
   superseded: Type.Union([Type.String(), Type.Null()]),
 });

@@ -257,6 +257,34 @@ for (const [what, harm] of [
     assert.equal(told.length, isStart ? 0 : 1);
   });
 
+test('a verification whose reading of the copy a restart cut short is made good for after it, once', async () => {
+  let copy = keep();
+  const copied = (from: number) => {
+    history.apply(rowsFrom(from, 1));
+    return until('the entry to be copied', () => stateOf(copy).entries_behind === 0);
+  };
+  await upToDate(copy);
+  for (const from of [10, 20]) await copied(from);
+  // A start reads the newest ones.
+  const oldest = [...place.objects.keys()].filter((name) => name.startsWith('log/')).sort()[0];
+  let reads = 0;
+  place.before = (operation, name) => {
+    if (operation !== 'read' || name !== oldest) return;
+    reads += 1;
+    return reads === 1 ? new Promise(() => {}) : undefined;
+  };
+  writeScrubRecord(history.folder, { entry: null, findings: [], not_compared: null }, nowMs);
+  await until('the reading to begin', () => reads === 1);
+  for (const from of [100, 200]) {
+    await copy.close();
+    copy = keep();
+    await upToDate(copy);
+    for (const next of [10, 20]) await copied(from + next);
+    await nextTurn();
+    assert.equal(reads, 2);
+  }
+});
+
 for (const [operation, by] of [
   [{ kind: PROMOTE, machine: 'other' }, /^machine other took over at 2/],
   [{ kind: RESTORE, host: 'other' }, /^the copy was restored on other at 2/],
