@@ -37,14 +37,24 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
  * Operations whose time was up and that have not ended, with the folder of their place, which whoever tries again opens anew:
  * each holds a thread of the few that Node has for files.
  */
-const overdue = new Map<Promise<unknown>, string>();
+const overdue = new Map<Promise<unknown>, { readonly root: string; readonly sinceMs: number }>();
+/**
+ * How long none begins after the first of them, and six times as long after each further one: a share that was mounted anew
+ * may never end a call to the old mount. So five hang after two days, and six after eleven.
+ */
+const AGAIN_MS = 10 * 60_000;
 
 /**
  * The folder is made by the first create, if the one that it is in exists: where a disk is not mounted, making more would
  * fill another disk. One that was there and has gone is not made again.
- * @param link of node:fs/promises, and the time limit of an operation: tests change them
+ * @param link of node:fs/promises, and the times: tests change them
  */
-export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT_MS): Place {
+export function openFolderPlace(
+  path: string,
+  link = files.link,
+  limitMs = LIMIT_MS,
+  againMs = AGAIN_MS,
+): Place {
   const root = resolve(path);
   /** Folders that are known to outlast a power failure. */
   const lasting = new Set<string>();
@@ -115,12 +125,14 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
   }
 
   async function guarded<T>(work: () => Promise<T>, bytes = 0): Promise<T> {
-    if ([...overdue.values()].includes(root)) throw silent();
+    const hanging = [...overdue.values()].filter((call) => call.root === root);
+    const restMs = againMs * 6 ** (hanging.length - 1);
+    if (hanging.some(({ sinceMs }) => performance.now() - sinceMs < restMs)) throw silent();
     let timer: NodeJS.Timeout | undefined;
     const working = work();
     const timeUp = new Promise<never>((_, reject) => {
       const late = () => {
-        overdue.set(working, root);
+        overdue.set(working, { root, sinceMs: performance.now() });
         void working.catch(() => {}).finally(() => overdue.delete(working));
         reject(silent());
       };
@@ -140,7 +152,9 @@ export function openFolderPlace(path: string, link = files.link, limitMs = LIMIT
   }
 
   const silent = () =>
-    new Unreachable(`${root} does not answer. Check that the share is mounted and its server runs.`);
+    new Unreachable(
+      `${root} does not answer. Check that the share is mounted and its server runs. If it was mounted anew, restart Wirewatch.`,
+    );
 
   return {
     text: path,

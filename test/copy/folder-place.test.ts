@@ -18,6 +18,7 @@ import { link } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { openFolderPlace } from '../../src/copy/folder-place.ts';
 import { tryPlace } from '../../src/copy/open-place.ts';
 import { type Place, Unreachable } from '../../src/copy/place.ts';
@@ -115,6 +116,23 @@ test('a share that hangs: the operation ends after its time, and no other begins
   hang.resolve();
   await eventually(async () => void (await place.list('', '')));
   assert.deepEqual(await place.read('a'), ONE);
+});
+
+test('a share that is mounted anew while a call hangs for ever is used again; one that still hangs takes few threads', async () => {
+  const root = join(testFolder(), 'copy');
+  let calls = 0;
+  const hanging = () => {
+    calls++;
+    return new Promise<void>(() => {});
+  };
+  const open = (call: typeof link) => openFolderPlace(root, call, 100, 500);
+  for (let attempt = 0; attempt < 40; attempt += 1) {
+    await assert.rejects(open(hanging).create('a', ONE), /does not answer/);
+    await wait(50);
+  }
+  assert.ok(calls > 1 && calls < 4, `${calls}`);
+  await eventually(async () => assert.ok(await open(link).create('b', ONE)));
+  assert.deepEqual(await open(link).read('b'), ONE);
 });
 
 test('left temporary files are deleted after a day, and never listed', async () => {
