@@ -64,23 +64,32 @@ export async function isAnswering(folder: string, ask: Ask = statfs): Promise<bo
   return (await spaceOf(folder, ask)) !== undefined;
 }
 
-/** The space on the disks of folders, without those that cannot be read, which have alerts of their own. */
-export async function disksOf(folders: DiskFolders, ask: Ask = statfs): Promise<Disk[]> {
+/** Null: it cannot be read, for which there are other alerts, or no folder is given; undefined: it has not answered yet. */
+export type AskedDisk = Disk | null | undefined;
+
+/** The space on the disks of folders, always in the same order. */
+export function askDisks(folders: DiskFolders, ask: Ask = statfs): Promise<AskedDisk[]> {
   const kinds = ['data', 'drop', 'copy'] as const;
   const disks = kinds.map(async (kind) => {
     const folder = folders[kind];
-    const disk = folder === undefined ? null : await spaceOf(folder, ask);
-    if (folder === undefined || disk == null) return [];
+    if (folder === undefined) return null;
+    const disk = await spaceOf(folder, ask);
+    if (disk == null) return disk;
     const [free_bytes, bytes] = [disk.bavail * disk.bsize, disk.blocks * disk.bsize];
-    return [{ of: kind, folder, free_bytes, bytes, low: isGettingFull(free_bytes, bytes) }];
+    return { of: kind, folder, free_bytes, bytes, low: isGettingFull(free_bytes, bytes) };
   });
-  return (await Promise.all(disks)).flat();
+  return Promise.all(disks);
+}
+
+/** Those that can be read and have answered. */
+export async function disksOf(folders: DiskFolders, ask: Ask = statfs): Promise<Disk[]> {
+  return (await askDisks(folders, ask)).filter((disk) => disk != null);
 }
 
 /** The free space of the first disk that is getting full, in words; null if none is. */
-export function fillingDisk(disks: readonly Disk[]): string | null {
-  const full = disks.find(({ low }) => low);
-  return full === undefined
+export function fillingDisk(disks: readonly AskedDisk[]): string | null {
+  const full = disks.find((disk) => disk?.low);
+  return full == null
     ? null
     : `${full.folder}: only ${grouped(Math.floor(full.free_bytes / 1024 ** 2))} MiB free`;
 }

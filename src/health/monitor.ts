@@ -20,7 +20,7 @@ import { type HoldRules, newestDone } from '../windows/ledger.ts';
 import type { AlertCommand } from './alert-command.ts';
 import type { Conditions } from './alert-conditions.ts';
 import { type Alert, alertDocument, alertKey, inOrder, isPageWorthy } from './alert-texts.ts';
-import { type DiskFolders, disksOf, fillingDisk } from './disk.ts';
+import { type AskedDisk, askDisks, type DiskFolders, fillingDisk } from './disk.ts';
 import { ledgerAlerts } from './ledger-alerts.ts';
 import {
   evaluateHealth,
@@ -80,6 +80,8 @@ export class Monitor {
   #stallCheckedAt = Number.NEGATIVE_INFINITY;
   #probedAt = Number.NEGATIVE_INFINITY;
   #disksCheckedAt: number;
+  /** What each disk answered last. */
+  #disks: readonly AskedDisk[] = [];
   #isPaused = false;
   readonly #timer: NodeJS.Timeout;
   #reportedOpen = new Map<string, Alert>();
@@ -238,7 +240,10 @@ export class Monitor {
     // While a disk is full, its free space must be current.
     if (!conditions.has('disk full') && !isDue(this.#disksCheckedAt, DISK_EVERY_MS, nowMs)) return;
     this.#disksCheckedAt = nowMs;
-    void disksOf(folders).then((disks) => conditions.set('disk getting full', fillingDisk(disks)));
+    void askDisks(folders).then((asked) => {
+      this.#disks = asked.map((disk, at) => (disk === undefined ? this.#disks[at] : disk));
+      conditions.set('disk getting full', fillingDisk(this.#disks));
+    });
     void unwritable(folders.data, nowMs).then((why) => conditions.set('data folder not writable', why));
   }
 }

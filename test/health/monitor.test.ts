@@ -1,12 +1,15 @@
 /** The monitor: which alerts it opens, based on databases, disks and clock, and where it reports them. */
 import assert from 'node:assert/strict';
-import { copyFileSync, renameSync, writeFileSync } from 'node:fs';
+import fs, { copyFileSync, renameSync, type StatsFs, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, test } from 'node:test';
+import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { type Conditions, createConditions } from '../../src/health/alert-conditions.ts';
+import type { DiskFolders } from '../../src/health/disk.ts';
 import { Monitor } from '../../src/health/monitor.ts';
 import { pauseIngest, resumeIngest } from '../../src/ingest/operator-pause.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
@@ -33,14 +36,14 @@ describe('the monitor', () => {
   let opened: string[];
   let commands: string[];
 
-  function start(enabled = both): void {
+  function start(enabled = both, folders: DiskFolders = {}): void {
     monitor = new Monitor({
       detections: { path: store.path, reader: () => reader() },
       access: { read: (use) => accessReader.read(use), check: () => accessReader.check() },
       conditions,
       enabled,
       failed_windows: 'hold',
-      folders: {},
+      folders,
       alertCommand: {
         run: (event, { name }) => commands.push(`${event} ${name}`),
         close: () => {},
@@ -149,6 +152,35 @@ describe('the monitor', () => {
     renameSync(`${path}.away`, path);
     assert.deepEqual(names(), []);
     assert.equal(monitor.health().status, 'ok');
+  });
+
+  test('a disk that is getting full and then answers late stays an alert, until it has room', async () => {
+    const stats = await fs.promises.statfs('/');
+    const [full, roomy] = [0, stats.blocks].map((bavail) => ({ ...stats, bavail }) as StatsFs);
+    const late = Promise.withResolvers<StatsFs>();
+    let answer: unknown = full;
+    const asked = mock.method(fs.promises, 'statfs', async () => answer);
+    syncBuiltinESMExports();
+    try {
+      start(both, { copy: '/share' });
+      monitor.suspectDisks();
+      await waitFor(() => conditions.has('disk getting full'));
+      answer = late.promise;
+      const before = asked.mock.callCount();
+      monitor.suspectDisks();
+      await waitFor(() => asked.mock.callCount() > before);
+      await sleep(1500);
+      assert.ok(conditions.has('disk getting full'));
+      answer = roomy;
+      late.resolve(roomy ?? stats);
+      await waitFor(() => {
+        monitor.suspectDisks();
+        return !conditions.has('disk getting full');
+      });
+    } finally {
+      mock.restoreAll();
+      syncBuiltinESMExports();
+    }
   });
 
   test('damage found by a request is reported, and health then has nulls', () => {
