@@ -11,7 +11,7 @@ const URGENT = {
     'Check that the writer of the export still drops files, an empty one if there are no detections. To see what is waiting or failed, run: wirewatch ingest status',
   'ingest stopped': 'Find the cause in the log, fix it, and restart Wirewatch. Committed data is safe.',
   'another machine took over':
-    'Clients must be sent to that machine. To make this one its standby, stop Wirewatch, set [copy] standby, and run: wirewatch restore SRC --replace. To go on here, stop the other machine for good first.',
+    'Clients must be sent to that machine. To make this one its standby, stop Wirewatch, set [copy] standby, and run: wirewatch restore SRC --replace. To go on here, stop the other machine for good first. If the detail names this machine, an older data folder was copied back: restore again, without standby.',
   'disk full':
     'Free space on the disks of the data folder and the drop folder. Ingest then resumes by itself within ten seconds. No data is lost.',
   'database damaged':

@@ -191,5 +191,6 @@ test('the manual lists every alert, its urgency, and what to do', () => {
       ALERT_ADVICE[name],
     ]);
   assert.deepEqual(listed(now), expected(true));
+  assert.match(ALERT_ADVICE['another machine took over'], /names this machine.*copied back: restore again/);
   assert.deepEqual(listed(later), expected(false));
 });
