@@ -2,11 +2,16 @@
 import type { Readable } from 'node:stream';
 
 export async function* readLines(input: Readable): AsyncIterable<string> {
-  let rest = '';
+  // What follows the last line feed: joined with each chunk, a long line would take quadratic time.
+  let rest: string[] = [];
   for await (const text of input.setEncoding('utf8')) {
-    const lines = `${rest}${text}`.split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
+    const [first, ...others]: string[] = text.split('\n');
+    rest.push(first ?? '');
+    if (others.length === 0) continue;
+    yield rest.join('');
+    rest = others.splice(-1);
+    yield* others;
   }
-  if (rest !== '') yield rest;
+  const last = rest.join('');
+  if (last !== '') yield last;
 }
