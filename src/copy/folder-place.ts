@@ -9,7 +9,7 @@ import { constants } from 'node:fs';
 import * as files from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { errorCode, failed, isErrorCode, reasonOf } from '../refused.ts';
-import { isName, type Place, Unreachable } from './place.ts';
+import { isName, mayTryAgain, type Place, Unreachable } from './place.ts';
 
 const TEMPORARY = /^\.tmp-[0-9a-f]{16}$/;
 /** A temporary file is this old only if the program ended before it could delete it. */
@@ -38,11 +38,6 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
  * each holds a thread of the few that Node has for files.
  */
 const overdue = new Map<Promise<unknown>, { readonly root: string; readonly sinceMs: number }>();
-/**
- * How long none begins after the first of them, and six times as long after each further one: a share that was mounted anew
- * may never end a call to the old mount. So five hang after two days, and six after eleven.
- */
-const AGAIN_MS = 10 * 60_000;
 
 /**
  * The folder is made by the first create, if the one that it is in exists: where a disk is not mounted, making more would
@@ -53,7 +48,7 @@ export function openFolderPlace(
   path: string,
   link = files.link,
   limitMs = LIMIT_MS,
-  againMs = AGAIN_MS,
+  againMs?: number,
 ): Place {
   const root = resolve(path);
   /** Folders that are known to outlast a power failure. */
@@ -126,8 +121,7 @@ export function openFolderPlace(
 
   async function guarded<T>(work: () => Promise<T>, bytes = 0): Promise<T> {
     const hanging = [...overdue.values()].filter((call) => call.root === root);
-    const restMs = againMs * 6 ** (hanging.length - 1);
-    if (hanging.some(({ sinceMs }) => performance.now() - sinceMs < restMs)) throw silent();
+    if (!mayTryAgain(hanging, againMs)) throw silent();
     let timer: NodeJS.Timeout | undefined;
     const working = work();
     const timeUp = new Promise<never>((_, reject) => {

@@ -2,7 +2,7 @@
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { placeFolder } from '../copy/place.ts';
+import { mayTryAgain, placeFolder } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
 import { SECOND_MS } from '../time.ts';
 
@@ -43,20 +43,22 @@ export function diskFolders({
 const ANSWER_MS = SECOND_MS;
 
 /** What was not answered yet: it would otherwise block another one of Node's threads for files each time. */
-const unanswered = new Map<string, Promise<StatsFs | null>>();
+const unanswered = new Map<Promise<StatsFs | null>, { readonly folder: string; readonly sinceMs: number }>();
 
 type Ask = (folder: string) => Promise<StatsFs>;
 
 /** @returns null if it cannot be read; undefined without an answer */
 function spaceOf(folder: string, ask: Ask): Promise<StatsFs | null | undefined> {
-  let asked = unanswered.get(folder);
-  if (asked === undefined) {
-    asked = ask(folder)
+  const waiting = [...unanswered].filter(([, question]) => question.folder === folder);
+  let newest = waiting.at(-1)?.[0];
+  if (newest === undefined || mayTryAgain(waiting.map(([, question]) => question))) {
+    const asked = ask(folder)
       .catch(() => null)
-      .finally(() => unanswered.delete(folder));
-    unanswered.set(folder, asked);
+      .finally(() => unanswered.delete(asked));
+    unanswered.set(asked, { folder, sinceMs: performance.now() });
+    newest = asked;
   }
-  return Promise.race([asked, sleep(ANSWER_MS, undefined, { ref: false })]);
+  return Promise.race([newest, sleep(ANSWER_MS, undefined, { ref: false })]);
 }
 
 /** Whether a folder can be read now without waiting for ever: one that is not there can. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { statfs } from 'node:fs/promises';
-import { describe, test } from 'node:test';
+import { describe, mock, test } from 'node:test';
 import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.ts';
 import { ALERT_NAMES, type Alert, isPageWorthy } from '../../src/health/alert-texts.ts';
 import { disksOf, isAnswering, isGettingFull } from '../../src/health/disk.ts';
@@ -110,6 +110,28 @@ test('a disk that does not answer is asked once, whoever wants to know', async (
   assert.deepEqual([await disksOf({ drop: '/share' }, ask), asked.length], [[], 2]);
 });
 
+test('a share that is mounted anew while a question hangs for ever is asked again, at long intervals', async () => {
+  let asked = 0;
+  const hanging = () => {
+    asked += 1;
+    return new Promise<never>(() => {});
+  };
+  let laterMs = 0;
+  const real = performance.now.bind(performance);
+  const clock = mock.method(performance, 'now', () => real() + laterMs);
+  try {
+    for (const minutes of [0, 9, 11, 60, 80]) {
+      laterMs = minutes * MINUTE_MS;
+      assert.deepEqual(await disksOf({ copy: '/mounted-anew' }, hanging), []);
+    }
+    assert.equal(asked, 3);
+    laterMs += 7 * 60 * MINUTE_MS;
+    for (const _ of [1, 2])
+      assert.equal((await disksOf({ copy: '/mounted-anew' }, () => statfs('/'))).length, 1);
+  } finally {
+    clock.mock.restore();
+  }
+});
 test('a disk that never answers is waited for a second only, and the others are told', async () => {
   const ask = (folder: string) => (folder === '/share' ? new Promise<never>(() => {}) : statfs('/'));
   const disks = await disksOf({ data: '/', copy: '/share' }, ask);
