@@ -23,7 +23,15 @@ import { isDiskFull } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import type { DataFolder } from './store/folder.ts';
 import { readLogMark } from './store/log-mark.ts';
-import { type CopyState, noteRole, type Role, readRole, roleOf } from './store/role.ts';
+import {
+  type CopyState,
+  copyVerifiedAt,
+  noteCopyVerified,
+  noteRole,
+  type Role,
+  readRole,
+  roleOf,
+} from './store/role.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from './time.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
 
@@ -77,7 +85,7 @@ export function createApplianceCopy(
   /** Monotonic. */
   let lookedMs = Number.NEGATIVE_INFINITY;
   /** The verification of the log after which the copy was read last. */
-  let verifiedAt = readRole(folder).copy_verified_at;
+  let verifiedAt = copyVerifiedAt(folder);
   let isVerifying = false;
   let isDamaged = false;
 
@@ -165,8 +173,7 @@ export function createApplianceCopy(
     try {
       const { findings, entries } = await verifyCopy(place, () => {}, written);
       // A restart before this, or before a damaged copy is rewritten, has it read again.
-      if (findings.length === 0 && entries >= written)
-        return noteRole(folder, { ...readRole(folder), copy_verified_at: at });
+      if (findings.length === 0 && entries >= written) return noteCopyVerified(folder, at);
       log.warn({ to, findings, entries, written }, 'the copy is damaged: it is rewritten');
       [isDamaged, shipper, lookedMs] = [true, null, Number.NEGATIVE_INFINITY];
       timer.wake();

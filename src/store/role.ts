@@ -39,8 +39,6 @@ const RoleNote = Type.Object({
   epoch_due: Type.Union([Type.Integer(), Type.Null()]),
   /** Whether it began its last run as a standby. */
   standby: Type.Optional(Type.Boolean()),
-  /** The time of the verification after which all of the copy was read last, and was sound. */
-  copy_verified_at: Type.Optional(Type.Integer()),
   /** Who took its place, in words; null: nobody. */
   superseded: Type.Union([Type.String(), Type.Null()]),
 });
@@ -149,4 +147,17 @@ export function keptCopies({ copied }: DataFolder): ReadonlyMap<string, Static<t
     }
   }
   return kept;
+}
+
+const verifiedNote = ({ copied }: DataFolder) => join(copied, '.verified');
+
+/** Notes of which verification, by its time in epoch milliseconds, all of the copy was read and found sound, too. */
+export function noteCopyVerified(folder: DataFolder, at: number): void {
+  writeWhole(verifiedNote(folder), `${at}\n`);
+}
+
+/** The time that was noted last; null: none is. */
+export function copyVerifiedAt(folder: DataFolder): number | null {
+  const path = verifiedNote(folder);
+  return existsSync(path) ? Number(readFileSync(path, 'utf8')) : null;
 }
