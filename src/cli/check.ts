@@ -1,6 +1,7 @@
 /** `wirewatch check`: checks the installation and suggests fixes. */
 import type { Command } from 'commander';
-import { checkInstallation, type Finding } from '../check/check.ts';
+import { checkInstallation } from '../check/check.ts';
+import type { Finding } from '../check/finding.ts';
 import type { Config } from '../config/load.ts';
 import { counted } from '../counted.ts';
 import type { Status } from '../operations/status.ts';

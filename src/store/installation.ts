@@ -24,11 +24,16 @@ export function ensureInstallation(db: Database, kind: InstallationKind): void {
     db.prepare(INSERT_INSTALLATION).run({ kind, uid: randomBytes(8).toString('hex'), created_at: now() });
     return installationKind(db);
   });
-  if (found === kind) return;
+  requireKind(db.name, found, kind);
+}
+
+/** @param path of its access.db. @param found null: not recorded yet. @throws Refused `configuration` if it is of another kind */
+export function requireKind(path: string, found: InstallationKind | null, kind: InstallationKind): void {
+  if (found === kind || found === null) return;
   throw misconfigured(
     kind === 'appliance'
-      ? `${db.name} was created by "wirewatch ${found}", whose keys are public. Name another folder with --data.`
-      : `${db.name} belongs to ${found === 'appliance' ? 'an existing installation' : `"wirewatch ${found}"`}, which the ${kind} does not change. Name another folder with --data.`,
+      ? `${path} was created by "wirewatch ${found}", whose keys are public. Name another folder with --data.`
+      : `${path} belongs to ${found === 'appliance' ? 'an existing installation' : `"wirewatch ${found}"`}, which the ${kind} does not change. Name another folder with --data.`,
   );
 }
 

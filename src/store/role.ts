@@ -95,11 +95,11 @@ export function requireRole(
 ): void {
   if (note.superseded !== null)
     throw misconfigured(
-      `another machine took over from this one (${note.superseded}). Make this one its standby: set [copy] standby, and run wirewatch restore ${copy.to} --replace. To go on here instead, stop the other machine for good, delete ${folder.role}, and set [copy] to to a new place.`,
+      `another machine took over from this one (${note.superseded}). Make this one its standby: set [copy] standby, and run wirewatch restore ${copy.to || 'SRC'} --replace. To go on here instead, stop the other machine for good, delete ${folder.role}, and set [copy] to to a new place.`,
     );
   if (roleOf(note, copy) === 'standby' && !isThere(folder.access) && !isThere(folder.spare))
     throw misconfigured(
-      `a standby begins with what the copy has. Run this first: wirewatch restore ${copy.to} --data ${folder.root}`,
+      `a standby begins with what the copy has. Run this first: wirewatch restore ${copy.to || 'SRC'} --data ${folder.root}`,
     );
 }
 

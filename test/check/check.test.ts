@@ -6,6 +6,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -15,7 +16,9 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import Driver from 'better-sqlite3';
 import { listSegments } from '../../src/log/segment.ts';
+import { openAccess } from '../support/access.ts';
 import { check, command, snapshot, startAndStop } from '../support/check.ts';
 import { runBeside } from '../support/command.ts';
 import { flipBit } from '../support/flip-bit.ts';
@@ -202,6 +205,57 @@ const STARTS: readonly {
     bad: 'drop folder',
     isRefused: false,
     config: '[ingest]\ndrop = "mnt/share/drop"\n',
+  },
+  {
+    state: 'a copy behind a link to a disk that is not mounted',
+    bad: 'copy',
+    isRefused: false,
+    config: '[copy]\nto = "copy"\n',
+    arrange: (folder) => symlinkSync(join(folder, 'mnt'), join(folder, 'copy')),
+  },
+  {
+    state: 'a drop folder behind such a link',
+    bad: 'drop folder',
+    isRefused: false,
+    config: '[ingest]\ndrop = "exports"\n',
+    arrange: (folder) => symlinkSync(join(folder, 'mnt'), join(folder, 'exports')),
+  },
+  {
+    state: 'the folder of a demo',
+    bad: 'installation',
+    isRefused: true,
+    config: '',
+    arrange: (folder) => openAccess(join(folder, 'data'), { create: true, kind: 'demo' }).close(),
+  },
+  {
+    state: 'the database of another program',
+    bad: 'installation',
+    isRefused: true,
+    config: '',
+    arrange(folder) {
+      mkdirSync(join(folder, 'data'), { mode: 0o700 });
+      new Driver(join(folder, 'data', 'detections.db')).exec('CREATE TABLE other (id)').close();
+    },
+  },
+  {
+    state: 'a restore that was interrupted',
+    bad: 'installation',
+    isRefused: false,
+    config: '',
+    async arrange(folder) {
+      const data = join(folder, 'data');
+      await startAndStop(data);
+      const incoming = join(data, 'incoming-20260101T000000Z');
+      mkdirSync(incoming);
+      for (const name of ['secret', 'log']) renameSync(join(data, name), join(incoming, name));
+    },
+  },
+  {
+    state: 'a standby, whose configured entries the writer creates',
+    bad: null,
+    isRefused: false,
+    config: '[copy]\nto = "copy"\nstandby = true\n[[subscriptions]]\nid = 7001\naccount = "nobody"\n',
+    arrange: (folder) => startAndStop(join(folder, 'data')),
   },
   {
     state: 'a copy that was there before',

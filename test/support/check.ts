@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Finding } from '../../src/check/check.ts';
+import type { Finding } from '../../src/check/finding.ts';
 import { runBeside } from './command.ts';
 import { type RunningProgram, runProgram } from './program.ts';
 
