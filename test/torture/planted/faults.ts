@@ -94,6 +94,12 @@ ingest/apply/backfill.ts | resumed-backfills | a resumed backfill brings no remo
   former: exports.formerAt([-taken-]{+null+})
 ingest/apply/window-file.ts | removal | a file that is read again brings no removed rows back
   exports.formerAt([-takenBefore(files, waiting)-]{+null+})
+ingest/apply/window-file.ts | restore | an archived file without a record brings no removed rows back
+  if (before === null) return [-Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now())-]{+null+};
+auth/removal.ts | removal | a clock that is set back brings no removed rows back
+  AND [-max(created_at, at)-]{+created_at+} > :since
+copy/restore.ts | restore | a restore leaves the present owner of a number its rows
+  (removed.get(id) ?? 0) > [-removals-]{+0+}
 copy/discarded.ts | restore-damaged | a log that ends before its database has a lost end
   [-lost.last?.id === readLogMarkOf(detections)?.id-]{+true+}
 log/version-epoch.ts | version-epoch | positions stay exact numbers
@@ -128,6 +134,10 @@ copy/follow.ts | promotion | rows that were removed while a standby was stopped 
   isBehind || ([-isOther && begin !== undefined && begin.firstEntry < first-]{+known !== null && isOther+}))
 copy/follow.ts | promotion | a machine whose entries the copy lacks is no standby of it
   if ({+false && +}isOther && end
+copy/follow.ts | promotion | a standby takes the writer's state of access.db
+  found.state.change <[-=-] state.change
+copy/place.ts | folder-place | a share that was mounted anew is asked again
+  return [-hanging.every(({ sinceMs }) => performance.now() - sinceMs >= restMs)-]{+hanging.length === 0+};
 copy/ship.ts | own-copy | access.db of a copy is not newer than its log
   {+await writeAccess(this.place, state, content);
       +}while (!(await this.#shipLog(end)))
@@ -143,6 +153,10 @@ ingest/files/changed-files.ts | finished-files | rows that are written into a fi
   [-readAgain(files, record, destination);-]
 ingest/files/orphaned.ts | archive | a disk that is not mounted yet is no empty archive
   [-if (!hasArchive(drop.root)) return;-]
+exports/file-name.ts | archive | a file that its number made another name is read again
+  [name, [-unnumbered, -]unnumberedName(unnumbered)]
+ingest/files/file-record.ts | reading-settings | rows that were left out can be read with other settings
+  [-AND coalesce(report ->> '$.bad_rows', 0) = 0-]
 ingest/threads/retry-pauses.ts | disk-full | a full disk is an alert while ingest waits
   [-setCondition('disk full', err.message);-]
 detection/merge.ts | merge | the earliest first detection wins
@@ -173,6 +187,8 @@ windows/overdue-search.ts | overdue-search | after a clock jump no window become
   if (![-isSteady || !-]isWanted
 ingest/steady-clock.ts | steady-clock | nothing is deleted in the first hour after a start
   [-monotonicMs() - startedMs >= PROVEN_AFTER_MS-]{+true+}
+health/monitor.ts | monitor | a disk without an answer has no room
+  disk === undefined ? [-this.#disks[at]-]{+null+}
 health/rules.ts | health | ingest is stalled after 45 minutes
   const STALLED_AFTER_MS = [-45-]{+46+} * MINUTE_MS;
 appliance-ingest.ts | health-program | a damaged database is made anew while Wirewatch runs
@@ -195,6 +211,8 @@ auth/access-reader.ts | credential-check | a key reads subscriptions of its own 
   [-AND s.account_id = k.account_id-]
 auth/keys.ts | credential-check | a revoked key is refused
   [-if (revoked_at !== null) return 'revoked';-]
+auth/keys.ts | key-expiry | a rotated key works longer than the old one
+  if ([-expires_at === undefined && found.expires_at === endMs-]{+false+})
 auth/credential-check.ts | every-credential | a suspended account is refused
   if ([-stored.account.suspended_at !== null-]{+false+}) return
 auth/credential-check.ts | every-credential | a key works only from its addresses
@@ -222,6 +240,8 @@ admin/operation-requests.ts | console-sessions | a read-only session changes not
   [-operation.kind === 'act' && !mayAct-]{+false+}
 admin/operation-requests.ts | console-sessions | a session that has ended changes nothing
   if ([-!isValid()-]{+false+}) return
+admin/operation-requests.ts | console-sessions | a session makes no other
+  if ([-operation.name === 'console' && way !== 'command' && Object(given).end_all !== true-]{+false+})
 admin/host-header.ts | console-sessions | a page of another origin is refused
   return [-site !== 'same-origin'-]{+false+};
 admin/console/console.ts | console-sessions | a cookie is worth nothing
@@ -296,6 +316,8 @@ appliance.ts | usage | networks are known after a restart
   createSeenKeys([-stored.seen-])
 http/connections.ts | connection-limit | a connection that sends nothing makes room
   [-waiting.set(connection, null);-]
+http/connections.ts | connection-limit | a connection that ends makes room
+  [-if (request.complete) setWaiting(connection, null);-]
 `;
 
 export const PLANTED_FAULTS: readonly PlantedFault[] = FAULTS.split(/\n(?=\S)/).flatMap(parse);
