@@ -3,10 +3,10 @@ import { reportEnd, run } from './cli/program.ts';
 import { isPacked, ownCommand } from './packed.ts';
 
 /**
- * Node's threads for files are four by default. Disks of drop folder and copy, photos and certificates may be on shares that
- * hang, with two calls each: four are left for the rest.
+ * Node's threads for files are four by default. Drop folder, copy, photos and certificates may be on shares that hang. Two
+ * calls hang at most of the copy, of each thread that asks the disks of both, of photos, and of certificates: that is 14.
  */
-process.env.UV_THREADPOOL_SIZE ??= '12';
+process.env.UV_THREADPOOL_SIZE ??= '20';
 
 /**
  * With these, Node writes data to stderr, including parts of keys. It reads them before this program runs, so the program

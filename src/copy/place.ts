@@ -33,18 +33,16 @@ export const isBucket = (to: string) => to.startsWith('s3://');
 /** The folder of a place; null: it is a bucket, or none is set. */
 export const placeFolder = (to: string) => (to === '' || isBucket(to) ? null : to);
 
-/** For the first call that hangs. */
 const AGAIN_MS = 10 * 60_000;
 
 /**
- * Whether one more call to a share may begin, where others hang: each holds a thread of the few that Node has for files, and
- * once the share was mounted anew, one to the old mount may never end. Six times as long must pass with each: so five hang
- * after two days, and six after eleven.
+ * Whether one more call to a share may begin, where others hang: once the share was mounted anew, one to the old mount may
+ * never end. There are two at most, since each holds a thread of the few that Node has for files (`main.ts`).
  * @param hanging since when, by the monotonic clock
  */
 export function mayTryAgain(hanging: readonly { readonly sinceMs: number }[], againMs = AGAIN_MS): boolean {
-  const restMs = againMs * 6 ** (hanging.length - 1);
-  return hanging.every(({ sinceMs }) => performance.now() - sinceMs >= restMs);
+  const [first, second] = hanging;
+  return first === undefined || (second === undefined && performance.now() - first.sinceMs >= againMs);
 }
 
 /**
