@@ -43,7 +43,7 @@ import { takeStopped } from '../store/locks.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { requireOwner } from '../store/owner.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
-import { noteKept, RESTORE } from '../store/role.ts';
+import { noteKept, noteStandby, RESTORE } from '../store/role.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
 import type { OnProgress } from './copy-contents.ts';
@@ -107,6 +107,7 @@ export async function restore(options: RestoreOptions) {
     });
     mkdirSync(stage.copied, { mode: 0o700 });
     if (copied !== null) noteKept(stage, { copy: copied.copy, to: source.text }, [copied.last]);
+    if (options.standby === true) noteStandby(stage, { standby: true });
     syncFolder(stage.root);
     const gone = { count: goneIds.length, file: join(root, `gone-${formatCompact(now())}.txt`) };
     if (gone.count > 0) writeWhole(gone.file, goneIds.map((id) => `${id}\n`).join(''));

@@ -74,6 +74,8 @@ export function completeRestore(folder: DataFolder): string | null | undefined {
   }
   // What was compared, and what this machine was to another copy.
   for (const file of [verified, role]) if (existsSync(file)) moveAside(basename(file));
+  const note = join(from, basename(role));
+  if (existsSync(note)) renameSync(note, role);
   // Last: after it, the same command would be refused. What a power cut brings back of it is placed nowhere.
   rmSync(from, { recursive: true, force: true });
   return existsSync(aside) ? aside : null;

@@ -59,6 +59,8 @@ test('a standby without what the copy has is refused, and creates nothing', () =
 test('a standby begins with a restore of the copy, which changes nothing, and serves the same rows', async () => {
   const { stdout } = other.cli(['restore', place]);
   assert.match(stdout, /This machine is a standby/);
+  // Also before its first start, without the configuration that says what it is.
+  assert.match(runToEnd(['ingest', 'pause', '--data', other.data]).stderr, /standby: it follows the copy/);
   standby = await other.serve();
   assert.equal(await roleOf(standby), 'standby');
   assert.equal(await roleOf(writer), 'writer');
