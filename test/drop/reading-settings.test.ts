@@ -96,6 +96,24 @@ test('a file that had bad rows is applied again when it is dropped again; once i
   assert.deepEqual(await dropped(), ['file repeated', undefined, 0]);
 });
 
+test('a file with bad rows that is dropped again brings nothing of one owner of a number to the next', async () => {
+  await appliance.restart(SKIPPING);
+  const add = () => appliance.cli(['subscription', 'add', '7009', '--account', 'agency']);
+  add();
+  const bad = newRow({ strength_score: 101 });
+  const [name, content] = [
+    fileName('newswire', nextWindowMs()),
+    ndjson([newRow({ subscription_id: 7009 }), bad]),
+  ];
+  assert.equal((await appliance.dropped(name, content)).created, 1);
+  appliance.cli(['subscription', 'remove', '7009', '--yes']);
+  add();
+  const { msg, created } = await appliance.dropped(name, content);
+  assert.deepEqual([msg, created], ['file applied', 0]);
+  const replayed = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
+  assert.equal(replayed.created, 0);
+});
+
 test('a reading that came to nothing leaves no notes of skipped rows, not even beside another file', async () => {
   await appliance.restart({ ...SKIPPING, WIREWATCH_INGEST_TRUNCATED_SECONDS: '600' });
   const name = fileName('newswire', nextWindowMs(), 'ndjson.gz');

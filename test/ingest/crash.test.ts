@@ -9,6 +9,7 @@ import {
   rmSync,
   statSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -81,6 +82,20 @@ for (const [moment, { logged, isCommitted, isBad = false, again }] of Object.ent
     assert.deepEqual([first, second], again ? [undefined, name] : [name, next]);
   });
 }
+
+test('a file that a crash left in .taken/ is a new one, whatever its time, also for the next owner of a number', async () => {
+  installation.cli(['subscription', 'remove', '7002', '--yes']);
+  installation.cli(['subscription', 'add', '7002', '--account', 'agency']);
+  const name = fileName('newswire', nextWindowMs());
+  const path = join(drop, '.taken', `900.${name}`);
+  writeFileSync(path, contentOf('ndjson', [newRow({ subscription_id: 7002 })]));
+  const hourAgo = Date.now() / 1000 - 3600;
+  utimesSync(path, hourAgo, hourAgo);
+  const serving = await installation.serve();
+  const { msg, created } = await serving.logged('the file', ({ file }) => file === name);
+  assert.deepEqual([msg, created], ['file applied', 1]);
+  await serving.stop();
+});
 
 test('a file taken in another state of the data is read, though a record has its number', async () => {
   const name = 'newswire.backfill-autumn.ndjson.gz';

@@ -66,7 +66,7 @@ async function readBackfill(files: Ingest, waiting: WaitingBackfill, number: num
     destination: null,
   };
   writer.write(fileOperation(record), () => saveFile(writer.db, record));
-  return applyBackfill(files, record, takenBefore(files, waiting));
+  return applyBackfill(files, record, takenBefore(files, waiting, sha256));
 }
 
 async function finished(checking: Reading, between: Ingest['between']): Promise<ReadingResult> {

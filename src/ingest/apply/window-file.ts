@@ -4,6 +4,7 @@
  * Its rows, its record and its window are one transaction. The file is taken, by a rename, after it was read to
  * its end and found unchanged, and before the commit: so the archive holds exactly what was applied.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { grouped } from '../../counted.ts';
 import { shortName, type Waiting } from '../../drop/drop-folder.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
@@ -15,6 +16,7 @@ import { findWindow, setWindow } from '../../windows/ledger.ts';
 import { statusAfter } from '../../windows/window-states.ts';
 import {
   clearDestination,
+  contentOf,
   type FileOutcome,
   type FileRecord,
   type FileReport,
@@ -24,6 +26,7 @@ import {
   forgetRefused,
   saveFile,
   takenBy,
+  withSameContent,
 } from '../files/file-record.ts';
 import {
   chooseDestination,
@@ -32,6 +35,7 @@ import {
   type Ingest,
   underNumber,
 } from '../files/finished-file.ts';
+import { hasReadOrphans } from '../files/orphaned.ts';
 import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
 
@@ -46,15 +50,25 @@ export function ingestWindowFile(files: Ingest, waiting: WaitingWindow): Promise
   return underNumber(files, (number) => readWindow(files, waiting, number));
 }
 
-async function readWindow(files: Ingest, waiting: WaitingWindow, number: number): Promise<Processed> {
+/** @param former whose rows are left out: see {@link takenBefore} */
+async function readWindow(
+  files: Ingest,
+  waiting: WaitingWindow,
+  number: number,
+  former = files.exports.formerAt(takenBefore(files, waiting)),
+): Promise<Processed> {
   const { drop, writer, exports } = files;
-  const former = exports.formerAt(takenBefore(files, waiting));
   const options = { skipped_path: drop.skippedPath(number), former };
   const reading = exports.read(drop.source(waiting), waiting.file, waiting.name, options);
   try {
     const applier = writer.begin(new Set(reading.order.licensed));
     for await (const batch of reading.batches) applier.apply(batch);
     const result = await reading.result;
+    const formerByContent = exports.formerAt(takenBefore(files, waiting, result.counts.sha256));
+    if (!isDeepStrictEqual(formerByContent, former)) {
+      writer.rollback();
+      return await readWindow(files, waiting, number, formerByContent);
+    }
     const { mapping, earliest, latest } = reading.order;
     const why = whyNot(files, waiting, mapping, result);
     if (why !== null || !drop.take(waiting, number)) {
@@ -75,15 +89,19 @@ async function readWindow(files: Ingest, waiting: WaitingWindow, number: number)
 }
 
 /**
- * By when it was first taken, if it failed then, or was changed since it was read; null: it never was. A file without a
- * record, which a lost end of the log leaves, was taken after its last change.
+ * By when it was first taken, if it failed then, or was changed since it was read; or its content, as soon as that is known;
+ * null: it never was. A file without a record, which a lost end of the log may leave, was taken after its last change.
+ * @param sha256 of its content; empty: not known
  */
-export function takenBefore(files: FileStore, { name, takenAs, snapshot }: Waiting): number | null {
-  if (takenAs === undefined) return null;
+export function takenBefore(files: FileStore, waiting: Waiting, sha256 = ''): number | null {
   const { db } = files.writer;
-  const before = findFile(db, takenAs);
-  if (before === null) return Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now());
-  return shortName(before.name) === shortName(name) ? takenBy(db, before) : null;
+  const { name, takenAs, snapshot } = waiting;
+  const before = takenAs === undefined ? null : findFile(db, takenAs);
+  if (before !== null && shortName(before.name) === shortName(name)) return takenBy(db, before);
+  if (takenAs !== undefined && before === null && hasReadOrphans(db))
+    return Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now());
+  const [same] = waiting.kind === 'export' ? withSameContent(db, contentOf(waiting.file, sha256)) : [];
+  return same === undefined ? null : takenBy(db, same);
 }
 
 export function fileOperation({ number, name, outcome }: FileRecord): Operation {

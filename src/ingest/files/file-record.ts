@@ -1,4 +1,5 @@
 /** The record of every processed file: `ingest_file`, by ingest number. */
+import { isDeepStrictEqual } from 'node:util';
 import type { ExportName } from '../../detection/content-type.ts';
 import type { TimeBounds } from '../../exports/check-row.ts';
 import type { ExportFileName } from '../../exports/file-name.ts';
@@ -82,13 +83,6 @@ export const SELECT_FILES_NOT_APPLIED = `
 const SELECT_FINISHED_AFTER = `
   SELECT min(finished_at) FROM (
     SELECT finished_at FROM ingest_file WHERE number > :number ORDER BY number LIMIT 1000)`;
-
-const SELECT_SAME_CONTENT = `
-  SELECT number FROM ingest_file
-  WHERE sha256 = :sha256 AND outcome = 'applied' AND export = :export
-    AND window_start IS :window_start AND label IS :label AND report -> '$.mapping' IS :mapping
-    AND coalesce(report ->> '$.bad_rows', 0) = 0
-  LIMIT 1`;
 
 /** @param clauses what follows FROM */
 function select(db: Database, clauses: string, ...values: unknown[]): FileRecord[] {
@@ -200,8 +194,12 @@ export function findFile(db: Database, number: number): FileRecord | null {
   return select(db, 'WHERE number = ?', number)[0] ?? null;
 }
 
-/** The time at which a file had been taken, epoch milliseconds: by the files after it, should the clock have been ahead. */
-export function takenBy(db: Database, { number, taken_at }: FileRecord): number {
+/**
+ * The time at which a file, or the same content before it, had been taken, epoch milliseconds: by the files after it, should
+ * the clock have been ahead.
+ */
+export function takenBy(db: Database, record: FileRecord): number {
+  const { number, taken_at } = withSameContent(db, record)[0] ?? record;
   const after = db.prepare<unknown[], number | null>(SELECT_FINISHED_AFTER).pluck().get({ number });
   return Math.min(taken_at, after ?? taken_at);
 }
@@ -211,23 +209,35 @@ export function filesNamed(db: Database, name: string): FileRecord[] {
   return select(db, 'WHERE name = ? ORDER BY number DESC LIMIT 20', name);
 }
 
+type Content = Pick<FileRecord, 'export' | 'window_start' | 'label' | 'sha256'>;
+
+export function contentOf(file: ExportFileName, sha256: string): Content {
+  const [window_start, label] = file.kind === 'window' ? [file.window_start, null] : [null, file.label];
+  return { export: file.export, window_start, label, sha256 };
+}
+
+/** The applied files with the same content for this window or label, the oldest first. */
+export function withSameContent(
+  db: Database,
+  { sha256, export: exportName, window_start, label }: Content,
+): FileRecord[] {
+  const clauses = `
+    WHERE sha256 = ? AND outcome = 'applied' AND export = ? AND window_start IS ? AND label IS ? ORDER BY number`;
+  return select(db, clauses, sha256, exportName, window_start, label);
+}
+
 /**
- * The number of the applied file with the same content for this window or label, read with the same mapping. One that had bad
- * rows does not count: other settings may read them.
+ * The number of one of these that was read with the same mapping. One that had bad rows does not count: other settings may
+ * read them.
  */
 export function findSameContent(
   db: Database,
   file: ExportFileName,
   { sha256, mapping }: { readonly sha256: string; readonly mapping: Mapping | null },
 ): number | null {
-  const wanted = {
-    export: file.export,
-    window_start: file.kind === 'window' ? file.window_start : null,
-    label: file.kind === 'backfill' ? file.label : null,
-    sha256,
-    mapping: mapping === null ? null : JSON.stringify(mapping),
-  };
-  return db.prepare<unknown[], { number: number }>(SELECT_SAME_CONTENT).get(wanted)?.number ?? null;
+  const isSame = (record: FileRecord) =>
+    isDeepStrictEqual(record.mapping, mapping) && !record.report.bad_rows;
+  return withSameContent(db, contentOf(file, sha256)).find(isSame)?.number ?? null;
 }
 
 /** Files of a window that lie in failed/, the newest first: it can be read from them again. */

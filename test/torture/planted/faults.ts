@@ -95,7 +95,11 @@ ingest/apply/backfill.ts | resumed-backfills | a resumed backfill brings no remo
 ingest/apply/window-file.ts | removal | a file that is read again brings no removed rows back
   exports.formerAt([-takenBefore(files, waiting)-]{+null+})
 ingest/apply/window-file.ts | restore | an archived file without a record brings no removed rows back
-  if (before === null) return [-Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now())-]{+null+};
+  return [-Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now())-]{+null+};
+ingest/apply/window-file.ts | crash | a file that a crash left without a record is a new one
+  before === null && [-hasReadOrphans(db)-]{+true+}
+ingest/apply/window-file.ts | reading-settings | content that is read again brings no removed rows back
+  const [same] = waiting.kind === [-'export'-]{+'refused' as string+} ?
 auth/removal.ts | removal | a clock that is set back brings no removed rows back
   AND [-max(created_at, at)-]{+created_at+} > :since
 copy/restore.ts | restore | a restore leaves the present owner of a number its rows
@@ -136,8 +140,10 @@ copy/follow.ts | promotion | a machine whose entries the copy lacks is no standb
   if ({+false && +}isOther && end
 copy/follow.ts | promotion | a standby takes the writer's state of access.db
   found.state.change <[-=-] state.change
-copy/place.ts | folder-place | a share that was mounted anew is asked again
-  return [-hanging.every(({ sinceMs }) => performance.now() - sinceMs >= restMs)-]{+hanging.length === 0+};
+store/complete-restore.ts | standby | a restored standby knows itself before its first start
+  [-if (existsSync(note)) renameSync(note, role);-]
+copy/place.ts | folder-place | a share that hangs takes two threads
+  [-second === undefined && -]performance.now()
 copy/ship.ts | own-copy | access.db of a copy is not newer than its log
   {+await writeAccess(this.place, state, content);
       +}while (!(await this.#shipLog(end)))
@@ -156,7 +162,7 @@ ingest/files/orphaned.ts | archive | a disk that is not mounted yet is no empty 
 exports/file-name.ts | archive | a file that its number made another name is read again
   [name, [-unnumbered, -]unnumberedName(unnumbered)]
 ingest/files/file-record.ts | reading-settings | rows that were left out can be read with other settings
-  [-AND coalesce(report ->> '$.bad_rows', 0) = 0-]
+  [-&& !record.report.bad_rows-];
 ingest/threads/retry-pauses.ts | disk-full | a full disk is an alert while ingest waits
   [-setCondition('disk full', err.message);-]
 detection/merge.ts | merge | the earliest first detection wins
