@@ -35,7 +35,7 @@ import {
   type Ingest,
   underNumber,
 } from '../files/finished-file.ts';
-import { hasReadOrphans } from '../files/orphaned.ts';
+import { hasHadOrphans } from '../files/orphaned.ts';
 import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
 
@@ -98,7 +98,7 @@ export function takenBefore(files: FileStore, waiting: Waiting, sha256 = ''): nu
   const { name, takenAs, snapshot } = waiting;
   const before = takenAs === undefined ? null : findFile(db, takenAs);
   if (before !== null && shortName(before.name) === shortName(name)) return takenBy(db, before);
-  if (takenAs !== undefined && before === null && hasReadOrphans(db))
+  if (takenAs !== undefined && before === null && hasHadOrphans(db))
     return Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now());
   const [same] = waiting.kind === 'export' ? withSameContent(db, contentOf(waiting.file, sha256)) : [];
   return same === undefined ? null : takenBy(db, same);

@@ -10,12 +10,12 @@ import { type FileStore, nextNumber } from './finished-file.ts';
 const SELECT_DESTINATIONS = 'SELECT destination FROM ingest_file WHERE destination IS NOT NULL';
 
 const SELECT_TO_READ = `SELECT EXISTS (SELECT 1 FROM version_epoch WHERE orphans = 'to read') AS is_due`;
-const SELECT_READ = `SELECT 1 FROM version_epoch WHERE orphans = 'read'`;
+const SELECT_FOUND = `SELECT 1 FROM version_epoch WHERE orphans IN ('to read', 'read')`;
 const SET_READ = `UPDATE version_epoch SET orphans = 'read' WHERE orphans = 'to read'`;
 
-/** Whether archived files were ever read again: then one without a record may have been taken long before it. */
-export function hasReadOrphans(db: Database): boolean {
-  return db.prepare(SELECT_READ).get() !== undefined;
+/** Whether archived files are, or were, read again: then one without a record may have been taken long before. */
+export function hasHadOrphans(db: Database): boolean {
+  return db.prepare(SELECT_FOUND).get() !== undefined;
 }
 
 /** Once after every lost end that asks for it, between transactions. @throws if some could not be moved */

@@ -97,7 +97,7 @@ ingest/apply/window-file.ts | removal | a file that is read again brings no remo
 ingest/apply/window-file.ts | restore | an archived file without a record brings no removed rows back
   return [-Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now())-]{+null+};
 ingest/apply/window-file.ts | crash | a file that a crash left without a record is a new one
-  before === null && [-hasReadOrphans(db)-]{+true+}
+  before === null && [-hasHadOrphans(db)-]{+true+}
 ingest/apply/window-file.ts | reading-settings | content that is read again brings no removed rows back
   const [same] = waiting.kind === [-'export'-]{+'refused' as string+} ?
 auth/removal.ts | removal | a clock that is set back brings no removed rows back
