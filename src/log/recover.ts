@@ -28,7 +28,7 @@
 import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { grouped } from '../counted.ts';
 import { errorCode, misconfigured, type Refused, reasonOf } from '../refused.ts';
-import { abandon, openDetections, settleWal } from '../store/checkpoint.ts';
+import { abandon, markWithoutWal, openDetections, settleWal } from '../store/checkpoint.ts';
 import {
   type Database,
   isEmpty,
@@ -149,6 +149,7 @@ function open({ folder, isAgain = false }: RecoverOptions, tail: Tail): Database
   }
   if (existsSync(journalOf(path)))
     return 'a rollback journal lies beside it, which Wirewatch never leaves there';
+  if (!isAgain) requireRest(folder);
   if (!isAgain && !settleWal(path))
     return 'the file was replaced, or lost its write-ahead log, when a checkpoint was not complete';
   let db: Database | null = null;
@@ -185,6 +186,12 @@ function requireReach({ log, detections }: DataFolder, tail: Tail): void {
       ? `the log is missing, but the database has applied its entries up to ${grouped(mark.entry)}`
       : `the log ends with entry ${grouped(tail.last.entry)}, but the database has applied entry ${grouped(mark.entry)}`,
   );
+}
+
+/** Refuses a log that is damaged where it must give what is lost with the `-wal`: until then, that may have it alone. */
+function requireRest({ log, detections }: DataFolder): void {
+  const mark = markWithoutWal(detections);
+  if (mark !== undefined) for (const _ of entriesAfter(log, mark)); // Each checksum is verified.
 }
 
 /**

@@ -110,7 +110,8 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings): 
   }
   let db: Database | null = null;
   try {
-    db = openDatabase(detections, 'inspect');
+    // One that `inspect` opens for writing would copy its write-ahead log into the file when it closes.
+    db = openDatabase(detections, 'read');
     requireSchema(db, detections, DETECTIONS_SCHEMA);
     db.exec('BEGIN');
     readLogMark(db);

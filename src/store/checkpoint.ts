@@ -20,6 +20,7 @@ import { dirname } from 'node:path';
 import { type Database, openDatabase, removeDatabase, removeWal, sizeOf } from './database.ts';
 import { DETECTIONS_SCHEMA } from './detections-schema.ts';
 import { freeBytes, openFile, ROOM_LEFT_BYTES, syncFolder, writeWhole } from './folder.ts';
+import { type LogMark, readLogMark } from './log-mark.ts';
 
 /** A write-ahead log of this size is copied between two transactions. */
 export const CHECKPOINT_BYTES = 32 * 1024 * 1024;
@@ -173,8 +174,20 @@ function tokenOf(db: Database): string {
   return db.prepare<[], { token: string }>('SELECT token FROM file_state').get()?.token ?? '';
 }
 
-/** The token in a database file without its write-ahead log: it is read under another name. `unreadable` if it cannot be. */
-function ownToken(path: string): string {
+/**
+ * The last entry of the log that a database has without its write-ahead log, null for none; undefined where
+ * {@link settleWal} drops none, or if it cannot be read.
+ */
+export function markWithoutWal(path: string): LogMark | null | undefined {
+  if (existsSync(markerPath(path)) || sizeOf(walPath(path)) === 0) return undefined;
+  return inFileAlone(path, readLogMark);
+}
+
+/** The token in a database file without its write-ahead log. `unreadable` if it cannot be read. */
+const ownToken = (path: string) => inFileAlone(path, tokenOf) ?? 'unreadable';
+
+/** Reads a database file under another name, without its write-ahead log. @returns undefined if it cannot be read */
+function inFileAlone<Result>(path: string, read: (db: Database) => Result): Result | undefined {
   const peek = `${path}-peek`;
   try {
     removeDatabase(peek);
@@ -182,9 +195,9 @@ function ownToken(path: string): string {
     using db = openDatabase(peek, 'plain, read-only');
     // A checkpoint writes the first page first: then the file is shorter than it says, which SQLite otherwise refuses.
     db.unsafeMode(true).pragma('writable_schema = ON');
-    return tokenOf(db);
+    return read(db);
   } catch {
-    return 'unreadable';
+    return undefined;
   } finally {
     removeDatabase(peek);
   }

@@ -25,7 +25,7 @@ import { abandon, closeDetections } from '../../src/store/checkpoint.ts';
 import { setWaitsForCopy, waitsForCopy } from '../../src/store/copy-mode.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
-import { noteDamage } from '../../src/store/folder.ts';
+import { dataFolder, noteDamage } from '../../src/store/folder.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { readLogMarkOf } from '../../src/store/log-mark.ts';
 import {
@@ -294,6 +294,24 @@ test('an entry that only the -wal shows to be decided is not cut off', () =>
     for (let time = 0; time < 2; time += 1)
       await assert.rejects(history.restart(), /ends with entry \d+, but the database has applied entry \d+/);
   }));
+
+test('what only the -wal has is not dropped where the log is damaged: compact keeps it', async () => {
+  using history = await createHistory(600);
+  history.apply(rowsFrom(1000, 30));
+  await history.restart();
+  for (let time = 1; time < 6; time += 1) history.apply(rowsFrom(1000 + 100 * time, 30));
+  const root = testFolder();
+  // As a kill leaves it.
+  cpSync(history.folder.root, root, { recursive: true });
+  const options = { folder: dataFolder(root), ...QUIETLY };
+  flipBit(listSegments(options.folder.log).at(-3)?.path ?? '');
+  await assert.rejects(recoverDetections(options), /is damaged at byte/);
+  await compactStopped({ ...options, nowMs: Date.now() });
+  const { db, log } = await recoverDetections(options);
+  assert.deepEqual(db.prepare('SELECT count(*) AS rows FROM stream_row').get(), { rows: 180 });
+  log.close();
+  closeDetections(db);
+});
 
 test('a rebuilt database has its write-ahead log before it has its name', () =>
   withHistory(async (history) => {

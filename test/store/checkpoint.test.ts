@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { scrub } from '../../src/log/scrub.ts';
 import { abandon, checkpoint, closeDetections, openDetections } from '../../src/store/checkpoint.ts';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import {
@@ -12,7 +13,7 @@ import {
   withoutOpenDelivery,
 } from '../support/database-content.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
-import { type History, rowsFrom, withHistory } from '../support/history.ts';
+import { type History, QUIETLY, rowsFrom, withHistory } from '../support/history.ts';
 
 const PAGE_BYTES = 16_384;
 const ENDS = ['', '-wal', '-checkpoint'] as const;
@@ -239,6 +240,27 @@ describe('without a checkpoint, the file stays as it was', () => {
       }),
     );
 });
+
+test('a verification that began on a stopped database copies nothing into it, and takes no write-ahead log', () =>
+  withHistory(async (history) => {
+    const { folder } = history;
+    history.stop();
+    rmSync(`${folder.detections}-wal`, { force: true });
+    let killed: Files | null = null;
+    await scrub({
+      ...QUIETLY,
+      folder,
+      async between() {
+        if (killed !== null) return;
+        await history.restart();
+        history.apply(rowsFrom(8000, 20));
+        history.stop();
+        killed = filesOf(history);
+      },
+    });
+    assert.deepEqual(filesOf(history), killed);
+    assert.equal((await history.restart()).madeAnew, null);
+  }));
 
 test('a marker that could not be written before names the file as it is', () =>
   withHistory(async (history) => {

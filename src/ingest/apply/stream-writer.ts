@@ -155,7 +155,8 @@ export class StreamWriter {
   /** @returns the position beyond which they go on */
   #beginEpoch({ reason, orphans, position, number: known, parted }: Epoch): number {
     const { db, log, now } = this.#options;
-    const at = now();
+    // What was detected before it gets raised versions: also where the clock is behind.
+    const at = Math.max(now(), this.#deliveredAtMs);
     const number = Math.max(known, epochTimes(db).length) + 1;
     const beyond = positionBeyond(Math.max(this.#lastPosition, position), at, number);
     const announced_after = Number.isFinite(parted) ? parted : null;
