@@ -236,7 +236,7 @@ function openStores(config: Config, { folder, access }: Opened, undo: AsyncDispo
   return {
     folder,
     secret: readSecret(folder),
-    access: denials.over(access),
+    access: denials.over(access, reader.requireNotEnded),
     denials,
     reader,
     detections: reader.db,

@@ -20,8 +20,11 @@ export class Denials {
     this.#denied.delete(`${kind} ${id}`);
   }
 
-  /** The reader, with what is denied: `revoked_at` and `suspended_at` are then the beginning of 1970. */
-  over(reader: AccessReader): AccessReader {
+  /**
+   * The reader, with what is denied: `revoked_at` and `suspended_at` are then the beginning of 1970.
+   * @param requireServing throws once another machine has taken over: then it knows which keys are right
+   */
+  over(reader: AccessReader, requireServing: () => void): AccessReader {
     const denied = (key: StoredKey | null): StoredKey | null => {
       if (key === null || this.#denied.size === 0) return key;
       const revoked = this.#denied.has(`key ${key.id}`) ? { revoked_at: 0 } : {};
@@ -30,7 +33,13 @@ export class Denials {
         : {};
       return { ...key, ...revoked, ...suspended };
     };
-    return { ...reader, findKey: (id, proves) => denied(reader.findKey(id, proves)) };
+    return {
+      ...reader,
+      findKey(id, proves) {
+        requireServing();
+        return denied(reader.findKey(id, proves));
+      },
+    };
   }
 }
 

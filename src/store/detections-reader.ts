@@ -14,7 +14,11 @@ export function createDetectionsReader(path: string) {
   let db: Database | null = null;
   let isReleased = false;
   let reason = 'detections.db is not open yet';
-  let code: 'failed' | 'unavailable' = 'failed';
+  let hasEnded = false;
+  /** @throws Refused `unavailable`: what has ended does not come back by waiting */
+  function requireNotEnded(): void {
+    if (hasEnded) throw new Refused('unavailable', reason);
+  }
   const opened = () => {
     if (isReleased) db ??= openDatabase(path, 'read');
     return db;
@@ -24,9 +28,10 @@ export function createDetectionsReader(path: string) {
     db(): Database {
       const found = opened();
       if (found !== null) return found;
-      // What has ended does not come back by waiting.
-      throw new Refused(code, reason, code === 'failed' ? { retryAfterSeconds: DAMAGE_RETRY_SECONDS } : {});
+      requireNotEnded();
+      throw new Refused('failed', reason, { retryAfterSeconds: DAMAGE_RETRY_SECONDS });
     },
+    requireNotEnded,
     release(): void {
       isReleased = true;
     },
@@ -36,7 +41,7 @@ export function createDetectionsReader(path: string) {
     /** Closes it for good: clients get 503. */
     end(why: string): void {
       reason = why;
-      code = 'unavailable';
+      hasEnded = true;
       this.close();
     },
     isReadable(): boolean {

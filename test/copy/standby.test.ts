@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { createInstallation, putFile, type Serving } from '../support/appliance.ts';
+import { createInstallation, createKey, putFile, type Serving } from '../support/appliance.ts';
 import { runToEnd } from '../support/command.ts';
 import { openConsole } from '../support/console-client.ts';
 import { reading } from '../support/database-content.ts';
@@ -141,6 +141,12 @@ test('promoted while the writer stands still, it ingests; the writer then finds 
   }
   await until('the takeover', async () => (await roleOf(writer)) === 'superseded');
   assert.equal(await rowsOf(writer), 'status 503');
+  const made = createKey(other.cli, 'agency', '7001');
+  // No client that has a new key is told that it is wrong.
+  const { status } = await fetch(`${writer.url}/v1/schema/detection`, {
+    headers: { Authorization: `Bearer ${made}` },
+  });
+  assert.equal(status, 503);
   assert.equal((await writer.get('/v1/health')).status, 503);
   assert.equal(one.cli(['account', 'add', 'late', '--name', 'Late'], { anyStatus: true }).status, 1);
   assert.match(one.cli(['alert', 'list']).stdout, /another machine took over/);

@@ -55,7 +55,8 @@ function installation(table = 'audit') {
     },
     stored: () => reader.findKey(ID, () => true),
     /** What is known of a key, with what is denied. */
-    known: (key: StoredKey | null) => denials.over({ ...reader, findKey: () => key }).findKey(ID, () => true),
+    known: (key: StoredKey | null) =>
+      denials.over({ ...reader, findKey: () => key }, () => {}).findKey(ID, () => true),
   };
 }
 

@@ -16,7 +16,7 @@ import { isErrorCode, Refused } from '../../refused.ts';
 import { header, NUMBERED_ID, type OpenEndpoint, text } from '../description.ts';
 import { ETAG, IF_NONE_MATCH, NOT_MODIFIED, namesEntityTag } from '../entity-tag.ts';
 import type { Answer, Call, OpenRoute } from '../routes.ts';
-import { inFileTurn } from '../thread-turns.ts';
+import { inOpeningTurn } from '../thread-turns.ts';
 
 export interface PhotoSources {
   readonly folder: string;
@@ -95,7 +95,7 @@ export const PHOTO: OpenEndpoint = {
     },
     304: { description: NOT_MODIFIED, cacheControl: CACHE_CONTROL, headers: ETAG },
   },
-  problems: ['not_found'],
+  problems: ['not_found', 'unavailable'],
 };
 
 export function photoRoute(sources: PhotoSources): OpenRoute {
@@ -108,7 +108,7 @@ async function answerPhoto({ folder, key }: PhotoSources, call: Call): Promise<A
   const [signature, ...more] = new URLSearchParams(call.query).getAll('signature');
   if (id === null || signature === undefined || more.length > 0) throw notFound();
   if (!isPhotoSignature(key, id, signature)) throw notFound();
-  const photo = await inFileTurn(() => openPhoto(folder, id));
+  const photo = await inOpeningTurn(() => openPhoto(folder, id));
   if (photo === null) throw notFound();
   const { etag } = photo;
   const { 'if-none-match': ifNoneMatch, 'if-range': ifRange, range } = call.request.headers;
