@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { photoPath } from '../../src/detection/photo-address.ts';
+import { inOpeningTurn } from '../../src/http/thread-turns.ts';
 import { deriveKey } from '../../src/seal.ts';
 import { openFilesBelow } from '../support/open-files.ts';
 import { sharedServer, TEST_SECRET } from '../support/server.ts';
@@ -145,6 +146,19 @@ test('a share that hangs while photos are opened does not keep other answers wai
   closeSync(writer);
   put(open);
   assert.notEqual(answered, 'nothing');
+});
+
+test('of the photos on a share that hangs, a bounded number waits to be opened', async () => {
+  const hanging = Promise.withResolvers<void>();
+  const asked = Array.from({ length: 201 }, () =>
+    inOpeningTurn(() => hanging.promise).then(
+      () => 'opened',
+      ({ code }) => code,
+    ),
+  );
+  assert.equal(await asked.at(-1), 'unavailable');
+  hanging.resolve();
+  assert.equal((await Promise.all(asked)).filter((outcome) => outcome === 'opened').length, 200);
 });
 
 test('a share that hangs while photos are read holds two threads', async () => {
