@@ -14,6 +14,7 @@ import { existsSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { grouped } from '../counted.ts';
 import { errorCode, failed, Refused, reasonOf } from '../refused.ts';
+import { abandon, walBytes } from '../store/checkpoint.ts';
 import { type Database, openDatabase, openScratch, requireSchema, sizeOf } from '../store/database.ts';
 import { DatabaseDamage, isDamage, isDiskFull } from '../store/database-errors.ts';
 import { DETECTIONS_SCHEMA } from '../store/detections-schema.ts';
@@ -78,7 +79,7 @@ async function scrubOnce(
   const findings = new ScrubFindings();
   using held = new DisposableStack();
   const db = options.db ?? open(folder, findings);
-  if (db !== options.db && db !== null) held.use(db);
+  if (db !== options.db && db !== null) held.defer(() => close(db));
   let entry: number | null = null;
   let not_compared = db === null ? 'detections.db cannot be opened' : null;
   let unread: LogFailure | null = null;
@@ -110,8 +111,7 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings): 
   }
   let db: Database | null = null;
   try {
-    // One that `inspect` opens for writing would copy its write-ahead log into the file when it closes.
-    db = openDatabase(detections, 'read');
+    db = openDatabase(detections, 'inspect');
     requireSchema(db, detections, DETECTIONS_SCHEMA);
     db.exec('BEGIN');
     readLogMark(db);
@@ -124,6 +124,12 @@ function open({ detections }: ScrubOptions['folder'], findings: ScrubFindings): 
     findings.add('database malformed', reasonOf(error));
     return null;
   }
+}
+
+/** As the last one, it would copy what an appliance has written meanwhile into the file, without a marker. */
+function close(db: Database): void {
+  if (walBytes(db) > 0) abandon(db);
+  else db.close();
 }
 
 function unreadable(path: string, error: unknown): Refused {
