@@ -5,6 +5,7 @@
  * machines never both believe that they wrote it.
  */
 import { join, sep } from 'node:path';
+import { MINUTE_MS } from '../time.ts';
 
 /** Names are those that {@link isName} accepts. */
 export interface Place {
@@ -33,7 +34,7 @@ export const isBucket = (to: string) => to.startsWith('s3://');
 /** The folder of a place; null: it is a bucket, or none is set. */
 export const placeFolder = (to: string) => (to === '' || isBucket(to) ? null : to);
 
-const AGAIN_MS = 10 * 60_000;
+const AGAIN_MS = 10 * MINUTE_MS;
 
 /**
  * Whether one more call to a share may begin, where others hang: once the share was mounted anew, one to the old mount may
