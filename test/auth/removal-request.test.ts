@@ -168,6 +168,28 @@ test('transactions are bounded; the next run deletes the rest, and no other rows
   checkStreams(store.reader);
 });
 
+test('streams that were removed before, and have no rows, cost no steps', async () => {
+  using store = createTestStore();
+  const subscriptions = [7001, 7002, 7003];
+  store.deliver(
+    subscriptions.map((subscription_id) => textRow({ subscription_id })),
+    1000,
+  );
+  const writer = streamWriterOn(store.writer, store.folder);
+  const stepsOf = async (removed: readonly number[]) => {
+    let steps = 0;
+    const between = async () => {
+      steps += 1;
+    };
+    await removeRows(writer, removed, { between, tell: () => {} });
+    return steps;
+  };
+  const steps: number[] = [];
+  for (const subscription of subscriptions) steps.push(await stepsOf([subscription]));
+  // Detections, repeated scores and rows of the stream.
+  assert.deepEqual([...steps, await stepsOf([])], [3, 3, 3, 0]);
+});
+
 test('a removal that only a restored log tells of is incomplete until the database is written anew', async () => {
   using history = await createCopied();
   const { folder } = history;

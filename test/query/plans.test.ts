@@ -19,6 +19,7 @@ import {
   DELETE_DETECTIONS,
   DELETE_RESCORED,
   DELETE_STREAM_ROWS,
+  SELECT_ENDED_WITH_ROWS,
 } from '../../src/ingest/apply/remove-rows.ts';
 import { SELECT_FILES, SELECT_FILES_NOT_APPLIED } from '../../src/ingest/files/file-record.ts';
 import { SELECT_PLACES } from '../../src/log/snapshot.ts';
@@ -140,6 +141,13 @@ const OTHERS: readonly (readonly [sql: string, ...steps: string[]])[] = [
   [DELETE_STREAM_ROWS, 'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
   [DELETE_RESCORED, 'SEARCH rescored USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)'],
   [DELETE_DETECTIONS, inPeriod(), 'SEARCH detection USING PRIMARY KEY (id=?)'],
+  [
+    SELECT_ENDED_WITH_ROWS,
+    'SCAN stream',
+    inPeriod(),
+    'SEARCH rescored USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
+    'SEARCH stream_row USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)',
+  ],
   [COUNT_DETECTIONS, inPeriod()],
   [SELECT_CHANGED, 'SEARCH detection USING PRIMARY KEY (id=?)', inStream('>? AND position<?', '')],
   [SELECT_PLACES, ALL_STREAMS, ofStream, 'USE TEMP B-TREE FOR ORDER BY'],

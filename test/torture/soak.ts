@@ -71,9 +71,9 @@ export async function soakWith(
     const play = startWorkload(appliance, { prng, folder, scrubRecord: dataFolder(data).verified }, tally);
     try {
       for (let round = 0; round < SAMPLES_MIN || performance.now() < endMs; round += 1) {
-        await play(round);
+        const removalMs = await play(round);
         tally.count('rounds');
-        samples.push(await sampleOf(data, `http://127.0.0.1:${adminPort}`));
+        samples.push({ ...(await sampleOf(data, `http://127.0.0.1:${adminPort}`)), removalMs });
         if (round % 10 === 0) onProgress(`round ${round}: ${JSON.stringify(samples.at(-1))}`);
       }
     } catch (error) {
@@ -92,7 +92,10 @@ export async function soakWith(
 
 const DATABASES = ['detections.db', 'access.db'];
 
-type Sample = Awaited<ReturnType<typeof sampleOf>>;
+type Sample = Awaited<ReturnType<typeof sampleOf>> & {
+  /** Of the command that removes the round's subscription. */
+  readonly removalMs: number;
+};
 
 async function sampleOf(data: string, admin: string) {
   const sizes = filesBelow(data).map((path) => {
@@ -120,6 +123,8 @@ function seriesOf(samples: readonly Sample[]): Series[] {
       samples: samples.map(({ diskMib }) => diskMib),
       growthMax: DISK_PER_ROUND_MAX_MIB * samples.length,
     },
+    // To be looked at: a busy machine is slower.
+    { name: 'removal, ms', samples: samples.map(({ removalMs }) => removalMs), growthMax: Infinity },
     ...DATABASES.map((name) => ({
       name: `write-ahead log of ${name}, MiB`,
       samples: samples.map(({ walMib }) => walMib[name] ?? 0),
@@ -132,7 +137,8 @@ function figuresOf(series: readonly Series[]): Record<string, string> {
   return Object.fromEntries(
     series.map(({ name, samples, growthMax }) => {
       if (samples.length < SAMPLES_MIN) return [name, 'too few samples'];
-      const growth = `growth ${growthOf(samples).toFixed(1)} of at most ${growthMax.toFixed(1)}`;
+      const limit = growthMax === Infinity ? '' : ` of at most ${growthMax.toFixed(1)}`;
+      const growth = `growth ${growthOf(samples).toFixed(1)}${limit}`;
       return [name, `${curveOf(samples)} at most ${Math.max(...samples).toFixed(1)}, ${growth}`];
     }),
   );
@@ -152,13 +158,13 @@ const WINDOW_ROUNDS_MAX = 900;
  * Normal operation in rounds: each does the same work, and deletes most of its data at the end.
  *
  * @param folder for backups; @param scrubRecord the record of the last scrub: without it, a scrub is due
- * @returns plays a round; @throws Error if a check of it fails
+ * @returns plays a round, and tells how long its removal took (ms); @throws Error if a check of it fails
  */
 function startWorkload(
   appliance: Appliance,
   { prng, folder, scrubRecord }: { prng: Prng; folder: string; scrubRecord: string },
   tally: Tally,
-): (round: number) => Promise<void> {
+): (round: number) => Promise<number> {
   const lasting: Row[] = Array.from({ length: LASTING_ROWS }, () => newRow());
   const scores = new Map<string, number>();
   const follower = new Follower();
@@ -200,7 +206,9 @@ function startWorkload(
 
   return async (number) => {
     await correctLasting(number);
-    await passSubscription(appliance, 100_000 + number, (rows) => drop(nameOf(number, 'passing'), rows));
+    const removalMs = await passSubscription(appliance, 100_000 + number, (rows) =>
+      drop(nameOf(number, 'passing'), rows),
+    );
     tally.count('keys made and revoked');
     tally.count('removals');
     if (number % BACKUP_EVERY_ROUNDS === 1) {
@@ -214,15 +222,19 @@ function startWorkload(
     }
     const [error] = appliance.serving().takeLog().filter(isErrorLine);
     if (error !== undefined) throw new Error(`logged: ${JSON.stringify(error)}`);
+    return removalMs;
   };
 }
 
-/** Adds a subscription, drops its rows, reads them with a new key, revokes the key and removes the subscription. */
+/**
+ * Adds a subscription, drops its rows, reads them with a new key, revokes the key and removes the subscription.
+ * @returns how long the removal took, milliseconds
+ */
 async function passSubscription(
   appliance: Appliance,
   subscription: number,
   drop: (rows: readonly Row[]) => Promise<void>,
-): Promise<void> {
+): Promise<number> {
   const { cli } = appliance;
   cli(['subscription', 'add', `${subscription}`, '--account', 'agency']);
   const key = createKey(cli, 'agency', `${subscription}`);
@@ -235,7 +247,9 @@ async function passSubscription(
   cli(['key', 'revoke', key.split('_')[2] ?? '', '--yes']);
   const { status } = await appliance.get('/v1/me', key);
   if (status !== 401) throw new Error(`subscription ${subscription}: its revoked key got ${status}`);
+  const startMs = performance.now();
   cli(['subscription', 'remove', `${subscription}`, '--yes']);
+  return performance.now() - startMs;
 }
 
 interface Series {

@@ -12,7 +12,6 @@ import { now } from '../../clock.ts';
 import { counted } from '../../counted.ts';
 import { isFileError } from '../../drop/file-errors.ts';
 import { type Compacted, compact, hasRemovedRows, inTurns, progressText, REMOVE } from '../../log/compact.ts';
-import { endedStreams } from '../../log/detection-rows.ts';
 import { paced } from '../../pace.ts';
 import { Refused, reasonOf } from '../../refused.ts';
 import { rewrite } from '../../store/checkpoint.ts';
@@ -40,6 +39,15 @@ export const DELETE_STREAM_ROWS = `
   DELETE FROM stream_row
   WHERE place IN (SELECT place FROM stream_row WHERE place >= :first AND place < :end ORDER BY place LIMIT :limit)`;
 
+/** Of the ended streams, which stay, only these cost time; most have had no rows for long. */
+export const SELECT_ENDED_WITH_ROWS = `
+  SELECT ordinal FROM stream
+  WHERE removed = 1 AND (
+    EXISTS (SELECT 1 FROM detection WHERE place >> 34 = stream.ordinal + 0)
+    OR EXISTS (SELECT 1 FROM rescored WHERE place >= stream.ordinal << 34 AND place < stream.ordinal + 1 << 34)
+    OR EXISTS (SELECT 1 FROM stream_row WHERE place >= stream.ordinal << 34 AND place < stream.ordinal + 1 << 34))
+  ORDER BY ordinal`;
+
 export interface LongWork {
   /** Lets more urgent work run. @throws Stopping when the thread is to end */
   readonly between: () => Promise<void>;
@@ -65,7 +73,7 @@ export async function removeRows(
     writer.commit(applier, { kind: REMOVE, subscription }, () => applier.removeSubscription(subscription));
   }
   let deleted = 0;
-  for (const ordinal of endedStreams(db)) {
+  for (const ordinal of db.prepare<[], number>(SELECT_ENDED_WITH_ROWS).pluck().all()) {
     const values = { ordinal, ...placesOf(ordinal), limit: ROWS_MAX };
     for (const sql of [DELETE_DETECTIONS, DELETE_RESCORED, DELETE_STREAM_ROWS])
       for (let rows = ROWS_MAX; rows === ROWS_MAX; ) {

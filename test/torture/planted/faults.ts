@@ -102,6 +102,8 @@ ingest/apply/window-file.ts | reading-settings | content that is read again brin
   const [same] = waiting.kind === [-'export'-]{+'refused' as string+} ?
 auth/removal.ts | removal | a clock that is set back brings no removed rows back
   AND [-max(created_at, at)-]{+created_at+} > :since
+ingest/apply/remove-rows.ts | removal-request | a removal costs nothing for those before it
+  WHERE removed = 1 AND ({+true OR +}
 copy/restore.ts | restore | a restore leaves the present owner of a number its rows
   (removed.get(id) ?? 0) > [-removals-]{+0+}
 copy/discarded.ts | restore-damaged | a log that ends before its database has a lost end
