@@ -160,20 +160,20 @@ test('a missing access.db and log of a database in use are reported', () =>
 /** A finding that is bad, null for none, where a start ends with 78 or does not. */
 const STARTS: readonly {
   readonly state: string;
-  readonly bad: string | null;
+  readonly bad: readonly string[];
   readonly isRefused: boolean;
   readonly config: string;
   readonly arrange?: (folder: string) => unknown;
 }[] = [
   {
     state: 'a standby to which nothing was restored',
-    bad: 'role',
+    bad: ['role'],
     isRefused: true,
     config: '[copy]\nto = "copy"\nstandby = true\n',
   },
   {
     state: 'a secret that was lost with the database',
-    bad: 'secret',
+    bad: ['secret'],
     isRefused: true,
     config: '',
     async arrange(folder) {
@@ -183,53 +183,37 @@ const STARTS: readonly {
   },
   {
     state: 'a folder in place of the log file',
-    bad: 'log file',
+    bad: ['log file'],
     isRefused: true,
     config: '[log]\nfile = "lines"\n',
     arrange: (folder) => mkdirSync(join(folder, 'lines')),
   },
   {
-    state: 'certificates for a port that is off',
-    bad: null,
+    state: 'certificates for a port that is off; a copy and a drop folder on a disk that is not mounted',
+    bad: ['copy', 'drop folder'],
     isRefused: false,
-    config: '[admin]\nport = 0\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n',
+    config: `[copy]\nto = "mnt/share/copy"\n[ingest]\ndrop = "mnt/share/drop"\n
+      [admin]\nport = 0\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n`,
   },
   {
-    state: 'a copy on a disk that is not mounted',
-    bad: 'copy',
+    state: 'both behind links to a disk that is not mounted',
+    bad: ['copy', 'drop folder'],
     isRefused: false,
-    config: '[copy]\nto = "mnt/share/copy"\n',
-  },
-  {
-    state: 'a drop folder on a disk that is not mounted',
-    bad: 'drop folder',
-    isRefused: false,
-    config: '[ingest]\ndrop = "mnt/share/drop"\n',
-  },
-  {
-    state: 'a copy behind a link to a disk that is not mounted',
-    bad: 'copy',
-    isRefused: false,
-    config: '[copy]\nto = "copy"\n',
-    arrange: (folder) => symlinkSync(join(folder, 'mnt'), join(folder, 'copy')),
-  },
-  {
-    state: 'a drop folder behind such a link',
-    bad: 'drop folder',
-    isRefused: false,
-    config: '[ingest]\ndrop = "exports"\n',
-    arrange: (folder) => symlinkSync(join(folder, 'mnt'), join(folder, 'exports')),
+    config: '[copy]\nto = "copy"\n[ingest]\ndrop = "exports"\n',
+    arrange(folder) {
+      for (const name of ['copy', 'exports']) symlinkSync(join(folder, 'mnt'), join(folder, name));
+    },
   },
   {
     state: 'the folder of a demo',
-    bad: 'installation',
+    bad: ['installation'],
     isRefused: true,
     config: '',
     arrange: (folder) => openAccess(join(folder, 'data'), { create: true, kind: 'demo' }).close(),
   },
   {
     state: 'the database of another program',
-    bad: 'installation',
+    bad: ['installation'],
     isRefused: true,
     config: '',
     arrange(folder) {
@@ -239,7 +223,7 @@ const STARTS: readonly {
   },
   {
     state: 'a restore that was interrupted',
-    bad: 'installation',
+    bad: ['installation'],
     isRefused: false,
     config: '',
     async arrange(folder) {
@@ -252,14 +236,14 @@ const STARTS: readonly {
   },
   {
     state: 'a standby, whose configured entries the writer creates',
-    bad: null,
+    bad: [],
     isRefused: false,
     config: '[copy]\nto = "copy"\nstandby = true\n[[subscriptions]]\nid = 7001\naccount = "nobody"\n',
     arrange: (folder) => startAndStop(join(folder, 'data')),
   },
   {
     state: 'a copy that was there before',
-    bad: 'copy',
+    bad: ['copy'],
     isRefused: false,
     config: '[copy]\nto = "copy"\n',
     async arrange(folder) {
@@ -285,7 +269,7 @@ for (const { state, bad, isRefused, config, arrange } of STARTS)
       const found = findings.filter(({ check, status }) => check !== 'appliance' && status === 'bad');
       assert.deepEqual(
         found.map(({ check }) => check),
-        bad === null ? [] : [bad],
+        bad,
         JSON.stringify(found),
       );
       assert.deepEqual(readdirSync(folder), before);

@@ -164,7 +164,7 @@ test('any order and repetition of files gives the same detections, and streams w
       });
       assert.deepEqual(states[0], states[1]);
     }),
-    { numRuns: 40 },
+    { numRuns: 25 },
   );
 });
 
