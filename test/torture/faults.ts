@@ -1,6 +1,7 @@
 /**
- * Makes calls on files fail, each kind of call on each file once in each stage, with one of four errors. The program must retry, or report the error with an
- * alert or an exit code. After a restart at the latest, it must continue, and nothing may be lost.
+ * Makes calls on files fail, each kind of call on each file once in each stage, with one of four errors; starts that are
+ * alike are one stage, and so are stops. The program must retry, or report the error with an alert or an exit code. After
+ * a restart at the latest, it must continue, and nothing may be lost.
  */
 import { ERROR_NAMES, type ErrorName } from './io/inject.ts';
 import type { Part } from './part.ts';

@@ -13,6 +13,7 @@ export const kill: Part = {
     runTrials(options, {
       counted: 'changes',
       alike: 'in a row',
+      isCheckedRunning: true,
       injection: ({ number, name }, prng) => ({
         how: name.includes('write') && prng.chance(0.5) ? 'kill midway' : 'kill',
         at: number,

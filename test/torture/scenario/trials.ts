@@ -38,6 +38,8 @@ export interface TrialPlan {
   readonly alike: 'all' | 'in a row';
   /** The fault to inject at a call. */
   readonly injection: (call: Call, prng: Prng) => Injection;
+  /** Whether the appliance that a killed one is followed by is checked as it runs, without another start. */
+  readonly isCheckedRunning?: boolean;
   /** A further check of the result. @returns the failure, or null */
   readonly check: (trial: Trial, injection: Injection) => string | null;
   /** The figures that count a case that fired. */
@@ -54,7 +56,7 @@ interface Case extends Chosen {
   readonly call: string;
   /** The fault and the call: `fail EIO fsync`. */
   readonly kind: string;
-  /** The call, the stage and the file. */
+  /** The call, the stage or whether the appliance starts or stops, and the file. */
   readonly where: string;
 }
 
@@ -66,7 +68,7 @@ interface Case extends Chosen {
  */
 export async function runTrials(
   options: PartOptions,
-  { counted, alike, injection: injectionAt, check, kindsOf }: TrialPlan,
+  { counted, alike, injection: injectionAt, isCheckedRunning = false, check, kindsOf }: TrialPlan,
 ): Promise<Outcome> {
   const recording = await record(options.folder, counted, options.onProgress);
   const cases = recording.stages.flatMap((stage) => casesOf(stage, injectionAt, options.seed));
@@ -85,7 +87,7 @@ export async function runTrials(
   const missed: string[] = [];
   let done = 0;
   const workers = Array.from({ length: Math.min(WORKERS_MAX, availableParallelism()) }, (_, index) =>
-    recording.worker(join(options.folder, `lane-${index}`)),
+    recording.worker(join(options.folder, `lane-${index}`), isCheckedRunning),
   );
   await inEach(workers, chosen, async (worker, each) => {
     const trial = await untilHit(worker, each);
@@ -113,12 +115,22 @@ export async function runTrials(
 }
 
 function casesOf(stage: RecordedStage, injectionAt: TrialPlan['injection'], seed: number): Case[] {
+  const partOf = ({ number }: Call) => {
+    if (!isPlain(stage.stage) || (number > stage.startCalls && number <= stage.callsBeforeStop))
+      return stage.stage.name;
+    return number <= stage.startCalls ? 'start' : 'stop';
+  };
   return stage.calls.map((call) => {
     const injection = injectionAt(call, seededPrng(seed, stage.stage.name, call.number));
     const kind = `${injection.how} ${injection.how === 'fail' ? injection.error : ''} ${call.name}`;
-    const where = `${call.name} ${stage.stage.name} ${plain(call.path)}`;
+    const where = `${call.name} ${partOf(call)} ${plain(call.path)}`;
     return { stage, injection, call: call.name, kind, where };
   });
+}
+
+/** Whether it begins and ends as other stages do: of an appliance without a second machine, which has all its files. */
+function isPlain({ serves, role = 'alone', without = [], name }: Stage): boolean {
+  return serves && role === 'alone' && without.length === 0 && name !== 'install';
 }
 
 /** The first, the middle and the last of each run of alike cases: SQLite writes hundreds of pages in a row. */
@@ -187,6 +199,9 @@ interface RecordedStage {
   /** Null: nothing is installed yet. */
   readonly before: Snapshot | null;
   readonly calls: readonly Call[];
+  /** How many of the calls are made before the first step, and before the stop. */
+  readonly startCalls: number;
+  readonly callsBeforeStop: number;
   /** The expected state after the stage. */
   readonly model: Model;
   readonly rows: readonly Detection[];
@@ -219,7 +234,12 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
     for (const stage of stagesFrom(Date.now())) {
       world.load(before);
       injector.begin(counted, null, true);
-      await world.runStage(stage);
+      const callsBefore = { steps: 0, stop: 0 };
+      await world.runStage(stage, {
+        onPart(part) {
+          callsBefore[part] = injector.trace().length;
+        },
+      });
       injector.end();
       const calls = injector.trace();
       done.push(stage);
@@ -230,7 +250,8 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
       await world.stop();
       const after = world.save(join(folder, `after-${done.length}`));
       await checkWorld(world, model, null);
-      stages.push({ stage, before, calls, model, rows });
+      const { steps: startCalls, stop: callsBeforeStop } = callsBefore;
+      stages.push({ stage, before, calls, startCalls, callsBeforeStop, model, rows });
       before = { ...after, copy: world.copy };
       onProgress(`${stage.name}: ${calls.length} calls`);
     }
@@ -244,9 +265,16 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
      * @param own a folder that does not exist yet
      * @returns a function that repeats a stage from the state before it, with one call killed or failed
      */
-    worker(own: string): (stage: RecordedStage, injection: Injection) => Promise<Trial> {
+    worker(
+      own: string,
+      isCheckedRunning: boolean,
+    ): (stage: RecordedStage, injection: Injection) => Promise<Trial> {
       const place = makeWorld(main, library, own);
-      return (stage, injection) => tryOnce(place, counted, stage, injection);
+      return (stage, injection) => {
+        const isLeftRunning =
+          isCheckedRunning && stage.stage.role !== 'standby' && injection.at <= stage.callsBeforeStop;
+        return tryOnce(place, { counted, isLeftRunning }, stage, injection);
+      };
     },
   };
 }
@@ -260,7 +288,7 @@ function makeWorld(main: string, library: string, folder: string) {
 
 async function tryOnce(
   { world, injector }: ReturnType<typeof makeWorld>,
-  counted: Counted,
+  { counted, isLeftRunning }: { counted: Counted; isLeftRunning: boolean },
   { stage, before, model, rows }: RecordedStage,
   injection: Injection,
 ): Promise<Trial> {
@@ -268,7 +296,7 @@ async function tryOnce(
   injector.begin(counted, injection);
   let failure: string | null = null;
   try {
-    await world.runStage(stage);
+    await world.runStage(stage, { isLeftRunning });
     injector.end();
     const hit = injector.hit();
     await checkWorld(world, model, rows, {

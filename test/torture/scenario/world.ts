@@ -107,6 +107,10 @@ export class World {
     };
   }
 
+  get isRunning(): boolean {
+    return this.#server !== null;
+  }
+
   get url(): string {
     if (this.#server === null) throw new Error('the appliance is not running');
     return this.#server.url;
@@ -136,15 +140,28 @@ export class World {
     return filesOf(copy) !== this.#loaded.get(copy);
   }
 
-  /** Runs a stage from start to stop; steps that the fault interrupts are repeated. */
-  async runStage(stage: Stage): Promise<void> {
+  /**
+   * Runs a stage from start to stop; steps that the fault interrupts are repeated.
+   *
+   * @param options.onPart told before the steps, and before the stop
+   * @param options.isLeftRunning whether the appliance of the stage, if it has one, is not stopped
+   */
+  async runStage(
+    stage: Stage,
+    {
+      onPart = () => {},
+      isLeftRunning = false,
+    }: { onPart?: (part: 'steps' | 'stop') => void; isLeftRunning?: boolean } = {},
+  ): Promise<void> {
     this.#stageSettings = stage.settings ?? {};
     const { role } = this;
     this.role = stage.role ?? 'alone';
     for (const name of stage.without ?? []) rmSync(join(this.data, name));
     if (stage.serves) await this.start();
+    onPart('steps');
     for (const step of stage.steps) await this.#runStep(step);
-    if (stage.serves) await this.stop();
+    onPart('stop');
+    if (stage.serves && !isLeftRunning) await this.stop();
     this.#stageSettings = {};
     // A standby is looked at by itself; what is served is compared on the writer.
     if (this.role === 'standby') this.role = role;
