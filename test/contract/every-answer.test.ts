@@ -83,10 +83,8 @@ test('a wrong method on an existing path is 405 with Allow', async () => {
       assert.equal(response.headers.get('allow'), allowed.join(', '), `${method} ${target}`);
       if (method === 'HEAD') continue;
       const { type, title } = JSON.parse(text);
-      assert.deepEqual(
-        [type, title],
-        ['https://api.example/ww/errors/method_not_allowed', 'Method not allowed'],
-      );
+      assert.equal(type, 'https://api.example/ww/errors/method_not_allowed');
+      assert.equal(title, 'Method not allowed');
     }
   }
 });

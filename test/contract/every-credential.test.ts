@@ -39,16 +39,9 @@ test('every endpoint but the token endpoint and health requires a valid one: all
   revokeKey(server.access, revoked.id, NOW_MS);
   const expired = server.makeKey({ expires_at: NOW_MS - 1 });
   const unknown = `ww_live_aaaaaaaaaaaa_${'a'.repeat(52)}`;
+  const wrong = [undefined, revoked.key, expired.key, unknown, 'x', key.slice(0, -1), `${key}a`];
   for (const target of KEYED) {
-    for (const credential of [
-      undefined,
-      revoked.key,
-      expired.key,
-      unknown,
-      'x',
-      key.slice(0, -1),
-      `${key}a`,
-    ]) {
+    for (const credential of wrong) {
       const response = await server.get(target, credential);
       assert.equal(response.headers.get('www-authenticate'), 'Bearer');
       await assertProblem(response, [401, 'unauthorized', 'Unauthorized'], 0, target);
@@ -68,13 +61,10 @@ test('the detection endpoints require detections:read; me and schema accept any 
 });
 
 test('a suspended account and an address that is not allowed are 403, without rate-limit headers', async () => {
-  addAccount(server.access, { id: 'late', name: 'Late', daily_rows: null }, NOW_MS);
-  const subscription = { id: 7100, account_id: 'late', name: null, time_zone: 'UTC' };
-  addSubscription(server.access, { ...subscription, content_types: ['text'] }, NOW_MS);
-  const suspended = server.makeKey({
-    account_id: 'late',
-    subscriptions: [{ id: 7100, content_types: null }],
-  });
+  addAccount(server.access, { id: 'late', name: 'Late' }, NOW_MS);
+  addSubscription(server.access, { id: 7100, account_id: 'late' }, NOW_MS);
+  const subscriptions = [{ id: 7100, content_types: null }];
+  const suspended = server.makeKey({ account_id: 'late', subscriptions });
   suspendAccount(server.access, 'late', NOW_MS);
   const elsewhere = server.makeKey({ allow_addresses: ['192.0.2.0/24'] });
   for (const reader of [suspended.key, elsewhere.key])

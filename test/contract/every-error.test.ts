@@ -88,12 +88,8 @@ test('429 daily_allowance: only on the detection endpoints, until 00:00 UTC; cur
     for (const target of READS) {
       const response = await other.get(target, reader);
       assert.equal(response.headers.get('retry-after'), '43200', target);
-      const { detail } = await assertProblem(
-        response,
-        [429, 'daily_allowance', 'Daily allowance used'],
-        4,
-        target,
-      );
+      const used = [429, 'daily_allowance', 'Daily allowance used'] as const;
+      const { detail } = await assertProblem(response, used, 4, target);
       assert.match(detail, /2026-11-22T00:00:00Z/);
     }
     for (const target of [ME, SCHEMA]) await other.json(target, reader);

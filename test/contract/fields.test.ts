@@ -115,13 +115,8 @@ fieldTest('id', ...all((_row: Row, id: string) => id));
 fieldTest('version', ...all(1));
 fieldTest('event', ...all('created'));
 fieldTest('content_type', 'text', 'text', 'image', 'image');
-fieldTest(
-  'match_type',
-  'sentence_fingerprint',
-  'sentence_fingerprint',
-  'image_fingerprint',
-  'image_fingerprint',
-);
+const [SENTENCE, IMAGE] = ['sentence_fingerprint', 'image_fingerprint'];
+fieldTest('match_type', SENTENCE, SENTENCE, IMAGE, IMAGE);
 fieldTest('subscription_id', 7001, 7002, 7001, 7001);
 fieldTest('first_detected_at', ...all(member('first_detected_at')));
 fieldTest('first_detected_estimated', true, false, true, false);

@@ -84,14 +84,11 @@ function assertError([status, code, hasRate, detail]: unknown[], wrong: Wrong, w
   assert.match(String(detail), wantedDetail, what);
 }
 
-test('a single error is reported, and a valid request succeeds', async () => {
-  assert.deepEqual(await ask(new Set()), [200]);
-  for (const wrong of WRONGS) assertError(await ask(new Set([wrong])), wrong, wrong);
-});
-
 test('of any two errors, the one checked first is reported', async () => {
+  assert.deepEqual(await ask(new Set()), [200]);
   for (const [at, first] of WRONGS.entries()) {
-    for (const second of WRONGS.slice(at + 1)) {
+    // Also each error alone.
+    for (const second of WRONGS.slice(at)) {
       const pair = `${first} ${second}`;
       if (!EXCLUDED.has(pair)) assertError(await ask(new Set([first, second])), first, pair);
     }
