@@ -51,6 +51,7 @@ describe('the audit trail', () => {
 
   test('a changed or missing entry is an error beside all the others', () => {
     const whole = audited();
+    const wholeWithout = (number: number) => whole.filter(({ entry }) => entry !== number);
     const sound = contentOfDatabase(db).audit ?? [];
     for (const column of ['operation', 'changes', 'at', 'checksum']) {
       const value = db.prepare<[], unknown>(`SELECT ${column} FROM audit WHERE entry = 2`).pluck().get();
@@ -58,10 +59,7 @@ describe('the audit trail', () => {
       db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(other);
       const { changes, damage } = readTrail(db);
       assert.match(damage ?? '', /damaged: 1 entry \(number 2\) .*verify$/, column);
-      assert.deepEqual(
-        changes,
-        whole.filter(({ entry }) => entry !== 2),
-      );
+      assert.deepEqual(changes, wholeWithout(2));
       db.prepare(`UPDATE audit SET ${column} = ? WHERE entry = 2`).run(value);
     }
     assert.deepEqual(contentOfDatabase(db).audit, sound);
@@ -81,10 +79,7 @@ describe('the audit trail', () => {
     db.prepare('DELETE FROM audit WHERE entry = 3').run();
     const { changes, damage } = readTrail(db);
     assert.match(damage ?? '', /1 entry \(number 3\)/);
-    assert.deepEqual(
-      changes,
-      whole.filter(({ entry }) => entry !== 3),
-    );
+    assert.deepEqual(changes, wholeWithout(3));
   });
 
   test('what changes nothing, or is rolled back, makes no entry', () => {

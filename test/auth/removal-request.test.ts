@@ -98,10 +98,8 @@ for (const [what, subject, lose] of [
 ] as const)
   test(`${what}: a removal of ${subject === 'account' ? 'an account' : 'a subscription'} is not forgotten`, async () => {
     using installation = createInstallation();
-    await ingestRows(
-      installation,
-      [7001, 7002].map((id) => newRow({ subscription_id: id })),
-    );
+    const rows = [7001, 7002].map((id) => newRow({ subscription_id: id }));
+    await ingestRows(installation, rows);
     const path = join(installation.data, 'access.db');
     cpSync(path, `${path}-before`);
     beginRemoval(installation.data, subject === 'account' ? 'agency' : 7001);
@@ -171,10 +169,8 @@ test('transactions are bounded; the next run deletes the rest, and no other rows
 test('streams that were removed before, and have no rows, cost no steps', async () => {
   using store = createTestStore();
   const subscriptions = [7001, 7002, 7003];
-  store.deliver(
-    subscriptions.map((subscription_id) => textRow({ subscription_id })),
-    1000,
-  );
+  const rows = subscriptions.map((subscription_id) => textRow({ subscription_id }));
+  store.deliver(rows, 1000);
   const writer = streamWriterOn(store.writer, store.folder);
   const stepsOf = async (removed: readonly number[]) => {
     let steps = 0;

@@ -60,6 +60,7 @@ describe('beside a running appliance', () => {
     assert.equal(line.msg, 'file applied', JSON.stringify(line));
   }
 
+  const idsOf = ({ data }: ChangesPage) => data.map(({ id }) => id);
   const remove = (...args: string[]) => JSON.parse(appliance.cli([...args, '--yes', '--json']).stdout);
 
   test('a removed subscription is gone for clients and from the database, other cursors keep working, and it can be added again', async () => {
@@ -86,10 +87,7 @@ describe('beside a running appliance', () => {
       configured: false,
     });
     const others = await changes(since, appliance.key);
-    assert.deepEqual(
-      others.data.map(({ subscription_id }) => subscription_id),
-      [7002],
-    );
+    assert.deepEqual([others.data.length, others.data[0]?.subscription_id], [1, 7002]);
     assert.equal(await appliance.detection(idOf(mine)), null);
     assert.equal((await appliance.get(`${CHANGES}?cursor=${own.next_cursor}`)).status, 200);
     reading(detections(), (db) => {
@@ -112,14 +110,9 @@ describe('beside a running appliance', () => {
       assert.equal(first?.ordinal, countOf(db, 'stream'), 'it must be the newest stream');
     });
     const seen = await changes(`cursor=${other.next_cursor}`, otherKey);
-    assert.deepEqual(
-      seen.data.map(({ id }) => id),
-      [idOf(later)],
-    );
-    assert.deepEqual(
-      (await changes(since, again)).data.map(({ id, version }) => [id, version]),
-      [[idOf(mine), 1]],
-    );
+    assert.deepEqual(idsOf(seen), [idOf(later)]);
+    const readAgain = await changes(since, again);
+    assert.deepEqual([idsOf(readAgain), readAgain.data[0]?.version], [[idOf(mine)], 1]);
     const { files, created } = JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout);
     assert.deepEqual([files, created], [3, 0], 'rows of the earlier subscription must not come back');
     assert.ok(!(await openAlertsOf(appliance)).includes('rows skipped'));
@@ -172,10 +165,7 @@ describe('beside a running appliance', () => {
     const fresh = row();
     await apply([fresh]);
     cli('ingest', 'replay');
-    assert.deepEqual(
-      (await changes(since, key)).data.map(({ id }) => id),
-      [idOf(fresh)],
-    );
+    assert.deepEqual(idsOf(await changes(since, key)), [idOf(fresh)]);
   });
 
   test('an account is removed with its keys, subscriptions and detections', async () => {
@@ -199,14 +189,12 @@ describe('beside a running appliance', () => {
         `api_key_subscription WHERE key_id = '${id}'`,
       ])
         assert.equal(countOf(db, table), 0, table);
+      assert.equal(countOf(db, `ended_key WHERE id = '${id}'`), 1);
     });
     reading(detections(), (db) => {
       checkStreams(db);
       for (const subscription of [9001, 9002]) assert.deepEqual(left(db, subscription), [0, 0]);
     });
-    reading(join(appliance.data, 'access.db'), (db) =>
-      assert.equal(countOf(db, `ended_key WHERE id = '${id}'`), 1),
-    );
   });
 });
 

@@ -16,7 +16,6 @@ import { addKey, findKey, revokeKey, setKey } from '../../src/auth/keys.ts';
 import { removeAccount } from '../../src/auth/removal.ts';
 import { findCopy, findSpare, readAccessState } from '../../src/auth/spare-copy.ts';
 import { pauseIngest } from '../../src/ingest/operator-pause.ts';
-import { Refused } from '../../src/refused.ts';
 import { ACCESS_SCHEMA } from '../../src/store/access-schema.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
@@ -181,13 +180,8 @@ test('both damaged: refused, with the command that helps, and nothing is changed
   db.close();
   for (const path of [folder.access, folder.spare]) writeFileSync(path, 'no database '.repeat(5000));
   const before = readFileSync(folder.access);
-  assert.throws(
-    () => reopened(),
-    (error) =>
-      error instanceof Refused &&
-      error.code === 'configuration' &&
-      /cannot be used: .* wirewatch restore BACKUP --replace --data \//.test(error.message),
-  );
+  const message = /cannot be used: .* wirewatch restore BACKUP --replace --data \//;
+  assert.throws(() => reopened(), { code: 'configuration', message });
   assert.deepEqual(readFileSync(folder.access), before);
 });
 

@@ -58,17 +58,16 @@ test('any change makes a token invalid', () => {
       assert.notEqual(tokens.read(changed)?.proves(KEY.hash), true, changed);
     }
   }
-  for (const changed of [
+  const others = [
     `${text}=`,
     `${text}a`,
     text.slice(0, -1),
     ` ${text}`,
     `${text}\n`,
     text.toUpperCase(),
-  ]) {
-    assert.equal(tokens.read(changed), null);
-  }
-  assert.equal(tokens.read(key), null);
+    key,
+  ];
+  for (const other of others) assert.equal(tokens.read(other), null, JSON.stringify(other));
 });
 
 test('a client id has a separate window for networks that proved it, and no more requests in total', () => {
