@@ -61,11 +61,8 @@ test('configured accounts that a start would refuse are found; the check changes
     await command(data, 'account', 'add', 'acme', '--name', 'Acme');
     const before = snapshot(data);
     assert.equal((await preseedFinding(right)).detail, FINE.detail);
-    assert.equal(
-      (await preseedFinding(`${account}${keyOf('acme')}`)).status,
-      'bad',
-      'subscription 7001 does not exist',
-    );
+    const lacking = await preseedFinding(`${account}${keyOf('acme')}`);
+    assert.equal(lacking.status, 'bad', 'subscription 7001 does not exist');
     const differing = await preseedFinding('[[accounts]]\nid = "acme"\nname = "Another"\n');
     assert.equal(differing.status, 'warn');
     assert.match(differing.detail, /account acme: name/);
@@ -102,10 +99,7 @@ describe('without permission', { skip: WITHOUT_ANOTHER_USER }, () => {
       await running.logged('the first scan', ({ msg }) => msg === 'checked for missing windows');
       const { code, findings } = await check(join(folder, 'data'), '--port', '0');
       assert.equal(code, 0, JSON.stringify(findings));
-      assert.deepEqual(
-        findings.filter(({ what_to_do }) => what_to_do?.includes('mv ')),
-        [],
-      );
+      assert.ok(!findings.some(({ what_to_do }) => what_to_do?.includes('mv ')), JSON.stringify(findings));
       await running.stop();
     }),
   );

@@ -157,12 +157,12 @@ test('a missing access.db and log of a database in use are reported', () =>
     );
   }));
 
-/** A finding that is bad, null for none, where a start ends with 78 or does not. */
+/** The findings that are bad, and whether a start ends with 78. */
 const STARTS: readonly {
   readonly state: string;
-  readonly bad: readonly string[];
-  readonly isRefused: boolean;
-  readonly config: string;
+  readonly bad?: readonly string[];
+  readonly isRefused?: boolean;
+  readonly config?: string;
   readonly arrange?: (folder: string) => unknown;
 }[] = [
   {
@@ -175,7 +175,6 @@ const STARTS: readonly {
     state: 'a secret that was lost with the database',
     bad: ['secret'],
     isRefused: true,
-    config: '',
     async arrange(folder) {
       await startAndStop(join(folder, 'data'));
       for (const name of ['secret', 'detections.db']) rmSync(join(folder, 'data', name));
@@ -191,14 +190,12 @@ const STARTS: readonly {
   {
     state: 'certificates for a port that is off; a copy and a drop folder on a disk that is not mounted',
     bad: ['copy', 'drop folder'],
-    isRefused: false,
     config: `[copy]\nto = "mnt/share/copy"\n[ingest]\ndrop = "mnt/share/drop"\n
       [admin]\nport = 0\ntls_certificate = "none.pem"\ntls_key = "none.pem"\n`,
   },
   {
     state: 'both behind links to a disk that is not mounted',
     bad: ['copy', 'drop folder'],
-    isRefused: false,
     config: '[copy]\nto = "copy"\n[ingest]\ndrop = "exports"\n',
     arrange(folder) {
       for (const name of ['copy', 'exports']) symlinkSync(join(folder, 'mnt'), join(folder, name));
@@ -208,14 +205,12 @@ const STARTS: readonly {
     state: 'the folder of a demo',
     bad: ['installation'],
     isRefused: true,
-    config: '',
     arrange: (folder) => openAccess(join(folder, 'data'), { create: true, kind: 'demo' }).close(),
   },
   {
     state: 'the database of another program',
     bad: ['installation'],
     isRefused: true,
-    config: '',
     arrange(folder) {
       mkdirSync(join(folder, 'data'), { mode: 0o700 });
       new Driver(join(folder, 'data', 'detections.db')).exec('CREATE TABLE other (id)').close();
@@ -224,8 +219,6 @@ const STARTS: readonly {
   {
     state: 'a restore that was interrupted',
     bad: ['installation'],
-    isRefused: false,
-    config: '',
     async arrange(folder) {
       const data = join(folder, 'data');
       await startAndStop(data);
@@ -236,15 +229,12 @@ const STARTS: readonly {
   },
   {
     state: 'a standby, whose configured entries the writer creates',
-    bad: [],
-    isRefused: false,
     config: '[copy]\nto = "copy"\nstandby = true\n[[subscriptions]]\nid = 7001\naccount = "nobody"\n',
     arrange: (folder) => startAndStop(join(folder, 'data')),
   },
   {
     state: 'a copy that was there before',
     bad: ['copy'],
-    isRefused: false,
     config: '[copy]\nto = "copy"\n',
     async arrange(folder) {
       const config = join(folder, 'w.toml');
@@ -257,7 +247,7 @@ const STARTS: readonly {
   },
 ];
 
-for (const { state, bad, isRefused, config, arrange } of STARTS)
+for (const { state, bad = [], isRefused = false, config = '', arrange } of STARTS)
   test(`as a start sees it: ${state}`, () =>
     inFolder(async (folder) => {
       const data = join(folder, 'data');
@@ -267,11 +257,8 @@ for (const { state, bad, isRefused, config, arrange } of STARTS)
       const before = readdirSync(folder);
       const { findings } = await check(data, '--config', file);
       const found = findings.filter(({ check, status }) => check !== 'appliance' && status === 'bad');
-      assert.deepEqual(
-        found.map(({ check }) => check),
-        bad,
-        JSON.stringify(found),
-      );
+      const names = found.map(({ check }) => check);
+      assert.deepEqual(names, bad, JSON.stringify(found));
       assert.deepEqual(readdirSync(folder), before);
       const start = runProgram(['serve', '--data', data, '--config', file]);
       const code = await Promise.race([start.ended, start.logged('it', ({ msg }) => msg === 'listening')]);

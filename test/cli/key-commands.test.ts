@@ -22,6 +22,13 @@ import { words } from '../support/words.ts';
 
 prepareAccess();
 
+const reader = createAccessReader(join(root, 'access.db'));
+after(reader.close);
+
+/** @returns the id of the key as which a request is answered */
+const readsAs = (key: string, nowMs = Date.now()) =>
+  authenticate(reader, readCredential(`Bearer ${key}`), '10.1.2.3', nowMs).key_id;
+
 test('key create prints the key once, and only its hash is stored', async () => {
   const made = await createKey(
     ...words('--subscriptions 7002:text,7001 --scopes reports:read,detections:read --daily-rows 500'),
@@ -66,12 +73,8 @@ test('key create as text: the key, a note that it is shown once, and a ready-to-
   const key = /^ {2}(ww_live_\S+)$/m.exec(stdout)?.[1] ?? '';
   assert.notEqual(parseKey(key), null, stdout);
   assert.match(stdout, /It is shown only once/);
-  assert.ok(
-    stdout.includes(
-      `curl -H 'Authorization: Bearer ${key}' 'http://127.0.0.1:8080/v1/detections/changes?since=`,
-    ),
-    stdout,
-  );
+  const call = `curl -H 'Authorization: Bearer ${key}' 'http://127.0.0.1:8080/v1/detections/changes?since=`;
+  assert.ok(stdout.includes(call), stdout);
 });
 
 test("a key reads its own account's subscriptions and the types they have", async () => {
@@ -89,17 +92,12 @@ test('key set changes only the given members', async () => {
   const set = (...more: string[]) => json('key', 'set', made.id, ...more);
   const renamed = { ...made, name: 'Renamed' };
   assert.deepEqual(await set('--name', 'Renamed', '--account', 'acme'), renamed);
-  const widened = {
-    ...renamed,
-    subscriptions: [{ id: 7002, content_types: null }],
-    scopes: ['exports:create'],
-  };
+  const subscriptions = [{ id: 7002, content_types: null }];
+  const widened = { ...renamed, subscriptions, scopes: ['exports:create'] };
   assert.deepEqual(await set('--subscriptions', '7002', '--scopes', 'exports:create'), widened);
   const limited = { ...widened, expires_at: '2099-01-01T00:00:00Z', allow_addresses: [], daily_rows: null };
-  assert.deepEqual(
-    await set('--expires', '2099-01-01T00:00:00Z', '--allow-address', 'none', '--daily-rows', 'none'),
-    limited,
-  );
+  const limits = words('--expires 2099-01-01T00:00:00Z --allow-address none --daily-rows none');
+  assert.deepEqual(await set(...limits), limited);
   assert.deepEqual(await set('--expires', 'none'), { ...limited, expires_at: null });
   await failing(1, /belongs to account acme/, 'key', 'set', made.id, '--account', 'other', '--name', 'x');
   await failing(1, /belongs to account other/, ...words(`key set ${made.id} --subscriptions 8001 --name x`));
@@ -120,22 +118,11 @@ test('key rotate: a key with the same rights, and an end for the old one', async
   const week = 7 * 86_400_000;
   const end = Date.parse(replaced_expires_at);
   assert.ok(end > before + week - 1000 && end <= Date.now() + week);
-  assert.deepEqual(await json('key', 'show', old.id), {
-    ...terms,
-    id: old.id,
-    created_at,
-    expires_at: replaced_expires_at,
-  });
-  const reader = createAccessReader(join(root, 'access.db'));
-  after(reader.close);
-  const reads = (with_: string, nowMs: number) =>
-    authenticate(reader, readCredential(`Bearer ${with_}`), '10.1.2.3', nowMs).key_id;
-  assert.deepEqual(
-    [reads(key, end - 1), reads(newKey, end)],
-    [old.id, id],
-    'both keys work until the old one expires',
-  );
-  assert.throws(() => reads(key, end + 1000), { code: 'unauthorized' });
+  const ending = { ...terms, id: old.id, created_at, expires_at: replaced_expires_at };
+  assert.deepEqual(await json('key', 'show', old.id), ending);
+  const read = [readsAs(key, end - 1), readsAs(newKey, end)];
+  assert.deepEqual(read, [old.id, id], 'both keys work until the old one expires');
+  assert.throws(() => readsAs(key, end + 1000), { code: 'unauthorized' });
 });
 
 test('key rotate: --overlap and --expires; an earlier end stays; an ended key is refused', async () => {
@@ -148,13 +135,8 @@ test('key rotate: --overlap and --expires; an earlier end stays; an ended key is
   const again = await json('key', 'rotate', made.id, '--overlap', '366d', '--expires', soon);
   assert.deepEqual([again.expires_at, again.replaced_expires_at], [soon, next.replaced_expires_at]);
   const text = (await wirewatch('key', 'rotate', next.id, '--overlap', '0')).stdout;
-  assert.match(
-    text,
-    new RegExp(
-      `with the rights of ${next.id}: it never expires. The old key expires at .*shown only once`,
-      's',
-    ),
-  );
+  const said = `with the rights of ${next.id}: it never expires. The old key expires at .*shown only once`;
+  assert.match(text, new RegExp(said, 's'));
   assert.equal((await json('key', 'show', next.id)).status, 'expired');
   await json('key', 'revoke', made.id, '--yes');
   const keys = await json('key', 'list');
@@ -174,14 +156,10 @@ test('key revoke asks, takes effect at the next request, and can be repeated', a
   );
   await failing(2, asked, 'key', 'revoke', key);
   assert.equal((await json('key', 'show', id)).status, 'active');
-  const reader = createAccessReader(join(root, 'access.db'));
-  after(reader.close);
-  assert.equal(authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()).key_id, id);
+  assert.equal(readsAs(key), id);
   const first = await wirewatch('key', 'revoke', id, '--yes');
   assert.match(first.stdout, new RegExp(`Revoked key ${id}`));
-  assert.throws(() => authenticate(reader, readCredential(`Bearer ${key}`), '127.0.0.1', Date.now()), {
-    code: 'unauthorized',
-  });
+  assert.throws(() => readsAs(key), { code: 'unauthorized' });
   const revoked = await json('key', 'show', id);
   assert.equal(revoked.status, 'revoked');
   assert.match(revoked.revoked_at, INSTANT);

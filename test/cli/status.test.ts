@@ -28,13 +28,8 @@ test('shows exports, files, alerts, keys, disks and copy', async () => {
   assert.match(text, /^keys +1 active, 1 used in the last 24 hours; last used .* ago$/m);
   assert.match(text, /^waiting +0 files in /m);
   assert.match(text, /^copy +none; see the setting \[copy\] to$/m);
-  assert.match(
-    text.replaceAll(/\n {10}/g, ' '),
-    new RegExp(
-      `^  failed  ${failedName.replaceAll('.', '\\.')}: the file has rows or lines that do not match the export format$`,
-      'm',
-    ),
-  );
+  const failed = `\n  failed  ${failedName}: the file has rows or lines that do not match the export format\n`;
+  assert.ok(text.replaceAll(/\n {10}/g, ' ').includes(failed), text);
 });
 
 test("shows what waits during a pause, and the database's state without an appliance", async () => {

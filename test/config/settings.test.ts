@@ -57,10 +57,7 @@ test('the defaults', () => {
   });
   assert.deepEqual([server.host, server.port, server.base_url], ['127.0.0.1', 8080, '']);
   assert.deepEqual(server.trusted_proxies, ['127.0.0.0/8', '::1']);
-  assert.deepEqual(
-    [ingest.drop, photos.folder],
-    ['drop', 'photos'].map((name) => path.join(folder, name)),
-  );
+  assert.deepEqual([ingest.drop, photos.folder], [path.join(folder, 'drop'), path.join(folder, 'photos')]);
   assert.deepEqual([ingest.failed_windows, ingest.bad_rows, ingest.earliest_time], ['hold', 'fail', '']);
   assert.deepEqual([config.copy.to, config.copy.wait, config.admin.port], ['', false, 0]);
   assert.deepEqual(config.preseed, { accounts: [], subscriptions: [], keys: [] });
