@@ -65,10 +65,8 @@ test('folders and files are for their owner alone, and no temporary file stays',
   const { root, place } = newPlace();
   await place.create('log/0001/1.zst', ONE);
   await place.create('log/0001/1.zst', ONE);
-  assert.deepEqual(
-    ['', 'log', 'log/0001', 'log/0001/1.zst'].map((name) => modeOf(join(root, name))),
-    ['700', '700', '700', '600'],
-  );
+  const modes = ['', 'log', 'log/0001', 'log/0001/1.zst'].map((name) => modeOf(join(root, name)));
+  assert.deepEqual(modes, ['700', '700', '700', '600']);
   assert.deepEqual(temporaries(root), []);
 });
 

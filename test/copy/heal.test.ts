@@ -82,12 +82,11 @@ test('an entry that the copy lacks is not given up', async () => {
   history.apply(rowsFrom(200, 10));
   history.stop();
   flipBit(segments()[1] ?? '');
-  const before = readdirSync(history.folder.log).map((name) => readFileSync(join(history.folder.log, name)));
+  const { log } = history.folder;
+  const contents = () => readdirSync(log).map((name) => readFileSync(join(log, name)));
+  const before = contents();
   await assert.rejects(heal, /the copy lacks entry \d+, which this machine has/);
-  assert.deepEqual(
-    readdirSync(history.folder.log).map((name) => readFileSync(join(history.folder.log, name))),
-    before,
-  );
+  assert.deepEqual(contents(), before);
 });
 
 test('an appliance heals its log at the start, and while it runs once verify has found damage', async () => {

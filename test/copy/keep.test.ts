@@ -212,10 +212,8 @@ test('where a transaction waits and the disk of this machine is full, that is th
   }
   await until('the entry to be copied', isDecided);
   await until('the end of the alert', () => alerts.size === 0);
-  assert.deepEqual(
-    readdirSync(notes).filter((name) => name.startsWith('.')),
-    [],
-  );
+  const drafts = readdirSync(notes).filter((name) => name.startsWith('.'));
+  assert.deepEqual(drafts, []);
 });
 
 for (const [what, harm] of [

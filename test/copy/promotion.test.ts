@@ -122,10 +122,8 @@ test('a standby takes what the writer changed also where a command changed as mu
   assert.equal(changeOf(first), changeOf(writer));
   await turn(first);
   using access = openAccess(first.folder.root);
-  assert.deepEqual(
-    ['right', 'by mistake'].map((id) => findAccount(access, id)?.id),
-    ['right', undefined],
-  );
+  const found = ['right', 'by mistake'].map((id) => findAccount(access, id)?.id);
+  assert.deepEqual(found, ['right', undefined]);
 });
 
 test('changes of a machine that was promoted later come later, also where both began with the same ones', async () => {

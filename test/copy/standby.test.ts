@@ -10,6 +10,7 @@ import { openConsole } from '../support/console-client.ts';
 import { reading } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
+import { readerOf } from '../support/lab.ts';
 import { changesOf, copyOf, createMachinePair } from '../support/machine-pair.ts';
 import { until } from '../support/until.ts';
 
@@ -107,10 +108,8 @@ test('behind a compaction it makes its database anew, and follows', async () => 
 test('what changes something is refused there, with where to do it; so it is while it is stopped', async () => {
   const add = ['account', 'add', 'third', '--name', 'Third'];
   const running = other.cli(add, { anyStatus: true });
-  assert.deepEqual(
-    [running.status, /follows .*copy\. Run the command on the writer/.test(running.stderr)],
-    [1, true],
-  );
+  assert.equal(running.status, 1);
+  assert.match(running.stderr, /follows .*copy\. Run the command on the writer/);
   await standby.stop();
   // Also without the configuration that says what it is.
   for (const stopped of [other.cli(add, { anyStatus: true }), runToEnd([...add, '--data', other.data])])
@@ -143,9 +142,7 @@ test('promoted while the writer stands still, it ingests; the writer then finds 
   assert.equal(await rowsOf(writer), 'status 503');
   const made = createKey(other.cli, 'agency', '7001');
   // No client that has a new key is told that it is wrong.
-  const { status } = await fetch(`${writer.url}/v1/schema/detection`, {
-    headers: { Authorization: `Bearer ${made}` },
-  });
+  const { status } = await readerOf(writer.url, made).get('/v1/schema/detection');
   assert.equal(status, 503);
   assert.equal((await writer.get('/v1/health')).status, 503);
   assert.equal(one.cli(['account', 'add', 'late', '--name', 'Late'], { anyStatus: true }).status, 1);
