@@ -149,12 +149,8 @@ describe('the program with [admin] port', () => {
     appliance.cli(['verify']);
     const text = await (await fetch(`${admin}/metrics`)).text();
     const names = [...text.matchAll(/^# TYPE (wirewatch_\w+) /gm)].map(([, name]) => name);
-    assert.deepEqual(
-      names.sort(),
-      metricsOfManual()
-        .map(({ name }) => name)
-        .sort(),
-    );
+    const listed = metricsOfManual().map(({ name }) => name);
+    assert.deepEqual(names.sort(), listed.sort());
     for (const { name, labels } of metricsOfManual()) {
       const [, own = ''] = new RegExp(`^${name}(?:_bucket)?\\{([^}]*)\\}`, 'm').exec(text) ?? [];
       const found = [...own.matchAll(/(\w+)="/g)].map(([, label]) => label).filter((label) => label !== 'le');

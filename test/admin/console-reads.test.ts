@@ -53,10 +53,8 @@ test('the overview and "wirewatch status" say the same', async () => {
     const late = (Date.now() - at(2)) / 1000;
     assert.ok(newest_late_seconds !== null && newest_late_seconds <= late + 1 && newest_late_seconds > 0);
   }
-  assert.deepEqual(
-    overview.alerts.map(({ name }) => name).sort(),
-    status.alerts.map(({ name }: { name: string }) => name).sort(),
-  );
+  const namesOf = (alerts: readonly { name: string }[]) => alerts.map(({ name }) => name).sort();
+  assert.deepEqual(namesOf(overview.alerts), namesOf(status.alerts));
   assert.deepEqual(
     overview.not_applied.map(({ file, outcome }) => [file, outcome]),
     [
@@ -136,15 +134,13 @@ test('a search in a period finds what the API finds, in bounded steps', async ()
   const period = `from=${formatMs(first - 30 * DAY_MS)}&to=${formatMs(first + DAY_MS)}`;
   assert.deepEqual(await found(`${period}&domain=one.example`), [idOf(changed)]);
   assert.deepEqual(await found(`${period}&source_id=urn:one`), [idOf(changed)]);
-  assert.deepEqual(await found(`${period}&publisher_id=12`), [
-    (await found(`${period}&content_type=image`))[0],
-  ]);
+  const images = await found(`${period}&content_type=image`);
+  assert.deepEqual([images.length, await found(`${period}&publisher_id=12`)], [1, images]);
   assert.deepEqual(await found(`${period}&article_id=${hostile.article_id}`), [idOf(hostile)]);
   for (const words of ['ONE.example', idOf(changed)])
     assert.deepEqual(await found(`${period}&words=${words}`), [idOf(changed)], words);
-  assert.deepEqual(await found(`${period}&words=${encodeURIComponent(HOSTILE.slice(0, 20))}`), [
-    idOf(hostile),
-  ]);
+  const start = encodeURIComponent(HOSTILE.slice(0, 20));
+  assert.deepEqual(await found(`${period}&words=${start}`), [idOf(hostile)]);
   assert.deepEqual(await found(`from=2020-01-01&to=2020-02-01&words=${idOf(changed)}`), [idOf(changed)]);
   const all = await found(period);
   assert.deepEqual([...(await found(`${period}&limit=1`))].sort(), [...all].sort());
@@ -299,10 +295,8 @@ test('the manual: its topics, a search, a topic', async () => {
   assert.ok(topics.length > 10);
   for (const { excerpt } of (await ui.get<ManualTopics>('manual?search=reset')).topics)
     assert.doesNotMatch(excerpt, /[`*|#]|\]\(/, 'markup');
-  const found = await ui.get<ManualTopics>('manual?search=cursor%20window');
-  assert.ok(
-    found.topics.length > 0 && found.topics.length < topics.length && found.topics[0]?.excerpt !== '',
-  );
+  const { topics: found } = await ui.get<ManualTopics>('manual?search=cursor%20window');
+  assert.ok(found.length > 0 && found.length < topics.length && found[0]?.excerpt !== '');
   const topic = await ui.get<ManualTopic>(`manual/${topics[0]?.name}`);
   assert.match(topic.html, /<h1[ >]/);
   assert.equal((await ui.ask('manual/nothing')).status, 404);
@@ -315,8 +309,6 @@ test('versions of a detection whose time is later than its arrival', () => {
   const rows = [1, 2].map((version) => ({ content_type: 'text', version, row }) as const);
   store.deliver(rows, 1);
   const id = testId(testMatch(rows[0] ?? assert.fail()));
-  assert.deepEqual(
-    versionRows(store.reader, id, null)?.rows.map(({ version }) => version),
-    [1, 2],
-  );
+  const found = versionRows(store.reader, id, null)?.rows.map(({ version }) => version);
+  assert.deepEqual(found, [1, 2]);
 });

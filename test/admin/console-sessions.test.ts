@@ -32,7 +32,6 @@ import { words } from '../support/words.ts';
 
 const READS = words(`
   changes session overview windows trends trends/keys files customers detections/live history/audit jobs`);
-const FAR = '198.51.100.7';
 const USER = `${userInfo().username} (alice)`;
 
 const port = await freePort();
@@ -100,7 +99,6 @@ describe('the console of a running appliance', () => {
 
   test('the secret counts in its header only: a cookie or an address is worth nothing', async () => {
     const { secret } = await openConsole(appliance);
-    const { port } = new URL(origin);
     const url = `${origin}/console/session`;
     const cookies = [`wirewatch_console_${port}=${secret}`, `wirewatch-session=${secret}`];
     for (const cookie of cookies) assert.equal((await send('GET', url, { cookie })).status, 401, cookie);
@@ -124,11 +122,8 @@ describe('the console of a running appliance', () => {
     ] as const) {
       const what = JSON.stringify(headers);
       assert.equal((await console.operate('ingest resume', {}, headers)).status, status, what);
-      const read = await send('GET', `${origin}/console/overview`, {
-        ...headers,
-        ...withSecret(console.secret),
-      });
-      assert.equal(read.status, status, what);
+      const own = { ...headers, ...withSecret(console.secret) };
+      assert.equal((await send('GET', `${origin}/console/overview`, own)).status, status, what);
       if (status === 403)
         assert.equal((await send('POST', `${origin}/console/session`, headers, { token })).status, 403);
     }
@@ -137,26 +132,18 @@ describe('the console of a running appliance', () => {
 
   test('a foreign Host (DNS rebinding) is 421, even with a session', async () => {
     const { secret } = await openConsole(appliance);
-    for (const host of [
-      'rebound.example.com',
-      `rebound.example.com:${new URL(origin).port}`,
-      FAR.concat('.nip.io'),
-    ])
-      for (const path of ['/', '/console/session', '/console/overview', '/operations/key-list'])
-        assert.equal(
-          (await send('GET', `${origin}${path}`, { host, ...withSecret(secret) })).status,
-          421,
-          host,
-        );
+    for (const host of ['rebound.example.com', `rebound.example.com:${port}`, '198.51.100.7.nip.io'])
+      for (const path of ['/', '/console/session', '/console/overview', '/operations/key-list']) {
+        const { status } = await send('GET', `${origin}${path}`, { host, ...withSecret(secret) });
+        assert.equal(status, 421, `${host}${path}`);
+      }
   });
 
   test('other methods and other origins are refused', async () => {
     const { secret } = await openConsole(appliance);
     for (const method of ['PUT', 'DELETE', 'HEAD', 'OPTIONS', 'PATCH']) {
-      const reply = await send(method, `${origin}/console/session`, {
-        ...withSecret(secret),
-        origin: 'https://example.com',
-      });
+      const headers = { ...withSecret(secret), origin: 'https://example.com' };
+      const reply = await send(method, `${origin}/console/session`, headers);
       assert.equal(reply.status, 405, method);
       assert.equal(reply.headers['access-control-allow-origin'], undefined);
     }
@@ -208,12 +195,9 @@ describe('the console of a running appliance', () => {
   test('an operation whose body comes once its session has ended is not done', async () => {
     const { secret } = await openConsole(appliance);
     const body = JSON.stringify({ id: 'late', name: 'Late' });
-    const headers = { ...OWN_PAGE, ...withSecret(secret), 'content-type': 'application/json' };
-    const length = { 'content-length': `${body.length}` };
-    const held = request(`${origin}/operations/account-add?held`, {
-      method: 'POST',
-      headers: { ...headers, ...length },
-    });
+    const content = { 'content-type': 'application/json', 'content-length': `${body.length}` };
+    const headers = { ...OWN_PAGE, ...withSecret(secret), ...content };
+    const held = request(`${origin}/operations/account-add?held`, { method: 'POST', headers });
     held.write(body.slice(0, 1));
     const asked = () => appliance.serving().log.some(({ path }) => path === '/operations/account-add?held');
     await until('the head has come', asked);
@@ -236,10 +220,8 @@ describe('the console of a running appliance', () => {
       response.resume();
       return { status: response.statusCode };
     });
-    const refused = await Promise.all(Array.from({ length: 20 }, () => operate('key list'))).then((replies) =>
-      replies.filter(({ status }) => status !== 200),
-    );
-    assert.deepEqual(refused, []);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => operate('key list')));
+    for (const { status, text } of replies) assert.equal(status, 200, text);
     for (const { status } of await Promise.all(asked)) assert.equal(status, 200);
   });
 

@@ -10,14 +10,7 @@ import { db, NOW_MS } from '../support/access-store.ts';
 import { createTestStore } from '../support/store.ts';
 
 test('each customer has the rows that were delivered between two times, most first; a silent one is left out', () => {
-  const other = {
-    id: 7009,
-    account_id: 'other',
-    name: null,
-    time_zone: 'UTC',
-    content_types: ['text' as const],
-  };
-  addSubscription(db, other, NOW_MS);
+  addSubscription(db, { id: 7009, account_id: 'other' }, NOW_MS);
   using store = createTestStore();
   const rows = (subscription_id: number, count: number, content_type: 'text' | 'image' = 'text') =>
     Array.from({ length: count }, (_, at) => ({
@@ -60,12 +53,10 @@ test('a key is behind by the age of the oldest change of its streams that it has
     { atMs: at(310), position: third },
     { atMs: at(500), position: third },
   ];
-  const lags = (ids: readonly number[]) =>
-    lagsAt(
-      store.reader,
-      ids.map((id) => streamName(id, 'text')),
-      marks,
-    );
+  const lags = (ids: readonly number[]) => {
+    const streams = ids.map((id) => streamName(id, 'text'));
+    return lagsAt(store.reader, streams, marks);
+  };
   assert.deepEqual(lags([7001]), [null, 0, 50, 0, 0]);
   assert.deepEqual(lags([7001, 7002, 7999]), [null, 0, 50, 0, 100]);
 });

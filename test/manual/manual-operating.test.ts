@@ -173,21 +173,14 @@ test(
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line));
-      assert.deepEqual(
-        lines.map(({ msg, status }) => [msg, status]),
-        [
-          ['request', 401],
-          ['request', 401],
-        ],
-      );
+      const found = lines.map(({ msg, status }) => `${msg} ${status}`);
+      assert.deepEqual(found, ['request 401', 'request 401']);
     }),
 );
 
 test(
   'root makes the copy before an update',
-  {
-    skip: !canBeRunByAnother() && 'it cannot be run as another user here',
-  },
+  { skip: !canBeRunByAnother() && 'it cannot be run as another user here' },
   () =>
     inFolder(async (folder) => {
       sh(folder, 'wirewatch account add acme --name Acme; touch own.toml; chmod 755 .');

@@ -85,10 +85,8 @@ describe('files', () => {
   test('refused ones hide none that was applied from the search for files that changed', () => {
     const { name: applied } = file({ finished_at: NOW_MS });
     for (let count = 0; count < 3; count += 1) file({ outcome: 'refused', finished_at: NOW_MS });
-    assert.deepEqual(
-      appliedSince(store.reader, NOW_MS, 2).map(({ name }) => name),
-      [applied],
-    );
+    const found = appliedSince(store.reader, NOW_MS, 2).map(({ name }) => name);
+    assert.deepEqual(found, [applied]);
   });
 
   test('those that are held are listed with their command, and wait for nothing else', async () => {
@@ -207,10 +205,8 @@ test('a share that hangs is waited for before it is read: the thread, which revo
     answer(await statfs(root));
     const [{ disks }] = await all;
     assert.equal(read.mock.callCount(), 2);
-    assert.deepEqual(
-      disks.map(({ of: disk }) => disk),
-      ['data', 'drop'],
-    );
+    const found = disks.map(({ of: disk }) => disk);
+    assert.deepEqual(found, ['data', 'drop']);
   } finally {
     mock.restoreAll();
     syncBuiltinESMExports();

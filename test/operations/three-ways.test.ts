@@ -36,6 +36,7 @@ const IMPOSSIBLE: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** Members with which each operation is possible, in an order in which all are; `key` is the id of a key. */
 function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
+  const terms = { account: 'acme', name: 'x', scopes: ['detections:read'], subscriptions: ['7501:text'] };
   return new Map<string, Given>([
     // JSON has U+2028 as it is.
     ['account add', { id: 'acme', name: "Ada's\u2028" }],
@@ -48,16 +49,7 @@ function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
     ['subscription list', {}],
     ['subscription show', { id: 7501 }],
     ['subscription set', { id: 7501, time_zone: 'Europe/Berlin' }],
-    [
-      'key create',
-      {
-        account: 'acme',
-        name: 'x',
-        scopes: ['detections:read'],
-        subscriptions: ['7501:text'],
-        allow_address: ['192.0.2.0/24'],
-      },
-    ],
+    ['key create', { ...terms, allow_address: ['192.0.2.0/24'] }],
     ['key list', {}],
     ['key show', { id: key }],
     ['key set', { id: key, daily_rows: 7 }],
@@ -116,19 +108,13 @@ describe('every operation', () => {
       for (const [name, given] of samplesOf(id, formatMs(window))) {
         const operation = OPERATIONS.find((one) => one.name === name);
         assert.ok(operation);
-        const isCommand = way !== 'a request';
         if (IMPOSSIBLE.get(way)?.includes(name)) continue;
-        const value = isCommand
-          ? // Open alerts are exit code 1.
-            JSON.parse(
-              installation.cli([...argsOf(operation, given), '--json'], { anyStatus: name === 'alert list' })
-                .stdout,
-            )
-          : (await ui.act(name, given)).value;
-        assert.ok(
-          Value.Check(operation.result ?? Type.Unknown(), value),
-          `${name}: ${JSON.stringify(value)}`,
-        );
+        // Open alerts are exit code 1.
+        const anyStatus = name === 'alert list';
+        const command = () => installation.cli([...argsOf(operation, given), '--json'], { anyStatus });
+        const value = way === 'a request' ? (await ui.act(name, given)).value : JSON.parse(command().stdout);
+        const isRight = Value.Check(operation.result ?? Type.Unknown(), value);
+        assert.ok(isRight, `${name}: ${JSON.stringify(value)}`);
       }
     });
 
@@ -137,8 +123,7 @@ describe('every operation', () => {
     const said = /scopes.*expected|expected.*scopes/is;
     const { status, text } = await ui.operate('key create', wrong);
     assert.deepEqual([status, said.test(text)], [400, true], text);
-    const args = words(`
-      key create --account agency --name x --scopes all --subscriptions 7001`);
+    const args = words('key create --account agency --name x --scopes all --subscriptions 7001');
     for (const installation of [appliance, stopped]) {
       const run = installation.cli(args, { anyStatus: true });
       assert.deepEqual([run.status, said.test(run.stderr)], [2, true], run.stderr);
@@ -147,9 +132,8 @@ describe('every operation', () => {
 
   test('is named in the audit trail, with its way', () => {
     const ways = (installation: Installation) => {
-      const trail: { kind: string; command: string | null }[] = JSON.parse(
-        installation.cli(['audit', '--json']).stdout,
-      );
+      const { stdout } = installation.cli(['audit', '--json']);
+      const trail: { kind: string; command: string | null }[] = JSON.parse(stdout);
       return new Set(trail.map(({ kind, command }) => `${kind} ${command}`));
     };
     for (const name of ['account add', 'key create', 'window expect', 'ingest replay', 'account remove']) {
@@ -221,10 +205,8 @@ test('an appliance that hangs is named with its process id, and its end frees th
     process.kill(pid, 'SIGSTOP');
     const waiting = await runBeside(['account', 'list', '--data', data]);
     assert.equal(waiting.status, 1);
-    assert.match(
-      waiting.stderr,
-      new RegExp(`Process ${pid} .* has not answered for 5 seconds.*kill -9 ${pid}`),
-    );
+    const said = `Process ${pid} .* has not answered for 5 seconds.*kill -9 ${pid}`;
+    assert.match(waiting.stderr, new RegExp(said));
     process.kill(pid, 'SIGKILL');
     await serving.ended;
     const again = await runBeside(['account', 'list', '--data', data]);
