@@ -172,12 +172,8 @@ describe('the manual', () => {
     const inMain = sourceText.matchAll(/\blog\.(?:warn|error|fatal)\(\s*\{[^{}]*\},\s*'([^']+)'/g);
     const logged = [...inThreads, ...inMain].map(([, msg = '']) => msg);
     assert.match(sourceText, /`file \$\{outcome\}`/);
-    assert.deepEqual(
-      tableRows(topic('log-lines'))
-        .map(([msg = '']) => msg)
-        .sort(),
-      ['file failed', 'file refused', ...new Set(logged)].sort(),
-    );
+    const listed = tableRows(topic('log-lines')).map(([msg = '']) => msg);
+    assert.deepEqual(listed.sort(), ['file failed', 'file refused', ...new Set(logged)].sort());
   });
 
   test('lists every error code with its status, and other replies a client can get', () => {
@@ -205,19 +201,14 @@ describe('the manual', () => {
     assert.ok(counts.flat().length <= 40_000, `${counts.flat().length}`);
   });
 
-  test('is printed as text and as JSON; an unknown topic is wrong usage', () => {
+  test('is printed as text and as JSON', () => {
     const list = wirewatch('manual', '--json');
-    assert.deepEqual(
-      JSON.parse(list.stdout).map(({ topic }: { topic: string }) => topic),
-      [...manual.keys()],
-    );
+    const topics = JSON.parse(list.stdout).map(({ topic }: { topic: string }) => topic);
+    assert.deepEqual(topics, [...manual.keys()]);
     const contents = wirewatch('manual').stdout;
     for (const name of manual.keys()) assert.match(contents, new RegExp(`^  ${name} `, 'm'));
     assert.equal(wirewatch('manual', 'settings').stdout, manual.get('settings'));
     const json = JSON.parse(wirewatch('manual', 'security', '--json').stdout);
     assert.deepEqual(json, { topic: 'security', markdown: manual.get('security') });
-    const unknown = wirewatch('manual', 'cooking');
-    assert.equal(unknown.status, 2);
-    assert.match(unknown.stderr, /'cooking' is invalid for argument 'topic'\. Expected one of /);
   });
 });

@@ -57,14 +57,9 @@ describe("README's way to a real appliance", { skip: !has('curl') && 'curl is no
     assert.equal(status, 0, stderr);
     const [me, first, next, ...others] = stdout.replaceAll('}{', '}\n{').trim().split('\n');
     assert.deepEqual(others, []);
-    assert.deepEqual(
-      JSON.parse(me ?? '').subscriptions.map(({ id }: { id: number }) => id),
-      [7001],
-    );
-    assert.deepEqual(
-      JSON.parse(first ?? '').data.map(({ id }: { id: string }) => id),
-      ['t.7001.9001.501'],
-    );
+    const idsOf = (items: { id: unknown }[]) => items.map(({ id }) => id);
+    assert.deepEqual(idsOf(JSON.parse(me ?? '').subscriptions), [7001]);
+    assert.deepEqual(idsOf(JSON.parse(first ?? '').data), ['t.7001.9001.501']);
     assert.deepEqual(JSON.parse(next ?? '').data, []);
   });
 
