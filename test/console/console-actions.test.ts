@@ -98,11 +98,8 @@ describe('the console of the real program, in a browser', { skip }, () => {
     });
 
     test('a backup, a verification and a replay succeed', async () => {
-      const done = (label: string) =>
-        page
-          .locator('tr', { hasText: label })
-          .locator('td', { hasText: /^done$/ })
-          .waitFor();
+      const done = (name: string) =>
+        page.locator('tr', { hasText: name, has: page.locator('td', { hasText: /^done$/ }) }).waitFor();
       await show('overview');
       for (const [label, name] of [
         ['Back up now', 'backup'],
@@ -154,52 +151,41 @@ describe('the console of the real program, in a browser', { skip }, () => {
       await act(panel.locator('button', { hasText: 'Add a subscription' }), async () => {
         await field('id').fill('7101');
         await page.locator('dialog.question input[name=content_types][value=text]').check();
-        assert.match(
-          await shown(),
-          /^wirewatch subscription add 7101 --account acme --content-types text\s*$/,
-        );
+        const add = /^wirewatch subscription add 7101 --account acme --content-types text\s*$/;
+        assert.match(await shown(), add);
       });
+      const inRow = (row: string, label: string) =>
+        panel.locator('tr', { hasText: row }).locator('button', { hasText: label });
       await panel.locator('tr', { hasText: '7101' }).waitFor();
       const key = await makeKey(panel.locator('button', { hasText: 'Make a key' }), 'Desk', '7101');
       assert.equal((await appliance.get('/v1/me', key)).status, 200);
 
-      await act(
-        panel.locator('tr', { hasText: 'Desk' }).locator('button', { hasText: 'Change' }),
-        async () => {
-          await field('name').fill('Night desk');
-          await field('daily_rows').fill('5000');
-          assert.match(
-            await shown(),
-            /^wirewatch key set [a-z2-7]{12} --name 'Night desk' --daily-rows 5000\s*$/,
-          );
-        },
-      );
+      await act(inRow('Desk', 'Change'), async () => {
+        await field('name').fill('Night desk');
+        await field('daily_rows').fill('5000');
+        const set = /^wirewatch key set [a-z2-7]{12} --name 'Night desk' --daily-rows 5000\s*$/;
+        assert.match(await shown(), set);
+      });
       await panel.locator('tr', { hasText: 'Night desk' }).waitFor();
       // No box of the form says this: a change of something else must not take it away.
       appliance.cli(['key', 'set', key.split('_')[2] ?? '', '--subscriptions', '7101:text']);
       await panel.locator('tr', { hasText: '7101:text' }).waitFor();
-      await act(
-        panel.locator('tr', { hasText: 'Night desk' }).locator('button', { hasText: 'Change' }),
-        async () => {
-          assert.equal(await field('daily_rows').inputValue(), '5000');
-          await field('daily_rows').fill('');
-          assert.match(await shown(), /^wirewatch key set [a-z2-7]{12} --daily-rows none\s*$/);
-        },
-      );
+      await act(inRow('Night desk', 'Change'), async () => {
+        assert.equal(await field('daily_rows').inputValue(), '5000');
+        await field('daily_rows').fill('');
+        assert.match(await shown(), /^wirewatch key set [a-z2-7]{12} --daily-rows none\s*$/);
+      });
       await panel.locator('header button', { hasText: 'Change' }).click();
       await field('name').fill('');
       await page.locator('dialog.question button.main').click();
       await page.locator('dialog.question [role=alert]').waitFor();
       await page.keyboard.press('Escape');
 
-      await act(
-        panel.locator('tr', { hasText: '7101' }).locator('button', { hasText: 'Remove' }),
-        async () => {
-          await page.locator('dialog.question p', { hasText: 'This cannot be undone' }).waitFor();
-          assert.ok(await page.locator('dialog.question button.main').isDisabled());
-          await confirm('7101');
-        },
-      );
+      await act(inRow('7101', 'Remove'), async () => {
+        await page.locator('dialog.question p', { hasText: 'This cannot be undone' }).waitFor();
+        assert.ok(await page.locator('dialog.question button.main').isDisabled());
+        await confirm('7101');
+      });
       await panel.locator('.empty', { hasText: 'No subscription yet' }).waitFor();
       await act(panel.locator('header button', { hasText: 'Remove' }), () => confirm('acme'));
       await panel.waitFor({ state: 'detached' });
