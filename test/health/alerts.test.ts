@@ -145,10 +145,8 @@ describe('files', () => {
       window_start: null,
       report: { reason: 'no name' },
     });
-    assert.deepEqual(
-      alerts().map(({ name, detail }) => [name, detail]),
-      [['refused files', `${first} was refused: no name`]],
-    );
+    const found = alerts().map(({ name, detail }) => [name, detail]);
+    assert.deepEqual(found, [['refused files', `${first} was refused: no name`]]);
     const second = file({ outcome: 'refused', report: { reason: 'too far ahead' } });
     assert.equal(alerts()[0]?.detail, `2 files were refused, most recently ${second}: too far ahead`);
     assert.deepEqual(names(NOW + DAY_MS - HOUR_MS), []);

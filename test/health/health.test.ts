@@ -140,10 +140,8 @@ test('a share that is mounted anew while a question hangs for ever is asked agai
 test('a disk that never answers is waited for a second only, and the others are told', async () => {
   const ask = (folder: string) => (folder === '/share' ? new Promise<never>(() => {}) : statfs('/'));
   const disks = await disksOf({ data: '/', copy: '/share' }, ask);
-  assert.deepEqual(
-    disks.map(({ of }) => of),
-    ['data'],
-  );
+  const told = disks.map(({ of }) => of);
+  assert.deepEqual(told, ['data']);
   assert.deepEqual([await isAnswering('/share', ask), await isAnswering('/nowhere')], [false, true]);
 });
 

@@ -77,6 +77,7 @@ async function busyClient(from?: string): Promise<Client> {
 }
 
 const closed = (one: Client) => until('its end', () => one.isClosed());
+const areClosed = (...clients: readonly Client[]) => clients.map((one) => one.isClosed());
 
 test('connections per address are limited, so that others can connect', { skip }, async () => {
   await start({ max_connections_per_address: 2 });
@@ -114,10 +115,7 @@ test('the one that has waited longest for a request is closed first, and none wi
   await closed(second);
   const last = await idleClient();
   await closed(silent);
-  assert.deepEqual(
-    [busy, first, next, last].map((one) => one.isClosed()),
-    [false, false, false, false],
-  );
+  assert.deepEqual(areClosed(busy, first, next, last), [false, false, false, false]);
   assert.deepEqual([server.running.connections(), refused], [4, []]);
 });
 
@@ -127,10 +125,7 @@ test('an address with too many loses its own idle ones first', { skip }, async (
   const [first, second] = [await idleClient('127.0.0.2'), await idleClient('127.0.0.2')];
   const third = await idleClient('127.0.0.2');
   await closed(first);
-  assert.deepEqual(
-    [other, second, third].map((one) => one.isClosed()),
-    [false, false, false],
-  );
+  assert.deepEqual(areClosed(other, second, third), [false, false, false]);
 });
 
 /** What a connection has sent whose request is not complete. */
@@ -155,8 +150,8 @@ for (const [what, bytes] of Object.entries(INCOMPLETE)) {
     await until('all', () => server.running.connections() === 4);
     const late = await client();
     assert.equal(await late.ask(), '200');
-    const states = [busy, ...slow, late].map((one) => one.isClosed());
-    assert.deepEqual([states, refused], [[false, true, false, false, false], []]);
+    assert.deepEqual(areClosed(busy, ...slow, late), [false, true, false, false, false]);
+    assert.deepEqual(refused, []);
   });
 }
 

@@ -15,6 +15,8 @@ async function pageOf(answer: Response | Promise<Response>): Promise<ChangesPage
   return JSON.parse(await (await answer).text());
 }
 
+const idsOf = ({ data }: ChangesPage) => data.map(({ id }) => id);
+
 test('the preference is parsed by RFC 7240; unknown ones are ignored', () => {
   for (const [header, seconds] of [
     ['wait=10', 10],
@@ -88,10 +90,8 @@ describe('a request that waits', () => {
     const moved = await end();
     server.deliverOne(7001);
     const page = await pageOf(answer);
-    assert.deepEqual(
-      page.data.map(({ subscription_id }) => subscription_id),
-      [7001],
-    );
+    const read = page.data.map(({ subscription_id }) => subscription_id);
+    assert.deepEqual(read, [7001]);
     const { answer: second } = await waits(`cursor=${page.next_cursor}&min_score=99`, { seconds: 1 });
     server.deliverOne(7001);
     const empty = await pageOf(second);
@@ -219,18 +219,12 @@ test('in the program, a dropped file ends the wait, and so does a stop', async (
   const ask = (query: string) => get(`${CHANGES}?${query}`, { prefer: 'wait=60' });
   const since = new Date(Date.now() - MINUTE_MS).toISOString();
   const first = await pageOf(ask(`since=${since}`));
-  assert.deepEqual(
-    first.data.map(({ id }) => id),
-    [idOf(row)],
-  );
+  assert.deepEqual(idsOf(first), [idOf(row)]);
   const next = newRow();
   const answer = ask(`cursor=${first.next_cursor}`);
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([next]));
   const page = await pageOf(answer);
-  assert.deepEqual(
-    page.data.map(({ id }) => id),
-    [idOf(next)],
-  );
+  assert.deepEqual(idsOf(page), [idOf(next)]);
   const last = ask(`cursor=${page.next_cursor}`);
   // The server would refuse requests that it reads after the stop: a later response shows that it has read them.
   await (await fetch(`${url}/v1/health`)).text();

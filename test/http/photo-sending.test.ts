@@ -101,10 +101,8 @@ test('when the client disconnects, the file is closed without an error', async (
   });
   await Promise.all(socks);
   await until('the photos are closed', () => openPhotos().length === 0);
-  assert.deepEqual(
-    server.lines.filter(({ level }) => Number(level) > 30),
-    [],
-  );
+  const warnings = server.lines.filter(({ level }) => Number(level) > 30);
+  assert.deepEqual(warnings, []);
   assert.equal((await server.get('/photos/4')).status, 404, 'the server must still respond');
 });
 

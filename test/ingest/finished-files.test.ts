@@ -36,10 +36,8 @@ test('a good file moves to archive/, into the folder of its UTC day', async () =
   const content = contentOf('csv.gz', [newRow()]);
   const line = await appliance.dropped(name, content);
   days.push(utcDay(Date.now()));
-  assert.ok(
-    days.some((day) => line.destination === join('archive', day, name)),
-    String(line.destination),
-  );
+  const isOfDay = days.some((day) => line.destination === join('archive', day, name));
+  assert.ok(isOfDay, String(line.destination));
   assert.ok(readFileSync(inDrop(String(line.destination))).equals(content));
   assert.ok(!existsSync(inDrop(name)));
   assert.deepEqual(readdirSync(inDrop('.taken')), []);

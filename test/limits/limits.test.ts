@@ -87,10 +87,8 @@ describe('what is stored of other counts', () => {
       { day: DAY + 1, ...refused, count: 2, last_at: nowMs },
     ]);
     nowMs = NOON_MS + 7 * DAY_MS;
-    assert.deepEqual(
-      counts.history().refusals.map(({ day }) => day),
-      [DAY + 1],
-    );
+    const days = counts.history().refusals.map(({ day }) => day);
+    assert.deepEqual(days, [DAY + 1]);
   });
 
   test('requests by hour, of this machine and of each key; older ones by six hours, then by day, then forgotten', () => {

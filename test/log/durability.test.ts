@@ -55,16 +55,10 @@ function assertDurable(
   const { content, names, tooEarly } = new Unsynced(calls);
   const counts = (path: string) => path.startsWith(folder) && !MAY_BE_LOST.test(path) && isKept(path);
   assert.deepEqual(content.filter(counts), [], `${when}: content`);
-  assert.deepEqual(
-    names.filter((path) => counts(path) && !DATABASE.test(path)),
-    [],
-    `${when}: names`,
-  );
-  assert.deepEqual(
-    tooEarly.filter((path) => !MAY_BE_LOST.test(path)),
-    [],
-    `${when}: named before it was synced`,
-  );
+  const unnamed = names.filter((path) => counts(path) && !DATABASE.test(path));
+  assert.deepEqual(unnamed, [], `${when}: names`);
+  const early = tooEarly.filter((path) => !MAY_BE_LOST.test(path));
+  assert.deepEqual(early, [], `${when}: named before it was synced`);
 }
 
 /** @throws AssertionError unless a renamed or linked file was synced before, and its folder after */

@@ -24,10 +24,8 @@ test('by default the last window has just ended', () => {
   const starts = files.map(({ window_start }) => Date.parse(String(window_start)));
   const last = starts.at(-1) ?? 0;
   assert.ok(last === before || last === newest());
-  assert.deepEqual(
-    starts.map((start) => (start - last) / WINDOW_MS),
-    [-2, -1, 0],
-  );
+  const distances = starts.map((start) => (start - last) / WINDOW_MS);
+  assert.deepEqual(distances, [-2, -1, 0]);
 });
 
 test('the command writes what it reports, rows of the subscriptions with the content type', () => {

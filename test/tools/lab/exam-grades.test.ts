@@ -49,20 +49,16 @@ function gradesOf(requests: RequestRecord[], more: Partial<Evidence> = {}) {
     ...more,
   });
   const findings = gradeClient(evidence);
-  assert.deepEqual(
-    findings.map(({ rule }) => rule),
-    Object.keys(RULES),
-  );
+  const rules = findings.map(({ rule }) => rule);
+  assert.deepEqual(rules, Object.keys(RULES));
   return new Map(findings.map((finding) => [finding.rule, finding]));
 }
 
 /** @param rule the only violated rule; null: none */
 function assertGrade(rule: RuleName | null, requests: RequestRecord[], more?: Partial<Evidence>): void {
   const failed = [...gradesOf(requests, more).values()].filter(({ outcome }) => outcome === 'failed');
-  assert.deepEqual(
-    failed.map((finding) => finding.rule),
-    rule === null ? [] : [rule],
-  );
+  const rules = failed.map((finding) => finding.rule);
+  assert.deepEqual(rules, rule === null ? [] : [rule]);
 }
 
 test('Retry-After is a lower bound', () => {
@@ -195,10 +191,8 @@ test('the copy has every detection once, in its latest version, also after a res
 test('a rule without an occasion to break it is not tested', () => {
   const nothing = gradesOf(requestsOf({}), { lower: null, unauthorizedAfter: null });
   const passed = [...nothing.values()].filter(({ outcome }) => outcome === 'passed');
-  assert.deepEqual(
-    passed.map(({ rule }) => rule),
-    ['finishes', 'rows_with_cursor', 'takes_versions', 'right_copy'],
-  );
+  const rules = passed.map(({ rule }) => rule);
+  assert.deepEqual(rules, ['finishes', 'rows_with_cursor', 'takes_versions', 'right_copy']);
   assert.equal(nothing.get('notices_gaps')?.outcome, 'advice');
   const cut = (has_more: boolean) =>
     gradesOf(requestsOf({ fault: 'f1', complete: false, has_more }, {})).get('keeps_cursor')?.outcome;

@@ -17,10 +17,13 @@ describe('feed', () => {
       const text = ids.find((id: string) => id.startsWith('t.'));
       await lab.control('correct', { id: text, score: 12 });
       const corrected = await follow(lab, `cursor=${fresh.cursor}`);
-      assert.deepEqual(
-        corrected.rows.map(({ id, event, version, strength }) => [id, event, version, strength.score]),
-        [[text, 'updated', 2, 12]],
-      );
+      const shown = corrected.rows.map(({ id, event, version, strength }) => [
+        id,
+        event,
+        version,
+        strength.score,
+      ]);
+      assert.deepEqual(shown, [[text, 'updated', 2, 12]]);
       await lab.control('clock', { advance: '1m' });
       await lab.control('correct', { id: text, score: 12 });
       const one = await lab.read(`/v1/detections/${text}`);
@@ -45,10 +48,8 @@ describe('feed', () => {
         export: 'imagewire',
       });
       assert.equal(only.files[0].window_start, '2026-03-25T23:50:00Z');
-      assert.deepEqual(
-        only.files.flatMap((file: { ids: string[] }) => file.ids.map((id) => id.slice(0, 7))),
-        Array(4).fill('i.7002.'),
-      );
+      const streams = only.files.flatMap((file: { ids: string[] }) => file.ids.map((id) => id.slice(0, 7)));
+      assert.deepEqual(streams, Array(4).fill('i.7002.'));
       const image = only.files[0].ids[0];
       const { source } = await lab.read(`/v1/detections/${image}`);
       assert.equal((await fetch(source.image_url)).status, 200, 'its photo must exist');
@@ -56,10 +57,11 @@ describe('feed', () => {
       assert.deepEqual((await lab.read(`/v1/detections/${image}`)).source, source);
       const gap = await lab.control('gap', { export: 'imagewire', status: 'missing' });
       const late = await lab.control('late', { rows: 2 });
-      assert.deepEqual(
-        late.files.map((file: { export: string; window_start: string }) => [file.export, file.window_start]),
-        [['imagewire', gap.window_start]],
-      );
+      const filled = late.files.map((file: { export: string; window_start: string }) => [
+        file.export,
+        file.window_start,
+      ]);
+      assert.deepEqual(filled, [['imagewire', gap.window_start]]);
       assert.deepEqual((await lab.read('/v1/me')).data_gaps.image, []);
     });
   });
@@ -93,10 +95,8 @@ describe('feed', () => {
       const removed = await runBeside(['subscription', 'remove', '7002', '--yes', '--data', lab.data]);
       assert.equal(removed.status, 0, removed.stderr);
       const { subscriptions } = await lab.read('/v1/me');
-      assert.deepEqual(
-        subscriptions.map(({ id }: { id: number }) => id),
-        [7001],
-      );
+      const ids = subscriptions.map(({ id }: { id: number }) => id);
+      assert.deepEqual(ids, [7001]);
       const { files } = await lab.control('drop', { rows: 8 });
       for (const { ids } of files) for (const id of ids) assert.ok(id.includes('.7001.'), id);
       const [status, { detail }] = await lab.post('drop', '{"subscription": 7002}');

@@ -82,11 +82,8 @@ test('a file that pull did not make is named and not changed', () =>
       [join(folder, 'none', 'copy'), /there is no folder \S+none\. Create it first\.\n$/, 'ndjson'],
     ] as const)
       await isRefused([...to, '--format', format, '--into', file], message);
-    assert.deepEqual(
-      readdirSync(folder).filter((name) => !/^(notes|short).*\.lock$/.test(name)),
-      names,
-      'nothing may be created',
-    );
+    const left = readdirSync(folder).filter((name) => !/^(notes|short).*\.lock$/.test(name));
+    assert.deepEqual(left, names, 'nothing may be created');
     assert.deepEqual(contents(), before);
   }));
 
