@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { loadTlsPair, validityError, watchTlsPair } from '../../src/http/tls-pair.ts';
 import { createLogger } from '../../src/logger.ts';
-import { Refused } from '../../src/refused.ts';
 import { DAY_MS } from '../../src/time.ts';
 import {
   type CertificateFiles,
@@ -22,40 +21,27 @@ const skip = WITHOUT_OPENSSL;
 const pathsOf = ({ certificate, key }: CertificateFiles) => ({ tls_certificate: certificate, tls_key: key });
 
 describe('a pair that cannot be used is refused, naming the file', { skip }, () => {
-  async function refusal(files: CertificateFiles): Promise<string> {
-    try {
-      await loadTlsPair(pathsOf(files));
-    } catch (error) {
-      assert.ok(error instanceof Refused && error.code === 'configuration', String(error));
-      return error.message;
-    }
-    return assert.fail('the pair was accepted');
-  }
+  const refused = (files: Partial<CertificateFiles>, message: RegExp) =>
+    assert.rejects(loadTlsPair(pathsOf({ ...first, ...files })), { code: 'configuration', message });
 
   test('no such file; a folder', async () => {
-    const gone = await refusal({ ...first, certificate: join(folder, 'gone.pem') });
-    assert.match(gone, /tls_certificate, .*gone\.pem: no such file or folder/);
-    assert.match(await refusal({ ...first, key: folder }), /tls_key, .*: it is a folder/);
+    const gone = join(folder, 'gone.pem');
+    await refused({ certificate: gone }, /tls_certificate, .*gone\.pem: no such file or folder/);
+    await refused({ key: folder }, /tls_key, .*: it is a folder/);
   });
 
   test('no certificate, no key, a key with a passphrase', async () => {
     const text = join(folder, 'text');
     writeFileSync(text, 'no PEM\n');
-    assert.match(
-      await refusal({ ...first, certificate: text }),
-      /text: no PEM certificate found in the file/,
-    );
-    assert.match(await refusal({ ...first, key: text }), /text: no PEM private key without a passphrase/);
+    await refused({ certificate: text }, /text: no PEM certificate found in the file/);
+    await refused({ key: text }, /text: no PEM private key without a passphrase/);
     const locked = join(folder, 'locked.key');
     spawnSync('openssl', ['ec', '-in', first.key, '-aes256', '-passout', 'pass:x', '-out', locked]);
-    assert.match(await refusal({ ...first, key: locked }), /locked\.key: .* without a passphrase/);
+    await refused({ key: locked }, /locked\.key: .* without a passphrase/);
   });
 
   test('a key of another certificate', async () => {
-    assert.match(
-      await refusal({ ...first, key: second.key }),
-      /second\.key: the key does not match the certificate in .*first\.pem/,
-    );
+    await refused({ key: second.key }, /second\.key: the key does not match the certificate in .*first\.pem/);
   });
 
   test('both in one file are accepted, in either order', async () => {
