@@ -3,18 +3,19 @@
  * is stopped, killed and restarted (contract: GET /v1/detections/changes, Events).
  */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import { formatMs, WINDOW_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
-import { addOtherAccount, type Detection, sharedAppliance } from '../support/appliance.ts';
+import { addOtherAccount, type ChangesPage, type Detection, sharedAppliance } from '../support/appliance.ts';
 import { assertSameList } from '../support/database-content.ts';
 import { contentOf, fileName, nextWindowMs, type Row } from '../support/export-files.ts';
 import { follow as readAll, readerOf } from '../support/lab.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
+import { filesBelow } from '../support/test-folder.ts';
 
 const SEED = 'followers';
 const WINDOWS = 12;
@@ -32,15 +33,8 @@ const appliance = await sharedAppliance({
 });
 addOtherAccount(appliance.cli);
 
-interface Page {
-  readonly data: readonly Detection[];
-  readonly next_cursor: string;
-  readonly has_more: boolean;
-  readonly as_of: string | null;
-}
-
 /** Reads a page; retries while the program is down, as clients do. */
-async function readPage(query: string): Promise<Page> {
+async function readPage(query: string): Promise<ChangesPage> {
   for (;;) {
     const answer = await appliance
       .get(`${CHANGES}?${query}`)
@@ -147,8 +141,7 @@ async function write(files: readonly DroppedFile[], prng: Prng): Promise<void> {
 }
 
 function archived(): number {
-  const archive = join(appliance.drop, 'archive');
-  return readdirSync(archive).flatMap((day) => readdirSync(join(archive, day))).length;
+  return filesBelow(join(appliance.drop, 'archive')).length;
 }
 
 test('every follower sees every version once and in order', async () => {

@@ -11,7 +11,7 @@ import { test } from 'node:test';
 import { DAY_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { programCommand } from '../support/command.ts';
-import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { fileName, ndjson, newRows, nextWindowMs } from '../support/export-files.ts';
 import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { parseResponses } from '../support/raw-http.ts';
 import { until } from '../support/until.ts';
@@ -31,7 +31,7 @@ const members = {
   article_publisher_name: text,
   article_url: `https://long.example/${text}`,
 };
-const rows = Array.from({ length: LARGE_ROWS }, () => newRow(members));
+const rows = newRows(LARGE_ROWS, members);
 const filled = await appliance.dropped(fileName('newswire', nextWindowMs(), 'ndjson'), ndjson(rows));
 assert.equal(filled.msg, 'file applied');
 await appliance.serving().stop();

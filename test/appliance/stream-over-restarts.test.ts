@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExportName } from '../../src/detection/content-type.ts';
-import { type Detection, sharedAppliance } from '../support/appliance.ts';
+import { type ChangesPage, sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 
 const CHANGES = '/v1/detections/changes';
@@ -14,19 +14,7 @@ const BASE_URL = 'https://x.example/base';
 
 const appliance = await sharedAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
 
-interface Page {
-  readonly data: readonly Detection[];
-  readonly next_cursor: string;
-  readonly has_more: boolean;
-  readonly as_of: string | null;
-}
-
-async function changes(query: string): Promise<Page> {
-  const response = await appliance.get(`${CHANGES}?${query}`);
-  const text = await response.text();
-  assert.equal(response.status, 200, `${query}: ${text}`);
-  return JSON.parse(text);
-}
+const changes = (query: string): Promise<ChangesPage> => appliance.read(`${CHANGES}?${query}`);
 
 /** A cursor at the current end of the stream. */
 async function end(): Promise<string> {
@@ -50,8 +38,8 @@ async function deliver(members: Row = {}): Promise<{ id: string; afterwards: str
   return { id: idOf(row), afterwards };
 }
 
-const idsOf = (page: Page) => page.data.map(({ id }) => id);
-const versionsOf = (page: Page) => page.data.map(({ id, version }) => `${id} ${version}`);
+const idsOf = (page: ChangesPage) => page.data.map(({ id }) => id);
+const versionsOf = (page: ChangesPage) => page.data.map(({ id, version }) => `${id} ${version}`);
 
 test('since starts with the first change delivered at or after it, also after restarts and a kill', async () => {
   const beginning = new Date().toISOString();
@@ -131,10 +119,8 @@ test('the base address is in photo URLs and error types, and changing it changes
 
   await appliance.restart({ WIREWATCH_SERVER_BASE_URL: BASE_URL });
   const page = await changes(start);
-  assert.deepEqual(
-    page.data.map(({ source }) => source.image_url),
-    [before[0]?.replace(url, BASE_URL), before[1]],
-  );
+  const shown = page.data.map(({ source }) => source.image_url);
+  assert.deepEqual(shown, [before[0]?.replace(url, BASE_URL), before[1]]);
   assert.ok(page.data.every(({ version }) => version === 1));
   assert.deepEqual((await changes(`cursor=${page.next_cursor}`)).data, []);
   const detection = await appliance.detection(id);

@@ -3,9 +3,9 @@
  * ingest. Code preloaded into the real program makes calls fail.
  */
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { constants, tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { isFileError } from '../../src/drop/file-errors.ts';
 import { listSegments } from '../../src/log/segment.ts';
@@ -15,7 +15,7 @@ import { type Appliance, startAppliance } from '../support/appliance.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { PATH_OF, preloaded } from '../support/preload.ts';
-import type { LogLine } from '../support/program.ts';
+import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 import { words } from '../support/words.ts';
 
@@ -76,14 +76,11 @@ describe('errors of files', { skip }, () => {
   let flag: string;
   let appliance: Appliance;
   before(async () => {
-    flag = join(mkdtempSync(join(tmpdir(), 'wirewatch-test-')), 'flag');
+    flag = join(testFolder(), 'flag');
     const settings = { ...preloaded(FAILING), TEST_UNREADABLE: flag };
     appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0', ...settings });
   });
-  after(async () => {
-    await appliance.stop();
-    rmSync(dirname(flag), { recursive: true });
-  });
+  after(() => appliance.stop());
 
   const isStuck = async () => (await openAlertsOf(appliance)).includes('file stuck');
 
@@ -106,8 +103,7 @@ describe('errors of files', { skip }, () => {
   test('a file that cannot be opened stays in the drop folder, also if it would not be read', async () => {
     writeFileSync(flag, '');
     appliance.put('report.txt', 'text');
-    const isTried = ({ msg, file }: LogLine) => msg.startsWith('a file cannot') && file === 'report.txt';
-    await appliance.serving().logged('the error', isTried);
+    await appliance.logged(/^a file cannot/, { file: 'report.txt' });
     assert.ok(existsSync(join(appliance.drop, 'report.txt')));
     await until('the alert', isStuck);
     assert.deepEqual(readdirSync(join(appliance.drop, '.taken')), []);

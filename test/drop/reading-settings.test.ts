@@ -8,7 +8,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { createKey, sharedAppliance } from '../support/appliance.ts';
-import { csv, fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { csv, fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 
 const { inDrop, reasonBeside } = exportTrials(() => appliance);
@@ -130,7 +130,7 @@ test('a reading that came to nothing leaves no notes of skipped rows, not even b
 });
 
 test('a file with mostly bad rows fails, and its notes are bounded', async () => {
-  const good = (count: number) => ndjson(Array.from({ length: count }, () => newRow()));
+  const good = (count: number) => ndjson(newRows(count));
   const bad = (count: number) => '{"x":1}\n'.repeat(count);
   const drop = (content: string) => appliance.dropped(fileName('newswire', nextWindowMs()), content);
   const enough = await drop(good(899) + bad(100));

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { csvEntries } from '../../src/exports/csv.ts';
 import type { RawEntry } from '../../src/exports/lines.ts';
-import { csv, newRow, type Row } from '../support/export-files.ts';
-import { newRows } from '../support/export-trials.ts';
+import { csv, newRow, newRows, type Row } from '../support/export-files.ts';
 import { applied, failed, readContent } from '../support/read-export.ts';
 
 const VALID: Row = { article_print: true, source_syndicated: false, article_id: 5, strength_score: 99.5 };
@@ -164,7 +163,7 @@ test('CSV: a long file is read without warnings', async () => {
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => void warnings.push(warning);
   process.on('warning', onWarning);
-  const rows = Array.from({ length: 8000 }, () => newRow({ article_headline: 'x'.repeat(300) }));
+  const rows = newRows(8000, { article_headline: 'x'.repeat(300) });
   await applied('csv', csv(rows), rows);
   // Warnings are emitted in a later turn.
   await new Promise((resolve) => setImmediate(resolve));

@@ -5,8 +5,7 @@ import { test } from 'node:test';
 import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { FORMS, type Form } from '../../src/exports/file-name.ts';
 import { DAY_MS, formatMs } from '../../src/time.ts';
-import { contentOf, csv, ndjson, newRow, packed, type Row } from '../support/export-files.ts';
-import { newRows } from '../support/export-trials.ts';
+import { contentOf, csv, ndjson, newRow, newRows, packed, type Row } from '../support/export-files.ts';
 import { applied, failed, readContent } from '../support/read-export.ts';
 
 for (const form of FORMS)
@@ -71,7 +70,7 @@ test('NDJSON: invalid UTF-8 fails the file, and every such line is named', async
 test('characters across chunk boundaries stay intact', async () => {
   // Lines with 4,093 bytes of three-byte characters, so that chunks end at every byte of a character.
   const headline = '€'.repeat(1300);
-  const rows = Array.from({ length: 300 }, () => newRow({ article_headline: headline }));
+  const rows = newRows(300, { article_headline: headline });
   for (const { article } of await applied('ndjson', ndjson(rows), rows))
     assert.equal(article.headline, headline);
 });

@@ -5,8 +5,17 @@ import { EXPORT_NAMES, type ExportName } from '../../src/detection/content-type.
 import { checkRow, type RowError } from '../../src/exports/check-row.ts';
 import { timesOf } from '../../src/exports/file-name.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import { csv, fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
-import { exportTrials, later, newRows } from '../support/export-trials.ts';
+import {
+  csv,
+  fileName,
+  idOf,
+  ndjson,
+  newRow,
+  newRows,
+  nextWindowMs,
+  type Row,
+} from '../support/export-files.ts';
+import { exportTrials, later } from '../support/export-trials.ts';
 import { words } from '../support/words.ts';
 
 // Files are renamed into the folder, so they are complete immediately.

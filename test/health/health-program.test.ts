@@ -7,11 +7,10 @@ import { after, before, describe, test } from 'node:test';
 import type { Overview } from '../../src/admin/console/api.ts';
 import type { AlertDocument } from '../../src/health/alert-texts.ts';
 import type { Health } from '../../src/health/rules.ts';
-import { openDatabase } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, putFile, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { openConsole } from '../support/console-client.ts';
+import { changeDetections } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { until } from '../support/until.ts';
@@ -106,18 +105,15 @@ describe('a new installation', () => {
     const degraded = await health();
     assert.deepEqual([degraded.http, degraded.status, degraded.alerts.page_worthy], [503, 'degraded', 1]);
     assert.equal(degraded.exports.newswire.newest_done === null, false);
-    const logged = (what: string) =>
-      appliance
-        .serving()
-        .logged(what, ({ msg, alert }) => msg === what && alert === 'drop folder not readable');
-    await logged('alert opened');
+    const alert = 'drop folder not readable';
+    await appliance.logged(/^alert opened$/, { alert });
     rmSync(drop);
     renameSync(`${drop}.away`, drop);
     await eventually('health', health, ({ http }) => http === 200);
     await eventually('the list', alerts, isFreeOf('drop folder not readable'));
     const line = await appliance.dropped(fileName('newswire', CURRENT_WINDOW_MS), ndjson([newRow()]));
     assert.equal(line.msg, 'file applied');
-    await logged('alert closed');
+    await appliance.logged(/^alert closed$/, { alert });
   });
 
   test('a drop folder that is missing at a start is urgent; reads go on, and files are read once it is back', async () => {
@@ -190,9 +186,8 @@ describe('a damaged database', () => {
     const ui = await openConsole(appliance);
     await ui.get('overview');
     await appliance.dropped(fileName('newswire', CURRENT_WINDOW_MS - 2 * WINDOW_MS), ndjson(rows));
-    const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-    db.exec('DELETE FROM stream_row WHERE place = (SELECT min(place) + 1 FROM stream_row)');
-    db.close();
+    const second = '(SELECT min(place) + 1 FROM stream_row)';
+    changeDetections(appliance.data, `DELETE FROM stream_row WHERE place = ${second}`);
     assert.equal((await appliance.get(changes)).status, 500);
     const open = await eventually('the alert', alerts, hasAlert('database damaged'));
     const alert = open.find(({ name }) => name === 'database damaged');
@@ -231,9 +226,8 @@ describe('a fault that ends the ingesting thread', () => {
     await appliance.dropped(fileName('newswire', window), ndjson([row]));
     await appliance.dropped(fileName('imagewire', window), '');
     assert.equal((await health()).http, 200);
-    const db = openDatabase(join(appliance.data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
-    db.exec("CREATE TRIGGER fault BEFORE INSERT ON delivery BEGIN SELECT raise(ABORT, 'a fault'); END");
-    db.close();
+    const fault = "BEGIN SELECT raise(ABORT, 'a fault'); END";
+    changeDetections(appliance.data, `CREATE TRIGGER fault BEFORE INSERT ON delivery ${fault}`);
     appliance.put(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
     const open = await eventually('the alert', alerts, hasAlert('ingest stopped'));
     assert.equal(open.find(({ name }) => name === 'ingest stopped')?.page_worthy, true);

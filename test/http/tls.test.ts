@@ -18,7 +18,7 @@ import {
   WITHOUT_OPENSSL,
 } from '../support/certificates.ts';
 import { freePort } from '../support/free-port.ts';
-import { inFolder, runProgram } from '../support/program.ts';
+import { inFolder, type LogLine, runProgram } from '../support/program.ts';
 import { exchangeBytes } from '../support/raw-http.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -178,17 +178,14 @@ describe('the program', { skip }, () => {
       writeFileSync(files.key, 'broken');
       // A renewal that was half written may have had one, with another reason.
       const reason = /served\.key: no PEM private key without a passphrase/;
-      await run.until('the warning', () =>
-        run
-          .log()
-          .find(
-            (line) => line.msg.startsWith('the new certificate cannot') && reason.test(String(line.reason)),
-          ),
+      await run.logged(
+        'the warning',
+        (line) => line.msg.startsWith('the new certificate cannot') && reason.test(String(line.reason)),
       );
       assert.equal(await presentedName(port, files), 'third');
-      await run.until('the alert', () =>
-        run.log().find(({ msg, alert }) => msg === 'alert opened' && alert === 'certificate not usable'),
-      );
+      const isAlert = ({ msg, alert }: LogLine) =>
+        msg === 'alert opened' && alert === 'certificate not usable';
+      await run.logged('the alert', isAlert);
       assert.doesNotMatch(run.stderr(), /PRIVATE/);
       open.destroy();
       await run.until('the end of a handshake that never began', () => hasEnded || undefined);

@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import {
   existsSync,
   mkdirSync,
-  readdirSync,
   readFileSync,
   renameSync,
   rmdirSync,
@@ -23,6 +22,7 @@ import { changeDetections } from '../support/database-content.ts';
 import { fileName, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { untilIdle } from '../support/installation-state.ts';
 import { failingCall, PATH_OF, preloaded, shiftedClock } from '../support/preload.ts';
+import { filesBelow } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
 const IN_ARCHIVE = /\/archive\//;
@@ -33,10 +33,7 @@ const appliance = await sharedAppliance({
   WIREWATCH_VERIFY_EVERY_HOURS: '0',
 });
 
-const archived = () =>
-  readdirSync(join(appliance.drop, 'archive'), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
+const archived = () => filesBelow(join(appliance.drop, 'archive'));
 const apply = async (name = fileName('newswire', nextWindowMs())) => {
   const line = await appliance.dropped(name, ndjson([newRow()]));
   assert.equal(line.msg, 'file applied');
@@ -152,10 +149,7 @@ test('orphaned files are read by the names they were dropped under, also where t
 describe('[ingest] archive_days', { skip: NO_PRELOAD }, () => {
   const DELETED = /^deleted old files from the archive$/;
   const assertLeft = (paths: readonly string[], left: readonly boolean[]) =>
-    assert.deepEqual(
-      paths.map((path) => existsSync(path)),
-      left,
-    );
+    assert.deepEqual(paths.map(existsSync), left);
   // An hour of the program is a second.
   const hasty = { WIREWATCH_HASTE: '3600' };
 

@@ -25,11 +25,11 @@ import {
   TEST_SETTINGS,
 } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { follow, readerOf } from '../support/lab.ts';
 import { failingCall } from '../support/preload.ts';
-import { inFolder, type LogLine, type RunningProgram, runProgram } from '../support/program.ts';
+import { inFolder, type RunningProgram, runProgram } from '../support/program.ts';
 import { until } from '../support/until.ts';
 
 const FULL = 'the disk is full: ingest waits for free space';
@@ -102,22 +102,17 @@ function diskTest(title: string, use: (own: ReturnType<typeof onDisk>) => Promis
   );
 }
 
-function rowsOf(count: number): string {
-  return ndjson(Array.from({ length: count }, () => newRow({ article_headline: 'x'.repeat(2000) })));
-}
+const rowsOf = (count: number) => ndjson(newRows(count, { article_headline: 'x'.repeat(2000) }));
 
 async function applied(run: RunningProgram, drop: string, content: string | null, name = nextName()) {
   if (content !== null) putFile(drop, name, content);
-  await run.until(`${name} to be applied`, () =>
-    run.log().find(({ msg, file }) => msg === 'file applied' && file === name),
-  );
+  await run.logged(`${name} to be applied`, ({ msg, file }) => msg === 'file applied' && file === name);
 }
 
 const nextName = () => fileName('newswire', nextWindowMs());
 
-function alertLine(run: RunningProgram, what: 'opened' | 'closed') {
-  return run.log().find(({ msg, alert }) => msg === `alert ${what}` && alert === 'disk full');
-}
+const alertLine = (run: RunningProgram, what: 'opened' | 'closed') =>
+  run.logged(`the alert ${what}`, ({ msg, alert }) => msg === `alert ${what}` && alert === 'disk full');
 
 /** The versions of all detections on the stream, in its order. */
 async function streamOf(url: string, key: string): Promise<number[]> {
@@ -133,8 +128,8 @@ async function dropOnFullDisk(
   const before = await streamOf(url, key);
   const name = nextName();
   putFile(drop, name, rowsOf(1500));
-  await run.until('waiting', () => run.log().find(({ msg }) => msg === FULL));
-  const opened = await run.until('the alert', () => alertLine(run, 'opened'));
+  await run.logged('waiting', ({ msg }) => msg === FULL);
+  const opened = await alertLine(run, 'opened');
   assert.equal(opened.page_worthy, true);
   await until('the alert in the list', async () => (await openAlertsOf({ data })).includes('disk full'));
   assert.equal((await fetch(`${url}/v1/health`)).status, 503);
@@ -163,7 +158,7 @@ diskTest('with a full disk', async ({ drop, key, cli, start, seen, within }) => 
   assert.equal((await fetch(`${url}/v1/me`, revoked)).status, 401);
   rmSync(ballast);
   await applied(run, drop, null, second);
-  await run.until('the end of the alert', () => alertLine(run, 'closed'));
+  await alertLine(run, 'closed');
   assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
   assert.ok(existsSync(join(drop, 'archive')));
   assert.equal(await run.stop(), 0);
@@ -202,13 +197,12 @@ diskTest(
     await read(`/v1/detections/${idOf(row)}`);
     assert.equal((await read('/v1/me')).account.id, 'agency');
     const counts = 'cannot save the row counts of the daily allowance: a restart would lose them';
-    await run.until('the failed write of usage', () => run.log().find(({ msg }) => msg === counts));
+    await run.logged('the failed write of usage', ({ msg }) => msg === counts);
 
     rmSync(join(seen(), 'ballast'));
     await applied(run, drop, null, name);
-    await run.until('the end of the alert', () => alertLine(run, 'closed'));
-    const isSaved = ({ msg }: LogLine) => msg === 'row counts can be saved again';
-    await run.until('the write of usage', () => run.log().find(isSaved));
+    await alertLine(run, 'closed');
+    await run.logged('the write of usage', ({ msg }) => msg === 'row counts can be saved again');
     assert.deepEqual(await streamOf(url, key), Array(1510).fill(1));
     assert.equal(await run.stop(), 0);
   },
@@ -228,7 +222,7 @@ test(
       const env = { ...full.settings, WIREWATCH_HASTE: '100' };
       const run = runProgram(['serve', '--data', join(folder, 'data'), '--port', '0'], env);
       await run.url();
-      await run.until('the full disk', () => run.log().find(({ msg }) => msg === FULL));
+      await run.logged('the full disk', ({ msg }) => msg === FULL);
       full.end();
       run.kill('SIGTERM');
       assert.equal(await Promise.race([run.ended, sleep(60_000, 'it did not stop')]), 0);
@@ -272,9 +266,7 @@ diskTest(
     writeFileSync(join(data, 'ballast'), Buffer.alloc(DISK_MIB * 1024 * 1024 - used - room));
     const run = start(false);
     const url = await run.url();
-    await run.until('the new database', () =>
-      run.log().find(({ msg }) => msg === 'detections.db was brought up to date from the log'),
-    );
+    await run.logged('the new database', ({ msg }) => msg.startsWith('detections.db was brought up to date'));
     assert.deepEqual(await streamOf(url, key), Array(1000).fill(1));
     assert.equal(await run.stop(), 0);
   },

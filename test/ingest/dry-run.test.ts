@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { FirstRows } from '../../src/ingest/reading/dry-run.ts';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { createInstallation, sharedAppliance } from '../support/appliance.ts';
-import { fileName, ndjson, newRow, nextWindowMs, packed } from '../support/export-files.ts';
+import { fileName, ndjson, newRow, newRows, nextWindowMs, packed } from '../support/export-files.ts';
 
 const appliance = await sharedAppliance({
   WIREWATCH_INGEST_QUIET_MS: '0',
@@ -116,7 +116,7 @@ test('a bad window fails with the same reasons, and its next file is held', asyn
 });
 
 test('errors are counted by column and kind, with their first lines', () => {
-  const rows = Array.from({ length: 1200 }, () => newRow({ strength_score: 'high' }));
+  const rows = newRows(1200, { strength_score: 'high' });
   rows.push(newRow({ article_id: -1 }), newRow());
   const path = join(appliance.data, fileName('newswire', nextWindowMs()));
   writeFileSync(path, ndjson(rows));

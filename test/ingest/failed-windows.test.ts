@@ -12,10 +12,11 @@ import {
   idOf,
   ndjson,
   newRow,
+  newRows,
   nextWindowMs,
   type Row,
 } from '../support/export-files.ts';
-import { exportTrials, later, newRows } from '../support/export-trials.ts';
+import { exportTrials, later } from '../support/export-trials.ts';
 import { alertsOf, loggedFiles, openAlertsOf } from '../support/installation-state.ts';
 
 const appliance = await sharedAppliance();
@@ -60,10 +61,8 @@ test('files for a failed window are held; window reset reads the newest of them 
   assert.equal((await appliance.processed(older)).msg, 'file applied', 'the other one is a correction');
   for (const moved of [older, name]) assert.ok(!existsSync(inDrop(moved)));
   const shown = await Promise.all([one, two, three].map((row) => appliance.detection(idOf(row))));
-  assert.deepEqual(
-    shown.map((detection) => detection?.version),
-    [1, 2, 1],
-  );
+  const versions = shown.map((detection) => detection?.version);
+  assert.deepEqual(versions, [1, 2, 1]);
   assert.deepEqual(
     (await arrived()).sort(),
     [...[one, two, three].map((row) => `${idOf(row)} 1 created`), `${idOf(two)} 2 updated`].sort(),
@@ -109,10 +108,8 @@ test('window reset --all reads the held file of every failed window', async () =
   appliance.cli(['ingest', 'pause']);
   const { document } = window('reset', 'newswire', '--all');
   const { alerts, not_applied } = JSON.parse(appliance.cli(['status', '--json']).stdout);
-  assert.ok(
-    !alerts.some(({ name }: { name: string }) => name === 'held windows'),
-    'nothing is held any more',
-  );
+  const isHeld = alerts.some(({ name }: { name: string }) => name === 'held windows');
+  assert.ok(!isHeld, 'nothing is held any more');
   assert.ok(!not_applied.some(({ file }: { file: string }) => file === fileName('newswire', first)));
   appliance.cli(['ingest', 'resume']);
   assert.deepEqual(

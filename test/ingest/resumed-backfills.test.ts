@@ -1,12 +1,12 @@
 /** A backfill that was interrupted: it is resumed, and loses no row silently, whatever has become of its file and settings. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { test } from 'node:test';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD as skip } from '../support/command.ts';
 import { changeDetections } from '../support/database-content.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs, type Row } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
@@ -42,8 +42,6 @@ async function interrupted(
   await appliance.serving().stop();
 }
 
-const rowsOf = (count: number, members: Row = {}) => Array.from({ length: count }, () => newRow(members));
-
 const takenPath = (name: string) => {
   const taken = readdirSync(join(appliance.drop, '.taken')).find((one) => one.endsWith(name)) ?? '';
   return join(appliance.drop, '.taken', taken);
@@ -61,7 +59,7 @@ async function state(): Promise<[isApplying: boolean, isStuck: boolean]> {
 const untilState = (expected: [boolean, boolean]) =>
   until(`${expected}`, async () => `${await state()}` === `${expected}`);
 
-const { ingestAnother: ingestsOthers } = exportTrials(() => appliance);
+const { ingestAnother: ingestsOthers, reasonBeside } = exportTrials(() => appliance);
 
 test('rows are judged as in the check; those that are invalid all the same are counted, or fail the file', {
   skip,
@@ -69,11 +67,11 @@ test('rows are judged as in the check; those that are invalid all the same are c
   const early = newRow({ first_detected_at: '2001-02-03T04:05:06Z' });
   const old = { first_detected_at: '2002-01-01T00:00:00Z' };
   const checked = {
-    'newswire.backfill-checked-some.ndjson': [...rowsOf(19), early],
-    'newswire.backfill-checked-all.ndjson': rowsOf(150, old),
+    'newswire.backfill-checked-some.ndjson': [...newRows(19), early],
+    'newswire.backfill-checked-all.ndjson': newRows(150, old),
   };
   const [few, most] = ['newswire.backfill-other-few.ndjson', 'newswire.backfill-other-most.ndjson'];
-  const others = { [few]: [newRow(), newRow(old)], [most]: rowsOf(101, old) };
+  const others = { [few]: [newRow(), newRow(old)], [most]: newRows(101, old) };
   await interrupted({ ...checked, ...others }, { WIREWATCH_INGEST_EARLIEST_TIME: '2000-01-01T00:00:00Z' });
   changeDetections(
     appliance.data,
@@ -92,8 +90,7 @@ test('rows are judged as in the check; those that are invalid all the same are c
   const failed = await appliance.processed(most);
   assert.equal(failed.msg, 'file failed');
   assert.match(String(failed.reason), /^the file no longer matches the export format; 0 of 101 rows were/);
-  const reason = readFileSync(join(appliance.drop, `${failed.destination}.reason.json`), 'utf8');
-  assert.equal(JSON.parse(reason).errors[1].column, 'first_detected_at');
+  assert.equal(reasonBeside(failed.destination).errors[1].column, 'first_detected_at');
   await ingestsOthers();
 });
 
@@ -103,10 +100,10 @@ test('it waits while its export is switched off; rows whose stream is gone are c
   const [streams, changed] = ['newswire.backfill-streams.ndjson', 'newswire.backfill-changed.ndjson'];
   appliance.cli(['subscription', 'add', '7400', '--account', 'agency']);
   const rows = [7001, 7400, 7500, 7600].map((subscription_id) => newRow({ subscription_id }));
-  await interrupted({ [streams]: rows, [changed]: rowsOf(2) });
+  await interrupted({ [streams]: rows, [changed]: newRows(2) });
   appliance.cli(['subscription', 'set', '7400', '--content-types', 'image']);
   appliance.cli(['subscription', 'add', '7500', '--account', 'agency']);
-  writeFileSync(takenPath(changed), ndjson(rowsOf(2)));
+  writeFileSync(takenPath(changed), ndjson(newRows(2)));
   await appliance.restart({ WIREWATCH_EXPORTS_NEWSWIRE_ENABLED: 'false' });
   await appliance
     .serving()
@@ -139,18 +136,15 @@ test('a window does not wait for the rows that were applied before', { skip }, a
   appliance.put(window, ndjson([newRow()]));
   await appliance.restart({ WIREWATCH_INGEST_QUIET_MS: '0' });
   await appliance.processed(name);
-  const applied = appliance.serving().log.filter(({ msg }) => msg === 'file applied');
-  assert.deepEqual(
-    applied.map(({ file }) => file),
-    [window, name],
-  );
+  const applied = appliance.serving().log.flatMap(({ msg, file }) => (msg === 'file applied' ? file : []));
+  assert.deepEqual(applied, [window, name]);
 });
 
 test('it waits while its file cannot be read, fails when it is gone, and is read when it is back', {
   skip,
 }, async () => {
   const name = 'newswire.backfill-unreadable.ndjson';
-  await interrupted({ [name]: rowsOf(2) });
+  await interrupted({ [name]: newRows(2) });
   const here = takenPath(name);
   const away = join(appliance.drop, '.away');
   renameSync(here, away);
@@ -173,7 +167,7 @@ test('it fails after a restore of a backup that was made meanwhile, and its file
   skip,
 }, async () => {
   const name = 'newswire.backfill-restored.ndjson';
-  await interrupted({ [name]: rowsOf(2) });
+  await interrupted({ [name]: newRows(2) });
   const number = numberOf(takenPath(name));
   const backup = join(appliance.data, 'backup');
   appliance.cli(['backup', backup]);

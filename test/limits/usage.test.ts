@@ -132,11 +132,7 @@ describe('the program', () => {
     return response.status;
   }
 
-  async function limits() {
-    const response = await appliance.get('/v1/me');
-    assert.equal(response.status, 200);
-    return JSON.parse(await response.text()).limits;
-  }
+  const limits = async () => (await appliance.read('/v1/me')).limits;
 
   /** The total of used rows in the file. */
   function writtenRows(): number {

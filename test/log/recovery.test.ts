@@ -10,7 +10,15 @@ import { formatMs } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
-import { contentOf, fileName, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import {
+  contentOf,
+  fileName,
+  ndjson,
+  newRow,
+  newRows,
+  nextWindowMs,
+  type Row,
+} from '../support/export-files.ts';
 import { failingCall } from '../support/preload.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -29,18 +37,13 @@ function copied(): string {
   return folder;
 }
 
-async function read(query: string): Promise<string> {
-  const response = await appliance.get(`/v1/detections/changes?${query}`);
-  const text = await response.text();
-  assert.equal(response.status, 200, text);
-  return text;
-}
+const read = (query: string) => appliance.read(`/v1/detections/changes?${query}`);
 
 /** Every page from a cursor on, as sent, without the next cursor. */
 async function readAll(): Promise<string[]> {
   const all: string[] = [];
   for (let next = cursor; ; ) {
-    const page = JSON.parse(await read(`cursor=${next}&limit=200`));
+    const page = await read(`cursor=${next}&limit=200`);
     all.push(JSON.stringify(page.data));
     next = page.next_cursor;
     if (!page.has_more) return all;
@@ -49,14 +52,12 @@ async function readAll(): Promise<string[]> {
 
 // Every kind of operation, with a copy in the middle; then a kill, and a clean stop.
 const first = nextWindowMs();
-const rows = Array.from({ length: 700 }, () =>
-  newRow({
-    exported_at: formatMs(first),
-    article_url: 'https://example.com/ü',
-    // Begins like the placeholder of the base URL.
-    article_headline: '\u0001/headline',
-  }),
-);
+const rows = newRows(700, {
+  exported_at: formatMs(first),
+  article_url: 'https://example.com/ü',
+  // Begins like the placeholder of the base URL.
+  article_headline: '\u0001/headline',
+});
 const scored = (from: number, to: number, members: Row = {}) =>
   rows.slice(from, to).map((row) => ({ ...row, last_scored_at: formatMs(nextWindowMs()), ...members }));
 const next = () => fileName('newswire', nextWindowMs());
@@ -67,7 +68,7 @@ await dropped(next(), ndjson(scored(10, 20, { strength_score: 90 })));
 const failing = nextWindowMs();
 await dropped(fileName('newswire', failing), 'broken\n');
 /** From the middle of the history. */
-const cursor = JSON.parse(await read(`since=${formatMs(Date.now() - 60_000)}&limit=5`)).next_cursor;
+const { next_cursor: cursor } = await read(`since=${formatMs(Date.now() - 60_000)}&limit=5`);
 await appliance.serving().stop();
 const middle = copied();
 await appliance.restart();

@@ -13,9 +13,11 @@ import {
   idOf,
   ndjson,
   newRow,
+  newRows,
   nextWindowMs,
   type Row,
 } from '../support/export-files.ts';
+import { exportTrials } from '../support/export-trials.ts';
 import { loggedFiles } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
 import { until } from '../support/until.ts';
@@ -25,9 +27,7 @@ const MANY_ROWS = 150_000;
 
 const appliance = await sharedAppliance();
 
-const newRows = (count: number) => Array.from({ length: count }, () => newRow());
-const reasonOf = (name: string) =>
-  JSON.parse(readFileSync(join(appliance.drop, `failed/${name}.reason.json`), 'utf8'));
+const { reasonBeside } = exportTrials(() => appliance);
 
 /** Waits until a row of a file that is being applied can be read. */
 const becameVisible = (row: Row) =>
@@ -76,7 +76,7 @@ test('a backfill that is damaged or invalid at its very end applies nothing', as
   const text = ndjson(rows);
   const wrong = await appliance.dropped('newswire.backfill-wrong.ndjson', `${text}{}\n`);
   assert.equal(wrong.msg, 'file failed');
-  assert.equal(reasonOf('newswire.backfill-wrong.ndjson').errors[0].line, rows.length + 1);
+  assert.equal(reasonBeside('failed/newswire.backfill-wrong.ndjson').errors[0].line, rows.length + 1);
   const whole = zstdCompressSync(text);
   const cutOff = await appliance.dropped('newswire.backfill-cut.ndjson.zst', whole.subarray(0, -1));
   assert.equal(cutOff.msg, 'file failed');
@@ -102,10 +102,8 @@ test('windows are read between the transactions of a long backfill, and both are
   const backfill = await appliance.processed('newswire.backfill-long.ndjson');
   assert.deepEqual([backfill.msg, backfill.created], ['file applied', rows.length]);
   assert.ok(Number(backfill.number) < Number(window.number));
-  assert.deepEqual(
-    appliedInLog().filter((number) => number === backfill.number || number === window.number),
-    [window.number, backfill.number],
-  );
+  const both = appliedInLog().filter((number) => number === backfill.number || number === window.number);
+  assert.deepEqual(both, [window.number, backfill.number]);
 });
 
 test('a backfill interrupted by a stop continues at the next start, even with other settings', async () => {
@@ -162,7 +160,7 @@ test('rights that change while a backfill is applied hold for its next transacti
   skip: NO_PRELOAD,
 }, async () => {
   const print = { article_print: true, article_url: 'https://print.example.com/1' };
-  const rows = Array.from({ length: 60_000 }, () => newRow(print));
+  const rows = newRows(60_000, print);
   const later = newRow({ subscription_id: 7400 });
   const [first, last] = [rows[0], rows.at(-1)];
   assert.ok(first && last);

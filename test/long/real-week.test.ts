@@ -23,6 +23,7 @@ import {
 import { contentOf, fileName, ndjson, type Row } from '../support/export-files.ts';
 import { Follower } from '../support/followers.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
+import { readerOf } from '../support/lab.ts';
 import { createMachinePair } from '../support/machine-pair.ts';
 import { movingClock } from '../support/preload.ts';
 import type { LogLine } from '../support/program.ts';
@@ -221,11 +222,8 @@ function get(machine: Installation, path: string, key = one.key): Promise<Respon
   return fetch(`${running(machine).url}${path}`, { headers: { authorization: `Bearer ${key}` } });
 }
 
-async function read(machine: Installation, path: string, key?: string) {
-  const response = await get(machine, path, key);
-  assert.equal(response.status, 200, path);
-  return JSON.parse(await response.text());
-}
+const read = (machine: Installation, path: string, key = one.key) =>
+  readerOf(running(machine).url, key).read(path);
 
 /** History: a row an hour for each of two subscriptions. */
 function backfill(label: string, from: string, hours: number, ...more: Row[]): week.ExportFile {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { formatMs } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { fileName, idOf, ndjson, newRows, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, getAs, settle } from '../support/followers.ts';
 import { copyFolder, testFolder } from '../support/test-folder.ts';
 
@@ -16,7 +16,6 @@ const appliance = await sharedAppliance();
 const archive = join(appliance.drop, 'archive');
 
 const get = getAs(appliance.serving, appliance.key);
-const rowsOf = (count: number) => Array.from({ length: count }, () => newRow());
 const ingest = (rows: readonly Row[]) =>
   appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
 const rescored = (rows: readonly Row[], strength_score: number) =>
@@ -26,7 +25,7 @@ const alerts = () => appliance.serving().log.filter(({ alert }) => alert === 'en
 for (const isReadFirst of [false, true])
   test(`a client that is ahead shows it${isReadFirst ? ', also after files were read' : ''}`, async () => {
     const [behind, caughtUp, ahead] = [new Follower(7), new Follower(), new Follower(3)];
-    const rows = rowsOf(12);
+    const rows = newRows(12);
     await ingest(rows);
     await behind.follow(get, 1);
     await ingest(rescored(rows.slice(0, 6), 40));
@@ -35,7 +34,7 @@ for (const isReadFirst of [false, true])
     const folder = testFolder();
     copyFolder(appliance.data, join(folder, 'data'));
     await appliance.restart();
-    await ingest([...rescored(rows.slice(0, 5), 50), ...rowsOf(2)]);
+    await ingest([...rescored(rows.slice(0, 5), 50), ...newRows(2)]);
     await ahead.follow(get);
     await appliance.serving().stop();
     // The archive is on another disk: what the copy has not read is read again.
@@ -44,12 +43,12 @@ for (const isReadFirst of [false, true])
     copyFolder(join(folder, 'data'), appliance.data);
     copyFolder(join(folder, 'archive'), archive);
     await appliance.restart();
-    if (isReadFirst) await ingest([...rescored(rows.slice(1, 4), 55), ...rowsOf(2)]);
+    if (isReadFirst) await ingest([...rescored(rows.slice(1, 4), 55), ...newRows(2)]);
     for (const client of [behind, caughtUp]) await client.follow(get);
     assert.equal(alerts(), 0, 'those who are not ahead prove nothing');
     await ahead.follow(get);
     await appliance.serving().logged('the alert', ({ alert }) => alert === 'end of log lost');
-    await ingest([...rescored(rows, 60), ...rowsOf(2)]);
+    await ingest([...rescored(rows, 60), ...newRows(2)]);
     const clients = [behind, caughtUp, ahead];
     const lost = () => [...ahead.copy.keys()];
     let fresh = await settle(clients, get);

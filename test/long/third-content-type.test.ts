@@ -13,6 +13,7 @@ import { createKey, startAppliance } from '../support/appliance.ts';
 import { openConsole } from '../support/console-client.ts';
 import { ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
+import { readerOf } from '../support/lab.ts';
 import { copyProject } from '../support/project-copy.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -64,11 +65,7 @@ async function drive(): Promise<void> {
   const key = createKey(appliance.cli, 'agency', '7003');
   // By a name that test/support/checked-fetch.ts does not know: its document has two content types.
   const url = appliance.serving().url.replace('127.0.0.1', 'localhost');
-  const read = async <Body>(path: string): Promise<Body> => {
-    const response = await fetch(`${url}${path}`, { headers: { Authorization: `Bearer ${key}` } });
-    assert.equal(response.status, 200, await response.clone().text());
-    return JSON.parse(await response.text());
-  };
+  const { read } = readerOf(url, key);
   const windowMs = nextWindowMs();
   const row = newRow({ subscription_id: 7003, strength_score: 7.5 });
   const id = `v.7003.${row.source_internal_id}.${row.article_id}`;
@@ -79,29 +76,22 @@ async function drive(): Promise<void> {
   assert.equal(higher.errors_total, 1, 'the greatest score is that of the type');
 
   type Page = { data: { id: string; content_type: string; match_type: string; strength: object }[] };
+  const idsOf = (list: readonly { readonly id: string }[]) => list.map((one) => one.id);
   const since = formatMs(Date.now() - DAY_MS);
-  const stream = await read<Page>(`/v1/detections/changes?since=${since}&content_type=video`);
-  assert.deepEqual(
-    stream.data.map(({ match_type, strength, ...one }) => [one.id, match_type, strength]),
-    [[id, 'frame_fingerprint', { score: 7.5, band: 'medium' }]],
-  );
+  const stream: Page = await read(`/v1/detections/changes?since=${since}&content_type=video`);
+  const shown = stream.data.map(({ match_type, strength, ...one }) => [one.id, match_type, strength]);
+  assert.deepEqual(shown, [[id, 'frame_fingerprint', { score: 7.5, band: 'medium' }]]);
   const [from, to] = [formatMs(windowMs), formatMs(windowMs + WINDOW_MS)];
-  const period = await read<Page>(`/v1/detections?from=${from}&to=${to}&content_type=video`);
-  assert.deepEqual(
-    period.data.map((one) => one.id),
-    [id],
-  );
-  assert.equal((await read<Page['data'][0]>(`/v1/detections/${id}`)).content_type, 'video');
+  const period: Page = await read(`/v1/detections?from=${from}&to=${to}&content_type=video`);
+  assert.deepEqual(idsOf(period.data), [id]);
+  assert.equal((await read(`/v1/detections/${id}`)).content_type, 'video');
 
   const ui = await openConsole(appliance);
   const overview = await ui.get<Overview>('overview');
   assert.equal(overview.database.versions, 1);
   assert.deepEqual(Object.keys(overview.exports), ['newswire', 'imagewire', 'videowire']);
   const { detections } = await ui.get<DetectionsPage>('detections/live?content_type=video');
-  assert.deepEqual(
-    detections.map((one) => one.id),
-    [id],
-  );
+  assert.deepEqual(idsOf(detections), [id]);
 
   appliance.cli(['verify']);
   appliance.cli(['subscription', 'remove', '7003', '--yes']);

@@ -7,7 +7,7 @@ import { readChangesPage } from '../../src/query/changes-page.ts';
 import { parseFields } from '../../src/query/projection.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { isDamage } from '../../src/store/database-errors.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { changeDetections } from '../support/database-content.ts';
 import { NO_FILTERS } from '../support/filters.ts';
 import { createTestStore, type TestStore } from '../support/store.ts';
 import { changesQuery } from '../support/streams.ts';
@@ -129,16 +129,13 @@ function withoutIndex(store: TestStore, index: string, sql: string): void {
   const written = String(
     store.writer.prepare('SELECT sql FROM sqlite_schema WHERE name = ?').pluck().get(index),
   );
-  const define = (definition: string) => {
-    const db = openDatabase(store.path, 'write', DETECTIONS_SCHEMA);
-    db.unsafeMode().pragma('writable_schema = ON');
-    db.prepare('UPDATE sqlite_schema SET sql = ? WHERE name = ?').run(definition, index);
-    db.close();
-  };
+  const define = (definition: string) =>
+    changeDetections(store.folder, (db) => {
+      db.unsafeMode().pragma('writable_schema = ON');
+      db.prepare('UPDATE sqlite_schema SET sql = ? WHERE name = ?').run(definition, index);
+    });
   define(/ WHERE /.test(written) ? written.replace(' WHERE ', ' WHERE 0 AND ') : `${written} WHERE 0`);
-  const db = openDatabase(store.path, 'write', DETECTIONS_SCHEMA);
-  db.exec(sql);
-  db.close();
+  changeDetections(store.folder, sql);
   define(written);
 }
 
@@ -166,12 +163,8 @@ test('a wrong index is refused if a row would be missed', () => {
   for (const [index, sql, more] of cases) {
     using store = storeWithRows();
     withoutIndex(store, index, sql);
-    const reader = openDatabase(store.path, 'read');
-    try {
-      assert.throws(() => pageOf({ ...store, reader }, more), isDamage, sql);
-    } finally {
-      reader.close();
-    }
+    using reader = openDatabase(store.path, 'read');
+    assert.throws(() => pageOf({ ...store, reader }, more), isDamage, sql);
   }
 });
 
@@ -181,12 +174,8 @@ test('a schema with another name in it is damage, too', () => {
   store.writer.exec(
     "UPDATE sqlite_schema SET sql = replace(sql, 'sequence', 'sequense') WHERE name = 'stream'",
   );
-  const reader = openDatabase(store.path, 'read');
-  try {
-    assert.throws(() => pageOf({ ...store, reader }, textAfter(0)), isDamage);
-  } finally {
-    reader.close();
-  }
+  using reader = openDatabase(store.path, 'read');
+  assert.throws(() => pageOf({ ...store, reader }, textAfter(0)), isDamage);
 });
 
 function textAfter(position: number): Parameters<typeof pageOf>[1] {

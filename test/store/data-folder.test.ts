@@ -182,7 +182,7 @@ test('files are accessible to their user only, even in a readable folder and wit
     const serving = run('serve', '--port', '0', '--drop', join(folder, 'drop'));
     const url = await serving.url();
     await cli('generate', '--out', join(folder, 'drop'), '--rows', '5', '--subscriptions', '7001');
-    await serving.until('the export', () => serving.log().find(({ msg }) => msg === 'file applied'));
+    await serving.logged('the export', ({ msg }) => msg === 'file applied');
     for (const into of ['copy.db', 'copy.ndjson']) {
       const pull = ['pull', '--base-url', url, '--key-file', join(folder, 'key'), '--full'];
       const command = runProgram([...pull, '--into', join(folder, into)], {}, { through });

@@ -15,6 +15,7 @@ import { writing } from '../../src/store/database.ts';
 import { addTestKey, BOTH, openAccess } from './access.ts';
 import { type EndedCommand, runToEnd } from './command.ts';
 import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
+import { readerOf } from './lab.ts';
 import { type LogLine, type RunningProgram, runProgram } from './program.ts';
 
 const LOG_LINES_SHOWN = 60;
@@ -113,6 +114,7 @@ export interface ChangesPage {
   readonly data: readonly Detection[];
   readonly next_cursor: string;
   readonly has_more: boolean;
+  readonly as_of: string | null;
 }
 
 /** A running installation, shared by a test file. */
@@ -154,6 +156,8 @@ export async function startAppliance(settings: Readonly<Record<string, string>> 
         (line) =>
           message.test(line.msg) && Object.entries(members).every(([name, value]) => line[name] === value),
       ),
+    /** The JSON body of a successful response. */
+    read: (path: string, key = installation.key) => readerOf(serving.url, key).read(path),
     /** The detection with this id; null if the key cannot read one. */
     async detection(id: string, key?: string): Promise<Detection | null> {
       const response = await get(`/v1/detections/${id}`, key);

@@ -10,7 +10,7 @@ import { startAppliance } from './appliance.ts';
 import { launchBrowser } from './browser.ts';
 import { openConsole } from './console-client.ts';
 import { type ConsolePage, openConsolePage } from './console-page.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs } from './export-files.ts';
+import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from './export-files.ts';
 import { freePort } from './free-port.ts';
 import { testFolder } from './test-folder.ts';
 import { until } from './until.ts';
@@ -40,9 +40,7 @@ async function startBusyConsole() {
     first_detected_at: formatMs(windowMs),
     last_scored_at: formatMs(windowMs),
   });
-  const many = Array.from({ length: 30 }, () =>
-    newRow({ article_headline: 'A quiet day', ...seenIn(firstMs) }),
-  );
+  const many = newRows(30, { article_headline: 'A quiet day', ...seenIn(firstMs) });
   await appliance.dropped(fileName('newswire', firstMs), ndjson(many));
   await appliance.dropped(fileName('imagewire', firstMs), '');
   for (const strength_score of [20, 50, 80]) {

@@ -77,7 +77,7 @@ export async function checkMadeAnew(data: string, restart: () => Promise<unknown
   assertSameContent(content(), before, 'made from the log');
 }
 
-/** Changes the detections.db of a stopped installation. @param change SQL, or work */
+/** Changes a detections.db. @param change SQL, or work */
 export function changeDetections(data: string, change: string | ((db: Database) => void)): void {
   using db = openDatabase(join(data, 'detections.db'), 'write', DETECTIONS_SCHEMA);
   if (typeof change === 'string') db.exec(change);

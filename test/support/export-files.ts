@@ -33,6 +33,8 @@ export function newRow(members: Row = {}): Row {
   };
 }
 
+export const newRows = (count: number, members?: Row) => Array.from({ length: count }, () => newRow(members));
+
 /** The id of a row's detection. */
 export function idOf(row: Row, exportName: ExportName = 'newswire'): string {
   const type = exportName === 'newswire' ? 't' : 'i';

@@ -38,5 +38,3 @@ export function later(row: Row, members: Row = {}): Row {
   const scored = formatMs(Date.parse(String(row.last_scored_at)) + 60_000);
   return { ...row, last_scored_at: scored, ...members };
 }
-
-export const newRows = (count: number) => Array.from({ length: count }, () => newRow());

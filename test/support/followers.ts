@@ -2,18 +2,12 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatMs, HOUR_MS } from '../../src/time.ts';
-import type { Detection } from './appliance.ts';
+import type { ChangesPage, Detection } from './appliance.ts';
 
 const TIMEOUT_MS = 60_000;
 
-export interface Page {
-  readonly data: Detection[];
-  readonly next_cursor: string | null;
-  readonly has_more: boolean;
-}
-
 /** Sends a request to the current appliance. */
-export type Get = (path: string) => Promise<Page>;
+export type Get = (path: string) => Promise<ChangesPage>;
 
 /**
  * Requests of a client with a key, which throw an AssertionError if there is no page.

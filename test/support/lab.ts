@@ -18,7 +18,7 @@ export function readerOf(url: string, key: string) {
   /** The JSON body of a successful response. */
   const read = async (target: string) => {
     const response = await get(target);
-    assert.equal(response.status, 200, target);
+    assert.equal(response.status, 200, `${target}: ${await response.clone().text()}`);
     return json(response);
   };
   return { get, json, read };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { CopyState } from '../../src/store/role.ts';
 import { createInstallation, type Installation, putFile, type Serving } from './appliance.ts';
-import { fileName, ndjson, newRow, nextWindowMs } from './export-files.ts';
+import { fileName, ndjson, newRows, nextWindowMs } from './export-files.ts';
 import { testFolder } from './test-folder.ts';
 
 /** @param more settings of both; @param own of the standby */
@@ -34,7 +34,7 @@ export function createMachinePair(
     other,
     /** Drops the file of the next window. @returns its rows */
     drop(count = 2) {
-      const rows = Array.from({ length: count }, () => newRow());
+      const rows = newRows(count);
       putFile(drop, fileName('newswire', nextWindowMs()), ndjson(rows));
       return rows;
     },

@@ -8,7 +8,7 @@ import { formatMs } from '../../src/time.ts';
 import { type Appliance, showLogOfFailures, startAppliance } from './appliance.ts';
 import { runToEnd } from './command.ts';
 import { reading } from './database-content.ts';
-import { fileName, ndjson, newRow, nextWindowMs, type Row } from './export-files.ts';
+import { fileName, ndjson, newRow, newRows, nextWindowMs, type Row } from './export-files.ts';
 import { runProgram } from './program.ts';
 import { filesBelow, testFolder } from './test-folder.ts';
 
@@ -30,7 +30,7 @@ before(async () => {
   backup = join(work, 'backup');
   appliance = await startAppliance();
   first = newRow({ article_headline: 'right' });
-  const rows = [first, ...Array.from({ length: 49 }, () => newRow())];
+  const rows = [first, ...newRows(49)];
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
   backedUp = JSON.parse(appliance.cli(['backup', backup, '--json']).stdout).entries;
   backedUpAtMs = Math.floor(Date.now() / 1000) * 1000;

@@ -42,10 +42,8 @@ const alert = async (name: string) => (await alertsOf(appliance)).find((one) => 
 
 const lastSearch = () => appliance.logged(/^checked for missing windows$/);
 
-async function gaps(): Promise<{ window_start: string; status: string }[]> {
-  const answer = await appliance.get('/v1/me');
-  return JSON.parse(await answer.text()).data_gaps.text;
-}
+const gaps = async (): Promise<{ window_start: string; status: string }[]> =>
+  (await appliance.read('/v1/me')).data_gaps.text;
 
 test('a new installation has no missing windows, and every start searches for them', async () => {
   assert.match(appliance.cli(['window', 'list']).stdout, /^There are no windows yet\. /);
