@@ -16,8 +16,8 @@ function serveOnTerminal(folder: string, more: Readonly<Record<string, string>> 
 }
 
 describe('on a terminal', { skip: terminalMissing }, () => {
-  test('lines are readable: time, level, message, and the URL to open', async () => {
-    await inFolder(async (folder) => {
+  test('lines are readable: time, level, message, and the URL to open', () =>
+    inFolder(async (folder) => {
       const run = serveOnTerminal(folder);
       const plain = () => run.stdout().replaceAll(/\u001b\[\d+m/g, '');
       const [, url] = await run.until(
@@ -32,8 +32,7 @@ describe('on a terminal', { skip: terminalMissing }, () => {
       assert.equal(run.stderr(), '');
       assert.equal(await run.stop(), 0);
       assert.match(plain(), /INFO: stopped\s*$/);
-    });
-  });
+    }));
 
   test('external names cannot inject control characters', () =>
     inFolder(async (folder) => {

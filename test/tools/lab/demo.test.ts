@@ -85,11 +85,10 @@ test('keys and calls work, exports keep arriving, the commands of a lab work, an
     await again.stop();
   }));
 
-test('stops at once while it reads its first day', async () => {
-  await inFolder(async (folder) => {
+test('stops at once while it reads its first day', () =>
+  inFolder(async (folder) => {
     const run = runProgram(['demo', '--data', join(folder, 'demo'), '--port', '0']);
     await run.url();
     assert.equal(await run.stop(), 0);
     assert.equal(run.stdout(), '');
-  });
-});
+  }));

@@ -13,8 +13,8 @@ import { example } from '../../support/manual.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 import { until } from '../../support/until.ts';
 
-test('the commands are clients of the running lab', async () => {
-  await withLab(['--clock', SPRING], async (lab, folder) => {
+test('the commands are clients of the running lab', () =>
+  withLab(['--clock', SPRING], async (lab, folder) => {
     const done = async (line: string) => {
       const run = runProgram(['lab', ...line.split(' '), '--data', lab.data]);
       assert.equal(await run.ended, 0, run.stderr());
@@ -58,11 +58,10 @@ test('the commands are clients of the running lab', async () => {
     const nobody = await runBeside(['lab', 'drop', '--data', join(folder, 'none')]);
     assert.equal(nobody.status, 1);
     assert.match(nobody.stderr, /no lab runs in .*none\. Start one with: wirewatch lab/);
-  });
-});
+  }));
 
-test('the lab accepts only local requests with its own Host, and explains refusals', async () => {
-  await withLab(['--clock', SPRING], async (lab) => {
+test('the lab accepts only local requests with its own Host, and explains refusals', () =>
+  withLab(['--clock', SPRING], async (lab) => {
     const asked = (headers: Readonly<Record<string, string>>) =>
       new Promise<number>((resolve, reject) => {
         request(`${lab.url}/operations/lab-clock`, { method: 'POST', headers }, (response) => {
@@ -109,8 +108,7 @@ test('the lab accepts only local requests with its own Host, and explains refusa
     }
     assert.equal((await fetch(`${lab.url}/operations/lab-clock`)).status, 405);
     assert.equal((await fetch(`${lab.url}/v1/me`)).status, 401, 'the API itself must require a key');
-  });
-});
+  }));
 
 test('other operations work on a running lab, and a lab operation on no other installation', async () => {
   await withLab(['--clock', SPRING], async (lab) => {
@@ -162,8 +160,8 @@ test('the ids of endpoints are those of the API', () => {
   assert.deepEqual([...ENDPOINT_IDS].sort(), ENDPOINTS.map(({ id }) => id).sort());
 });
 
-test('a scenario runs its steps by the clock of the lab', async () => {
-  await inFolder(async (folder) => {
+test('a scenario runs its steps by the clock of the lab', () =>
+  inFolder(async (folder) => {
     const script = join(folder, 'script.json');
     writeFileSync(script, example('testing-your-client', 'scenario'));
     const lab = await startLab(folder, ['--clock', SPRING, '--scenario', script]);
@@ -185,5 +183,4 @@ test('a scenario runs its steps by the clock of the lab', async () => {
     ]);
     assert.equal(wrong.status, 2);
     assert.match(wrong.stderr, /wrong\.toml, step 1: rowz: unknown; did you mean rows\?/);
-  });
-});
+  }));

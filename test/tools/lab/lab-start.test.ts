@@ -56,8 +56,8 @@ test('a seed gives the same month of detections and the same key at any time', a
   assert.notEqual(third?.key, first.key);
 });
 
-test('another origin may read the header of a fault; a lab ends at once even during a delay, and its ready file with it', async () => {
-  await inFolder(async (folder) => {
+test('another origin may read the header of a fault; a lab ends at once even during a delay, and its ready file with it', () =>
+  inFolder(async (folder) => {
     mkdirSync(join(folder, 'lab'));
     const page = 'https://page.example';
     // A lab has no copy, and follows none.
@@ -74,11 +74,10 @@ test('another origin may read the header of a fault; a lab ends at once even dur
     await lab.stop();
     await cut;
     for (const name of ['ready.json', 'copy']) assert.ok(!existsSync(join(folder, name)), name);
-  });
-});
+  }));
 
-test('a lab recreates its own folder, which no other command opens; nor does a lab open another', async () => {
-  await inFolder(async (folder) => {
+test('a lab recreates its own folder, which no other command opens; nor does a lab open another', () =>
+  inFolder(async (folder) => {
     const before = await startLab(folder, ['--clock', SPRING]);
     const month = await follow(before, SINCE_SPRING);
     await before.control('drop', { rows: 5 });
@@ -116,5 +115,4 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     const versions = (list: typeof rows) => list.map(({ id, version }) => `${id} ${version}`);
     assert.deepEqual(versions(rows), versions(month.rows));
     await lab.stop();
-  });
-});
+  }));
