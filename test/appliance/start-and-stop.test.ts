@@ -98,8 +98,8 @@ async function stalledReader() {
   };
 }
 
-test('a stop completes a response in progress, accepts nothing new, and is exit code 0', async () => {
-  await stopping(async (run, reader) => {
+test('a stop completes a response in progress, accepts nothing new, and is exit code 0', () =>
+  stopping(async (run, reader) => {
     // The port closes shortly after the line is written.
     const isRefused = () =>
       fetch(`${url}/nowhere`).then(
@@ -114,8 +114,7 @@ test('a stop completes a response in progress, accepts nothing new, and is exit 
     assert.equal(await run.ended, 0);
     assert.equal(run.log().at(-1)?.msg, 'stopped');
     assert.equal(run.stdout(), '');
-  });
-});
+  }));
 
 test('a second signal ends it at once', async () => {
   await stopping(async (run, { socket }) => {
@@ -127,8 +126,8 @@ test('a second signal ends it at once', async () => {
   await serving(async () => {});
 });
 
-test('a client that sends a hundred or more requests before the first response is disconnected', async () => {
-  await serving(async (run) => {
+test('a client that sends a hundred or more requests before the first response is disconnected', () =>
+  serving(async (run) => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
     socket.on('error', () => {});
@@ -143,8 +142,7 @@ test('a client that sends a hundred or more requests before the first response i
       !paths().includes('/v1/detections/x'),
       'requests of a disconnected client must not be processed',
     );
-  });
-});
+  }));
 
 test('a log pipe without a reader does not delay a stop', () =>
   inFolder(async (folder) => {

@@ -35,6 +35,7 @@ import {
 import { AS_OTHER, OTHER_ID } from '../support/another-user.ts';
 import { type Appliance, createInstallation, startAppliance } from '../support/appliance.ts';
 import { check } from '../support/check.ts';
+import { assertFailed } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { alertsOf } from '../support/installation-state.ts';
 import { until } from '../support/until.ts';
@@ -95,12 +96,9 @@ function drop(name: string, content: string): void {
 
 /** Runs an appliance on the drop folder. */
 async function withAppliance(use: (running: Appliance) => Promise<void>): Promise<void> {
-  const running = await startAppliance({ WIREWATCH_INGEST_DROP: exports, WIREWATCH_INGEST_BAD_ROWS: 'skip' });
-  try {
-    await use(running);
-  } finally {
-    await running.stop();
-  }
+  const settings = { WIREWATCH_INGEST_DROP: exports, WIREWATCH_INGEST_BAD_ROWS: 'skip' };
+  await using running = await startAppliance(settings);
+  await use(running);
 }
 
 const names = () => [
@@ -215,23 +213,18 @@ test('a hard link to a file of Wirewatch, or of root, is not read', { skip }, as
 });
 
 test('a link that another user can replace does not become the drop folder', { skip }, () => {
-  const installation = createInstallation();
-  try {
-    // Of their own, and one like /tmp, in which everybody can replace what is theirs.
-    for (const name of ['theirs', 'shared']) {
-      exports = join(place, name);
-      mkdirSync(exports);
-      if (name === 'theirs') chownSync(exports, OTHER_ID, OTHER_ID);
-      else chmodSync(exports, 0o1777);
-      asAttacker(`ln -s ${secrets} exports`);
-      // It has no such address, so that it ends also where it follows the link.
-      const ours = ['serve', '--host', '192.0.2.1', '--drop', join(exports, 'exports')];
-      const { status, stderr } = installation.cli(ours, { anyStatus: true });
-      assert.equal(status, 78, name);
-      assert.match(stderr, /exports is a link that another user can replace\. Set \[ingest\] drop/);
-    }
-  } finally {
-    installation.remove();
+  using installation = createInstallation();
+  // Of their own, and one like /tmp, in which everybody can replace what is theirs.
+  for (const name of ['theirs', 'shared']) {
+    exports = join(place, name);
+    mkdirSync(exports);
+    if (name === 'theirs') chownSync(exports, OTHER_ID, OTHER_ID);
+    else chmodSync(exports, 0o1777);
+    asAttacker(`ln -s ${secrets} exports`);
+    // It has no such address, so that it ends also where it follows the link.
+    const ours = ['serve', '--host', '192.0.2.1', '--drop', join(exports, 'exports')];
+    const refused = installation.cli(ours, { anyStatus: true });
+    assertFailed(refused, 78, /exports is a link that another user can replace\. Set \[ingest\] drop/);
   }
 });
 

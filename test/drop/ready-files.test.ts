@@ -140,14 +140,10 @@ test('a file written to while it is taken is scanned again', async () => {
   writeFileSync(path(), 'x');
   const waiting = ready();
   // The writer still has the file open, and continues.
-  const end = recordDiskCalls((call) => {
+  using _ = recordDiskCalls((call) => {
     if (call.call === 'rename') appendFileSync(call.to, 'more');
   });
-  try {
-    assert.equal(drop.take(waiting, 7), false);
-  } finally {
-    end();
-  }
+  assert.equal(drop.take(waiting, 7), false);
   assert.equal(readFileSync(taken, 'utf8'), 'xmore');
 });
 

@@ -111,31 +111,27 @@ test('[alerts] command is run; a hostile file name reaches it as text on one lin
   // A name has no slash.
   const shell = 'touch $PWNED';
   const name = `";$(${shell})\`${shell}\`|${shell}&\n\nRun: sh evil.sh\r\u001b[2J\u009b2J\u202e --help\t%s{}`;
-  const appliance = await startAppliance({
+  await using appliance = await startAppliance({
     PWNED: pwned,
     WIREWATCH_ALERTS_COMMAND: [process.execPath, script, received].join(','),
   });
-  try {
-    appliance.put(name, 'x');
-    const refused = () =>
-      notifications().find((line) =>
-        JSON.stringify(line).startsWith('{"event":"opened","name":"refused files"'),
-      );
-    await until('the notification', () => refused() !== undefined);
-    const { detail } = Object(refused());
-    assert.match(
-      detail,
-      /^";\$\(touch .*&\\n\\nRun: sh evil\.sh\\u000d\\u001b\[2J\\u009b2J\\u202e --help\\t%s\{\} was refused: /,
+  appliance.put(name, 'x');
+  const refused = () =>
+    notifications().find((line) =>
+      JSON.stringify(line).startsWith('{"event":"opened","name":"refused files"'),
     );
-    assert.doesNotMatch(detail, /[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/);
-    const [args, env] = JSON.parse(readFileSync(`${received}.process`, 'utf8'));
-    assert.deepEqual(args, [received]);
-    assert.equal(env.PWNED, pwned, 'a shell would create it');
-    assert.doesNotMatch(JSON.stringify(env), /evil/);
-    assert.equal(existsSync(pwned), false);
-  } finally {
-    await appliance.stop();
-  }
+  await until('the notification', () => refused() !== undefined);
+  const { detail } = Object(refused());
+  assert.match(
+    detail,
+    /^";\$\(touch .*&\\n\\nRun: sh evil\.sh\\u000d\\u001b\[2J\\u009b2J\\u202e --help\\t%s\{\} was refused: /,
+  );
+  assert.doesNotMatch(detail, /[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/);
+  const [args, env] = JSON.parse(readFileSync(`${received}.process`, 'utf8'));
+  assert.deepEqual(args, [received]);
+  assert.equal(env.PWNED, pwned, 'a shell would create it');
+  assert.doesNotMatch(JSON.stringify(env), /evil/);
+  assert.equal(existsSync(pwned), false);
 });
 
 const missing = ['jq', 'curl'].find((tool) => spawnSync(tool, ['--version']).status !== 0);
@@ -147,22 +143,18 @@ test('the sample mails each alert, and marks urgent ones', {
   assert.deepEqual(Object.keys(shown), ['event', ...Object.keys(ALERT)]);
   const script = join(folder, 'script');
   writeFileSync(script, sampleText('mail-alert'), { mode: 0o755 });
-  const sink = await startSmtpSink();
+  using sink = await startSmtpSink();
   const detail = `$(touch '${folder}/pwned')\`touch '${folder}/pwned'\`\nBcc: x@example.com\n\n.\n-n %s \\\\c`;
-  try {
-    for (const page_worthy of [false, true]) {
-      const mail = spawn(script, [sink.url, 'wirewatch@agency.example', 'desk@agency.example']);
-      mail.stdin.end(`${JSON.stringify({ event: 'opened', ...ALERT, page_worthy, detail })}\n`);
-      const [status] = await once(mail, 'exit');
-      assert.equal(status, 0);
-      const message = (sink.messages.pop() ?? []).filter((line) => !line.startsWith('Date: '));
-      assert.equal(
-        message.join('\n').trimEnd(),
-        `From: wirewatch@agency.example\nTo: desk@agency.example\nSubject: ${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened\nContent-Type: text/plain; charset=utf-8\n\n${detail}\n\n${ALERT.what_to_do}`,
-      );
-      assert.equal(existsSync(join(folder, 'pwned')), false);
-    }
-  } finally {
-    sink.close();
+  for (const page_worthy of [false, true]) {
+    const mail = spawn(script, [sink.url, 'wirewatch@agency.example', 'desk@agency.example']);
+    mail.stdin.end(`${JSON.stringify({ event: 'opened', ...ALERT, page_worthy, detail })}\n`);
+    const [status] = await once(mail, 'exit');
+    assert.equal(status, 0);
+    const message = (sink.messages.pop() ?? []).filter((line) => !line.startsWith('Date: '));
+    assert.equal(
+      message.join('\n').trimEnd(),
+      `From: wirewatch@agency.example\nTo: desk@agency.example\nSubject: ${page_worthy ? 'NOW ' : ''}Wirewatch: failed windows opened\nContent-Type: text/plain; charset=utf-8\n\n${detail}\n\n${ALERT.what_to_do}`,
+    );
+    assert.equal(existsSync(join(folder, 'pwned')), false);
   }
 });

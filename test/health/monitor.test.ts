@@ -211,20 +211,16 @@ describe('the monitor', () => {
     start();
     copyFileSync(store.path, `${store.path}.copy`);
     renameSync(`${store.path}.copy`, store.path);
-    const anew = openDatabase(store.path, 'read');
+    using anew = openDatabase(store.path, 'read');
     let looks = 0;
     reader = () => {
       looks += 1;
       return anew;
     };
-    try {
-      // The file is looked at before the ledger is read.
-      nowMs += MINUTE_MS;
-      await waitFor(() => looks > 1);
-      assert.deepEqual(names(), []);
-    } finally {
-      anew.close();
-    }
+    // The file is looked at before the ledger is read.
+    nowMs += MINUTE_MS;
+    await waitFor(() => looks > 1);
+    assert.deepEqual(names(), []);
   });
 
   test('a file that is no longer a database is found without a request', () => {

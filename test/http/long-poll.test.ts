@@ -1,6 +1,6 @@
 /** Waiting for the next change: `Prefer: wait=N` on the change stream (RFC 7240, 4.3). */
 import assert from 'node:assert/strict';
-import { after, afterEach, beforeEach, describe, test } from 'node:test';
+import { afterEach, beforeEach, describe, test } from 'node:test';
 import { preferredWaitSeconds, WAITS_PER_KEY_MAX, WAITS_SHARE } from '../../src/http/waiting.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/time.ts';
 import { type ChangesPage, startAppliance } from '../support/appliance.ts';
@@ -210,8 +210,7 @@ describe('more requests than may wait', () => {
 });
 
 test('in the program, a dropped file ends the wait, and so does a stop', async () => {
-  const appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
-  after(() => appliance.stop());
+  await using appliance = await startAppliance({ WIREWATCH_INGEST_QUIET_MS: '0' });
   const row = newRow();
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
   const { url } = appliance.serving();

@@ -128,8 +128,8 @@ describe('a server with a certificate', { skip }, () => {
 });
 
 describe('the program', { skip }, () => {
-  test('loads renewed files, written in place or renamed; ends handshakes that never start', async () => {
-    await inFolder(async (root) => {
+  test('loads renewed files, written in place or renamed; ends handshakes that never start', () =>
+    inFolder(async (root) => {
       const files = copyOf(first, 'served');
       const config = join(folder, 'served.toml');
       // Paths are relative to the configuration file.
@@ -191,6 +191,5 @@ describe('the program', { skip }, () => {
       await run.until('the end of a handshake that never began', () => hasEnded || undefined);
       run.kill('SIGTERM');
       assert.equal(await run.ended, 0);
-    });
-  });
+    }));
 });

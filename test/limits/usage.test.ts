@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { beforeEach, describe, test } from 'node:test';
 import { nextDayMs, type UsedRows } from '../../src/limits/daily-rows.ts';
 import {
   keyUsage,
@@ -15,7 +15,7 @@ import {
   writeUsageFile,
 } from '../../src/limits/usage.ts';
 import { DAY_MS } from '../../src/time.ts';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance, startAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { inBody, postToken } from '../support/token-client.ts';
@@ -28,6 +28,11 @@ async function untilMidnightIsFar(): Promise<void> {
   const leftMs = nextDayMs(Date.now()) - Date.now();
   if (leftMs < MIDNIGHT_MS) await new Promise((resolve) => setTimeout(resolve, leftMs));
 }
+
+await untilMidnightIsFar();
+const appliance = await sharedAppliance({ WIREWATCH_LIMITS_DAILY_ROWS: '2' });
+const [first, second] = [newRow(), newRow()];
+await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([first, second]));
 
 const COUNT: UsedRows = { day: 1, holder: 'key', id: 'a', rows: 7 };
 const USAGE: Usage = {
@@ -114,18 +119,6 @@ describe('the file', () => {
 });
 
 describe('the program', () => {
-  let appliance: Appliance;
-  const first = newRow({ subscription_id: 7001 });
-  const second = newRow({ subscription_id: 7001 });
-  showLogOfFailures(() => appliance?.serving());
-
-  before(async () => {
-    await untilMidnightIsFar();
-    appliance = await startAppliance({ WIREWATCH_LIMITS_DAILY_ROWS: '2' });
-    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([first, second]));
-  });
-  after(() => appliance?.stop());
-
   async function read(row: Readonly<Record<string, unknown>>) {
     const response = await appliance.get(`/v1/detections/${idOf(row)}`);
     await response.arrayBuffer();
@@ -177,19 +170,15 @@ describe('the program', () => {
 });
 
 test('after a restart, whoever knows a client id cannot lock out a network that proved it', async () => {
-  const appliance = await startAppliance({ WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2' });
+  await using appliance = await startAppliance({ WIREWATCH_LIMITS_TOKEN_REQUESTS_PER_MINUTE: '2' });
   const id = appliance.key.split('_')[2] ?? '';
   const ask = async (address: string, secret: string) => {
     const headers = { 'x-forwarded-for': address };
     return (await postToken(appliance.serving(), inBody({ id, secret }), headers)).status;
   };
-  try {
-    assert.equal(await ask('192.0.2.1', appliance.key), 200);
-    await appliance.restart();
-    for (const guesser of ['203.0.113.1', '203.0.113.2']) assert.equal(await ask(guesser, 'x'), 401);
-    assert.deepEqual([await ask('203.0.113.3', 'x'), await ask('203.0.113.4', appliance.key)], [429, 429]);
-    assert.equal(await ask('192.0.2.1', appliance.key), 200);
-  } finally {
-    await appliance.stop();
-  }
+  assert.equal(await ask('192.0.2.1', appliance.key), 200);
+  await appliance.restart();
+  for (const guesser of ['203.0.113.1', '203.0.113.2']) assert.equal(await ask(guesser, 'x'), 401);
+  assert.deepEqual([await ask('203.0.113.3', 'x'), await ask('203.0.113.4', appliance.key)], [429, 429]);
+  assert.equal(await ask('192.0.2.1', appliance.key), 200);
 });

@@ -35,6 +35,7 @@ import {
   variedRows,
 } from '../support/history.ts';
 import * as scrubs from '../support/scrub.ts';
+import { testFolder } from '../support/test-folder.ts';
 
 /** A row of the first stream. */
 const ROW = placeOf(1, 5);
@@ -67,20 +68,16 @@ async function fill(history: History): Promise<void> {
 
 describe('on a stopped installation', () => {
   let history: History;
-  let copy: string;
+  const copy = testFolder();
   let content: Content;
   before(async () => {
     history = await createHistory();
     await fill(history);
     history.stop();
     content = contentOfDetections(history.folder.root);
-    copy = `${history.folder.root}-copy`;
     cpSync(history.folder.root, copy, { recursive: true });
   });
-  after(() => {
-    history.delete();
-    rmSync(copy, { recursive: true, force: true });
-  });
+  after(() => history.delete());
 
   /** Restores the data folder to its original state. */
   function restoreFolder(): string {
@@ -235,7 +232,7 @@ describe('on a stopped installation', () => {
   test('a crash at any moment leaves the old log or the new one', async () => {
     restoreFolder();
     await newLog();
-    const begun = `${history.folder.root}-begun`;
+    const begun = testFolder();
     cpSync(history.folder.root, begun, { recursive: true });
     const { log } = history.folder;
     const [snapshot] = listSegments(join(begun, 'log'));
@@ -256,21 +253,17 @@ describe('on a stopped installation', () => {
       mkdirSync(join(log, 'draft'));
       writeFileSync(join(log, 'draft', basename(snapshot?.path ?? '').replace('-snapshot', '')), bytes);
     };
-    try {
-      for (const [what, leave] of states) {
-        restoreFolder();
-        leave();
-        await history.restart();
-        history.stop();
-        assertSame(what);
-        await assertClean();
-        assert.ok(!existsSync(join(log, 'draft')), what);
-        assert.ok(listSegments(log).length === readdirSync(log).length, what);
-        await makeAnew();
-        assertSame(`${what}, and then made anew`);
-      }
-    } finally {
-      rmSync(begun, { recursive: true, force: true });
+    for (const [what, leave] of states) {
+      restoreFolder();
+      leave();
+      await history.restart();
+      history.stop();
+      assertSame(what);
+      await assertClean();
+      assert.ok(!existsSync(join(log, 'draft')), what);
+      assert.ok(listSegments(log).length === readdirSync(log).length, what);
+      await makeAnew();
+      assertSame(`${what}, and then made anew`);
     }
   });
 });

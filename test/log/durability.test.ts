@@ -100,7 +100,7 @@ function assertInOrder(
 /** Checks the synced data at each commit of a database. @returns the number of commits */
 function commitsOf(db: Database, log: string, work: () => void): number {
   const unsynced = new Unsynced();
-  const end = recordDiskCalls((call) => unsynced.note(call));
+  using _ = recordDiskCalls((call) => unsynced.note(call));
   const exec = db.exec.bind(db);
   let commits = 0;
   db.exec = (sql) => {
@@ -117,7 +117,6 @@ function commitsOf(db: Database, log: string, work: () => void): number {
   try {
     work();
   } finally {
-    end();
     db.exec = exec;
   }
   return commits;
@@ -129,12 +128,11 @@ test('an entry is durable, with the name of its segment, before the database com
 });
 
 test('the spare copy of access.db is on the disk before a change of it is confirmed', async () => {
-  const db = openAccess(work, { create: true });
+  using db = openAccess(work, { create: true });
   const { spare } = dataFolder(work);
   const calls = await diskCallsOf(() => addAccount(db, { id: 'a', name: 'a', daily_rows: null }, 1));
   assertPlaced(calls, spare);
   assertDurable(calls, spare, 'confirmed');
-  db.close();
 });
 
 test('a commit of access.db is synced itself; one of detections.db is durable in the log', () => {
@@ -156,16 +154,12 @@ describe('a start', () => {
     appendFileSync(open, 'what a kill has left');
     const calls: DiskCall[] = [];
     let applied = 0;
-    const end = recordDiskCalls((call) => calls.push(call));
-    try {
-      const onProgress = () => {
-        applied += 1;
-        assertPlaced(calls, open);
-      };
-      await history.restart({ onProgress });
-    } finally {
-      end();
-    }
+    const onProgress = () => {
+      applied += 1;
+      assertPlaced(calls, open);
+    };
+    using _ = recordDiskCalls((call) => calls.push(call));
+    await history.restart({ onProgress });
     assert.ok(applied > 0);
     assertDurable(calls, history.folder.log, 'after the start');
   });

@@ -88,23 +88,20 @@ test('a log of format 1 is read as recorded', () =>
     }
   }));
 
-describe('the manual', () => {
-  test('names every table of the log with its columns', () => {
-    const [, text = ''] = topic('log-format').split('<!-- example: tables of log -->\n');
-    const named = tableRows(text.split('\n\n')[0] ?? '').map(([table = '', columns = '']) => [
-      table.replaceAll('`', ''),
-      [...columns.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort(),
-    ]);
-    const db = openContent(':memory:');
-    makeSchema(db, DETECTIONS_SCHEMA);
-    const columnsOf = (table: string) =>
-      db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
-    assert.deepEqual(
-      named.sort(),
-      [...LOGGED_TABLES, ENDED_TABLE].sort().map((table) => [table, columnsOf(table)]),
-    );
-    db.close();
-  });
+test('names every table of the log with its columns', () => {
+  const [, text = ''] = topic('log-format').split('<!-- example: tables of log -->\n');
+  const named = tableRows(text.split('\n\n')[0] ?? '').map(([table = '', columns = '']) => [
+    table.replaceAll('`', ''),
+    [...columns.matchAll(/`(\w+)`/g)].map(([, column]) => column).sort(),
+  ]);
+  using db = openContent(':memory:');
+  makeSchema(db, DETECTIONS_SCHEMA);
+  const columnsOf = (table: string) =>
+    db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
+  assert.deepEqual(
+    named.sort(),
+    [...LOGGED_TABLES, ENDED_TABLE].sort().map((table) => [table, columnsOf(table)]),
+  );
 });
 
 /** Follows only the manual's specification of bytes, without the program's own code. */

@@ -10,15 +10,7 @@ import { formatMs } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
 import { assertSameContent, contentOfDetections, withoutOpenDelivery } from '../support/database-content.ts';
-import {
-  contentOf,
-  fileName,
-  ndjson,
-  newRow,
-  newRows,
-  nextWindowMs,
-  type Row,
-} from '../support/export-files.ts';
+import { contentOf, fileName, ndjson, newRow, newRows, nextWindowMs } from '../support/export-files.ts';
 import { failingCall } from '../support/preload.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -58,7 +50,7 @@ const rows = newRows(700, {
   // Begins like the placeholder of the base URL.
   article_headline: '\u0001/headline',
 });
-const scored = (from: number, to: number, members: Row = {}) =>
+const scored = (from: number, to: number, members: object = {}) =>
   rows.slice(from, to).map((row) => ({ ...row, last_scored_at: formatMs(nextWindowMs()), ...members }));
 const next = () => fileName('newswire', nextWindowMs());
 await dropped(fileName('newswire', first), contentOf('ndjson', rows));

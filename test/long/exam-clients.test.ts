@@ -9,7 +9,7 @@ import path from 'node:path';
 import { after, describe, test } from 'node:test';
 import { sampleText } from '../../src/samples/samples.ts';
 import { type Finding, RULES } from '../../src/tools/lab/exam-grades.ts';
-import { programCommand, runBeside } from '../support/command.ts';
+import { assertFailed, programCommand, runBeside } from '../support/command.ts';
 import { type Lab, startLab } from '../support/lab.ts';
 import { inFolder, runProgram } from '../support/program.ts';
 import { testFolder } from '../support/test-folder.ts';
@@ -186,9 +186,7 @@ describe('the exam', { concurrency: 4, skip: noShell }, () => {
       assert.deepEqual(await lab.control('fault-list'), []);
       const client = `export SINCE=; ${typescript(folder, CLIENT)}`;
       const unreadable = ['lab', 'exam', '--data', lab.data, '--client', client, '--copy', 'echo rows'];
-      const run = await runBeside(unreadable);
-      assert.equal(run.status, 1, run.stderr);
-      assert.match(run.stderr, /--copy: line 1: expected one detection a line/);
+      assertFailed(await runBeside(unreadable), 1, /--copy: line 1: expected one detection a line/);
       assert.equal((await runBeside(['lab', 'exam', '--data', path.join(folder, 'none')])).status, 1);
     }, true));
 

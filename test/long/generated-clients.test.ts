@@ -9,9 +9,9 @@ import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import { buildSync } from 'esbuild';
-import { type Appliance, showLogOfFailures, startAppliance } from '../support/appliance.ts';
+import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -20,8 +20,7 @@ const folder = testFolder();
 const since = new Date(Date.now() - 1000).toISOString();
 const row = newRow({ article_publisher_id: 19, article_publisher_name: 'Example News' });
 
-let appliance: Appliance;
-showLogOfFailures(() => appliance?.serving());
+const appliance = await sharedAppliance();
 
 before(async () => {
   for (const name of ['package.json', 'package-lock.json'])
@@ -38,11 +37,9 @@ before(async () => {
     0,
     `npm ci of test/long/generators needs a registry or a filled cache: ${npm.stderr}`,
   );
-  appliance = await startAppliance();
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([row]));
   writeFileSync(path.join(folder, 'openapi.json'), appliance.cli(['openapi']).stdout);
 });
-after(() => appliance?.stop());
 
 /** Runs a script of an installed package, with the project's Node. */
 function run(script: string, ...args: string[]): void {

@@ -198,18 +198,14 @@ test('a marker names a -wal that is on the disk, and is removed from it before t
       return prepare(sql);
     };
     const steps: string[] = [];
-    const end = recordDiskCalls((call) => {
+    using _ = recordDiskCalls((call) => {
       const isMarker = call.path === `${detections}-checkpoint`;
       const isFull = readFileSync(`${detections}-wal`).length > 0;
       if ('to' in call && call.to === `${detections}-checkpoint`) steps.push('marked');
       if (call.call === 'remove' && isMarker) steps.push('removed');
       if (call.call === 'sync' && call.path === root) steps.push(isFull ? 'synced' : 'too late');
     });
-    try {
-      checkpoint(db);
-    } finally {
-      end();
-    }
+    checkpoint(db);
     assert.deepEqual(levels, [2]);
     assert.deepEqual(steps, ['marked', 'synced', 'removed', 'synced']);
     assert.equal(db.pragma('synchronous', { simple: true }), 1);

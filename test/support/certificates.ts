@@ -8,8 +8,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { testFolder } from './test-folder.ts';
 
 /** The reason to skip tests that need certificates; false if openssl is installed. */
-export const WITHOUT_OPENSSL =
-  spawnSync('openssl', ['version']).status === 0 ? false : 'openssl is not installed';
+export const WITHOUT_OPENSSL = spawnSync('openssl', ['version']).status !== 0 && 'openssl is not installed';
 
 export interface CertificateFiles {
   readonly certificate: string;

@@ -3,6 +3,7 @@
  * only the test's settings and PATH, so that variables of the machine (for terminal colours, say) have no effect. An
  * executable does not even get PATH, and runs in an empty folder: it must need neither.
  */
+import assert from 'node:assert/strict';
 import { type SpawnSyncReturns, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -58,6 +59,12 @@ export interface EndedCommand {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
+}
+
+/** A command must have failed with this exit code, and told why. */
+export function assertFailed(ended: Pick<EndedCommand, 'status' | 'stderr'>, status: number, why: RegExp) {
+  assert.equal(ended.status, status, ended.stderr);
+  assert.match(ended.stderr, why);
 }
 
 /** Runs a command to its end, in the process that stays if it can (warm-commands.ts). @param cwd its working directory */

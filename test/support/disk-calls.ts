@@ -17,8 +17,8 @@ const WRITES = words('writeSync ftruncateSync truncateSync writeFileSync');
 
 type Call = (...args: unknown[]) => unknown;
 
-/** Patches `node:fs` in this thread. @param onCall runs before each call takes effect @returns removes the patch */
-export function recordDiskCalls(onCall: (call: DiskCall) => void): () => void {
+/** Patches `node:fs` in this thread, until disposed. @param onCall runs before each call takes effect */
+export function recordDiskCalls(onCall: (call: DiskCall) => void): Disposable {
   const originals = new Map<string, unknown>();
   const files = new Map<unknown, string>();
   const at = (path: unknown) => {
@@ -71,20 +71,18 @@ export function recordDiskCalls(onCall: (call: DiskCall) => void): () => void {
       return result;
     });
   syncBuiltinESMExports();
-  return () => {
-    for (const [name, own] of originals) Reflect.set(fs, name, own);
-    syncBuiltinESMExports();
+  return {
+    [Symbol.dispose]() {
+      for (const [name, own] of originals) Reflect.set(fs, name, own);
+      syncBuiltinESMExports();
+    },
   };
 }
 
 export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
   const calls: DiskCall[] = [];
-  const end = recordDiskCalls((call) => calls.push(call));
-  try {
-    await work();
-  } finally {
-    end();
-  }
+  using _ = recordDiskCalls((call) => calls.push(call));
+  await work();
   return calls;
 }
 

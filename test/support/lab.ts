@@ -18,7 +18,7 @@ export function readerOf(url: string, key: string) {
   /** The JSON body of a successful response. */
   const read = async (target: string) => {
     const response = await get(target);
-    assert.equal(response.status, 200, `${target}: ${await response.clone().text()}`);
+    if (response.status !== 200) assert.fail(`${target}: ${response.status} ${await response.text()}`);
     return json(response);
   };
   return { get, json, read };

@@ -1,4 +1,4 @@
-/** A mail server on loopback that takes one message a connection, and keeps it. */
+/** A mail server on loopback that takes one message a connection, and keeps it; `using` closes it. */
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { listen } from './free-port.ts';
@@ -23,5 +23,6 @@ export async function startSmtpSink() {
     });
     socket.on('error', () => {});
   });
-  return { url: `smtp://127.0.0.1:${await listen(server)}`, messages, close: () => server.close() };
+  const url = `smtp://127.0.0.1:${await listen(server)}`;
+  return { url, messages, [Symbol.dispose]: () => void server.close() };
 }

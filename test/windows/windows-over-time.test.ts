@@ -8,6 +8,7 @@ import { test } from 'node:test';
 import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { followStream } from '../support/arrivals.ts';
+import { assertFailed } from '../support/command.ts';
 import { changeDetections } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, type Row } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
@@ -105,11 +106,7 @@ test('a file for an abandoned window is held, with the command that reads it', a
 
   const arrived = await followStream(appliance);
   const reset = window('reset', 'newswire', startOf(5));
-  assert.equal(reset.status, 1);
-  assert.match(
-    reset.stderr,
-    /is abandoned: only a failed window can be reset\. Run: wirewatch window accept/,
-  );
+  assertFailed(reset, 1, /is abandoned: only a failed window can be reset\. Run: wirewatch window accept/);
   const { file: _, ...accepted } = window('accept', 'newswire', startOf(5)).document;
   const read = { status: 'done', outcome: 'applied', reason: null };
   assert.deepEqual(accepted, { export: 'newswire', window_start: startOf(5), ...read });
@@ -123,11 +120,8 @@ test('window accept is only for abandoned and failed windows; of an abandoned on
   for (const [count, reason] of [
     [5, /is done: only an abandoned or failed window can be accepted/],
     [6, /neither the drop folder nor failed\/ has a file for window /],
-  ] as const) {
-    const { status, stderr } = accept(count);
-    assert.equal(status, 1);
-    assert.match(stderr, reason);
-  }
+  ] as const)
+    assertFailed(accept(count), 1, reason);
   assert.equal((await appliance.dropped(nameOf(6), 'no json\n')).msg, 'file held');
   const { status, document } = accept(6);
   assert.deepEqual([status, document.outcome, document.file], [1, 'failed', `failed/${nameOf(6)}`]);
@@ -159,7 +153,5 @@ test('window expect sets the first expected window: nothing holds a file of an e
   await appliance.restart();
   await lastSearch();
   assert.deepEqual(starts('missing'), []);
-  const early = expect(288 + 144);
-  assert.equal(early.status, 2);
-  assert.match(early.stderr, /is in the future: expected one that has started/);
+  assertFailed(expect(288 + 144), 2, /is in the future: expected one that has started/);
 });

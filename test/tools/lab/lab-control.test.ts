@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { ENDPOINTS } from '../../../src/http/endpoints/all.ts';
 import { ENDPOINT_IDS } from '../../../src/operations/lab.ts';
 import { createInstallation } from '../../support/appliance.ts';
-import { runBeside } from '../../support/command.ts';
+import { assertFailed, runBeside } from '../../support/command.ts';
 import { CHANGES, SINCE_SPRING, SPRING, startLab, withLab } from '../../support/lab.ts';
 import { example } from '../../support/manual.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
@@ -50,14 +50,13 @@ test('the commands are clients of the running lab', () =>
       ],
     );
     const wrong = await runBeside(['lab', 'correct', ids[0], '--score', 'ten', '--data', lab.data]);
-    assert.equal(wrong.status, 2);
-    assert.match(
-      wrong.stderr,
+    assertFailed(
+      wrong,
+      2,
       /option '--score <number>' argument 'ten' is invalid\. Expected a score: 0 to 100 for text, 0 to 99 for an image/,
     );
     const nobody = await runBeside(['lab', 'drop', '--data', join(folder, 'none')]);
-    assert.equal(nobody.status, 1);
-    assert.match(nobody.stderr, /no lab runs in .*none\. Start one with: wirewatch lab/);
+    assertFailed(nobody, 1, /no lab runs in .*none\. Start one with: wirewatch lab/);
   }));
 
 test('the lab accepts only local requests with its own Host, and explains refusals', () =>
@@ -141,9 +140,8 @@ test('other operations work on a running lab, and a lab operation on no other in
   });
   using installation = createInstallation();
   const serving = await installation.serve();
-  const { status, stderr } = installation.cli(['lab', 'drop'], { anyStatus: true });
-  assert.equal(status, 1);
-  assert.match(stderr, /this is not a lab\. Start one with: wirewatch lab/);
+  const refused = installation.cli(['lab', 'drop'], { anyStatus: true });
+  assertFailed(refused, 1, /this is not a lab\. Start one with: wirewatch lab/);
   await serving.stop();
 });
 
@@ -173,14 +171,8 @@ test('a scenario runs its steps by the clock of the lab', () =>
     const help = await runBeside(['lab', '--help']);
     assert.match(help.stdout, /--scenario [\s\S]*"wirewatch manual\s+testing-your-client"/);
     await lab.stop();
-    writeFileSync(join(folder, 'wrong.toml'), '[[steps]]\nat = "1h"\ndrop = { rowz = 1 }\n');
-    const wrong = await runBeside([
-      'lab',
-      '--data',
-      join(folder, 'other'),
-      '--scenario',
-      join(folder, 'wrong.toml'),
-    ]);
-    assert.equal(wrong.status, 2);
-    assert.match(wrong.stderr, /wrong\.toml, step 1: rowz: unknown; did you mean rows\?/);
+    const scenario = join(folder, 'wrong.toml');
+    writeFileSync(scenario, '[[steps]]\nat = "1h"\ndrop = { rowz = 1 }\n');
+    const wrong = await runBeside(['lab', '--data', join(folder, 'other'), '--scenario', scenario]);
+    assertFailed(wrong, 2, /wrong\.toml, step 1: rowz: unknown; did you mean rows\?/);
   }));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { runBeside } from '../../support/command.ts';
+import { assertFailed, runBeside } from '../../support/command.ts';
 import { CHANGES, follow, SINCE_SPRING, SPRING, startLab } from '../../support/lab.ts';
 import { inFolder, runProgram } from '../../support/program.ts';
 
@@ -82,8 +82,7 @@ test('a lab recreates its own folder, which no other command opens; nor does a l
     const month = await follow(before, SINCE_SPRING);
     await before.control('drop', { rows: 5 });
     const twice = await runBeside(['lab', '--data', before.data, '--port', '0']);
-    assert.equal(twice.status, 1);
-    assert.match(twice.stderr, /already using the data folder/);
+    assertFailed(twice, 1, /already using the data folder/);
     assert.equal((await before.get('/v1/me')).status, 200, 'the running lab must not be disturbed');
     await before.stop();
     for (const args of [['serve', '--port', '0'], ['status'], ['key', 'list'], ['audit'], ['verify']]) {

@@ -7,7 +7,7 @@ import { openApiDocument } from '../../../src/openapi/document.ts';
 import { DAY_MS, formatMs } from '../../../src/time.ts';
 import type { Comparison } from '../../../src/tools/pull/compare.ts';
 import { sharedAppliance } from '../../support/appliance.ts';
-import { runBeside } from '../../support/command.ts';
+import { assertFailed, runBeside } from '../../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../../support/export-files.ts';
 import { words } from '../../support/manual.ts';
 import { inFolder } from '../../support/program.ts';
@@ -228,9 +228,7 @@ test('refuses an incomplete copy, and conflicting options', () =>
       [2, /--compare' cannot be used with option '--full'/, '--into', into, '--full'],
       [2, /--compare' cannot be used with option '--follow'/, '--into', into, '--follow'],
     ] as const) {
-      const refused = await runBeside(argsIn(folder, '--compare', ...args));
-      assert.equal(refused.status, status, refused.stderr);
-      assert.match(refused.stderr, message);
+      assertFailed(await runBeside(argsIn(folder, '--compare', ...args)), status, message);
       assert.ok(!existsSync(join(folder, 'none.db')));
     }
   }));
