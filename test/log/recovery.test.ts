@@ -143,9 +143,10 @@ test('the port is open during the rebuild, and nothing is served from it before'
   restoreFolder(end);
   place(null, DATABASE);
   // The new database gets its name only once there is space.
-  const full = failingCall('link', 'ENOSPC', /detections\.db$/, join(data, 'full'));
+  const full = failingCall('rename', 'ENOSPC', /detections\.db-draft$/, join(data, 'full'));
   full.begin();
   await appliance.restart(full.settings);
+  await appliance.logged(/^the disk is full: ingest waits/);
   const health = await appliance.get('/v1/health');
   assert.equal(health.status, 503);
   const { exports, alerts } = JSON.parse(await health.text());
