@@ -33,7 +33,7 @@ export async function checkWorld(
   ] as const)
     if (world.isWritten(copy) && existsSync(join(copy, 'installation.json')))
       await mustEnd(world, ['verify', name]);
-  if (!world.isRunning) await world.start();
+  await world.ensureRunning();
   await world.until('ingest to be idle', () => isIdle(world));
   await world.follow();
   const { rows } = await world.fresh();

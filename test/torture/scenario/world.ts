@@ -107,10 +107,6 @@ export class World {
     };
   }
 
-  get isRunning(): boolean {
-    return this.#server !== null;
-  }
-
   get url(): string {
     if (this.#server === null) throw new Error('the appliance is not running');
     return this.#server.url;
@@ -196,6 +192,13 @@ export class World {
         `the appliance does not start: ${run.stderr()}`,
       );
     }
+  }
+
+  /** Starts the appliance, unless it runs; waits for the end of one that the fault has killed just now. */
+  async ensureRunning(): Promise<void> {
+    if (this.#server === null) return this.start();
+    const isKnown = () => this.#injector.hit() === null || this.events.length > 0;
+    await this.until('the end of what was killed', isKnown);
   }
 
   async stop(): Promise<void> {
