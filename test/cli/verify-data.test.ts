@@ -18,7 +18,7 @@ import {
   contentOfDetections,
   withoutLog,
 } from '../support/database-content.ts';
-import { newRow } from '../support/export-files.ts';
+import { newRows } from '../support/export-files.ts';
 import { flipBit } from '../support/flip-bit.ts';
 import { readerOf } from '../support/lab.ts';
 import { preloaded } from '../support/preload.ts';
@@ -35,8 +35,7 @@ await first.stop();
 let content = contentOfDetections(data);
 
 function drop(serving: Serving, count: number): Promise<void> {
-  const rows = Array.from({ length: count }, () => newRow());
-  return dropRows(serving, installation.drop, rows);
+  return dropRows(serving, installation.drop, newRows(count));
 }
 
 const cli = (...args: string[]) => installation.cli(args, { anyStatus: true });

@@ -8,7 +8,7 @@ import { createInstallation, createKey, putFile, type Serving } from '../support
 import { runToEnd } from '../support/command.ts';
 import { openConsole } from '../support/console-client.ts';
 import { reading } from '../support/database-content.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
+import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from '../support/export-files.ts';
 import { freePort } from '../support/free-port.ts';
 import { readerOf } from '../support/lab.ts';
 import { changesOf, copyOf, createMachinePair } from '../support/machine-pair.ts';
@@ -78,7 +78,7 @@ test('it follows: rows, accounts, keys', async () => {
 });
 
 test('what is removed leaves its files, too', async () => {
-  const rows = Array.from({ length: 200 }, () => newRow({ subscription_id: 7002 }));
+  const rows = newRows(200, { subscription_id: 7002 });
   const [row = newRow()] = rows;
   putFile(join(work, 'drop'), fileName('newswire', nextWindowMs()), ndjson(rows));
   const { data } = other;

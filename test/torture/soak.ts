@@ -12,7 +12,7 @@ import { dataFolder } from '../../src/store/folder.ts';
 import { formatMs } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { type Appliance, createKey, startAppliance } from '../support/appliance.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
+import { fileName, idOf, ndjson, newRows, nextWindowMs, type Row } from '../support/export-files.ts';
 import { Follower, fresh, getAs } from '../support/followers.ts';
 import { freePort } from '../support/free-port.ts';
 import { isErrorLine } from '../support/installation-state.ts';
@@ -165,7 +165,7 @@ function startWorkload(
   { prng, folder, scrubRecord }: { prng: Prng; folder: string; scrubRecord: string },
   tally: Tally,
 ): (round: number) => Promise<number> {
-  const lasting: Row[] = Array.from({ length: LASTING_ROWS }, () => newRow());
+  const lasting = newRows(LASTING_ROWS);
   const scores = new Map<string, number>();
   const follower = new Follower();
 
@@ -238,7 +238,7 @@ async function passSubscription(
   const { cli } = appliance;
   cli(['subscription', 'add', `${subscription}`, '--account', 'agency']);
   const key = createKey(cli, 'agency', `${subscription}`);
-  const rows = Array.from({ length: PASSING_ROWS }, () => newRow({ subscription_id: subscription }));
+  const rows = newRows(PASSING_ROWS, { subscription_id: subscription });
   await drop(rows);
   const { copy: read } = await fresh(getAs(appliance.serving, key));
   const missing = rows.filter((row) => !read.has(idOf(row)));

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { formatMs } from '../../../src/time.ts';
 import { type Appliance, startAppliance } from '../../support/appliance.ts';
-import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../../support/export-files.ts';
+import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs } from '../../support/export-files.ts';
 import { freePort } from '../../support/free-port.ts';
 import { preloaded } from '../../support/preload.ts';
 import { granted, inBody, postToken } from '../../support/token-client.ts';
@@ -128,7 +128,7 @@ async function fill(appliance: Appliance) {
       subscription_id: 7001 + (at % 2),
     }),
   );
-  const images = Array.from({ length: ROWS }, () => newRow({ source_internal_id: PHOTO_ID }));
+  const images = newRows(ROWS, { source_internal_id: PHOTO_ID });
   const large = newRow({ source_internal_id: LARGE_PHOTO_ID });
   await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(texts));
   await appliance.dropped(fileName('imagewire', nextWindowMs()), ndjson([...images, large]));

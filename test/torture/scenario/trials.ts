@@ -38,7 +38,7 @@ export interface TrialPlan {
   readonly alike: 'all' | 'in a row';
   /** The fault to inject at a call. */
   readonly injection: (call: Call, prng: Prng) => Injection;
-  /** Whether the appliance that a killed one is followed by is checked as it runs, without another start. */
+  /** Whether the appliance that runs after a kill is checked as it runs, without another start. */
   readonly isCheckedRunning?: boolean;
   /** A further check of the result. @returns the failure, or null */
   readonly check: (trial: Trial, injection: Injection) => string | null;
@@ -115,10 +115,11 @@ export async function runTrials(
 }
 
 function casesOf(stage: RecordedStage, injectionAt: TrialPlan['injection'], seed: number): Case[] {
+  const { steps, stop } = stage.callsBefore;
+  const isAsOthers = isPlain(stage);
   const partOf = ({ number }: Call) => {
-    if (!isPlain(stage.stage) || (number > stage.startCalls && number <= stage.callsBeforeStop))
-      return stage.stage.name;
-    return number <= stage.startCalls ? 'start' : 'stop';
+    if (isAsOthers && number <= steps) return 'start';
+    return isAsOthers && number > stop ? 'stop' : stage.stage.name;
   };
   return stage.calls.map((call) => {
     const injection = injectionAt(call, seededPrng(seed, stage.stage.name, call.number));
@@ -129,8 +130,8 @@ function casesOf(stage: RecordedStage, injectionAt: TrialPlan['injection'], seed
 }
 
 /** Whether it begins and ends as other stages do: of an appliance without a second machine, which has all its files. */
-function isPlain({ serves, role = 'alone', without = [], name }: Stage): boolean {
-  return serves && role === 'alone' && without.length === 0 && name !== 'install';
+function isPlain({ stage: { serves, role = 'alone', without = [] }, before }: RecordedStage): boolean {
+  return serves && role === 'alone' && without.length === 0 && before !== null;
 }
 
 /** The first, the middle and the last of each run of alike cases: SQLite writes hundreds of pages in a row. */
@@ -200,8 +201,7 @@ interface RecordedStage {
   readonly before: Snapshot | null;
   readonly calls: readonly Call[];
   /** How many of the calls are made before the first step, and before the stop. */
-  readonly startCalls: number;
-  readonly callsBeforeStop: number;
+  readonly callsBefore: { readonly steps: number; readonly stop: number };
   /** The expected state after the stage. */
   readonly model: Model;
   readonly rows: readonly Detection[];
@@ -250,8 +250,7 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
       await world.stop();
       const after = world.save(join(folder, `after-${done.length}`));
       await checkWorld(world, model, null);
-      const { steps: startCalls, stop: callsBeforeStop } = callsBefore;
-      stages.push({ stage, before, calls, startCalls, callsBeforeStop, model, rows });
+      stages.push({ stage, before, calls, callsBefore, model, rows });
       before = { ...after, copy: world.copy };
       onProgress(`${stage.name}: ${calls.length} calls`);
     }
@@ -272,7 +271,7 @@ async function record(folder: string, counted: Counted, onProgress: (progress: s
       const place = makeWorld(main, library, own);
       return (stage, injection) => {
         const isLeftRunning =
-          isCheckedRunning && stage.stage.role !== 'standby' && injection.at <= stage.callsBeforeStop;
+          isCheckedRunning && stage.stage.role !== 'standby' && injection.at <= stage.callsBefore.stop;
         return tryOnce(place, { counted, isLeftRunning }, stage, injection);
       };
     },
