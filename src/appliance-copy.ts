@@ -11,7 +11,7 @@ import type { Config } from './config/load.ts';
 import { openPlace, openTried } from './copy/open-place.ts';
 import { refuseEmptied } from './copy/own-copy.ts';
 import { Shipper, TakenOver } from './copy/ship.ts';
-import { requireNewest, verifyCopy } from './copy/source.ts';
+import { requireHealing, verifyCopy } from './copy/source.ts';
 import type { Conditions } from './health/alert-conditions.ts';
 import { HELD_UP_INGEST } from './health/alert-texts.ts';
 import type { Mark } from './log/format.ts';
@@ -88,6 +88,7 @@ export function createApplianceCopy(
   let verifiedAt = copyVerifiedAt(folder);
   let isVerifying = false;
   let isDamaged = false;
+  let isHealing = false;
 
   const applied = () => readLogMark(reader.db());
 
@@ -232,15 +233,28 @@ export function createApplianceCopy(
         failure,
       };
     },
-    /** Whether damaged parts of the log can be rebuilt from the copy now. */
-    async canHeal(): Promise<boolean> {
-      if (to === '') return false;
+    /**
+     * Waits until damaged parts of the log can be rebuilt from the copy.
+     * @param isDamaged whether they still are. @returns whether they can; false: they need not, or this appliance ends
+     */
+    async canHeal(isDamaged: () => boolean): Promise<boolean> {
+      if (to === '' || isHealing) return false;
+      isHealing = true;
       try {
-        await requireNewest(await openPlace(to, copy), folder);
-        return true;
-      } catch (error) {
-        log.warn({ reason: reasonOf(error) }, 'the damaged log cannot be rebuilt from the copy');
+        for (let told = ''; !isClosed && isDamaged(); ) {
+          try {
+            await requireHealing(await openPlace(to, copy), folder, role === 'standby');
+            return true;
+          } catch (error) {
+            const reason = reasonOf(error);
+            if (reason !== told) log.warn({ reason }, 'the damaged log cannot be rebuilt from the copy');
+            told = reason;
+            await sleep(paced(MINUTE_MS), undefined, { ref: false });
+          }
+        }
         return false;
+      } finally {
+        isHealing = false;
       }
     },
     /** Begins to write, if this machine is the writer and has a place. */

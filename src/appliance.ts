@@ -148,14 +148,15 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     data: config.dataFolder,
     now,
     log: (level, msg, fields) => log[level](fields, msg),
-    ...config.verify,
+    // The command refuses the folder of a lab.
+    every_hours: options.kind === 'appliance' ? config.verify.every_hours : 0,
     isReady: () => stores.reader.isReadable() && !conditions.has('database damaged'),
     async onDamage(what, detail) {
       if (what === 'access') conditions.set('keys cannot be checked', detail, 'verify');
       else conditions.set(what === 'secret' ? 'secret missing' : `${what} damaged`, detail);
       if (what !== 'log' || detail === null) return;
       // The next thread makes it anew; without the copy, none could start.
-      if (await copy.canHeal()) ingest.interrupt(new LogDamage(detail));
+      if (await copy.canHeal(() => conditions.has('log damaged'))) ingest.interrupt(new LogDamage(detail));
     },
   });
   return {

@@ -68,15 +68,19 @@ interface Asked {
 
 /** @param options with which `serve` finds the same installation */
 function restoredText(data: string, restored: Restored, asked: Asked, options: string): string {
-  const { source, state_of, detections, accounts, keys, replaced, gone, ended_here, orphans } = restored;
+  const { source, state_of, detections, accounts, keys, replaced, gone, ended_here, orphans, superseded } =
+    restored;
   const { isStandby } = asked;
   const state = state_of === null ? 'an installation without detections' : `the state of ${state_of}`;
   return joined('\n\n', [
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `Restored from ${source}.`,
     isStandby
-      ? 'This machine is a standby: it follows the copy as soon as it runs.'
+      ? 'This machine is a standby: it follows the copy as soon as it runs. To make it the writer then, run: wirewatch promote'
       : detectionsText(restored, asked),
+    superseded !== null &&
+      !isStandby &&
+      `Another machine took over from this one (${superseded}). If it still runs, stop it before you start this one, or set [copy] standby and run the command again: two writers have different content.`,
     gone !== null &&
       `${counted(gone.count, 'detection')} that clients may have ${gone.count === 1 ? 'does' : 'do'} not exist in this state, and nothing tells clients so. Their ids are in ${gone.file}: send it to your customers, if the detections were wrong.`,
     ended_here.length > 0 &&
@@ -112,6 +116,7 @@ function orphansText(orphans: readonly string[], { untilMs, isStandby, parse }: 
   return joined('\n', [
     `${counted(orphans.length, 'file in the archive is', 'files in the archive are')} ${next}`,
     ...orphans.slice(0, FILES_SHOWN_MAX).map((path) => `  ${path}${renamedText(path, parse)}`),
+    orphans.length > FILES_SHOWN_MAX && '  ... (--json lists all)',
   ]);
 }
 

@@ -43,7 +43,7 @@ import { takeStopped } from '../store/locks.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { requireOwner } from '../store/owner.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
-import { noteKept, noteStandby, RESTORE } from '../store/role.ts';
+import { noteKept, noteRole, noteStandby, RESTORE, soundRole } from '../store/role.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
 import type { OnProgress } from './copy-contents.ts';
@@ -74,14 +74,19 @@ export type Restored = Exclude<Awaited<ReturnType<typeof restore>>, { earlier: s
 /**
  * @returns what is in place: the log of the copy, the database that was built from it, and the later `access.db` of both;
  *   `replaced`: the folder with the previous contents, null if there were none; `gone`: detections that clients may have, and
- *   that no longer exist, with a file of their ids, one a line, null if there are none. Or `earlier`, the same folder of an
+ *   that no longer exist, with a file of their ids, one a line, null if there are none; `superseded`: who took the place of this
+ *   machine before, in words, null: nobody. Or `earlier`, the same folder of an
  *   earlier restore that had been interrupted: it is complete now, and nothing else was done
  * @throws Refused `failed`, with nothing changed, if the backup is damaged or cannot be restored into the folder
  */
 export async function restore(options: RestoreOptions) {
-  const { now, source } = options;
+  const { now, source, standby = false, untilMs } = options;
   const folder = dataFolder(options.data);
   const { root } = folder;
+  if (standby && untilMs !== null)
+    throw failed(
+      'a standby follows the copy to its newest entry. To go back in time, set [copy] standby = false on this machine, stop the others, and run the command again.',
+    );
   requireOwner(folder);
   ensureFolder(folder);
   using held = new DisposableStack();
@@ -107,7 +112,11 @@ export async function restore(options: RestoreOptions) {
     });
     mkdirSync(stage.copied, { mode: 0o700 });
     if (copied !== null) noteKept(stage, { copy: copied.copy, to: source.text }, [copied.last]);
-    if (options.standby === true) noteStandby(stage, { standby: true });
+    const former = soundRole(folder);
+    if (standby) noteStandby(stage, { standby: true });
+    // What this machine wrote after that time is not of another one.
+    else if (untilMs !== null && former !== null)
+      noteRole(stage, { machine: former.machine, promoted: false, epoch_due: null, superseded: null });
     syncFolder(stage.root);
     const gone = { count: goneIds.length, file: join(root, `gone-${formatCompact(now())}.txt`) };
     if (gone.count > 0) writeWhole(gone.file, goneIds.map((id) => `${id}\n`).join(''));
@@ -116,7 +125,8 @@ export async function restore(options: RestoreOptions) {
     isUntouched = false;
     syncFolder(root);
     const replaced = completeRestore(folder) ?? null;
-    return { ...made, source: source.text, replaced, gone: gone.count > 0 ? gone : null };
+    const superseded = former?.superseded ?? null;
+    return { ...made, source: source.text, replaced, superseded, gone: gone.count > 0 ? gone : null };
   } catch (error) {
     throw explained(error, folder, isUntouched);
   }

@@ -55,9 +55,43 @@ export class TakenOver extends Refused {
   constructor({ text }: Place, by: string) {
     super(
       'failed',
-      `${text} is left as it is: ${by}. Send clients to that machine; to make this one its standby, run: wirewatch restore ${text} --replace`,
+      `${text} is left as it is: ${by}. Send clients to that machine; to make this one its standby, set [copy] standby, and run: wirewatch restore ${text} --replace`,
     );
     this.by = by;
+  }
+}
+
+/**
+ * The other machine that became the writer of a copy behind what this one wrote there, in words; null: there is none. Its log
+ * may be damaged: what it wrote last is noted, too.
+ * @param copy its id
+ * @throws Unreachable, LogDamage
+ */
+export async function newestWriter(
+  place: Place,
+  { objects, begunBy }: CopiedLog,
+  folder: DataFolder,
+  copy: string,
+): Promise<string | null> {
+  const { machine } = readRole(folder);
+  const kept = keptCopies(folder).get(copy);
+  for (const { name } of objects.toReversed())
+    for (const { operation, at, ...mark } of (await commitsIn(place, name)).toReversed()) {
+      if (kept?.ids.includes(mark.id) || isKnown(folder, mark)) return null;
+      const { kind, machine: by, host = 'another machine' } = operation;
+      if (kind === PROMOTE) return by === machine ? null : `machine ${by} took over at ${at}`;
+      // A restore with --until leaves no note of the copy, which may have an earlier one of this machine.
+      if (kind === RESTORE && kept !== undefined) return `the copy was restored on ${host} at ${at}`;
+    }
+  return begunBy === null || begunBy === machine ? null : `machine ${begunBy} took over`;
+}
+
+function isKnown({ log }: DataFolder, mark: Mark): boolean {
+  try {
+    return placeOf(log, mark) === 'known';
+  } catch (error) {
+    if (error instanceof LogDamage) return false;
+    throw error;
   }
 }
 
@@ -137,7 +171,7 @@ export class Shipper {
     const last = newest === undefined ? null : await this.#lastIn(newest, noted);
     const found = last === null ? 'known' : placeOf(this.#folder.log, last);
     if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))) {
-      const by = await this.#newestWriter(copied);
+      const by = await newestWriter(this.place, copied, this.#folder, this.#copy ?? '');
       if (by !== null) throw new TakenOver(this.place, by);
       throw left(
         this.place,
@@ -159,21 +193,6 @@ export class Shipper {
       this.#isAnew = true;
       return own;
     }
-  }
-
-  /** The other machine that took over last, and wrote what is not in the log of this one, in words; null: there is none. */
-  async #newestWriter({ objects, begunBy }: CopiedLog): Promise<string | null> {
-    // A restore with --until leaves no note of the copy, which may have an earlier one of this machine.
-    const hasWritten = keptCopies(this.#folder).has(this.#copy ?? '');
-    for (const { name } of objects.toReversed())
-      for (const { operation, at, ...mark } of (await commitsIn(this.place, name)).toReversed()) {
-        if (placeOf(this.#folder.log, mark) === 'known') return null;
-        const { kind, machine, host = 'another machine' } = operation;
-        if (kind === PROMOTE) return `machine ${machine} took over at ${at}`;
-        if (kind === RESTORE && hasWritten) return `the copy was restored on ${host} at ${at}`;
-      }
-    const { machine } = readRole(this.#folder);
-    return begunBy === null || begunBy === machine ? null : `machine ${begunBy} took over`;
   }
 
   /**

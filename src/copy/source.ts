@@ -18,6 +18,7 @@ import { commitsIn, entriesIn, findLog, type LogObject, type OnProgress } from '
 import { openPlace } from './open-place.ts';
 import { ownerOf, readCopiedAccess, readCopiedSecret } from './own-copy.ts';
 import { isBucket, type Place, type PlaceSettings } from './place.ts';
+import { newestWriter, TakenOver } from './ship.ts';
 
 /**
  * @param given a folder, or `s3://bucket/prefix`
@@ -129,15 +130,27 @@ export async function takeLog(place: Place, objects: readonly LogObject[], log: 
 }
 
 /**
+ * @param isStandby whether this machine is one: then what another one wrote is what it needs
  * @returns the objects with the log
- * @throws Refused `failed` if the copy lacks the newest entry that is known here; Unreachable, LogDamage
+ * @throws Refused `failed` if the copy lacks the newest entry that is known here; TakenOver; Unreachable, LogDamage
  */
-export async function requireNewest(place: Place, { log, detections }: DataFolder) {
-  const { objects } = await findLog(place);
+export async function requireNewest(place: Place, folder: DataFolder, isStandby: boolean) {
+  const { log, detections } = folder;
+  const copied = await findLog(place);
+  const { objects } = copied;
   for (const mark of [...commitsBackwards(log).take(1), readLogMarkOf(detections)])
     if (mark !== null && !(await hasEntry(place, objects, mark)))
       throw failed(`the copy lacks entry ${grouped(mark.entry)}, which this machine has.`);
+  const owner = isStandby ? null : await ownerOf(place);
+  const by = owner === null ? null : await newestWriter(place, copied, folder, owner.copy);
+  if (by !== null) throw new TakenOver(place, by);
   return objects;
+}
+
+/** That a damaged log can be made anew from a copy, of which all is read. @throws as {@link requireNewest} */
+export async function requireHealing(place: Place, folder: DataFolder, isStandby: boolean): Promise<void> {
+  const parts = entriesIn(place, await requireNewest(place, folder, isStandby), null);
+  while (!(await parts.next()).done);
 }
 
 /** Whether a copy has an entry. @throws Unreachable, LogDamage */

@@ -10,10 +10,11 @@ import { closeDetections, openDetections } from '../store/checkpoint.ts';
 import { isBehind, isDamage, isWriteLost } from '../store/database-errors.ts';
 import { type DataFolder, dataFolder } from '../store/folder.ts';
 import { LogDamage } from '../store/log-errors.ts';
-import { noteRole, readRole } from '../store/role.ts';
+import { noteRole, readRole, roleOf } from '../store/role.ts';
 import { formatMs, MINUTE_MS, SECOND_MS } from '../time.ts';
 import { Follower } from './follow.ts';
 import { openPlace } from './open-place.ts';
+import { TakenOver } from './ship.ts';
 import { requireNewest, takeLog } from './source.ts';
 
 const RETRY_MS_MAX = MINUTE_MS;
@@ -46,7 +47,13 @@ export function createStandby(): Standby {
     async heal(data, copy) {
       const place = await openPlace(copy.to, copy);
       const folder = dataFolder(data);
-      await takeLog(place, await requireNewest(place, folder), folder.log);
+      const note = readRole(folder);
+      const objects = await requireNewest(place, folder, roleOf(note, copy) === 'standby').catch((error) => {
+        // The log may stay damaged: then nothing else finds it out.
+        if (error instanceof TakenOver) noteRole(folder, { ...note, superseded: error.by });
+        throw error;
+      });
+      await takeLog(place, objects, folder.log);
     },
     async promote(by) {
       // The operation has asked whether this machine is a standby.

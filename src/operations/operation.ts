@@ -38,7 +38,7 @@ export function refusedBy(role: Exclude<Role, 'writer'>, to: string): Refused {
   return failed(
     role === 'standby'
       ? `this machine is a standby: it follows ${to || 'the copy'}. Run the command on the writer, or make this one the writer: wirewatch promote`
-      : `another machine took over from this one. Run the command there, or make this one a standby: stop Wirewatch, and run wirewatch restore ${to || 'SRC'} --replace`,
+      : `another machine took over from this one. Run the command there, or make this one a standby: stop Wirewatch, set [copy] standby, and run wirewatch restore ${to || 'SRC'} --replace`,
   );
 }
 

@@ -204,10 +204,10 @@ function keysText({ keys }: Status, nowMs: number): string {
   return `${grouped(active)} active, ${grouped(used_in_last_day)} used in the last 24 hours; ${last}${late}`;
 }
 
-function copyText({ copy, running }: Status, nowMs: number): string {
+function copyText({ copy, running, role }: Status, nowMs: number): string {
   if (copy === null) return running ? 'none; see the setting [copy] to' : 'not known while stopped';
   const { to, entries_behind, behind_since, contact_at, failure } = copy;
-  if (failure !== null) return `cannot be written: ${failure}`;
+  if (failure !== null) return `cannot be ${role === 'standby' ? 'read' : 'written'}: ${failure}`;
   if (behind_since === null || contact_at === null)
     return contact_at === null ? `beginning (${to})` : `up to date (${to})`;
   return `${counted(entries_behind ?? 0, 'entry', 'entries')} behind since ${since(behind_since, nowMs)} (${to})`;

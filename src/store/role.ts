@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
-import { isErrorCode, misconfigured } from '../refused.ts';
+import { isErrorCode, misconfigured, Refused } from '../refused.ts';
 import { createOnce, type DataFolder, isThere, syncFolder, writeWhole } from './folder.ts';
 import type { LogMark } from './log-mark.ts';
 
@@ -65,6 +65,16 @@ export function readRole(folder: DataFolder): RoleNote {
   throw misconfigured(
     `${folder.role} is damaged: it says whether this machine writes the copy. If it was a standby, delete the file; otherwise restore the copy: wirewatch restore SRC --replace`,
   );
+}
+
+/** The note in a data folder; null: it is damaged. */
+export function soundRole(folder: DataFolder): RoleNote | null {
+  try {
+    return readRole(folder);
+  } catch (error) {
+    if (error instanceof Refused) return null;
+    throw error;
+  }
 }
 
 export function noteRole(folder: DataFolder, note: RoleNote): void {

@@ -1,17 +1,22 @@
 /** Damaged and missing parts of the log are made anew from the copy: with the same entries, or not at all. */
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, truncateSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { requireNewest, takeLog } from '../../src/copy/source.ts';
-import { entriesAfter } from '../../src/log/log-reader.ts';
+import { FIRST_GENERATION, partName } from '../../src/copy/copy-contents.ts';
+import { requireHealing, requireNewest, takeLog } from '../../src/copy/source.ts';
+import { encodeFrame } from '../../src/log/frame.ts';
+import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
+import { commitAfter } from '../../src/log/log-writer.ts';
 import { listSegments } from '../../src/log/segment.ts';
+import { LogDamage } from '../../src/store/log-errors.ts';
+import { PROMOTE } from '../../src/store/role.ts';
 import { createInstallation, dropRows, type Serving } from '../support/appliance.ts';
 import { shipTo } from '../support/copy-at.ts';
 import { newRow } from '../support/export-files.ts';
 import { flipBit } from '../support/flip-bit.ts';
 import { createCopied, type History, rowsFrom } from '../support/history.ts';
-import { copyOf } from '../support/machine-pair.ts';
+import { copyOf, createMachinePair } from '../support/machine-pair.ts';
 import { type MemoryPlace, memoryPlace } from '../support/memory-place.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
@@ -43,7 +48,8 @@ function entries(): string[] {
   return ids;
 }
 
-const heal = async () => takeLog(place, await requireNewest(place, history.folder), history.folder.log);
+const heal = async () =>
+  takeLog(place, await requireNewest(place, history.folder, false), history.folder.log);
 
 const segments = () => listSegments(history.folder.log).map(({ path }) => path);
 
@@ -89,8 +95,38 @@ test('an entry that the copy lacks is not given up', async () => {
   assert.deepEqual(contents(), before);
 });
 
+for (const isNoted of [true, false])
+  test(`no second writer comes of a machine that another one has replaced${isNoted ? '' : ', without its note'}`, async () => {
+    const ids = await shipped();
+    let { last } = findTail(history.folder.log);
+    for (const operation of [{ kind: PROMOTE, machine: 'other' }, { kind: 'test' }]) {
+      const commit = commitAfter(last, operation, Date.now());
+      last = commit;
+      const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
+      place.objects.set(partName(FIRST_GENERATION, commit.entry), content);
+    }
+    if (!isNoted) rmSync(history.folder.copied, { recursive: true });
+    flipBit(segments().at(-1) ?? '', -3);
+    await assert.rejects(heal, /machine other took over/);
+    // Of a standby it is what it needs.
+    const there = await requireNewest(place, history.folder, true);
+    await takeLog(place, there, history.folder.log);
+    assert.equal(entries().length, ids.length + 2);
+  });
+
+test('nor for a copy that has the newest entry, and is damaged before it', async () => {
+  await shipped();
+  const oldest = [...place.objects.keys()].filter((name) => name.startsWith('log/')).sort()[0] ?? '';
+  const content = Buffer.from(place.objects.get(oldest) ?? '');
+  content.writeUInt8(content.readUInt8(content.length >> 1) ^ 4, content.length >> 1);
+  await requireHealing(place, history.folder, false);
+  place.objects.set(oldest, content);
+  await assert.rejects(requireHealing(place, history.folder, false), LogDamage);
+});
+
 test('an appliance heals its log at the start, and while it runs once verify has found damage', async () => {
-  using one = createInstallation({ WIREWATCH_COPY_TO: join(testFolder(), 'copy') });
+  const copy = join(testFolder(), 'copy');
+  using one = createInstallation({ WIREWATCH_COPY_TO: copy });
   const log = join(one.data, 'log');
   /** Nothing is written after that which the copy could lack. */
   const isQuiet = async (serving: Serving) => {
@@ -108,9 +144,35 @@ test('an appliance heals its log at the start, and while it runs once verify has
   await serving.logged('the log', ({ msg }) => msg === 'the damaged log was rebuilt from the copy');
   await isQuiet(serving);
   flipBit(path);
+  // A share that is away: it is asked again.
+  renameSync(copy, `${copy}-away`);
   assert.equal(one.cli(['verify'], { anyStatus: true }).status, 1);
   await serving.logged('the alert', ({ alert }) => alert === 'log damaged');
+  await serving.logged('the copy', ({ msg }) => msg === 'the damaged log cannot be rebuilt from the copy');
+  renameSync(`${copy}-away`, copy);
   await until('the end of the alert', () => !one.cli(['alert', 'list']).stdout.includes('log damaged'));
   assert.equal(one.cli(['verify']).status, 0);
   await serving.stop();
+});
+
+test('a damaged log of a machine that was replaced keeps it from starting, then as the one that was replaced', async () => {
+  const pair = createMachinePair();
+  const { one, other, place: copy } = pair;
+  const writer = await one.serve();
+  pair.drop();
+  await writer.logged('the file', ({ msg }) => msg === 'file applied');
+  await until('the copy', () => copyOf(one)?.entries_behind === 0);
+  other.cli(['restore', copy, '--replace']);
+  const standby = await other.serve();
+  await writer.kill();
+  other.cli(['promote']);
+  const [newest = ''] = listSegments(join(one.data, 'log')).map(({ path }) => path);
+  truncateSync(newest, statSync(newest).size - 60);
+  const start = () => one.cli(['serve', '--port', '0'], { anyStatus: true }).stderr;
+  const said = start();
+  assert.match(said, /machine .* took over.* cannot be rebuilt from the copy/);
+  assert.match(said, /the log in .* is damaged/);
+  assert.match(start(), /another machine took over from this one/);
+  await standby.stop();
+  pair.remove();
 });

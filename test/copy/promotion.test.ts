@@ -7,6 +7,7 @@ import { findAccount } from '../../src/auth/accounts.ts';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import type { Config } from '../../src/config/load.ts';
 import { readCopiedAccess } from '../../src/copy/own-copy.ts';
+import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { beginEpoch, createStandby } from '../../src/copy/standby-thread.ts';
 import { findTail } from '../../src/log/log-reader.ts';
@@ -95,6 +96,33 @@ test('a machine that was promoted reads no more: what comes then is from another
   await turn(first);
   assert.deepEqual([first.isWriter, lastOf(first)], [true, own]);
   await assert.rejects(first.ship(), TakenOver);
+});
+
+test('a machine that goes back to before its own promotion leaves the copy alone, and goes on', async () => {
+  await begin([1], first);
+  const untilMs = Date.parse(findTail(first.folder.log).last?.at ?? '');
+  await promote(first);
+  await first.restart();
+  await first.apply([2]);
+  await first.ship();
+  first.kill();
+  const back = (standby: boolean) =>
+    restore({
+      ...{
+        source: first.place,
+        data: first.folder.root,
+        drop: testFolder(),
+        now: first.now,
+        onProgress() {},
+      },
+      ...{ replace: true, standby, untilMs },
+    });
+  await assert.rejects(back(true), /a standby follows the copy to its newest entry/);
+  const made = await back(false);
+  assert.ok(!('earlier' in made) && made.detections === 1);
+  first.isStandby = false;
+  await first.start();
+  await assert.rejects(first.ship(), /is the copy of a later state/);
 });
 
 test('a machine that was killed within its promotion misses no change from before it', async () => {
