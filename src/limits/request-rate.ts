@@ -122,11 +122,14 @@ export function createTokenRate(limit: number, seen: Pick<SeenKeys, 'isSeen' | '
       const clients = seen.isSeen(clientId, address, nowMs) ? owners : strangers;
       return clients.secondsToWait(clientId, nowMs);
     },
-    /** Call when the last request counted for this client id had the right secret. */
-    markProven(clientId: string, address: string, nowMs: number): void {
-      // It was counted with the others; count it for the owner as well.
-      if (!seen.isSeen(clientId, address, nowMs)) owners.take(clientId, nowMs);
+    /**
+     * Call when the last request counted for this client id had the right secret. @returns seconds to wait, at least 1, if
+     * the owner has used up the limit from other networks; null if it is allowed
+     */
+    takeProven(clientId: string, address: string, nowMs: number): number | null {
+      const isCounted = seen.isSeen(clientId, address, nowMs);
       seen.markSeen(clientId, address, nowMs);
+      return isCounted ? null : owners.secondsToWait(clientId, nowMs);
     },
   };
 }

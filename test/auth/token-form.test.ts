@@ -75,11 +75,11 @@ test('a client id has a separate window for networks that proved it, and no more
   const [home, office, stranger] = ['2001:db8:1:2::1', '192.0.2.1', '198.51.100.1'];
   const take = (address: string) => rate.takeClient('id', address, NOW_MS);
   assert.equal(take(home), null);
-  rate.markProven('id', home, NOW_MS);
+  assert.equal(rate.takeProven('id', home, NOW_MS), null);
   assert.equal(take(stranger), null);
   assert.equal(take(stranger), 60, 'the first request from home counted with the strangers');
   assert.equal(take('2001:db8:1:2::2'), null, 'the same network');
   assert.equal(take(home), 60, 'and with the owner');
-  rate.markProven('id', office, NOW_MS);
+  assert.equal(rate.takeProven('id', office, NOW_MS), 60, 'one that is proven now is the owner, too');
   assert.equal(take(office), 60, 'another network must not increase the rate');
 });

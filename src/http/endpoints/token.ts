@@ -128,7 +128,8 @@ async function answerToken(sources: TokenSources, { address, request, claim }: O
 
   const grant = grantToken({ store, tokens }, read, address, nowMs);
   if (grant.kind === 'invalid_client') return invalidClient(grant.description, authorization);
-  rate.markProven(client.id, address, nowMs);
+  const byOwner = rate.takeProven(client.id, address, nowMs);
+  if (byOwner !== null) throw tooManyTokens(byOwner, 'for this client_id');
   if (grant.kind === 'invalid_scope') return oauthError('invalid_scope', grant.description);
   const { key_id, access_token, scopes } = grant;
   const token = { access_token, token_type: 'Bearer', expires_in: TOKEN_SECONDS, scope: scopes.join(' ') };
