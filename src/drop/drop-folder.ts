@@ -271,7 +271,7 @@ export class DropFolder {
   /** `ignored`: not a file that is read. */
   snapshot(path: string): FileSnapshot | 'gone' | 'ignored' {
     try {
-      return inDrop(this.root, path, snapshotOf);
+      return inDrop(this.root, path, (real) => snapshotOf(real, path.includes('/')));
     } catch (error) {
       if (isErrorCode(error, 'ENOENT')) return 'gone';
       throw error;
@@ -295,14 +295,15 @@ function compareWaiting(a: Waiting, b: Waiting): number {
 }
 
 /**
- * A file that has other names may be one that its writer may not read: of Wirewatch, or of root, linked to here.
- * @param path for system calls
+ * A dropped file that has other names may be one that its writer may not read: of Wirewatch, or of root, linked to here.
+ * @param path for system calls. @param isPutAway it is in a folder into which only Wirewatch writes, such as `archive`
  */
-function snapshotOf(path: string): FileSnapshot | 'gone' | 'ignored' {
+function snapshotOf(path: string, isPutAway = false): FileSnapshot | 'gone' | 'ignored' {
   const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
   // Also a name that is not UTF-8, and so not a path.
   if (stats === undefined) return path.includes('\ufffd') ? 'ignored' : 'gone';
-  const isLinked = stats.nlink > 1n && (stats.uid === 0n || Number(stats.uid) === process.geteuid?.());
+  const isLinked =
+    !isPutAway && stats.nlink > 1n && (stats.uid === 0n || Number(stats.uid) === process.geteuid?.());
   if (!stats.isFile() || isLinked) return 'ignored';
   const { size, mtimeNs, ino, dev } = stats;
   return { size, mtimeNs, ino, dev };

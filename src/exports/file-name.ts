@@ -73,13 +73,15 @@ export function parseFileName(name: string): ParsedName {
 
 /** Parses names of the drop folder, also those of the setting `file_name`. */
 export function nameParser(names: OwnNames): NameParser {
-  const parsers = EXPORT_NAMES.filter((name) => names[name].file_name !== '').map((name) =>
-    ownNameParser(name, names[name]),
-  );
+  const named = EXPORT_NAMES.filter((name) => names[name].file_name !== '');
+  const forms = named.map((name) => names[name].file_name);
+  const parsers = named.map((name) => ownNameParser(name, names[name]));
   return (name) => {
     const parsed = parseFileName(name);
     if (parsed.kind !== 'refused') return parsed;
-    return parsers.map((parse) => parse(name)).find((own) => own !== null) ?? parsed;
+    const own = parsers.map((parse) => parse(name)).find((found) => found !== null);
+    if (own !== undefined || forms.length === 0) return own ?? parsed;
+    return refused(`${parsed.reason}; or as file_name in the settings: ${forms.join(' or ')}`);
   };
 }
 
@@ -91,7 +93,9 @@ function ownNameParser(exportName: ExportName, { file_name, time_zone }: OwnName
     const time = format?.parse(name) ?? null;
     if (time === null) return null;
     const start = time.isLocal ? clock(time.ms) : time.ms;
-    const written = formatMs(time.ms).slice(0, 16).replace('T', ' ');
+    const written = formatMs(time.ms)
+      .replace('T', ' ')
+      .replace(/(:00)?Z$/, '');
     if (start === 'skipped') return refused(`the clocks in ${time_zone} skip ${written}`);
     if (start === 'twice')
       return refused(

@@ -19,7 +19,7 @@ const FIELDS = {
   ss: { field: 'second', form: '\\d{2}' },
   S: { field: 'fraction', form: '\\d{1,9}' },
   A: { field: 'half', form: '[AaPp][Mm]' },
-  Z: { field: 'offset', form: '[Zz]|[+-]\\d{2}:?\\d{2}' },
+  Z: { field: 'offset', form: '[Zz]|[+-]\\d{2}(?::?\\d{2})?' },
 } as const;
 
 type Field = (typeof FIELDS)[keyof typeof FIELDS]['field'];
@@ -83,13 +83,18 @@ function compiled(parts: readonly Part[]): TimeFormat | null {
       );
       const date = `${year.length === 2 ? '20' : ''}${year}-${month}-${day}`;
       const time = `${half === undefined ? hour : of24(hour, half)}:${minute}:${second}`;
-      const ms = parseInstant(`${date}T${time}${offset.replace(/(?<=^.\d\d)(?=\d)/, ':')}`);
+      const ms = parseInstant(`${date}T${time}${withMinutes(offset)}`);
       return ms === null ? null : { ms, isLocal: !fields.has('offset') };
     },
   };
 }
 
 const CLOCK_FIELDS: readonly Field[] = ['year', 'month', 'day', 'hour', 'minute', 'second'];
+
+/** `+01`, `+0100` or `+01:00` as the last of them. */
+function withMinutes(offset: string): string {
+  return offset.replace(/^(.\d\d):?(\d\d)?$/, (_, hours, minutes = '00') => `${hours}:${minutes}`);
+}
 
 /** The hour of 24; no hour if it is not one of 12. */
 function of24(hour: string, half: string): string {

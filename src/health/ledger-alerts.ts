@@ -56,7 +56,7 @@ export const FAILED_FILES = `
         WHERE win.export = file.export AND win.window_start = file.window_start AND win.status = 'failed')
       AND NOT EXISTS (SELECT 1 FROM ingest_file AS later
         WHERE later.export = file.export AND later.window_start IS file.window_start
-          AND later.label IS file.label AND later.number > file.number AND later.outcome = 'applied')
+          AND later.label IS file.label AND later.number > file.number AND later.outcome IN ('applied', 'repeated'))
     LIMIT :limit)
   GROUP BY export`;
 

@@ -1,16 +1,26 @@
 /** The drop folder: which names are read, what is ignored, and in which order files are read. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  existsSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, join } from 'node:path';
 import { test } from 'node:test';
+import { formatMs } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
-const { inDrop, reasonBeside, ingestAnother } = exportTrials(() => appliance);
+const { inDrop, reasonBeside, ingestAnother, window } = exportTrials(() => appliance);
 
 const appliance = await sharedAppliance();
 
@@ -82,6 +92,17 @@ test('links, pipes and folders are ignored, whatever their name, and names that 
   const { log } = appliance.serving();
   const alone = log.filter(({ msg }) => msg.startsWith('ignored in the drop folder'));
   assert.equal(alone.length, 7, 'each must be logged once');
+});
+
+test('files that were put away are read again, also if a backup keeps hard links to them', async () => {
+  const good = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  const windowMs = nextWindowMs();
+  const bad = await appliance.dropped(fileName('newswire', windowMs), 'broken');
+  for (const { destination } of [good, bad])
+    linkSync(inDrop(String(destination)), join(appliance.data, `backup of ${basename(String(destination))}`));
+  assert.deepEqual(JSON.parse(appliance.cli(['ingest', 'replay', '--json']).stdout).unreadable, []);
+  const { outcome } = window('reset', 'newswire', formatMs(windowMs)).document;
+  assert.equal(outcome, 'failed');
 });
 
 test('a pause leaves dropped files where they are, also across a restart', async () => {

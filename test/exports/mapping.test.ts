@@ -228,6 +228,8 @@ test('times by letters', () => {
   assert.equal(read('DD.MM.YYYY HH:mm:ss', '20.11.2026 11:12:08'), '2026-11-20T11:12:08Z local');
   assert.equal(read('M/D/YY h:mm A', '1/2/26 12:05 am'), '2026-01-02T00:05:00Z local');
   assert.equal(read('YYYYMMDD[T]HHmmss.SSSZ', '20260102T030405.999+0130'), '2026-01-02T01:34:05Z');
+  for (const offset of ['-01', '-0100', '-01:00'])
+    assert.equal(read('YYYY-MM-DD HH:mm:ssZ', `2026-01-02 03:04:05${offset}`), '2026-01-02T04:04:05Z');
   for (const [format, text] of [
     ['DD.MM.YYYY', '31.02.2026'],
     ['DD.MM.YYYY', '1.02.2026'],
@@ -294,7 +296,10 @@ test('names by the setting file_name, beside our own', () => {
   assert.match(String(startOf('treffer_20261120_1111.txt.gz')), /not the start of a window/);
   assert.match(String(startOf('treffer_20261025_0210.txt.gz')), /show 2026-10-25 02:10 twice/);
   assert.match(String(startOf('treffer_20260329_0210.txt.gz')), /skip 2026-03-29 02:10/);
-  assert.match(String(startOf('treffer_20261320_1110.txt.gz')), /must begin with "newswire\."/);
+  assert.match(
+    String(startOf('treffer_20261320_1110.txt.gz')),
+    /must begin with "newswire\.".*; or as file_name in the settings: treffer_\{YYYYMMDD\}_\{HHmm\}\.txt\.gz or bilder/,
+  );
   for (const name of [
     'treffer_20261120_1110.txt.gz',
     'bilder.20261120.1010.csv',
