@@ -8,8 +8,9 @@ import { randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import * as files from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
+import { HangingCalls } from '../hanging-calls.ts';
 import { errorCode, failed, isErrorCode, reasonOf } from '../refused.ts';
-import { isName, mayTryAgain, type Place, Unreachable } from './place.ts';
+import { isName, type Place, Unreachable } from './place.ts';
 
 const TEMPORARY = /^\.tmp-[0-9a-f]{16}$/;
 /** A temporary file is this old only if the program ended before it could delete it. */
@@ -33,11 +34,8 @@ const ADVICE: ReadonlyMap<string, string> = new Map([
   ['ENOTDIR', 'Use another folder, or remove the file that is in the way'],
 ]);
 
-/**
- * Operations whose time was up and that have not ended, with the folder of their place, which whoever tries again opens anew:
- * each holds a thread of the few that Node has for files.
- */
-const overdue = new Map<Promise<unknown>, { readonly root: string; readonly sinceMs: number }>();
+/** Whoever tries again opens a place anew. */
+const overdue = new HangingCalls<unknown>();
 
 /**
  * The folder is made by the first create, if the one that it is in exists: where a disk is not mounted, making more would
@@ -120,14 +118,12 @@ export function openFolderPlace(
   }
 
   async function guarded<T>(work: () => Promise<T>, bytes = 0): Promise<T> {
-    const hanging = [...overdue.values()].filter((call) => call.root === root);
-    if (!mayTryAgain(hanging, againMs)) throw silent();
+    if (!overdue.mayTryAgain(root, againMs)) throw silent();
     let timer: NodeJS.Timeout | undefined;
     const working = work();
     const timeUp = new Promise<never>((_, reject) => {
       const late = () => {
-        overdue.set(working, { root, sinceMs: performance.now() });
-        void working.catch(() => {}).finally(() => overdue.delete(working));
+        overdue.add(root, working);
         reject(silent());
       };
       timer = setTimeout(late, limitMs + bytes / 1024);

@@ -5,7 +5,6 @@
  * machines never both believe that they wrote it.
  */
 import { join, sep } from 'node:path';
-import { MINUTE_MS } from '../time.ts';
 
 /** Names are those that {@link isName} accepts. */
 export interface Place {
@@ -33,18 +32,6 @@ export const isBucket = (to: string) => to.startsWith('s3://');
 
 /** The folder of a place; null: it is a bucket, or none is set. */
 export const placeFolder = (to: string) => (to === '' || isBucket(to) ? null : to);
-
-const AGAIN_MS = 10 * MINUTE_MS;
-
-/**
- * Whether one more call to a share may begin, where others hang: once the share was mounted anew, one to the old mount may
- * never end. There are two at most, since each holds a thread of the few that Node has for files (`main.ts`).
- * @param hanging since when, by the monotonic clock
- */
-export function mayTryAgain(hanging: readonly { readonly sinceMs: number }[], againMs = AGAIN_MS): boolean {
-  const [first, second] = hanging;
-  return first === undefined || (second === undefined && performance.now() - first.sinceMs >= againMs);
-}
 
 /**
  * Which folder of an installation has a place in it that would harm it, since ingest moves files away, or it would be among

@@ -2,8 +2,9 @@
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mayTryAgain, placeFolder } from '../copy/place.ts';
+import { placeFolder } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
+import { HangingCalls } from '../hanging-calls.ts';
 import { SECOND_MS } from '../time.ts';
 
 const GIB = 1024 ** 3;
@@ -43,20 +44,16 @@ export function diskFolders({
 const ANSWER_MS = SECOND_MS;
 
 /** What was not answered yet: it would otherwise block another one of Node's threads for files each time. */
-const unanswered = new Map<Promise<StatsFs | null>, { readonly folder: string; readonly sinceMs: number }>();
+const unanswered = new HangingCalls<StatsFs | null>();
 
 type Ask = (folder: string) => Promise<StatsFs>;
 
 /** @returns null if it cannot be read; undefined without an answer */
 function spaceOf(folder: string, ask: Ask): Promise<StatsFs | null | undefined> {
-  const waiting = [...unanswered].filter(([, question]) => question.folder === folder);
-  let newest = waiting.at(-1)?.[0];
-  if (newest === undefined || mayTryAgain(waiting.map(([, question]) => question))) {
-    const asked = ask(folder)
-      .catch(() => null)
-      .finally(() => unanswered.delete(asked));
-    unanswered.set(asked, { folder, sinceMs: performance.now() });
-    newest = asked;
+  let newest = unanswered.newest(folder);
+  if (newest === undefined || unanswered.mayTryAgain(folder)) {
+    newest = ask(folder).catch(() => null);
+    unanswered.add(folder, newest);
   }
   return Promise.race([newest, sleep(ANSWER_MS, undefined, { ref: false })]);
 }

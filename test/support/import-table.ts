@@ -16,6 +16,7 @@ export const ROOMS = listed({
   'zone-days.ts': 'time.ts',
   'refused.ts': 'problem-titles.ts',
   'clock.ts': 'time.ts',
+  'hanging-calls.ts': 'time.ts',
   'log-output.ts': 'pace.ts printable.ts',
   'logger.ts': 'log-output.ts printable.ts refused.ts',
   'thread-call.ts': 'refused.ts',
@@ -35,9 +36,9 @@ export const ROOMS = listed({
   query: `
     bounded-map.ts counted.ts detection is-object.ts limits log printable.ts refused.ts release-memory.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'auth clock.ts counted.ts exports ingest is-object.ts log pace.ts refused.ts store time.ts version.ts',
+  copy: 'auth clock.ts counted.ts exports hanging-calls.ts ingest is-object.ts log pace.ts refused.ts store time.ts version.ts',
   health:
-    'auth copy counted.ts detection ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
+    'auth copy counted.ts detection hanging-calls.ts ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config copy drop health http log log-output.ts operations refused.ts store time.ts',
   'text-layout.ts': 'counted.ts printable.ts',
   operations: `

@@ -148,7 +148,7 @@ copy/follow.ts | promotion | a standby takes the writer's state of access.db
   found.state.change <[-=-] state.change
 store/complete-restore.ts | standby | a restored standby knows itself before its first start
   [-if (existsSync(note)) renameSync(note, role);-]
-copy/place.ts | folder-place | a share that hangs takes two threads
+hanging-calls.ts | folder-place | a share that hangs takes two threads
   [-second === undefined && -]performance.now()
 copy/ship.ts | own-copy | access.db of a copy is not newer than its log
   {+await writeAccess(this.place, state, content);
