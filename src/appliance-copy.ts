@@ -32,7 +32,7 @@ import {
   readRole,
   roleOf,
 } from './store/role.ts';
-import { formatMs, MINUTE_MS, SECOND_MS } from './time.ts';
+import { formatMs, HOUR_MS, MINUTE_MS, SECOND_MS } from './time.ts';
 import { WakeableTimer } from './wakeable-timer.ts';
 
 export interface CopyParts {
@@ -234,28 +234,28 @@ export function createApplianceCopy(
       };
     },
     /**
-     * Waits until damaged parts of the log can be rebuilt from the copy.
-     * @param isDamaged whether they still are. @returns whether they can; false: they need not, or this appliance ends
+     * Waits until damaged parts of the log can be rebuilt from the copy, all of which is read for that.
+     * @param isDamaged whether they still are. @returns whether they can; false: they need not, this appliance ends, or
+     *   another call waits
      */
-    async canHeal(isDamaged: () => boolean): Promise<boolean> {
+    async whenHealable(isDamaged: () => boolean): Promise<boolean> {
       if (to === '' || isHealing) return false;
       isHealing = true;
-      try {
-        for (let told = ''; !isClosed && isDamaged(); ) {
-          try {
-            await requireHealing(await openPlace(to, copy), folder, role === 'standby');
-            return true;
-          } catch (error) {
-            const reason = reasonOf(error);
-            if (reason !== told) log.warn({ reason }, 'the damaged log cannot be rebuilt from the copy');
-            told = reason;
-            await sleep(paced(MINUTE_MS), undefined, { ref: false });
-          }
+      const isWanted = () => !isClosed && isDamaged();
+      let told = '';
+      for (let waitMs = MINUTE_MS; isWanted(); waitMs = Math.min(2 * waitMs, HOUR_MS)) {
+        try {
+          await requireHealing(await openPlace(to, copy), folder, role === 'standby');
+          break;
+        } catch (error) {
+          const reason = reasonOf(error);
+          if (reason !== told) log.warn({ reason }, 'the damaged log cannot be rebuilt from the copy');
+          told = reason;
+          await sleep(paced(waitMs), undefined, { ref: false });
         }
-        return false;
-      } finally {
-        isHealing = false;
       }
+      isHealing = false;
+      return isWanted();
     },
     /** Begins to write, if this machine is the writer and has a place. */
     write(): void {

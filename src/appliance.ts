@@ -148,7 +148,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     data: config.dataFolder,
     now,
     log: (level, msg, fields) => log[level](fields, msg),
-    // The command refuses the folder of a lab.
+    // The command refuses the folder of a lab or a demo.
     every_hours: options.kind === 'appliance' ? config.verify.every_hours : 0,
     isReady: () => stores.reader.isReadable() && !conditions.has('database damaged'),
     async onDamage(what, detail) {
@@ -156,7 +156,8 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
       else conditions.set(what === 'secret' ? 'secret missing' : `${what} damaged`, detail);
       if (what !== 'log' || detail === null) return;
       // The next thread makes it anew; without the copy, none could start.
-      if (await copy.canHeal(() => conditions.has('log damaged'))) ingest.interrupt(new LogDamage(detail));
+      if (await copy.whenHealable(() => conditions.has('log damaged')))
+        ingest.interrupt(new LogDamage(detail));
     },
   });
   return {

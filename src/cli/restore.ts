@@ -76,7 +76,7 @@ function restoredText(data: string, restored: Restored, asked: Asked, options: s
     `Restored ${state} into ${data}: ${counted(detections, 'detection')}, ${counted(accounts, 'account')}, ${counted(keys, 'key')}.${replacedText(replaced)}`,
     `Restored from ${source}.`,
     isStandby
-      ? 'This machine is a standby: it follows the copy as soon as it runs. To make it the writer then, run: wirewatch promote'
+      ? 'This machine is a standby: it follows the copy as soon as it runs. To make it the writer, start it and run: wirewatch promote'
       : detectionsText(restored, asked),
     superseded !== null &&
       !isStandby &&

@@ -85,7 +85,7 @@ export async function restore(options: RestoreOptions) {
   const { root } = folder;
   if (standby && untilMs !== null)
     throw failed(
-      'a standby follows the copy to its newest entry. To go back in time, set [copy] standby = false on this machine, stop the others, and run the command again.',
+      'with [copy] standby, a machine follows the copy to its newest entry. To go back in time, set [copy] standby = false on this machine, stop the others, and run the command again.',
     );
   requireOwner(folder);
   ensureFolder(folder);
@@ -114,8 +114,8 @@ export async function restore(options: RestoreOptions) {
     if (copied !== null) noteKept(stage, { copy: copied.copy, to: source.text }, [copied.last]);
     const former = soundRole(folder);
     if (standby) noteStandby(stage, { standby: true });
-    // What this machine wrote after that time is not of another one.
-    else if (untilMs !== null && former !== null)
+    // What this machine wrote before is not of another one.
+    else if (former !== null)
       noteRole(stage, { machine: former.machine, promoted: false, epoch_due: null, superseded: null });
     syncFolder(stage.root);
     const gone = { count: goneIds.length, file: join(root, `gone-${formatCompact(now())}.txt`) };

@@ -62,37 +62,30 @@ export class TakenOver extends Refused {
 }
 
 /**
- * The other machine that became the writer of a copy behind what this one wrote there, in words; null: there is none. Its log
- * may be damaged: what it wrote last is noted, too.
- * @param copy its id
+ * The other machine that became the writer of a copy behind what this one has, or wrote there, in words; null: none says so.
+ * @param kept the ids that are noted of the copy, also where the log is damaged; undefined: it has no note here, as after a
+ *   restore with --until. Then an earlier promotion or restore of this machine may be there
  * @throws Unreachable, LogDamage
  */
 export async function newestWriter(
   place: Place,
   { objects, begunBy }: CopiedLog,
   folder: DataFolder,
-  copy: string,
+  kept: readonly string[] | undefined,
 ): Promise<string | null> {
   const { machine } = readRole(folder);
-  const kept = keptCopies(folder).get(copy);
+  const [end] = commitsBackwards(folder.log).take(1);
   for (const { name } of objects.toReversed())
     for (const { operation, at, ...mark } of (await commitsIn(place, name)).toReversed()) {
-      if (kept?.ids.includes(mark.id) || isKnown(folder, mark)) return null;
+      if (kept?.includes(mark.id)) return null;
+      if (end !== undefined && mark.entry <= end.entry && placeOf(folder.log, mark) === 'known') return null;
       const { kind, machine: by, host = 'another machine' } = operation;
-      if (kind === PROMOTE) return by === machine ? null : `machine ${by} took over at ${at}`;
-      // A restore with --until leaves no note of the copy, which may have an earlier one of this machine.
+      // With a note, one of this machine is of a clone of its data folder.
+      if (kind === PROMOTE)
+        return by === machine && kept === undefined ? null : `machine ${by} took over at ${at}`;
       if (kind === RESTORE && kept !== undefined) return `the copy was restored on ${host} at ${at}`;
     }
   return begunBy === null || begunBy === machine ? null : `machine ${begunBy} took over`;
-}
-
-function isKnown({ log }: DataFolder, mark: Mark): boolean {
-  try {
-    return placeOf(log, mark) === 'known';
-  } catch (error) {
-    if (error instanceof LogDamage) return false;
-    throw error;
-  }
 }
 
 /** Writes to one place; after an error, another one begins. */
@@ -166,12 +159,13 @@ export class Shipper {
     const { generation, changes, objects } = copied;
     if (changes.length > 0) await deleteBefore(this.place, copied);
     // Where a snapshot has taken the place of its last entry, only the note tells whose it is.
-    const noted = keptCopies(this.#folder).get(this.#copy ?? '')?.ids ?? [];
+    const kept = keptCopies(this.#folder).get(this.#copy ?? '');
+    const noted = kept?.ids ?? [];
     const newest = objects.at(-1);
     const last = newest === undefined ? null : await this.#lastIn(newest, noted);
     const found = last === null ? 'known' : placeOf(this.#folder.log, last);
     if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))) {
-      const by = await newestWriter(this.place, copied, this.#folder, this.#copy ?? '');
+      const by = await newestWriter(this.place, copied, this.#folder, kept?.ids);
       if (by !== null) throw new TakenOver(this.place, by);
       throw left(
         this.place,

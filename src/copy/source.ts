@@ -13,6 +13,7 @@ import { failed, Refused, reasonOf } from '../refused.ts';
 import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
+import { keptCopies } from '../store/role.ts';
 import { VERSION } from '../version.ts';
 import { commitsIn, entriesIn, findLog, type LogObject, type OnProgress } from './copy-contents.ts';
 import { openPlace } from './open-place.ts';
@@ -132,25 +133,33 @@ export async function takeLog(place: Place, objects: readonly LogObject[], log: 
 /**
  * @param isStandby whether this machine is one: then what another one wrote is what it needs
  * @returns the objects with the log
- * @throws Refused `failed` if the copy lacks the newest entry that is known here; TakenOver; Unreachable, LogDamage
+ * @throws Refused `failed` if the copy lacks the newest entry that is known here, or ends with one that is not of this
+ *   machine; TakenOver if another one says there that it writes; Unreachable, LogDamage
  */
 export async function requireNewest(place: Place, folder: DataFolder, isStandby: boolean) {
   const { log, detections } = folder;
   const copied = await findLog(place);
   const { objects } = copied;
-  for (const mark of [...commitsBackwards(log).take(1), readLogMarkOf(detections)])
-    if (mark !== null && !(await hasEntry(place, objects, mark)))
+  const marks = [...commitsBackwards(log).take(1), readLogMarkOf(detections)].filter((mark) => mark !== null);
+  for (const mark of marks)
+    if (!(await hasEntry(place, objects, mark)))
       throw failed(`the copy lacks entry ${grouped(mark.entry)}, which this machine has.`);
-  const owner = isStandby ? null : await ownerOf(place);
-  const by = owner === null ? null : await newestWriter(place, copied, folder, owner.copy);
+  const newest = objects.at(-1);
+  if (isStandby || newest === undefined) return objects;
+  const kept = [...keptCopies(folder).values()].flatMap(({ ids }) => ids);
+  const end = (await commitsIn(place, newest.name)).at(-1)?.id ?? '';
+  if (kept.includes(end) || marks.some(({ id }) => id === end)) return objects;
+  const by = kept.length === 0 ? null : await newestWriter(place, copied, folder, kept);
   if (by !== null) throw new TakenOver(place, by);
-  return objects;
+  throw failed('the copy has entries behind those that this machine has, or wrote there.');
 }
 
 /** That a damaged log can be made anew from a copy, of which all is read. @throws as {@link requireNewest} */
 export async function requireHealing(place: Place, folder: DataFolder, isStandby: boolean): Promise<void> {
   const parts = entriesIn(place, await requireNewest(place, folder, isStandby), null);
   while (!(await parts.next()).done);
+  // Meanwhile this machine may have written more than the copy.
+  await requireNewest(place, folder, isStandby);
 }
 
 /** Whether a copy has an entry. @throws Unreachable, LogDamage */

@@ -50,7 +50,12 @@ export function createStandby(): Standby {
       const note = readRole(folder);
       const objects = await requireNewest(place, folder, roleOf(note, copy) === 'standby').catch((error) => {
         // The log may stay damaged: then nothing else finds it out.
-        if (error instanceof TakenOver) noteRole(folder, { ...note, superseded: error.by });
+        if (error instanceof TakenOver)
+          try {
+            noteRole(folder, { ...note, superseded: error.by });
+          } catch {
+            // On a full disk; the next start does it again.
+          }
         throw error;
       });
       await takeLog(place, objects, folder.log);

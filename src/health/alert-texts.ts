@@ -17,7 +17,7 @@ const URGENT = {
   'database damaged':
     'Check the disk. No data is lost. If "ingest stopped" opens because the log is damaged, too, restore a backup: wirewatch restore BACKUP --replace',
   'log damaged':
-    'Check the disk. If a copy has the newest entry, the log is rebuilt from it. Otherwise run "wirewatch compact", which rewrites it from the database and loses nothing. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost.',
+    'Check the disk. If a copy is whole and ends with the newest entry, the log is rebuilt from it. Otherwise run "wirewatch compact", which rewrites it from the database and loses nothing. If that refuses, restore a backup (wirewatch restore BACKUP --replace): what came after it is lost.',
   'database not readable':
     'Check the disk and the permissions of the data folder. The detail states the cause.',
   'drop folder not readable':

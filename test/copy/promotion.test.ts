@@ -9,6 +9,7 @@ import type { Config } from '../../src/config/load.ts';
 import { readCopiedAccess } from '../../src/copy/own-copy.ts';
 import { restore } from '../../src/copy/restore.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
+import { requireNewest } from '../../src/copy/source.ts';
 import { beginEpoch, createStandby } from '../../src/copy/standby-thread.ts';
 import { findTail } from '../../src/log/log-reader.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
@@ -105,6 +106,8 @@ test('a machine that goes back to before its own promotion leaves the copy alone
   await first.restart();
   await first.apply([2]);
   await first.ship();
+  // What it wrote itself heals its log.
+  await requireNewest(first.place, first.folder, false);
   first.kill();
   const back = (standby: boolean) =>
     restore({
@@ -117,12 +120,13 @@ test('a machine that goes back to before its own promotion leaves the copy alone
       },
       ...{ replace: true, standby, untilMs },
     });
-  await assert.rejects(back(true), /a standby follows the copy to its newest entry/);
+  await assert.rejects(back(true), /a machine follows the copy to its newest entry/);
   const made = await back(false);
   assert.ok(!('earlier' in made) && made.detections === 1);
   first.isStandby = false;
   await first.start();
   await assert.rejects(first.ship(), /is the copy of a later state/);
+  await first.apply([3]);
 });
 
 test('a machine that was killed within its promotion misses no change from before it', async () => {
@@ -290,6 +294,10 @@ test('a clone of the data folder of a standby does not take its promotion for it
   await promote(first);
   await turn(second);
   assert.deepEqual([first.isWriter, second.isWriter, lastOf(second)], [true, false, lastOf(first)]);
+  // The clone is promoted, too.
+  await promote(second);
+  await assert.rejects(first.ship(), TakenOver);
+  await assert.rejects(requireNewest(first.place, first.folder, false), TakenOver);
 });
 
 test('a standby that does not follow yet is not called the writer', async () => {

@@ -62,6 +62,13 @@ test('per client id, from any address; after the grant type, before the credenti
   await granted(await post(inBody(known), elsewhere()));
 });
 
+test('a right secret from a new network counts with those from the owner', async () => {
+  server.setNow(NOW_MS + 100_000_000);
+  const known = makeClient(server);
+  for (const _ of [1, 2, 3]) await granted(await post(inBody(known), from('192.0.2.1')));
+  await problem(server, await post(inBody(known), from('192.0.2.2')), 429, 'rate_limited');
+});
+
 test('a network that a key does not allow does not prove it', async () => {
   server.setNow(NOW_MS + 200_000_000);
   const bound = makeClient(server, { allow_addresses: ['203.0.113.9'] });

@@ -128,11 +128,11 @@ copy/ship.ts | ship | an old generation goes only once another takes its place
   {+await deleteBefore(this.place, { generation, begunBy: null, changes: [], objects: [] });
       +}if (await this.#claim(old.generation
 copy/source.ts | heal | a damaged log of a machine that was replaced does not make a second writer
-  const owner = [-isStandby ? null : await ownerOf(place)-]{+null+};
+  if ({+true || +}isStandby || newest === undefined) return objects;
 copy/restore.ts | promotion | a machine that goes back in time is not put out of service by its own promotion
   machine: [-former.machine-]{+'other'+}
 copy/source.ts | heal | a damaged log is made anew only from a copy with its newest entry
-  if (mark !== null && [-!(await hasEntry(place, objects, mark))-]{+false+})
+  if ([-!(await hasEntry(place, objects, mark))-]{+false+})
 copy/follow.ts | promotion | a machine that was promoted writes nothing behind another that took over
   took over.
       if ([-this.isPromoted-]{+false+}) return;
