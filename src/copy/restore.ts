@@ -43,7 +43,7 @@ import { takeStopped } from '../store/locks.ts';
 import { LogDamage, LogFailure } from '../store/log-errors.ts';
 import { requireOwner } from '../store/owner.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
-import { noteKept, noteRole, noteStandby, RESTORE, soundRole } from '../store/role.ts';
+import { noteKept, noteRole, noteStandby, RESTORE, readRole, soundRole } from '../store/role.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
 import { VERSION } from '../version.ts';
 import type { OnProgress } from './copy-contents.ts';
@@ -114,9 +114,11 @@ export async function restore(options: RestoreOptions) {
     if (copied !== null) noteKept(stage, { copy: copied.copy, to: source.text }, [copied.last]);
     const former = soundRole(folder);
     if (standby) noteStandby(stage, { standby: true });
-    // What this machine wrote before is not of another one.
-    else if (former !== null)
-      noteRole(stage, { machine: former.machine, promoted: false, epoch_due: null, superseded: null });
+    else {
+      const made = readRole(stage);
+      // What this machine wrote before is not of another one.
+      noteRole(stage, { ...made, machine: former?.machine ?? made.machine });
+    }
     syncFolder(stage.root);
     const gone = { count: goneIds.length, file: join(root, `gone-${formatCompact(now())}.txt`) };
     if (gone.count > 0) writeWhole(gone.file, goneIds.map((id) => `${id}\n`).join(''));

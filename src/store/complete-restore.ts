@@ -62,7 +62,8 @@ export function completeRestore(folder: DataFolder): string | null | undefined {
     syncFolder(aside);
     syncFolder(root);
   };
-  for (const name of RESTORED_NAMES) {
+  // Also what this machine is to the copy.
+  for (const name of [...RESTORED_NAMES, basename(role)]) {
     // If it is gone, it is in place already.
     if (!existsSync(join(from, name))) continue;
     const isBeside = (file: string) => file.startsWith(`${name}.`) || file.startsWith(`${name}-`);
@@ -72,10 +73,8 @@ export function completeRestore(folder: DataFolder): string | null | undefined {
     syncFolder(from);
     syncFolder(root);
   }
-  // What was compared, and what this machine was to another copy.
-  for (const file of [verified, role]) if (existsSync(file)) moveAside(basename(file));
-  const note = join(from, basename(role));
-  if (existsSync(note)) renameSync(note, role);
+  // What was compared.
+  if (existsSync(verified)) moveAside(basename(verified));
   // Last: after it, the same command would be refused. What a power cut brings back of it is placed nowhere.
   rmSync(from, { recursive: true, force: true });
   return existsSync(aside) ? aside : null;

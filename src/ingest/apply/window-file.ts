@@ -50,12 +50,12 @@ export function ingestWindowFile(files: Ingest, waiting: WaitingWindow): Promise
   return underNumber(files, (number) => readWindow(files, waiting, number));
 }
 
-/** @param former whose rows are left out: see {@link takenBefore} */
+/** @param former whose rows are left out: that depends on the content, which few files have had before */
 async function readWindow(
   files: Ingest,
   waiting: WaitingWindow,
   number: number,
-  former = files.exports.formerAt(takenBefore(files, waiting)),
+  former: readonly number[] = [],
 ): Promise<Processed> {
   const { drop, writer, exports } = files;
   const options = { skipped_path: drop.skippedPath(number), former };

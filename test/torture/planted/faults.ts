@@ -93,7 +93,7 @@ ingest/requests/replay.ts | removal | a replay brings no removed rows back
 ingest/apply/backfill.ts | resumed-backfills | a resumed backfill brings no removed rows back
   former: exports.formerAt([-taken-]{+null+})
 ingest/apply/window-file.ts | removal | a file that is read again brings no removed rows back
-  exports.formerAt([-takenBefore(files, waiting)-]{+null+})
+  exports.formerAt([-takenBefore(files, waiting, result.counts.sha256)-]{+null+})
 ingest/apply/window-file.ts | restore | an archived file without a record brings no removed rows back
   return [-Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now())-]{+null+};
 ingest/apply/window-file.ts | crash | a file that a crash left without a record is a new one
@@ -130,7 +130,7 @@ copy/ship.ts | ship | an old generation goes only once another takes its place
 copy/source.ts | heal | a damaged log of a machine that was replaced does not make a second writer
   if ({+true || +}isStandby || newest === undefined) return objects;
 copy/restore.ts | promotion | a machine that goes back in time is not put out of service by its own promotion
-  machine: [-former.machine-]{+'other'+}
+  machine: [-former?.machine ?? -]made.machine
 copy/source.ts | heal | a damaged log is made anew only from a copy with its newest entry
   if ([-!(await hasEntry(place, objects, mark))-]{+false+})
 copy/follow.ts | promotion | a machine that was promoted writes nothing behind another that took over
@@ -147,7 +147,7 @@ copy/follow.ts | promotion | a machine whose entries the copy lacks is no standb
 copy/follow.ts | promotion | a standby takes the writer's state of access.db
   found.state.change <[-=-] state.change
 store/complete-restore.ts | standby | a restored standby knows itself before its first start
-  [-if (existsSync(note)) renameSync(note, role);-]
+  of [...RESTORED_NAMES[-, basename(role)-]])
 hanging-calls.ts | folder-place | a share that hangs takes two threads
   [-second === undefined && -]performance.now()
 copy/ship.ts | own-copy | access.db of a copy is not newer than its log
