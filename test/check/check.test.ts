@@ -240,7 +240,8 @@ const STARTS: readonly {
       const config = join(folder, 'w.toml');
       const running = runProgram(['serve', '--data', join(folder, 'data'), '--config', config]);
       await running.url();
-      await running.until('the copy', () => existsSync(join(folder, 'copy', 'secret')) || undefined);
+      // It is noted before its log.
+      await running.until('the copy', () => existsSync(join(folder, 'copy', 'log')) || undefined);
       await running.stop();
       rmSync(join(folder, 'copy'), { recursive: true });
     },
