@@ -148,8 +148,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     data: config.dataFolder,
     now,
     log: (level, msg, fields) => log[level](fields, msg),
-    // The command refuses the folder of a lab or a demo.
-    every_hours: options.kind === 'appliance' ? config.verify.every_hours : 0,
+    ...config.verify,
     isReady: () => stores.reader.isReadable() && !conditions.has('database damaged'),
     async onDamage(what, detail) {
       if (what === 'access') conditions.set('keys cannot be checked', detail, 'verify');

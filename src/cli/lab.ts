@@ -214,6 +214,8 @@ function labConfig(config: Config, kind: LabKind, keys: LabKeys): Config {
     ingest: { ...config.ingest, drop, quiet_ms: 0 },
     photos: { folder: join(config.dataFolder, 'photos') },
     copy: { ...config.copy, to: '', standby: false },
+    // The command refuses the folder of a lab.
+    verify: { every_hours: 0 },
     preseed: {
       accounts: [{ ...own, ...SAMPLE_ACCOUNT }],
       subscriptions: SAMPLE_SUBSCRIPTIONS.map((subscription) => ({ ...own, ...subscription })),

@@ -6,14 +6,12 @@ import { afterEach, beforeEach, test } from 'node:test';
 import { FIRST_GENERATION, partName } from '../../src/copy/copy-contents.ts';
 import { TakenOver } from '../../src/copy/ship.ts';
 import { requireHealing, requireNewest, takeLog } from '../../src/copy/source.ts';
-import { encodeFrame } from '../../src/log/frame.ts';
 import { entriesAfter, findTail } from '../../src/log/log-reader.ts';
-import { commitAfter } from '../../src/log/log-writer.ts';
 import { listSegments } from '../../src/log/segment.ts';
 import { LogDamage } from '../../src/store/log-errors.ts';
 import { PROMOTE } from '../../src/store/role.ts';
 import { createInstallation, dropRows, type Serving } from '../support/appliance.ts';
-import { shipTo } from '../support/copy-at.ts';
+import { addEntry, shipTo } from '../support/copy-at.ts';
 import { newRow } from '../support/export-files.ts';
 import { flipBit } from '../support/flip-bit.ts';
 import { createCopied, type History, rowsFrom } from '../support/history.ts';
@@ -102,12 +100,8 @@ for (const isNoted of [true, false])
   test(`no second writer comes of a machine that another one has replaced${isNoted ? '' : ', without its note'}`, async () => {
     const ids = await shipped();
     let { last } = findTail(history.folder.log);
-    for (const operation of [{ kind: PROMOTE, machine: 'other' }, { kind: 'test' }]) {
-      const commit = commitAfter(last, operation, Date.now());
-      last = commit;
-      const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
-      place.objects.set(partName(FIRST_GENERATION, commit.entry), content);
-    }
+    for (const operation of [{ kind: PROMOTE, machine: 'other' }, { kind: 'test' }])
+      last = addEntry(place, last, operation);
     if (!isNoted) rmSync(history.folder.copied, { recursive: true });
     flipBit(segments().at(-1) ?? '', -3);
     await assert.rejects(heal, isNoted ? TakenOver : /has entries behind those that this machine has/);

@@ -111,14 +111,14 @@ test('a machine that goes back to before its own promotion leaves the copy alone
   first.kill();
   const back = (standby: boolean) =>
     restore({
-      ...{
-        source: first.place,
-        data: first.folder.root,
-        drop: testFolder(),
-        now: first.now,
-        onProgress() {},
-      },
-      ...{ replace: true, standby, untilMs },
+      source: first.place,
+      data: first.folder.root,
+      drop: testFolder(),
+      now: first.now,
+      onProgress() {},
+      replace: true,
+      standby,
+      untilMs,
     });
   await assert.rejects(back(true), /a machine follows the copy to its newest entry/);
   const made = await back(false);

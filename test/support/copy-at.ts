@@ -3,14 +3,18 @@ import { join } from 'node:path';
 import { findAccess } from '../../src/auth/spare-copy.ts';
 import { backUp } from '../../src/cli/backup.ts';
 import type { Config } from '../../src/config/load.ts';
-import type { OnProgress } from '../../src/copy/copy-contents.ts';
+import { FIRST_GENERATION, type OnProgress, partName } from '../../src/copy/copy-contents.ts';
 import type { Place, PlaceSettings } from '../../src/copy/place.ts';
 import { Shipper } from '../../src/copy/ship.ts';
 import { loadCopy, openCopy } from '../../src/copy/source.ts';
+import type { Commit, Mark, Operation } from '../../src/log/format.ts';
+import { encodeFrame } from '../../src/log/frame.ts';
 import { entriesAfter } from '../../src/log/log-reader.ts';
+import { commitAfter } from '../../src/log/log-writer.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import type { History } from './history.ts';
+import type { MemoryPlace } from './memory-place.ts';
 import { testFolder } from './test-folder.ts';
 
 const SETTINGS: PlaceSettings = { endpoint: '', region: 'us-east-1', credentials: '' };
@@ -26,6 +30,14 @@ export async function shipTo(to: Place | Shipper, { folder, db }: History): Prom
   const shipper = to instanceof Shipper ? to : new Shipper(to, folder);
   const access = findAccess(folder);
   await shipper.ship(access, readLogMark(db()));
+}
+
+/** Adds an entry as another machine would, behind one. */
+export function addEntry({ objects }: MemoryPlace, last: Mark | null, operation: Operation): Commit {
+  const commit = commitAfter(last, operation, Date.now());
+  const content = encodeFrame('commit', `${JSON.stringify({ commit })}\n`);
+  objects.set(partName(FIRST_GENERATION, commit.entry), content);
+  return commit;
 }
 
 /** A copy, to restore from. */
