@@ -25,7 +25,6 @@ import { isBehind, isDamage, isWriteLost } from './store/database-errors.ts';
 import type { DetectionsReader } from './store/detections-reader.ts';
 import { LogDamage } from './store/log-errors.ts';
 import { HOUR_MS, SECOND_MS } from './time.ts';
-import { VERSION } from './version.ts';
 
 export interface ApplianceIngestOptions {
   readonly config: Config;
@@ -144,7 +143,6 @@ export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSetti
     photos: config.photos.folder,
     earliest_time: config.earliestTime,
     photo_key: deriveKey(secret, 'photo'),
-    program: VERSION,
     copy: copy.to === '' ? null : copy,
   };
 }

@@ -17,7 +17,6 @@ import { failed, reasonOf } from '../refused.ts';
 import { refuseHalfRestored } from '../store/complete-restore.ts';
 import type { DataFolder } from '../store/folder.ts';
 import { readSecret } from '../store/secret.ts';
-import { VERSION } from '../version.ts';
 import { folderOf } from './installation.ts';
 
 /** The caller holds the lock of the data folder. @throws Refused with the reason if it could not be done */
@@ -64,7 +63,6 @@ function compactAlone(folder: DataFolder, tell: (progress: string) => void): Pro
   refuseHalfRestored(folder);
   return compactStopped({
     folder,
-    program: VERSION,
     nowMs: Date.now(),
     onProgress: (what, done, total) => tell(progressText(what, done, total)),
     async between() {},

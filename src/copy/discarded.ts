@@ -41,7 +41,7 @@ export class Given {
   addAfter(log: string, after: Mark | null): void {
     this.last = after;
     for (const { part } of entriesAfter(log, after)) {
-      for (const line of part.lines) this.#add(line, after !== null);
+      for (const line of part.lines()) this.#add(line, after !== null);
       if (part.commit === null) continue;
       const { kind, subscription } = part.commit.operation;
       if (kind === REMOVE) this.removed.add(Number(subscription));

@@ -22,7 +22,6 @@ import type { DataFolder } from '../store/folder.ts';
 import { readLogMark } from '../store/log-mark.ts';
 import { keptCopies, noteKept, noteRole, PROMOTE, readRole } from '../store/role.ts';
 import type { Now } from '../time.ts';
-import { VERSION } from '../version.ts';
 import {
   entriesIn,
   FIRST_GENERATION,
@@ -214,7 +213,7 @@ export class Follower {
       rewrite(this.#db);
     });
     const tail = findTail(folder.log);
-    this.#log = new LogWriter({ folder: folder.log, program: VERSION }, tail);
+    this.#log = new LogWriter({ folder: folder.log }, tail);
     this.#newest = tail.last;
     if ((readLogMark(this.#db)?.entry ?? 0) < (objects[0]?.first ?? 1))
       throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');

@@ -45,7 +45,6 @@ import { requireOwner } from '../store/owner.ts';
 import { type Ended, readEnded } from '../store/revocations.ts';
 import { noteKept, noteRole, noteStandby, RESTORE, readRole, soundRole } from '../store/role.ts';
 import { formatCompact, formatMs, type Now } from '../time.ts';
-import { VERSION } from '../version.ts';
 import type { OnProgress } from './copy-contents.ts';
 import { cutLog, Given, replacedHistory } from './discarded.ts';
 import type { Place } from './place.ts';
@@ -272,7 +271,6 @@ async function makeDetections(
   const state_of = findTail(stage.log).last?.at ?? null;
   const { db, log } = await recoverDetections({
     folder: stage,
-    program: VERSION,
     onProgress: (done, total) => onProgress('building detections.db', done, total),
     between: async () => {},
   });

@@ -14,7 +14,6 @@ import { type DataFolder, syncFolder, writeWhole } from '../store/folder.ts';
 import { isLogError, LogDamage } from '../store/log-errors.ts';
 import { readLogMarkOf } from '../store/log-mark.ts';
 import { keptCopies } from '../store/role.ts';
-import { VERSION } from '../version.ts';
 import { commitsIn, entriesIn, findLog, type LogObject, type OnProgress } from './copy-contents.ts';
 import { openPlace } from './open-place.ts';
 import { ownerOf, readCopiedAccess, readCopiedSecret } from './own-copy.ts';
@@ -98,7 +97,7 @@ async function writeLog(
   onProgress?: OnProgress,
 ) {
   const last = { entry: (objects[0]?.first ?? 1) - 1, id: '' };
-  const log = new LogWriter({ folder, program: VERSION }, { last, segment: null });
+  const log = new LogWriter({ folder }, { last, segment: null });
   try {
     for await (const part of entriesIn(place, objects, null, onProgress)) log.adopt(part);
     log.closeDurably();

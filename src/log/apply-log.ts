@@ -10,8 +10,7 @@ import { DetectionRows, endedStreams } from './detection-rows.ts';
 import { effectApplier } from './effects.ts';
 import type { Mark } from './format.ts';
 import type { EntryPart } from './frame.ts';
-import { type DetectionState, type RowLine, readRowLine } from './row-lines.ts';
-import { epochTimes } from './version-epoch.ts';
+import { type DetectionState, readLine } from './row-lines.ts';
 
 /** The tables that are logged by effects.ts; detections have lines of their own (row-lines.ts). */
 export const LOGGED_TABLES = [
@@ -24,10 +23,7 @@ export const LOGGED_TABLES = [
   'copy_mode',
 ] as const;
 
-/**
- * The log has only the rows of removed streams of this table: with the removal, and in a snapshot, which has no other
- * row of them. Their ordinals are never used again.
- */
+/** The log has rows of this table with the removal of a stream, and in a snapshot. Ordinals are never used again. */
 export const ENDED_TABLE = 'stream';
 
 /** Small entries share a transaction, since they change the same pages. */
@@ -44,7 +40,6 @@ export class LogApplier {
   readonly #applyEffect: ReturnType<typeof effectApplier>;
   /** Rows of exports whose outcome is still to come. */
   #waiting: DetectionState[] = [];
-  #epochs: number | null = null;
   /** The mark of the last complete entry in the open transaction. */
   #mark: Mark | null = null;
   #isWithinEntry = false;
@@ -61,7 +56,7 @@ export class LogApplier {
   apply(part: EntryPart): void {
     if (!this.#db.inTransaction) this.#db.exec('BEGIN IMMEDIATE');
     this.#isWithinEntry = true;
-    for (const line of part.lines) this.#applyLine(readRowLine(line));
+    for (const line of part.lines()) this.#applyLine(readLine(line));
     if (part.commit !== null) this.#finish(part.commit);
   }
 
@@ -75,59 +70,39 @@ export class LogApplier {
     this.#lines = 0;
   }
 
+  /** Nothing may be applied after it. */
   rollback(): void {
-    this.#waiting = [];
-    this.#epochs = null;
-    this.#mark = null;
-    this.#isWithinEntry = false;
-    this.#lines = 0;
-    this.#rows.forget();
     if (this.#db.inTransaction) this.#db.exec('ROLLBACK');
   }
 
   #finish(mark: Mark): void {
     if (this.#waiting.length > 0) throw new LogDamage(`entry ${mark.entry} contains rows without an outcome`);
     this.#rows.finish();
-    this.#epochs = null;
     this.#mark = mark;
     this.#isWithinEntry = false;
     if (this.#lines >= TRANSACTION_LINES) this.commit();
   }
 
-  #applyLine(line: RowLine): void {
+  #applyLine({ line, state }: ReturnType<typeof readLine>): void {
     this.#lines += 1;
-    switch (line.kind) {
-      case 'row':
-        this.#waiting.push(line.state);
-        break;
-      case 'created':
-        for (const [index, state] of this.#taken(line.rows).entries()) {
-          if (!this.#rows.create(state, line.version, this.#epochsNow(), line.position + index))
-            throw new LogDamage(`the log creates detection ${state.id} twice`);
-        }
-        break;
-      case 'passed':
-        this.#taken(line.rows);
-        break;
-      case 'changed': {
-        const { state, version, position } = line;
-        if (!this.#rows.create(state, version, this.#epochsNow(), position))
-          this.#rows.change(state, version, this.#epochsNow(), position);
-        break;
+    const [position, version] = [Number(line.position), Number(line.version)];
+    if (state !== null) {
+      if (line.row !== undefined) this.#waiting.push(state);
+      else if (line.changed !== undefined) {
+        if (!this.#rows.create(state, version, position)) this.#rows.change(state, version, position);
+      } else if (!this.#rows.rescore(state, version))
+        throw new LogDamage(`the log rescores the unknown detection ${state.id}`);
+    } else if (line.created !== undefined) {
+      for (const [index, created] of this.#taken(Number(line.created)).entries()) {
+        if (!this.#rows.create(created, version, position + index))
+          throw new LogDamage(`the log creates detection ${created.id} twice`);
       }
-      case 'rescored':
-        if (!this.#rows.rescore(line.state, line.version))
-          throw new LogDamage(`the log rescores the unknown detection ${line.state.id}`);
-        break;
-      case 'removed':
-        this.#rows.end(line.subscription);
-        for (const ordinal of endedStreams(this.#db, line.subscription)) this.#deleteRows(ordinal);
-        break;
-      case 'other':
-        if (!this.#applyEffect(line.line)) throw new LogDamage('a line of the log has unknown content');
-        // In a snapshot, an epoch comes before the rows that it applies to.
-        if (line.line.put === 'version_epoch') this.#epochs = null;
-    }
+    } else if (line.passed !== undefined) this.#taken(Number(line.passed));
+    else if (line.removed !== undefined) {
+      const subscription = Number(line.removed);
+      this.#rows.end(subscription);
+      for (const ordinal of endedStreams(this.#db, subscription)) this.#deleteRows(ordinal);
+    } else if (!this.#applyEffect(line)) throw new LogDamage('a line of the log has unknown content');
   }
 
   #deleteRows(ordinal: number): void {
@@ -137,11 +112,5 @@ export class LogApplier {
   #taken(rows: number): DetectionState[] {
     if (rows > this.#waiting.length) throw new LogDamage('a line refers to rows that do not exist');
     return this.#waiting.splice(0, rows);
-  }
-
-  /** How many version epochs there are at this point. */
-  #epochsNow(): number {
-    this.#epochs ??= epochTimes(this.#db).length;
-    return this.#epochs;
   }
 }

@@ -36,7 +36,6 @@ import { writeSnapshot } from './snapshot.ts';
 
 export interface CompactOptions extends SteppedWork {
   readonly folder: DataFolder;
-  readonly program: string;
   readonly nowMs: number;
 }
 
@@ -130,11 +129,10 @@ const UNDECIDED: Decisions = {
 
 /** Compacts the log of a stopped installation, which may be too damaged for a start. @throws as {@link compact} */
 export async function compactStopped(options: CompactOptions): Promise<Compacted> {
-  const { folder, program, between, onProgress } = options;
+  const { folder, between, onProgress } = options;
   try {
     const { db, log } = await recoverDetections({
       folder,
-      program,
       onProgress: (done, total) => onProgress('the log', done, total),
       between,
       decisions: UNDECIDED,
@@ -164,9 +162,9 @@ export function inTurns(between: () => Promise<void>): () => Promise<void> {
 }
 
 async function writeDraft(db: Database, mark: Mark, options: CompactOptions): Promise<void> {
-  const { folder, program } = options;
+  const { folder } = options;
   const last = { ...mark, entry: mark.entry - 1 };
-  const log = new LogWriter({ folder: draftOf(folder.log), program }, { last, segment: null });
+  const log = new LogWriter({ folder: draftOf(folder.log) }, { last, segment: null });
   try {
     await writeSnapshot(db, log, mark, options);
   } catch (error) {

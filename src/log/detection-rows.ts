@@ -14,12 +14,10 @@ import type { DetectionState, StoredState } from './row-lines.ts';
 
 export interface StoredDetection {
   readonly version: number;
-  /** See {@link givenOf}. */
   readonly exported_at_given: string | null;
   readonly url_withheld: string | null;
   readonly body: string;
-  /** How many version epochs are in the version. */
-  readonly epochs: number;
+  readonly position: number;
 }
 
 interface Head {
@@ -36,15 +34,20 @@ interface Pending {
   readonly state: StoredState;
 }
 
+/** Where a removed stream ended; of another one only its ordinal: counting its versions gives the rest. */
+export const STREAM_LINE = `
+  json_object('put', 'stream', 'row', json_object('ordinal', ordinal, 'subscription_id', subscription_id,
+    'content_type', content_type, 'sequence', sequence * removed, 'position', position * removed, 'removed', removed))`;
+
 function prepareAll(db: Database) {
   return {
     insertDetection: db.prepare(`
-      INSERT INTO detection (id, place, epochs, first_detected_at, exported_at_given, url_withheld)
-      VALUES (?, ?, ?, ?, ?, ?)
+      INSERT INTO detection (id, place, first_detected_at, exported_at_given, url_withheld)
+      VALUES (?, ?, ?, ?, ?)
       ON CONFLICT (id) DO NOTHING`),
     updateDetection: db.prepare(`
       UPDATE detection
-      SET place = ?, epochs = ?, first_detected_at = ?, exported_at_given = ?, url_withheld = ?
+      SET place = ?, first_detected_at = ?, exported_at_given = ?, url_withheld = ?
       WHERE id = ?`),
     rescoreDetection: db.prepare<unknown[], { place: number }>(`
       UPDATE detection SET first_detected_at = ?, exported_at_given = ?, url_withheld = ? WHERE id = ? RETURNING place`),
@@ -59,8 +62,8 @@ function prepareAll(db: Database) {
       INSERT INTO stream_row (place, position, version, publisher_id, domain, band, score, print, source_hash, article_id, checksum, body)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? || CAST(? AS TEXT))`),
     selectDetection: db.prepare<unknown[], StoredDetection & StoredText>(`
-      SELECT version, coalesce(rescored.body, row.body) AS body, exported_at_given, url_withheld, epochs,
-        row.place AS place, coalesce(rescored.checksum, row.checksum) AS checksum
+      SELECT version, coalesce(rescored.body, row.body) AS body, exported_at_given, url_withheld,
+        row.place AS place, position, coalesce(rescored.checksum, row.checksum) AS checksum
       FROM detection JOIN stream_row AS row ON row.place = detection.place
         LEFT JOIN rescored ON rescored.place = detection.place
       WHERE id = ?`),
@@ -73,8 +76,7 @@ function prepareAll(db: Database) {
     updateStream: db.prepare('UPDATE stream SET sequence = ?, position = ? WHERE ordinal = ?'),
     endStreams: db.prepare<unknown[], { line: string }>(`
       UPDATE stream SET removed = 1 WHERE subscription_id = ? AND removed = 0
-      RETURNING json_object('put', 'stream', 'row', json_object('ordinal', ordinal, 'subscription_id', subscription_id,
-        'content_type', content_type, 'sequence', sequence, 'position', position, 'removed', removed)) AS line`),
+      RETURNING ${STREAM_LINE} AS line`),
   };
 }
 
@@ -99,19 +101,17 @@ export class DetectionRows {
 
   /**
    * Adds a new detection, and its first version to the stream.
-   * @param epochs how many version epochs are in the version
    * @param position greater than all before it
    * @returns false if the detection exists: then nothing was changed
    */
-  create(state: StoredState, version: number, epochs: number, position: number): boolean {
+  create(state: StoredState, version: number, position: number): boolean {
     const head = this.#head(state.id);
     const place = placeOf(head.ordinal, head.sequence + 1);
     const { changes } = this.#sql.insertDetection.run(
       state.id,
       place,
-      epochs,
       state.first_detected_at,
-      storedGiven(state),
+      state.exported_at_given,
       state.url_withheld,
     );
     if (changes === 0) return false;
@@ -132,15 +132,14 @@ export class DetectionRows {
   }
 
   /** Adds a new version of an existing detection. */
-  change(state: StoredState, version: number, epochs: number, position: number): void {
+  change(state: StoredState, version: number, position: number): void {
     const head = this.#head(state.id);
     const place = placeOf(head.ordinal, head.sequence + 1);
     this.#sql.deleteRescored.run(state.id);
     this.#sql.updateDetection.run(
       place,
-      epochs,
       state.first_detected_at,
-      storedGiven(state),
+      state.exported_at_given,
       state.url_withheld,
       state.id,
     );
@@ -149,8 +148,8 @@ export class DetectionRows {
 
   /** Replaces the text of a detection within its version; @returns false if there is no such detection */
   rescore(state: DetectionState, version: number): boolean {
-    const { first_detected_at, url_withheld, id } = state;
-    const known = this.#sql.rescoreDetection.get(first_detected_at, storedGiven(state), url_withheld, id);
+    const { first_detected_at, exported_at_given, url_withheld, id } = state;
+    const known = this.#sql.rescoreDetection.get(first_detected_at, exported_at_given, url_withheld, id);
     if (known === undefined) return false;
     const text = renderDetection(id, version, state.rendered);
     const checksum = rowChecksum(known.place, text);
@@ -231,21 +230,6 @@ export class DetectionRows {
     if (head === undefined) throw new Error(`the stream ${stream} was not created`);
     return head;
   }
-}
-
-/** Nearly always the text has it (for an export's own row, always), so it is not stored a second time. */
-function storedGiven({ exported_at_given: given, rendered }: StoredState): string | null {
-  if (given === null) return null;
-  const isInText = typeof rendered !== 'string' || rendered.includes(`"exported_at":"${given}"`);
-  return isInText ? AS_IN_TEXT : given;
-}
-
-const AS_IN_TEXT = '';
-const EXPORTED_AT = /"exported_at":"([^"]*)"/;
-
-/** The exported_at of the export. @param text of the detection's current state */
-export function givenOf(stored: string | null, text: string): string | null {
-  return stored === AS_IN_TEXT ? (EXPORTED_AT.exec(text)?.[1] ?? null) : stored;
 }
 
 const SELECT_ORDINALS = `

@@ -117,7 +117,7 @@ export interface EntryPart {
   /** The commit line of the entry that it ends; null: it ends none. */
   readonly commit: Commit | null;
   /** Its other lines, without their newlines; unpacked only here, since checksums are enough to check a log. */
-  readonly lines: readonly string[];
+  lines(): readonly string[];
 }
 
 /** Makes entries of frames, and checks that each is whole, and follows the one before. */
@@ -152,7 +152,7 @@ export class EntryChain {
     if (frame.kind === 'lines') {
       this.#frames += 1;
       this.#checksum = chainChecksum(this.#checksum, frame.checksum);
-      return partOf(entry, frame, null, () => decodeLines(frame));
+      return { entry, frame, commit: null, lines: () => decodeLines(frame) };
     }
     const bytes = zstdDecompressSync(frame.packed);
     const at = bytes.lastIndexOf('\n', -2) + 1;
@@ -165,19 +165,8 @@ export class EntryChain {
     this.#frames = 0;
     this.#checksum = 0;
     this.last = commit;
-    return partOf(commit.entry, frame, commit, () => linesIn(bytes.subarray(0, at)));
+    return { entry, frame, commit, lines: () => linesIn(bytes.subarray(0, at)) };
   }
-}
-
-function partOf(entry: number, frame: Frame, commit: Commit | null, unpack: () => string[]): EntryPart {
-  return {
-    entry,
-    frame,
-    commit,
-    get lines() {
-      return unpack();
-    },
-  };
 }
 
 /** @throws LogDamage unless a log can start with this entry: 1, or a snapshot (compact.ts) */

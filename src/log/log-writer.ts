@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import { syncFolder, writeAt } from '../store/folder.ts';
 import { LogFailure } from '../store/log-errors.ts';
 import { formatMs } from '../time.ts';
+import { VERSION } from '../version.ts';
 import { type Commit, LOG_FORMAT, type Mark, type Operation, type SegmentHeader } from './format.ts';
 import { chainChecksum, type EntryPart, encodeFrame } from './frame.ts';
 import type { Tail } from './log-reader.ts';
@@ -15,7 +16,6 @@ const SEGMENT_BYTES = 64 * 1024 * 1024;
 
 export interface LogOptions {
   readonly folder: string;
-  readonly program: string;
   readonly segmentBytes?: number;
 }
 
@@ -51,7 +51,7 @@ export class LogWriter {
   constructor(options: LogOptions, { last, segment }: { last: Mark | null; segment: Tail['segment'] }) {
     this.#options = options;
     this.last = last;
-    if (segment === null || segment.program !== options.program) return;
+    if (segment === null || segment.program !== VERSION) return;
     if (segment.bytes >= (options.segmentBytes ?? SEGMENT_BYTES)) return;
     this.#path = segment.path;
     this.#beginAt(segment.bytes);
@@ -181,12 +181,12 @@ export class LogWriter {
       this.#file = openSync(path, 'r+');
       return this.#file;
     }
-    const { folder, program } = this.#options;
+    const { folder } = this.#options;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const header: SegmentHeader = {
       wirewatch_log: 'detections',
       format: LOG_FORMAT,
-      program,
+      program: VERSION,
       first_entry: (this.last?.entry ?? 0) + 1,
     };
     // Overwrites a segment that a crash left without an entry.

@@ -62,7 +62,6 @@ export interface Decisions {
 
 export interface RecoverOptions extends ApplyOptions {
   readonly folder: DataFolder;
-  readonly program: string;
   /**
    * Whether this process had the database open before: then the `-wal` is its own, and connections may be open to which
    * SQLite would join a new one.
@@ -90,7 +89,7 @@ const journalOf = (path: string) => `${path}-journal`;
 
 /** @throws Refused `configuration` if the log is damaged; LogFailure; SQLite's errors */
 export async function recoverDetections(options: RecoverOptions): Promise<Recovered> {
-  const { folder, program } = options;
+  const { folder } = options;
   let db: Database | null = null;
   try {
     tidyLog(folder.log);
@@ -129,7 +128,7 @@ export async function recoverDetections(options: RecoverOptions): Promise<Recove
     if (madeAnew !== null)
       // What was found in the old one is said of it alone. The note goes last: it alone makes a start begin again.
       for (const path of [folder.verified, folder.damage]) rmSync(path, { force: true });
-    const log = new LogWriter({ folder: folder.log, program }, tail);
+    const log = new LogWriter({ folder: folder.log }, tail);
     return { db, log, applied, madeAnew };
   } catch (error) {
     if (db !== null) abandon(db);

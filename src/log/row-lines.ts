@@ -74,36 +74,12 @@ function ownMembers({ exported_at_given, url_withheld }: Omit<Written, 'rendered
   return given + withheld;
 }
 
-export type RowLine =
-  | { readonly kind: 'row'; readonly state: DetectionState }
-  | { readonly kind: 'created'; readonly rows: number; readonly position: number; readonly version: number }
-  | { readonly kind: 'passed'; readonly rows: number }
-  | {
-      readonly kind: 'changed';
-      readonly state: DetectionState;
-      readonly position: number;
-      readonly version: number;
-    }
-  | { readonly kind: 'rescored'; readonly state: DetectionState; readonly version: number }
-  | { readonly kind: 'removed'; readonly subscription: number }
-  /** A row of another table: see effects.ts. */
-  | { readonly kind: 'other'; readonly line: Readonly<Record<string, unknown>> };
-
-/** @throws LogDamage if the line is of no known kind */
-export function readRowLine(text: string): RowLine {
+/** @returns a line's members, and the detection if it is of one; @throws LogDamage */
+export function readLine(text: string) {
   const line = parse(text);
   if (!isObject(line)) throw new LogDamage('a line is not a JSON object');
-  const { position, version } = line;
-  if (typeof line.row === 'string') return { kind: 'row', state: stateOf(line.row, line, renderedIn(text)) };
-  if (typeof line.created === 'number' && typeof position === 'number' && typeof version === 'number')
-    return { kind: 'created', rows: line.created, position, version };
-  if (typeof line.passed === 'number') return { kind: 'passed', rows: line.passed };
-  if (typeof line.changed === 'string' && typeof position === 'number' && typeof version === 'number')
-    return { kind: 'changed', state: stateOf(line.changed, line, renderedIn(text)), position, version };
-  if (typeof line.rescored === 'string' && typeof version === 'number')
-    return { kind: 'rescored', state: stateOf(line.rescored, line, renderedIn(text)), version };
-  if (typeof line.removed === 'number') return { kind: 'removed', subscription: line.removed };
-  return { kind: 'other', line };
+  const id = line.row ?? line.changed ?? line.rescored;
+  return { line, state: typeof id === 'string' ? stateOf(id, line, renderedIn(text)) : null };
 }
 
 /** The bytes as they were rendered, whatever this version of the program would make of the same row. */

@@ -91,6 +91,11 @@ export function epochTimes(db: Database): number[] {
   return times;
 }
 
+/** How many version epochs are in a version, by its position: those that had begun. */
+export function epochsIn(db: Database, position: number): number {
+  return selectAt(db).get(position)?.number ?? 0;
+}
+
 /** The name of the epoch that issues a position: its number, and the last digits of its time. 0: there was none yet. */
 export function epochAt(db: Database, position: number): number {
   const epoch = selectAt(db).get(position);

@@ -57,11 +57,9 @@ CREATE TABLE detection (
   id TEXT PRIMARY KEY,
   -- Of its newest version.
   place INTEGER NOT NULL,
-  -- How many version epochs are in the version.
-  epochs INTEGER NOT NULL,
   -- Epoch seconds.
   first_detected_at INTEGER NOT NULL,
-  -- The exported_at of the export: empty if the text has it, null if the export had none.
+  -- The exported_at of the export; null if it had none.
   exported_at_given TEXT,
   -- The address of a print article that the customer must not see.
   url_withheld TEXT

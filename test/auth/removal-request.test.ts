@@ -201,7 +201,7 @@ test('a removal that only a restored log tells of is incomplete until the databa
     using access = openAccess(folder.root);
     const details: (string | null)[] = [];
     const ingest = {
-      ...{ folder, writer: history.writer(), program: 'test', log() {}, between: async () => {} },
+      ...{ folder, writer: history.writer(), log() {}, between: async () => {} },
       access: { use: <Result>(work: (db: Database) => Result) => work(access) },
       setCondition: (_: string, detail: string | null) => details.push(detail),
     };

@@ -132,7 +132,7 @@ describe('a folder', () => {
     await own.serving().stop();
     own.cli(['restore', before, '--replace']);
     const inLog = () =>
-      [...entriesAfter(join(own.data, 'log'), null)].some(({ part }) => part.lines.some(isRemoved));
+      [...entriesAfter(join(own.data, 'log'), null)].some(({ part }) => part.lines().some(isRemoved));
     assert.ok(inLog());
     await own.restart();
     await until('the rows to be removed again', async () => !inLog());

@@ -41,7 +41,7 @@ function entries(): string[] {
   const ids: string[] = [];
   for (const { part } of entriesAfter(history.folder.log, null)) {
     // Unpacked, so that all of it is read.
-    void part.lines;
+    void part.lines();
     if (part.commit !== null) ids.push(part.commit.id);
   }
   return ids;

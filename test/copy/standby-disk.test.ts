@@ -66,7 +66,7 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
   let ended: unknown = null;
   createStandby()
     .prepare({
-      settings: { data, program: 'test', mode: 'serve', copy: COPY } as unknown as IngestSettings,
+      settings: { data, mode: 'serve', copy: COPY } as unknown as IngestSettings,
       recovered,
       send: (event: IngestEvent) => void (event.kind === 'following' && failures.push(event.failure)),
       timer: new WakeableTimer(),
@@ -108,7 +108,7 @@ test('a promotion is not confirmed where ingest ends before it begins', async ()
   });
   const answers: unknown[] = [];
   main.on('message', (message) => void ('id' in message && answers.push(message)));
-  const settings = { data: testFolder(), drop: '', program: 'test', mode: 'serve', copy: COPY };
+  const settings = { data: testFolder(), drop: '', mode: 'serve', copy: COPY };
   const start = { settings, decided: createDecidedEntry(), isAgain: false };
   main.postMessage({ id: null, name: 'start', argument: start });
   main.postMessage({ id: 1, name: 'promote', argument: { by: 'test' } });

@@ -21,7 +21,7 @@ class Stopping extends Error {}
 let history: History;
 
 const EPOCH = `INSERT INTO version_epoch (number, at, position, reason, orphans)
-  VALUES ((SELECT count(*) + 1 FROM version_epoch), 1, 1, 'test', 'read')`;
+  SELECT (SELECT count(*) + 1 FROM version_epoch), 1, max(position) + 1, 'test', 'read' FROM stream`;
 
 /** Creates streams before, between and after those of 7002, corrections, rescorings and a version epoch. */
 async function fill(): Promise<void> {
@@ -51,7 +51,7 @@ async function assertEqual(what: string): Promise<void> {
 /** How many lines of the log are about detections of a subscription. */
 function linesOf(subscription: number): number {
   const beginning = new RegExp(`^\\{"\\w+":"[ti]\\.${subscription}\\.`);
-  const lines = [...entriesAfter(history.folder.log, null)].flatMap(({ part }) => part.lines);
+  const lines = [...entriesAfter(history.folder.log, null)].flatMap(({ part }) => part.lines());
   return lines.filter((line) => beginning.test(line)).length;
 }
 

@@ -47,8 +47,10 @@ const newRows = (from: number, count: number, members: HistoryRow['row'] = {}) =
 const epoch = (number: number, orphans = 'read') => ({
   with: (db: Database) =>
     db
-      .prepare('INSERT INTO version_epoch (number, at, position, reason, orphans) VALUES (?, ?, ?, ?, ?)')
-      .run(number, Date.UTC(2026, 10, 20, 10 + number), number, 'test', orphans),
+      .prepare(`
+        INSERT INTO version_epoch (number, at, position, reason, orphans)
+        SELECT ?, ?, max(position) + 1, 'test', ? FROM stream`)
+      .run(number, Date.UTC(2026, 10, 20, 10 + number), orphans),
 });
 
 /** Versions of several epochs, rescored before and after them, and a subscription that was removed and added again. */

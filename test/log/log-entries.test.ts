@@ -28,9 +28,8 @@ const OPERATION = { kind: 'test' };
 /** Segments of a few entries. */
 const SMALL = 600;
 
-function writerOn(folder: string, segmentBytes = 1_000_000, program = '1'): LogWriter {
-  const options = { folder, kind: 'detections', program, segmentBytes } as const;
-  return new LogWriter(options, findTail(folder));
+function writerOn(folder: string, segmentBytes = 1_000_000): LogWriter {
+  return new LogWriter({ folder, segmentBytes }, findTail(folder));
 }
 
 const lineOf = (line: string) => `${JSON.stringify({ line })}\n`;
@@ -41,8 +40,8 @@ function append(writer: LogWriter, ...lines: string[]): Mark {
 }
 
 /** Continues a log by entries of one line each, and closes it. @returns their marks */
-function write(folder: string, lines: readonly string[], segmentBytes?: number, program?: string): Mark[] {
-  const writer = writerOn(folder, segmentBytes, program);
+function write(folder: string, lines: readonly string[], segmentBytes?: number): Mark[] {
+  const writer = writerOn(folder, segmentBytes);
   const marks = lines.map((line) => append(writer, line));
   writer.close();
   return marks;
@@ -67,7 +66,7 @@ function entriesOf(folder: string, after: Mark | null = null): Record<number, st
   const entries: Record<number, string[]> = {};
   let lines: string[] = [];
   for (const { part } of entriesAfter(folder, after)) {
-    lines.push(...part.lines.map((line) => JSON.parse(line).line));
+    lines.push(...part.lines().map((line) => JSON.parse(line).line));
     if (part.commit === null) continue;
     entries[part.commit.entry] = lines;
     lines = [];
@@ -144,7 +143,10 @@ test('a reader follows a segment that closes shorter than it was', () => {
 test('another version of the program starts a segment', () => {
   const folder = testFolder();
   write(folder, ['a']);
-  write(folder, ['b'], SMALL, '2');
+  const { last, segment } = findTail(folder);
+  const writer = new LogWriter({ folder }, { last, segment: segment && { ...segment, program: '0.0.1' } });
+  append(writer, 'b');
+  writer.close();
   const begins = listSegments(folder).map(({ firstEntry }) => firstEntry);
   assert.deepEqual(begins, [1, 2]);
   assert.deepEqual(entriesOf(folder), { 1: ['a'], 2: ['b'] });

@@ -49,5 +49,5 @@ export async function logOf(copy: string): Promise<{ readonly lines: string[]; r
   await loadCopy(await sourceAt(copy), stage, () => {});
   const parts = [...entriesAfter(stage.log, null)].map(({ part }) => part);
   const last = parts.findLast((part) => part.commit !== null);
-  return { lines: parts.flatMap((part) => [...part.lines]), last: last?.commit?.id ?? '' };
+  return { lines: parts.flatMap((part) => [...part.lines()]), last: last?.commit?.id ?? '' };
 }

@@ -28,7 +28,7 @@ export interface ApplyOptions {
 }
 
 /** Options of work on a log whose progress nobody looks at. */
-export const QUIETLY = { program: 'test', onProgress: () => {}, between: async () => {} };
+export const QUIETLY = { onProgress: () => {}, between: async () => {} };
 
 /** The segment size of these logs. */
 export const SEGMENT_BYTES = 4 * 1024;
@@ -111,7 +111,7 @@ export async function createHistory(segmentBytes = SEGMENT_BYTES) {
     /** Rewrites the log. @param between see LongWork. @throws if it was refused */
     async compact(between: () => Promise<void> = async () => {}): Promise<Compacted> {
       const work = { between, tell: () => {} };
-      const outcome = await compactNow(current().writer, { folder, program: 'test' }, work);
+      const outcome = await compactNow(current().writer, { folder }, work);
       if (!outcome.ok) throw new Error(outcome.reason);
       return outcome.compacted;
     },
@@ -197,7 +197,7 @@ export function streamWriterOn(
   { now = Date.now, onDelivered = () => {}, segmentBytes = 1_000_000 }: TestWriterOptions = {},
 ): StreamWriter {
   const log = join(folder, 'log');
-  const options = { folder: log, program: '1', segmentBytes } as const;
+  const options = { folder: log, segmentBytes } as const;
   const writer = new LogWriter(options, findTail(log));
   return new StreamWriter({ db, log: writer, folder: log, now, onDelivered });
 }

@@ -27,7 +27,7 @@ export const ROOMS = listed({
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
   auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
   windows: 'counted.ts detection store time.ts',
-  log: 'counted.ts detection is-object.ts own-process.ts pace.ts refused.ts store time.ts',
+  log: 'counted.ts detection is-object.ts own-process.ts pace.ts refused.ts store time.ts version.ts',
   exports: 'bounded-map.ts counted.ts detection is-object.ts nearest.ts refused.ts time.ts zone-days.ts',
   drop: 'detection exports refused.ts store time.ts windows',
   ingest: `
@@ -36,7 +36,7 @@ export const ROOMS = listed({
   query: `
     bounded-map.ts counted.ts detection is-object.ts limits log printable.ts refused.ts release-memory.ts seal.ts store time-zone.ts
     time.ts zone-days.ts`,
-  copy: 'auth clock.ts counted.ts exports hanging-calls.ts ingest is-object.ts log pace.ts refused.ts store time.ts version.ts',
+  copy: 'auth clock.ts counted.ts exports hanging-calls.ts ingest is-object.ts log pace.ts refused.ts store time.ts',
   health:
     'auth copy counted.ts detection hanging-calls.ts ingest logger.ts pace.ts printable.ts refused.ts store time.ts windows',
   check: 'auth config copy drop health http log log-output.ts operations refused.ts store time.ts',
@@ -67,7 +67,7 @@ export const ROOMS = listed({
     limits log logger.ts openapi operations prepare-access.ts refused.ts store time.ts`,
   'appliance-ingest.ts': `
     admin appliance-copy.ts auth bounded-map.ts config health http ingest logger.ts operations pace.ts
-    seal.ts store time.ts version.ts`,
+    seal.ts store time.ts`,
   cli: `
     appliance-ingest.ts appliance.ts auth check clock.ts config copy counted.ts detection exports health
     ingest log logger.ts manual nearest.ts openapi operations pace.ts packed.ts printable.ts refused.ts

@@ -84,7 +84,7 @@ export function isErrorLine({ level }: LogLine): boolean {
 export function loggedFiles(data: string): LoggedFile[] {
   const files: LoggedFile[] = [];
   for (const { part } of entriesAfter(join(data, 'log'), null)) {
-    for (const text of part.lines) {
+    for (const text of part.lines()) {
       const line = parse(text);
       if (isObject(line) && line.put === 'ingest_file') files.push(JSON.parse(JSON.stringify(line.row)));
     }

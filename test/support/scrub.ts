@@ -43,7 +43,7 @@ export function recordFile(db: Database): void {
 }
 
 export function beginEpoch(db: Database): void {
-  db.exec(
-    "INSERT INTO version_epoch (number, at, position, reason, orphans) VALUES (1, 1900000000000, 1, 'test', 'read')",
-  );
+  db.exec(`
+    INSERT INTO version_epoch (number, at, position, reason, orphans)
+    SELECT 1, 1900000000000, max(position) + 1, 'test', 'read' FROM stream`);
 }

@@ -104,7 +104,7 @@ export function createTestStore(gap = 1) {
   function addRow(row: TestRow): number {
     last += gap;
     const state = testState(testMatch(row));
-    if (!stored.create(state, row.version, 0, last)) stored.change(state, row.version, 0, last);
+    if (!stored.create(state, row.version, last)) stored.change(state, row.version, last);
     return last;
   }
 

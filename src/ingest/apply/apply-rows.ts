@@ -4,7 +4,7 @@
  */
 import { filterColumns, readMatch, renderedMatchOf, renderMatch } from '../../detection/match.ts';
 import { type Known, merge, type Outcome, type Scoring } from '../../detection/merge.ts';
-import { type DetectionRows, givenOf, type StoredDetection } from '../../log/detection-rows.ts';
+import type { DetectionRows, StoredDetection } from '../../log/detection-rows.ts';
 import type { LogWriter } from '../../log/log-writer.ts';
 import {
   changedLine,
@@ -14,7 +14,7 @@ import {
   removedLine,
   rescoredLine,
 } from '../../log/row-lines.ts';
-import { positionOfClock } from '../../log/version-epoch.ts';
+import { epochsIn, positionOfClock } from '../../log/version-epoch.ts';
 import type { Database } from '../../store/database.ts';
 import { parseSeconds } from '../../time.ts';
 import { type RowBatch, scoringOf, stateOf } from '../reading/row-batch.ts';
@@ -98,7 +98,7 @@ export class Applier {
       // What was detected after an epoch began cannot have been known before it.
       const raises = epochsMs.filter((atMs) => state.first_detected_at * 1000 < atMs).length;
       const version = 1 + RAISE_VERSIONS * raises;
-      if (rows.create(state, version, epochsMs.length, this.#position + 1)) {
+      if (rows.create(state, version, this.#position + 1)) {
         this.counts.created += 1;
         this.#advance();
         outcomes.push({ position: this.#position, version });
@@ -142,12 +142,12 @@ export class Applier {
 
   /** All are found first: each search writes the versions that are pending, which go faster in a row. */
   #reissue(ids: readonly string[]): string {
-    const { rows, epochsMs } = this.#options;
+    const { db, rows, epochsMs } = this.#options;
     const found = ids.map((id) => ({ id, stored: rows.find(id) }));
     const lines = found.map(({ id, stored }) => {
       // It does not exist here, or was announced already.
-      if (stored === undefined || stored.epochs === epochsMs.length) return '';
-      return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.epochs);
+      if (stored === undefined || epochsIn(db, stored.position) === epochsMs.length) return '';
+      return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.position);
     });
     return lines.join('');
   }
@@ -170,17 +170,16 @@ export class Applier {
     if (outcome.kind === 'unchanged') return '';
     const { known } = outcome;
     const state = stateOfKnown(id, known);
-    if (outcome.kind === 'updated') return this.#change(state, known.version, stored.epochs);
+    if (outcome.kind === 'updated') return this.#change(state, known.version, stored.position);
     rows.rescore(state, known.version);
     return rescoredLine(state, known.version);
   }
 
-  /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
-  #change(state: DetectionState, next: number, epochs: number): string {
-    const { rows, epochsMs } = this.#options;
-    const all = epochsMs.length;
-    const version = next + RAISE_VERSIONS * (all - epochs);
-    rows.change(state, version, all, this.#position + 1);
+  /** @param next the version without new epochs; @param known the position of the previous version */
+  #change(state: DetectionState, next: number, known: number): string {
+    const { db, rows, epochsMs } = this.#options;
+    const version = next + RAISE_VERSIONS * (epochsMs.length - epochsIn(db, known));
+    rows.change(state, version, this.#position + 1);
     this.#advance();
     return changedLine(state, this.#position, version);
   }
@@ -231,8 +230,8 @@ function toKnown(stored: StoredDetection): Known {
   const match = readMatch(renderedMatchOf(stored.body));
   const urlShown = match.article.url;
   match.article.url = stored.url_withheld ?? urlShown;
-  const exported_at_given = givenOf(stored.exported_at_given, stored.body);
-  return { match, exported_at_given, version: stored.version, url_shown: urlShown };
+  const { exported_at_given, version } = stored;
+  return { match, exported_at_given, version, url_shown: urlShown };
 }
 
 function stateOfKnown(id: string, { match, exported_at_given, url_shown }: Known): DetectionState {

@@ -145,14 +145,14 @@ export function removalRetries(ingest: Ingest) {
 
 export async function compactNow(
   writer: StreamWriter,
-  { folder, program }: Pick<Ingest, 'folder' | 'program'>,
+  { folder }: Pick<Ingest, 'folder'>,
   { between, tell }: LongWork,
 ): Promise<{ ok: true; compacted: Compacted } | { ok: false; reason: string }> {
   writer.applyPending();
   writer.closeSegment();
   const onProgress = (what: string, done: number, total: number) => tell(progressText(what, done, total));
   try {
-    return { ok: true, compacted: await compact({ folder, program, nowMs: now(), between, onProgress }) };
+    return { ok: true, compacted: await compact({ folder, nowMs: now(), between, onProgress }) };
   } catch (error) {
     const isExpected =
       error instanceof Refused || isLogError(error) || isDiskFull(error) || isFileError(error);

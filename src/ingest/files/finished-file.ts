@@ -30,7 +30,6 @@ export interface FileStore extends Reporting, Pick<HoldRules, 'failed_windows'> 
 /** What the work of the ingest thread needs. */
 export interface Ingest extends FileStore {
   readonly folder: DataFolder;
-  readonly program: string;
   readonly access: AccessConnection;
   readonly exports: ExportReader;
   readonly stuck: StuckFiles;

@@ -75,7 +75,7 @@ export class Ingester {
     this.#options = options;
     this.#logWriter = logWriter;
     const { settings, send, decisions, stopped, timer, log, setCondition } = options;
-    const { program, failed_windows } = settings;
+    const { failed_windows } = settings;
     const folder = dataFolder(settings.data);
     const writer = new StreamWriter({
       db,
@@ -97,7 +97,7 @@ export class Ingester {
       onProgress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
     });
     const ingest: Ingest = {
-      ...{ drop, writer, now: filesNow, log, setCondition, folder, program, access, exports, failed_windows },
+      ...{ drop, writer, now: filesNow, log, setCondition, folder, access, exports, failed_windows },
       stuck: stuckFiles({ log, setCondition }),
       between: this.#between,
       onProcessed: (record) => this.#report(record),

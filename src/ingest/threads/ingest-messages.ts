@@ -27,7 +27,6 @@ export interface IngestSettings
   readonly archive_days: number;
   /** As the API writes times; null: it depends on the file. */
   readonly earliest_time: string | null;
-  readonly program: string;
   /** `serve`: read the drop folder. `alone`: on a stopped installation, only do what is asked. */
   readonly mode: 'serve' | 'alone';
   /** The section `[copy]`; null: no copy is kept. */

@@ -162,7 +162,6 @@ async function recover(options: IngesterOptions, isAgain: boolean): Promise<Reco
     try {
       const recovered = await recoverDetections({
         folder,
-        program: settings.program,
         isAgain,
         // What a standby has came from the copy.
         ...(!isStandby && { decisions }),

@@ -26,7 +26,6 @@ import { type MemoryPlace, memoryPlace } from '../../support/memory-place.ts';
 
 /** Small, so that segments close and are merged. */
 const SEGMENT_BYTES = 16 * 1024;
-const PROGRAM = 'torture';
 
 export interface Row {
   readonly position: number;
@@ -103,7 +102,7 @@ export class Machine {
 
   /** What a start does; where the last entry may be undecided, once the copy has it. */
   async start(): Promise<void> {
-    const options = { folder: this.folder, program: PROGRAM, onProgress() {}, between: async () => {} };
+    const options = { folder: this.folder, onProgress() {}, between: async () => {} };
     ensureRole(this.folder);
     this.#decisions = this.#newDecisions();
     const decisions = this.#decisions;
@@ -114,7 +113,7 @@ export class Machine {
       return recover();
     });
     recovered.log.close();
-    const log = { folder: this.folder.log, program: PROGRAM, segmentBytes: SEGMENT_BYTES };
+    const log = { folder: this.folder.log, segmentBytes: SEGMENT_BYTES };
     this.#recovered = await beginEpoch(
       { ...recovered, log: new LogWriter(log, findTail(this.folder.log)) },
       this.folder,
@@ -189,7 +188,7 @@ export class Machine {
   async compact(): Promise<void> {
     const work = { between: async () => {}, tell() {} };
     await this.#transact((writer) => writer.flush());
-    await compactNow(this.#asWriter(), { folder: this.folder, program: PROGRAM }, work);
+    await compactNow(this.#asWriter(), { folder: this.folder }, work);
   }
 
   changeAccess(name: string): void {

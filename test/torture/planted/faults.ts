@@ -81,7 +81,7 @@ store/checkpoint.ts | checkpoint | another file in its place is detected
 log/apply-log.ts | recovery-faults | a rebuilt database stores its mark
   [-setLogMark(this.#db, this.#mark);-]
 log/apply-log.ts | recovery | each row has its position
-  line.position[- + index-]
+  position[- + index-]
 store/checkpoint.ts | rewrite | nothing of removed rows is left in unused parts of pages
   [-other.exec('VACUUM');-]
 copy/follow.ts | promotion | the file of a standby has nothing of removed rows
