@@ -65,22 +65,8 @@ export function parseSeconds(text: string): number | null {
 
 /** Formats epoch seconds as the API's timestamp, `2026-11-21T10:10:00Z`. */
 export function formatSeconds(seconds: number): string {
-  const day = Math.floor(seconds / DAY_SECONDS);
-  if (day !== lastDay) {
-    lastDayText = new Date(day * DAY_MS).toISOString().slice(0, 10);
-    lastDay = day;
-  }
-  const second = seconds - day * DAY_SECONDS;
-  const minute = Math.floor(second / 60);
-  const hour = Math.floor(minute / 60);
-  return `${lastDayText}T${TWO_DIGITS[hour]}:${TWO_DIGITS[minute % 60]}:${TWO_DIGITS[second % 60]}Z`;
+  return `${new Date(seconds * SECOND_MS).toISOString().slice(0, 19)}Z`;
 }
-
-const DAY_SECONDS = DAY_MS / SECOND_MS;
-const TWO_DIGITS = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
-/** A file has many times of one day, and Date takes longer. */
-let lastDay = Number.NaN;
-let lastDayText = '';
 
 /** Formats epoch milliseconds as the API's timestamp, truncated. */
 export function formatMs(ms: number): string {

@@ -6,6 +6,7 @@
  * if the clock skips midnight. A day that a zone skipped begins and ends at the same instant.
  */
 import { Temporal } from 'temporal-polyfill';
+import { BoundedMap } from './bounded-map.ts';
 import { DAY_MS, parseInstant } from './time.ts';
 
 /** Whether a text is a day of the calendar, `YYYY-MM-DD`, from year 1 on. */
@@ -36,68 +37,37 @@ export function daysFromTo(first: string, last: string): number {
 /** `skipped`: no clock in the zone shows it; `twice`: clocks show it at two instants. */
 export type LocalInstant = number | 'skipped' | 'twice';
 
+/** More than a backfill of twenty years has. */
+const DAYS_KEPT_MAX = 10_000;
+
 /**
  * Which instant a clock in a zone means.
  * @param zone a name of the tz database, or an offset such as `+01:00`
  * @returns of a local time (epoch milliseconds, as if it were in UTC), the instant, epoch milliseconds
  */
 export function localClock(zone: string): (localMs: number) => LocalInstant {
-  const spans: Span[] = [];
-  let span: Span | undefined;
-  const isIn = (candidate: Span, localMs: number) => localMs >= candidate.from && localMs < candidate.to;
+  /** How far clocks are ahead of UTC, by local day; null where this changes within the day. */
+  const offsets = new BoundedMap<number, number | null>(DAYS_KEPT_MAX);
   return (localMs) => {
-    if (span === undefined || !isIn(span, localMs)) {
-      span = spans.find((candidate) => isIn(candidate, localMs));
-      if (span === undefined) {
-        const at = instantOf(localMs, zone);
-        if (typeof at === 'string') return at;
-        span = spanAt(at, zone);
-        if (spans.unshift(span) > SPANS_MAX) spans.pop();
-        return at.epochMilliseconds;
-      }
+    const day = Math.floor(localMs / DAY_MS);
+    let offsetMs = offsets.get(day);
+    if (offsetMs === undefined) {
+      const from = instantOf(day * DAY_MS, zone);
+      const to = instantOf((day + 1) * DAY_MS, zone);
+      const isWhole = typeof from === 'number' && to === from + DAY_MS;
+      offsetMs = isWhole ? day * DAY_MS - from : null;
+      offsets.set(day, offsetMs);
     }
-    return localMs - span.offsetMs;
+    return offsetMs === null ? instantOf(localMs, zone) : localMs - offsetMs;
   };
 }
 
-/** Local times, from one to before another, that clocks show once, all with this offset. */
-interface Span {
-  readonly from: number;
-  readonly to: number;
-  readonly offsetMs: number;
-}
-
-/** More than the changes of any zone in a century. */
-const SPANS_MAX = 300;
-
-function instantOf(localMs: number, zone: string): Temporal.Instant | 'skipped' | 'twice' {
+function instantOf(localMs: number, zone: string): LocalInstant {
   const local = Temporal.Instant.fromEpochMilliseconds(localMs).toZonedDateTimeISO('UTC').toPlainDateTime();
-  const [earlier, later] = (['earlier', 'later'] as const).map((disambiguation) =>
-    local.toZonedDateTime(zone, { disambiguation }),
-  );
-  if (earlier === undefined || later === undefined) throw new Error('a local time has two readings');
-  if (earlier.epochMilliseconds === later.epochMilliseconds) return earlier.toInstant();
+  const as = (disambiguation: 'earlier' | 'later') => local.toZonedDateTime(zone, { disambiguation });
+  const earlier = as('earlier');
+  if (earlier.epochMilliseconds === as('later').epochMilliseconds) return earlier.epochMilliseconds;
   return earlier.toPlainDateTime().equals(local) ? 'twice' : 'skipped';
-}
-
-/** Around a change, a local time may be that of the other side: it is left out. */
-function spanAt(at: Temporal.Instant, zone: string): Span {
-  const here = at.toZonedDateTimeISO(zone);
-  const offsetMs = here.offsetNanoseconds / 1_000_000;
-  const [next, last] = [
-    here.getTimeZoneTransition('next'),
-    here.add({ nanoseconds: 1 }).getTimeZoneTransition('previous'),
-  ];
-  const offsetOf = (zoned: Temporal.ZonedDateTime) => zoned.offsetNanoseconds / 1_000_000;
-  return {
-    offsetMs,
-    from:
-      last === null
-        ? Number.NEGATIVE_INFINITY
-        : last.epochMilliseconds + Math.max(offsetMs, offsetOf(last.subtract({ nanoseconds: 1 }))),
-    to:
-      next === null ? Number.POSITIVE_INFINITY : next.epochMilliseconds + Math.min(offsetMs, offsetOf(next)),
-  };
 }
 
 function startMs(day: Temporal.PlainDate, zone: string): number {

@@ -18,7 +18,10 @@ interface Asked {
   readonly action: Action;
   readonly name?: string | undefined;
   readonly isAlone?: boolean;
+  /** First values of what is made, by member. */
   readonly texts?: Texts;
+  /** The subject as it is: its members are the first values of a change. */
+  readonly present?: object;
   /** Values to choose from, by member, where the subject limits them. */
   readonly choices?: Readonly<Record<string, readonly Option[]>>;
 }
@@ -69,7 +72,7 @@ export function ActionHost(): VNode {
 
 /** @param onDone called with the result; without one, it was cancelled */
 function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string) => void }): VNode | null {
-  const { action, name, texts = {}, choices = {} } = asked;
+  const { action, name, texts = {}, present, choices = {} } = asked;
   const form = useContext(FormsContext).get(action.operation);
   const onClose = () => onDone();
   const isChange = action.operation.endsWith(' set');
@@ -84,12 +87,11 @@ function ActionDialog({ asked, onDone }: { asked: Asked; onDone: (text?: string)
   useEffect(() => {
     if (made === null && began.current !== `${view}/${place}`) onClose();
   }, [view, place]);
-  const fields = useMemo(() => form && operationFields(form, action.given, texts, choices), [form, asked]);
+  const first: Readonly<Record<string, unknown>> = isChange ? { ...present } : texts;
+  const fields = useMemo(() => form && operationFields(form, action.given, first, choices), [form, asked]);
   if (form === undefined || fields === undefined) return null;
-  const present = isChange
-    ? Object.fromEntries(fields.map((field) => [field.name, field.value ?? '']))
-    : null;
-  const entries = (element: HTMLFormElement) => enteredIn(fields, new FormData(element), form, present);
+  const before = isChange ? Object.fromEntries(fields.map((field) => [field.name, field.value ?? ''])) : null;
+  const entries = (element: HTMLFormElement) => enteredIn(fields, new FormData(element), form, before);
   const onInput = ({ currentTarget }: TargetedEvent<HTMLFormElement>) => setEntered(entries(currentTarget));
   const submit = async (event: TargetedEvent<HTMLFormElement>) => {
     event.preventDefault();

@@ -4,7 +4,7 @@ import type { VNode } from 'preact';
 import type { AccountEntry, Customers as Answer, KeyEntry } from '../admin/console/api.ts';
 import { actionButton, actions } from './action.ts';
 import { count, span } from './format.ts';
-import type { Option, Texts } from './forms.ts';
+import type { Option } from './forms.ts';
 import { age, bar, type Children, foreign, soft, state } from './inline.ts';
 import { accountActions, keyActions, subscriptionActions } from './offers.ts';
 import { facts, panel, read, table } from './parts.ts';
@@ -21,27 +21,16 @@ export function Customers(): VNode {
 }
 
 function account(entry: AccountEntry): VNode {
-  const {
-    id,
-    name,
-    suspended_at,
-    rows_today,
-    daily_rows,
-    allowance: own,
-    print_metadata,
-    subscriptions,
-    keys,
-  } = entry;
+  const { id, name, suspended_at, rows_today, daily_rows, allowance: own, subscriptions, keys } = entry;
   const live = keys.filter(({ status }) => status === 'active');
   const ended = keys.filter(({ status }) => status !== 'active');
   const rights = { subscriptions: subscriptions.flatMap(rightOptions) };
   const make = { texts: { scopes: 'detections:read' }, choices: rights, name };
-  const texts = { name, daily_rows: textOf(own), print_metadata: print_metadata ? 'on' : 'off' };
   const isActive = suspended_at === null;
   const aside = [
     actionButton({ operation: 'subscription add', given: { account: id } }, { name }),
     actionButton({ operation: 'key create', given: { account: id } }, make),
-    actions(accountActions(entry), { name, texts }),
+    actions(accountActions(entry), { name, present: { ...entry, daily_rows: own } }),
   ];
   const parts = [
     facts([
@@ -60,21 +49,12 @@ function account(entry: AccountEntry): VNode {
 type Subscription = AccountEntry['subscriptions'][number];
 
 function subscriptionTable(subscriptions: readonly Subscription[]): VNode {
-  const change = (subscription: Subscription) =>
-    actions(subscriptionActions(subscription), {
-      name: subscription.name ?? '',
-      texts: {
-        name: subscription.name ?? '',
-        time_zone: subscription.time_zone,
-        content_types: subscription.content_types.join(','),
-      },
-    });
   return table(
     { label: 'Subscriptions', rows: subscriptions, key: ({ id }) => id, empty: 'No subscription yet.' },
     ['Subscription', ({ id, name }) => [foreign(`${id}`, 'mono'), name !== null && [' ', foreign(name)]]],
     ['Content types', ({ content_types }) => content_types.join(' and ')],
     ['Time zone', ({ time_zone }) => time_zone],
-    ['Action', change],
+    ['Action', (own) => actions(subscriptionActions(own), { name: own.name ?? '', present: own })],
   );
 }
 
@@ -82,10 +62,6 @@ function rightOptions({ id, content_types: types }: Subscription): Option[] {
   const single =
     types.length > 1 ? types.map((type): Option => [`${id}:${type}`, `${id}, ${type} only`]) : [];
   return [[`${id}`, `${id}, every content type`], ...single];
-}
-
-function textOf(value: number | null): string {
-  return value === null ? '' : `${value}`;
 }
 
 function allowance(used: number, most: number | null): Children {
@@ -106,19 +82,13 @@ function keyTable(
     ['Follows the stream', following],
     ['Rows today', ({ rows_today, daily_rows }) => allowance(rows_today ?? 0, daily_rows), 'number'],
     ['Refused, 7 days', ({ refused }) => (refused.length === 0 ? soft('none') : refused.map(refusal))],
-    ['Action', (key) => actions(keyActions(key), { name: key.name, texts: keyTexts(key), choices })],
+    ['Action', (key) => actions(keyActions(key), { name: key.name, present: keyMembers(key), choices })],
   );
 }
 
-function keyTexts({ name, scopes, subscriptions, expires_at, allow_addresses, daily_rows }: KeyEntry): Texts {
-  return {
-    name,
-    scopes: scopes.join(','),
-    subscriptions: subscriptions.join(','),
-    expires: expires_at ?? '',
-    allow_address: allow_addresses.join(','),
-    daily_rows: textOf(daily_rows),
-  };
+/** A key, with its members as the operations name them. */
+function keyMembers(key: KeyEntry): object {
+  return { ...key, expires: key.expires_at, allow_address: key.allow_addresses };
 }
 
 function keyName({ id, name, status, expires_at, revoked_at }: KeyEntry): VNode {

@@ -55,12 +55,12 @@ export type Texts = Readonly<Record<string, string>>;
 
 /**
  * The fields of an operation: of the members that it shows and that are not given.
- * @param texts their first values @param choices values to choose from, by member
+ * @param first their first values @param choices values to choose from, by member
  */
 export function operationFields(
   { members, fields }: OperationForm,
   given: object,
-  texts: Texts,
+  first: Readonly<Record<string, unknown>>,
   choices: Readonly<Record<string, readonly Option[]>>,
 ): Field[] {
   return members
@@ -68,11 +68,17 @@ export function operationFields(
     .map((member) => {
       const { name, hint, required } = member;
       const field = { name, label: labelOf(name), hint, required, ...kindOf(member, choices[name]) };
-      const value = texts[name];
-      if (value === undefined) return field;
+      if (first[name] === undefined) return field;
+      const value = fieldText(first[name]);
       if (field.type === 'checks') return { ...field, value, options: withValues(field.options, value) };
       return { ...field, value: field.type === 'datetime-local' ? value.slice(0, 16) : value };
     });
+}
+
+/** As a field shows it: lists with commas. */
+function fieldText(value: unknown): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  return value === null ? '' : String(value);
 }
 
 /** Also a box for each value that is not among the options, so that a change does not take it away unseen. */

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
-import { WINDOW_MS } from '../../src/time.ts';
+import { DAY_MS, formatMs, WINDOW_MS } from '../../src/time.ts';
 import { type Appliance, createKey, showLogOfFailures, startAppliance } from '../support/appliance.ts';
 import { assertAccessible, contrastOf, launchBrowser, skip } from '../support/browser.ts';
 import { type ConsolePage, openConsolePage, VIEWS } from '../support/console-page.ts';
@@ -119,7 +119,10 @@ describe('the console of the real program, in a browser', { skip }, () => {
       const first = await makeKey(button('Make a key'), 'Night desk', '7001');
       assert.equal((await appliance.get('/v1/me', first)).status, 200);
       const lineOf = (key: string) => page.locator('tbody tr', { hasText: key.split('_')[2] ?? '' });
+      appliance.cli(['key', 'set', first.split('_')[2] ?? '', '--expires', formatMs(Date.now() + DAY_MS)]);
+      await lineOf(first).filter({ hasText: 'ends' }).waitFor();
       await act(lineOf(first).locator('button', { hasText: 'Rotate' }), async () => {
+        assert.equal(await field('expires').inputValue(), '', 'the end is that of the old key');
         await field('overlap').fill('0');
       });
       const second = (await page.locator('dialog pre').textContent()) ?? '';

@@ -13,7 +13,7 @@ function listed(table: Readonly<Record<string, string>>): Readonly<Record<string
  */
 export const ROOMS = listed({
   'time-zone.ts': 'bounded-map.ts',
-  'zone-days.ts': 'time.ts',
+  'zone-days.ts': 'bounded-map.ts time.ts',
   'refused.ts': 'problem-titles.ts',
   'clock.ts': 'time.ts',
   'hanging-calls.ts': 'time.ts',
