@@ -42,8 +42,10 @@ export function documentText(document: object): string {
   return details(Object.entries(document).map(([name, value]) => [titleOf(name), worded(name, value)]));
 }
 
-/** Labels and their values in two aligned columns; null is shown as `-`. */
-export function details(lines: readonly (readonly [label: string, value: string | null])[]): string {
+/** Labels and their values in two aligned columns; null is shown as `-`, and what follows them is left out. */
+export function details(
+  lines: readonly (readonly [label: string, value: string | null, ...more: unknown[]])[],
+): string {
   const width = Math.max(...lines.map(([label]) => label.length));
   return lines.map(([label, value]) => `${label.padEnd(width)}  ${value ?? '-'}`).join('\n');
 }

@@ -88,7 +88,7 @@ function withValues(options: readonly Option[] = [], value: string): Option[] {
 }
 
 /** `Daily rows` */
-function labelOf(name: string): string {
+export function labelOf(name: string): string {
   const words = name.replaceAll('_', ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -10,10 +10,12 @@ import type {
   WindowMap,
 } from '../admin/console/api.ts';
 import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { type Line, statusIngestLines, systemLines } from '../operations/status-lines.ts';
 import { actionButton } from './action.ts';
 import { Activity } from './activity.ts';
 import { detectionRows, titleOf } from './detections.ts';
 import { bytes, count, sum } from './format.ts';
+import { labelOf } from './forms.ts';
 import { age, type Children, foreign, type MarkName, mark, soft, state, withCommands } from './inline.ts';
 import { type Facts, facts, failed, panel, read, table } from './parts.ts';
 import { linkTo } from './route.ts';
@@ -38,7 +40,7 @@ export function Overview({ overview }: { overview: Reading<Answer> }): VNode {
         ${map !== undefined && map.open.length > 0 && html`<div class="across"><${OpenList} map=${map} /></div>`}
         ${panel('Newest versions, as delivered', read(live, newest), { look: 'half', aside: html`<a href=${linkTo('detections')}>Live stream</a>` })}
         <${Activity} about=${answer} />
-        ${panel('Ingest', ingest(answer), { help: 'operations', aside: actionButton({ operation: answer.health.paused_since === null ? 'ingest pause' : 'ingest resume', given: {} }) })}
+        ${panel('Ingest', facts(shown(statusIngestLines(answer))), { help: 'operations', aside: actionButton({ operation: answer.health.paused_since === null ? 'ingest pause' : 'ingest resume', given: {} }) })}
         ${panel('System', facts(system(answer)), { help: 'growth', aside: answer.role === 'standby' && actionButton({ operation: 'promote', given: {} }) })}
         ${panel('Jobs', jobTable(jobs.pages[0]), { look: 'across', help: 'backup', aside: start })}
       </div>`,
@@ -181,54 +183,21 @@ function newest({ detections }: DetectionsPage): VNode {
   return detectionRows(detections, 'Newest versions', 'None yet. They appear as export files are read.');
 }
 
-/** Without the database, an answer has zeros, which would say that nothing is wrong. */
-function ingest({ ingest: work, health, database }: Answer): VNode {
-  if (database.unreadable !== null) return html`<p class="empty">Not known. ${UNREADABLE}.</p>`;
-  const { waiting, held, reading, applying, drop } = work;
-  const since = health.paused_since;
-  return html`${since !== null && html`<p>${state('held', ['Paused ', age(since)])}</p>`}
-    <p>${reading === null ? 'No file is being read.' : html`Reading ${foreign(reading.file, 'mono')}, ${count(reading.rows, 'row')} so far`}</p>
-    ${applying.map(({ file, rows, rows_applied: applied }) => html`<p>${foreign(file, 'mono')}: ${count(applied)} of ${count(rows, 'row')} applied</p>`)}
-    <p>${waiting === 0 ? 'No file waits.' : `${count(waiting, 'file waits', 'files wait')} in the drop folder.`}</p>
-    ${held > 0 && html`<p>${count(held, 'file is held until its window is', 'files are held until their windows are')} reset or accepted.</p>`}
-    <p class="soft">Drop folder <span class="mono">${drop}</span></p>`;
-}
-
-function system({ role, database, disks, version, copy, scrub }: Answer): Facts {
-  const disk = ({ folder, free_bytes: free, bytes: all, low }: Answer['disks'][number]) => {
-    const text = [`${bytes(free)} free of ${bytes(all)}`, foreign(` ${folder}`, 'soft')];
-    return ['Disk', state(low ? 'warning' : 'done', text)] as const;
-  };
+function system(answer: Answer): Facts {
+  const { database, version } = answer;
   return [
-    ...disks.map(disk),
+    ...shown(systemLines(answer)),
     ['Database', `${bytes(database.bytes)}, ${count(database.versions, 'version')} of detections`],
     ['Log', bytes(database.log_bytes)],
-    ['Role', ROLES[role]],
-    ['Copy', copyText(copy)],
-    ['Verified', scrubText(scrub)],
     ['Version', version],
   ];
 }
 
-const ROLES = {
-  writer: 'writer: it reads the exports',
-  standby: 'standby: it follows the copy, and serves reads',
-  superseded: state('failed', 'another machine took over'),
-} as const;
-
-function copyText(copy: Answer['copy']): VNode {
-  if (copy === null) return soft('none is kept');
-  if (copy.failure !== null) return state('failed', foreign(copy.failure));
-  if (copy.behind_since === null) return state('done', ['up to date', foreign(` ${copy.to}`, 'soft')]);
-  return state('warning', ['behind since ', age(copy.behind_since)]);
-}
-
-function scrubText(scrub: Answer['scrub']): Children {
-  if (scrub === null) return 'not yet';
-  const { at, findings, not_compared } = scrub;
-  if (findings > 0) return state('failed', [age(at), `, ${count(findings, 'difference')}`]);
-  if (not_compared !== null) return state('warning', [age(at), `, not compared: ${not_compared}`]);
-  return state('done', [age(at), ', no difference']);
+function shown(lines: readonly Line[]): Facts {
+  return lines.map(([label, text, mark]) => [
+    labelOf(label),
+    mark === undefined ? foreign(text) : state(mark, foreign(text)),
+  ]);
 }
 
 const JOB_MARKS = { running: 'held', done: 'done', failed: 'failed' } as const;

@@ -1,15 +1,13 @@
 /** The reads that are views of the status document (status.ts): `status`, `alert list`, `ingest status`, as text. */
-import { counted, freeText, grouped } from '../counted.ts';
-import { EXPORT_NAMES } from '../detection/content-type.ts';
+import { counted, grouped } from '../counted.ts';
 import { firstErrorText } from '../exports/error-groups.ts';
 import type { AlertDocument } from '../health/alert-texts.ts';
 import { type FileDocument, fileDocument, newestFiles } from '../ingest/files/file-record.ts';
 import { pasted } from '../setup/shell.ts';
 import { details, documentTable, joined } from '../text-layout.ts';
-import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
-import { reachText } from '../windows/reach.ts';
 import { type Context, reading } from './operation.ts';
 import type { Status } from './status.ts';
+import { ingestLines, keysText, type Line, statusIngestLines, systemLines } from './status-lines.ts';
 
 const FILES_LISTED = 10;
 
@@ -94,26 +92,15 @@ function alertText(name: string, at: string | null, detail: string): string {
   return `${name}${at === null ? '' : `, since ${at}`}: ${detail}`;
 }
 
-type Line = readonly [label: string, text: string];
-
 const FILES_SHOWN = 3;
 
 export function statusText(status: Status): string {
-  const nowMs = Date.parse(status.at);
-  const { paused_since } = status.health;
-  const { unreadable } = status.database;
   const lines: readonly Line[] = [
     ['Wirewatch', applianceText(status)],
     ...settingsLines(status),
-    ...ingestLines({ ...status.ingest, exports: status.exports, paused_since, unreadable }, nowMs),
-    ...(unreadable === null ? heldLines(status.ingest) : []),
-    ['keys', keysText(status, nowMs)],
-    ...status.disks.map(({ folder, free_bytes, bytes, low }): Line => {
-      return ['disk', `${freeText(free_bytes, bytes)} free${low ? ', getting full' : ''} (${folder})`];
-    }),
-    ...(status.role === 'writer' ? [] : [['role', status.role] as const]),
-    ['copy', copyText(status, nowMs)],
-    ['verified', verifiedText(status, nowMs)],
+    ...statusIngestLines(status),
+    ['keys', keysText(status)],
+    ...systemLines(status),
   ];
   const alerts = status.alerts.map(
     ({ name, page_worthy, since: at, detail }) =>
@@ -151,92 +138,10 @@ export function settingsText({ problem, changed }: NonNullable<Status['settings'
   return problem ?? `others than configured: ${changed.map(({ name }) => name).join(', ')}`;
 }
 
-type IngestShown = Pick<IngestStatus, keyof Status['ingest'] | 'exports' | 'paused_since' | 'unreadable'>;
-
-/** @param nowMs null: without how long ago */
-function ingestLines(
-  { paused_since, unreadable, exports, ...ingest }: IngestShown,
-  nowMs: number | null,
-): Line[] {
-  if (unreadable !== null) return [['ingest', `detections.db cannot be read: ${unreadable}`]];
-  const { waiting, waiting_files, waits_for, reading, applying } = ingest;
-  const reach = EXPORT_NAMES.map((name): Line => {
-    const { enabled, newest_done } = exports[name];
-    const ago = newest_done === null || nowMs === null ? '' : `, ${age(nowMs - Date.parse(newest_done))} ago`;
-    return [name, enabled ? reachText(exports[name], ago) : 'switched off'];
-  });
-  const more = waiting > waiting_files.length ? [`${grouped(waiting - waiting_files.length)} more`] : [];
-  const names = waiting === 0 ? '' : `: ${[...waiting_files, ...more].join(', ')}`;
-  const reason = waits_for === null || paused_since !== null ? '' : `; ${waits_for.reason}`;
-  return [
-    [
-      'ingest',
-      paused_since === null
-        ? 'not paused'
-        : `paused since ${paused_since}; resume with: wirewatch ingest resume`,
-    ],
-    ...reach,
-    ['waiting', `${counted(waiting, 'file')} in ${ingest.drop}${names}${reason}`],
-    ...(reading === null
-      ? []
-      : [['reading', `${reading.file}: ${counted(reading.rows, 'row')} so far`] as const]),
-    ...applying.map(
-      ({ file, rows, rows_applied }): Line => [
-        'backfill',
-        `${file}: ${grouped(rows_applied)} of ${counted(rows, 'row')}`,
-      ],
-    ),
-  ];
-}
-
-/** The first file that waits for an operator, with its command; `ingest status` lists the others. */
-function heldLines({ held, held_files: [first] }: Status['ingest']): Line[] {
-  if (first === undefined) return [];
-  const more = held === 1 ? '' : ` and ${counted(held - 1, 'more file')}`;
-  return [['held', `${first.file}${more}: ${first.reason}. ${first.what_to_do}`]];
-}
-
-function keysText({ keys }: Status, nowMs: number): string {
-  const { active, used_in_last_day, last_used_at, behind, unreadable } = keys;
-  if (unreadable !== null) return `access.db cannot be read: ${unreadable}`;
-  const last = last_used_at === null ? 'no recorded use' : `last used ${since(last_used_at, nowMs)}`;
-  const late = behind === 0 ? '' : `; ${counted(behind, 'follower')} more than two hours behind`;
-  return `${grouped(active)} active, ${grouped(used_in_last_day)} used in the last 24 hours; ${last}${late}`;
-}
-
-function copyText({ copy, running, role }: Status, nowMs: number): string {
-  if (copy === null) return running ? 'none; see the setting [copy] to' : 'not known while stopped';
-  const { to, entries_behind, behind_since, contact_at, failure } = copy;
-  if (failure !== null) return `cannot be ${role === 'standby' ? 'read' : 'written'}: ${failure}`;
-  if (behind_since === null || contact_at === null)
-    return contact_at === null ? `beginning (${to})` : `up to date (${to})`;
-  return `${counted(entries_behind ?? 0, 'entry', 'entries')} behind since ${since(behind_since, nowMs)} (${to})`;
-}
-
-function verifiedText({ scrub }: Status, nowMs: number): string {
-  if (scrub === null) return 'not yet';
-  const why = scrub.not_compared === null ? '' : `; not compared: ${scrub.not_compared}`;
-  return `${since(scrub.at, nowMs)}${why}`;
-}
-
 function notAppliedText({ file, report }: Status['not_applied'][number], { alerts }: Status): string {
   const reason = report.reason ?? 'see: wirewatch ingest status';
   // Not repeated if an alert above gives it.
   return alerts.some(({ detail }) => detail.includes(reason)) ? file : `${file}: ${reason}`;
-}
-
-function since(at: string, nowMs: number): string {
-  return `${at}, ${age(nowMs - Date.parse(at))} ago`;
-}
-
-function age(ms: number): string {
-  const units = [
-    [DAY_MS, 'day'],
-    [HOUR_MS, 'hour'],
-    [MINUTE_MS, 'minute'],
-  ] as const;
-  const [unit, name] = units.find(([length]) => ms >= length) ?? [1000, 'second'];
-  return counted(Math.max(0, Math.floor(ms / unit)), name);
 }
 
 function ingestText(status: IngestStatus): string {

@@ -1,5 +1,4 @@
 /** How far an export was read: up to its newest finished window, but for those before it that were not. */
-import { counted } from '../counted.ts';
 import type { ExportName } from '../detection/content-type.ts';
 import type { Database } from '../store/database.ts';
 import { DAY_MS, formatMs, SECOND_MS, WINDOW_MS } from '../time.ts';
@@ -54,15 +53,3 @@ export const NOTHING_READ: Reach = {
   windows_done: 0,
   not_read: { failed: 0, missing: 0, abandoned: 0, not_arrived: 0 },
 };
-
-/** @param ago how long ago that was, in words; empty to leave it out */
-export function reachText({ newest_done, not_read }: Reach, ago = ''): string {
-  const done = newest_done === null ? 'no window finished yet' : `read up to ${newest_done}${ago}`;
-  const why = Object.entries(not_read).filter(([, windows]) => windows > 0);
-  const kinds = why.map(([status, windows]) =>
-    status === 'not_arrived'
-      ? `${counted(windows, 'window')} not arrived`
-      : counted(windows, `${status} window`),
-  );
-  return kinds.length === 0 ? done : `${done}, except ${kinds.join(', ')}`;
-}

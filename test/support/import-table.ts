@@ -26,7 +26,7 @@ export const ROOMS = listed({
     'addresses.ts auth copy counted.ts detection exports nearest.ts operations refused.ts store time-zone.ts time.ts',
   store: 'clock.ts counted.ts packed.ts refused.ts time.ts',
   auth: 'addresses.ts bounded-map.ts clock.ts counted.ts detection limits refused.ts seal.ts store time.ts',
-  windows: 'counted.ts detection store time.ts',
+  windows: 'detection store time.ts',
   log: 'counted.ts detection is-object.ts own-process.ts pace.ts refused.ts store time.ts version.ts',
   exports: 'bounded-map.ts counted.ts detection is-object.ts nearest.ts refused.ts time.ts zone-days.ts',
   drop: 'detection exports refused.ts store time.ts windows',
