@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Status } from '../../src/operations/status.ts';
+import { systemLines } from '../../src/operations/status-lines.ts';
 import { statusText } from '../../src/operations/status-views.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { runBeside } from '../support/command.ts';
@@ -113,4 +114,15 @@ Latest files that were not applied
   refused a.xml
 `,
   );
+});
+
+test('a copy that was never reached, and differences that a comparison found, are no good state', () => {
+  const status: Status = json();
+  const copy = { to: '/copy', entries_behind: 0, behind_since: null, contact_at: null, failure: null };
+  const scrub = { at: '2026-11-21T11:00:00Z', findings: 2, not_compared: null };
+  const lines = systemLines({ ...status, at: '2026-11-21T12:00:00Z', copy, scrub });
+  assert.deepEqual(lines.slice(-2), [
+    ['copy', 'beginning (/copy)'],
+    ['verified', '2026-11-21T11:00:00Z, 1 hour ago: 2 differences', 'failed'],
+  ]);
 });
