@@ -22,38 +22,47 @@ const STREAMS_AT_ONCE = 20;
 export const FIRST_BEHIND = `
   SELECT min(position) AS position FROM stream_row WHERE place >> 34 = :ordinal AND position > :position`;
 
-/** @param detections null: followers are left out */
-export function readKeysStatus(
-  { access, folder, nowMs }: Pick<Context, 'access' | 'folder' | 'nowMs'>,
-  detections: Database | null,
+/** The active keys, how they were used, and the subscriptions of which they have rights. */
+export function readActiveKeys({ access, folder, nowMs }: Pick<Context, 'access' | 'folder' | 'nowMs'>) {
+  try {
+    return {
+      active: listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active'),
+      usage: keyUsage(readUsage(folder.usage) ?? NO_USAGE, nowMs),
+      subscriptions: new Map(listSubscriptions(access()).map((one) => [one.id, one])),
+      unreadable: null,
+    };
+  } catch (error) {
+    const none = { active: [], usage: new Map(), subscriptions: new Map() };
+    return { ...none, unreadable: reasonOf(error) };
+  }
+}
+export type ActiveKeys = ReturnType<typeof readActiveKeys>;
+
+/** The keys that follow the change stream, each with how far it is behind. */
+export function followersOf(db: Database, { active, usage, subscriptions }: ActiveKeys, nowMs: number) {
+  return active.flatMap((key) => {
+    const position = usage.get(key.id)?.position ?? null;
+    if (position === null) return [];
+    const state = followerState(db, streamsOfKey(key, subscriptions), position, nowMs);
+    return [{ account: key.account_id, key_id: key.id, name: key.name, ...state }];
+  });
+}
+
+export function keysDocument(
+  { active, usage, unreadable }: ActiveKeys,
+  followers: ReturnType<typeof followersOf>,
+  nowMs: number,
 ) {
-  const keysOf = (active: number, uses: readonly number[], behind: number, unreadable: string | null) => ({
-    active,
+  const uses = active.flatMap(({ id }) => usage.get(id)?.last_used_at ?? []);
+  return {
+    active: active.length,
     used_in_last_day: uses.filter((ms) => ms > nowMs - DAY_MS).length,
     last_used_at: uses.length === 0 ? null : formatMs(Math.max(...uses)),
     /** Active keys with a follower that is behind. */
-    behind,
+    behind: followers.filter(({ behind }) => behind).length,
     /** Why access.db cannot be read now: then nothing is known of keys. */
     unreadable,
-  });
-  try {
-    const active = listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active');
-    const usage = keyUsage(readUsage(folder.usage) ?? NO_USAGE, nowMs);
-    const subscriptions = new Map(
-      listSubscriptions(access()).map((subscription) => [subscription.id, subscription]),
-    );
-    const uses = active.flatMap(({ id }) => usage.get(id)?.last_used_at ?? []);
-    const followers = active.flatMap((key) => {
-      const position = usage.get(key.id)?.position ?? null;
-      if (detections === null || position === null) return [];
-      const state = followerState(detections, streamsOfKey(key, subscriptions), position, nowMs);
-      return [{ account: key.account_id, key_id: key.id, name: key.name, ...state }];
-    });
-    const behind = followers.filter((follower) => follower.behind).length;
-    return { keys: keysOf(active.length, uses, behind, null), followers };
-  } catch (error) {
-    return { keys: keysOf(0, [], 0, reasonOf(error)), followers: [] };
-  }
+  };
 }
 
 export function streamsOfKey(key: Key, subscriptions: ReadonlyMap<number, Subscription>): StreamName[] {

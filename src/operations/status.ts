@@ -36,7 +36,7 @@ import { DAY_MS, formatMs, parseInstant } from '../time.ts';
 import { VERSION } from '../version.ts';
 import { findWindow, type HoldRules } from '../windows/ledger.ts';
 import { NOTHING_READ, type Reach, readReach } from '../windows/reach.ts';
-import { readKeysStatus } from './followers.ts';
+import { type ActiveKeys, followersOf, keysDocument, readActiveKeys } from './followers.ts';
 import type { Context } from './operation.ts';
 
 export type Status = Awaited<ReturnType<typeof readStatus>>;
@@ -69,12 +69,13 @@ export async function readStatus(sources: StatusSources) {
   // Listing a share that hangs would hold this thread, and with it every revocation.
   const isListed = await isAnswering(config.ingest.drop);
   const running = live !== null || isLocked(folder.serveLock);
-  const ledger = readLedger(sources);
+  const activeKeys = readActiveKeys(sources);
+  const ledger = readLedger(sources, activeKeys);
   const alerts = live?.alerts ?? ledger.alerts;
   const role = live?.role ?? orElse('writer', () => roleOf(readRole(folder), config.copy));
   const pausedMs = orElse(null, () => readPause(sources.access()));
   const paused_since = pausedMs === null ? null : formatMs(pausedMs);
-  const { exports, not_applied, applying, versions, unreadable } = ledger;
+  const { exports, not_applied, applying, versions, unreadable, followers } = ledger;
   const none = { waiting: [], waiting_count: 0, held: [] };
   const { waiting, waiting_count, held } = isListed
     ? orElse(none, () => droppedFiles(config, ledger.db))
@@ -123,14 +124,15 @@ export async function readStatus(sources: StatusSources) {
     /** The copy of the installation; null: none is kept, or Wirewatch does not run. */
     copy: live?.copy ?? null,
     scrub: scrubOf(folder),
-    ...readKeysStatus(sources, ledger.db),
+    keys: keysDocument(activeKeys, followers, nowMs),
+    followers,
     /** Settings that a restart would change; null while it does not run, and in a lab. */
     settings: changedSettings(sources),
   };
 }
 
 /** What detections.db says. If it is damaged, the rest is still useful; an alert reports the damage. */
-function readLedger({ config, detections, nowMs }: StatusSources) {
+function readLedger({ config, detections, nowMs }: StatusSources, keys: ActiveKeys) {
   const enabled = enabledExports(config);
   const { failed_windows } = config.ingest;
   const exportsOf = (reach: (name: ExportName) => Reach) =>
@@ -142,6 +144,7 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
     applying: [],
     versions: 0,
     alerts: [],
+    followers: [],
     unreadable: null,
   };
   try {
@@ -158,6 +161,7 @@ function readLedger({ config, detections, nowMs }: StatusSources) {
       }),
       versions: db.prepare<[], number | null>(COUNT_VERSIONS).pluck().get() ?? 0,
       alerts: inOrder(ledgerAlerts(db, enabled, nowMs, failed_windows)).map(alertDocument),
+      followers: followersOf(db, keys, nowMs),
       unreadable: null,
     };
   } catch (error) {

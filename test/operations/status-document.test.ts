@@ -175,6 +175,11 @@ test('followers are active keys: the lag of one that is revoked or has expired w
   assert.deepEqual((await followers(NOW_MS)).sort(), ids.map((id) => [id, 1]).sort());
   revokeKey(db, revoked, NOW_MS);
   assert.deepEqual(await followers(NOW_MS + 1), [[following, 1]]);
+
+  store.writer.exec('DELETE FROM stream_row');
+  const { database, keys: known } = await statusOf({ nowMs: NOW_MS + 1 });
+  assert.match(database.unreadable ?? '', /7001/, 'damage is of the database that has it');
+  assert.deepEqual([known.active, known.unreadable], [1, null]);
 });
 
 test('a disk that cannot be read hides no alert: they come from memory', async () => {

@@ -4,11 +4,10 @@ import { type Key, listKeys, rightsOf } from '../../auth/keys.ts';
 import { listSubscriptions, subscriptionDocument } from '../../auth/subscriptions.ts';
 import { accountUsageId } from '../../limits/daily-rows.ts';
 import { NO_USAGE, readUsage, refusalsByKey, rowsToday } from '../../limits/usage.ts';
-import { readKeysStatus } from '../../operations/followers.ts';
+import { followersOf, readActiveKeys } from '../../operations/followers.ts';
 import { keyDocuments } from '../../operations/keys.ts';
 import { orElse } from '../../operations/status.ts';
 import { readParameters } from '../../query/parameters.ts';
-import type { Database } from '../../store/database.ts';
 import { formatMs } from '../../time.ts';
 import type { Read, Sources } from './sources.ts';
 
@@ -21,7 +20,7 @@ export function readCustomers(sources: Sources, { query }: Read) {
   const refusals = refusalsByKey(usage);
   const subscriptions = Map.groupBy(listSubscriptions(access), ({ account_id }) => account_id);
   const keys = Map.groupBy(listKeys(access), ({ account_id }) => account_id);
-  const { followers } = readKeysStatus(sources, orElse<Database | null>(null, sources.detections));
+  const followers = orElse([], () => followersOf(sources.detections(), readActiveKeys(sources), nowMs));
   const followerOf = new Map(followers.map((follower) => [follower.key_id, follower]));
   const documentOf = keyDocuments(sources);
   const keyEntry = (key: Key) => ({

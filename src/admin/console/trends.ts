@@ -5,7 +5,7 @@ import { listSubscriptions } from '../../auth/subscriptions.ts';
 import { EXPORT_NAMES, type ExportName, perExport } from '../../detection/content-type.ts';
 import type { HourCounts } from '../../limits/request-counts.ts';
 import { readUsage } from '../../limits/usage.ts';
-import { lagsAt, type Mark, readKeysStatus, streamsOfKey } from '../../operations/followers.ts';
+import { followersOf, lagsAt, type Mark, readActiveKeys, streamsOfKey } from '../../operations/followers.ts';
 import { positionBefore } from '../../query/delivery.ts';
 import { defaulted, readParameters } from '../../query/parameters.ts';
 import { integer } from '../../query/value-kinds.ts';
@@ -99,7 +99,7 @@ export function readKeyTrends(sources: Sources, asked: Read) {
   const access = sources.access();
   const keys = new Map(listKeys(access).map((key) => [key.id, key]));
   const subscriptions = new Map(listSubscriptions(access).map((known) => [known.id, known]));
-  const { followers } = readKeysStatus(sources, db);
+  const followers = followersOf(db, readActiveKeys(sources), sources.nowMs);
   const behind = new Map(followers.map(({ key_id, minutes_behind }) => [key_id, minutes_behind]));
   const hours = Map.groupBy(readUsage(sources.folder.usage)?.hours ?? [], ({ key_id }) => key_id);
   const used = [...hours].flatMap(([id, own]) => {

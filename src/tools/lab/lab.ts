@@ -147,7 +147,7 @@ export class Lab implements LabJoined {
         throw new Refused('invalid_request', 'clock: expected only one of when, advance and to');
       const byMs = parseDuration(when) ?? (parseLabTime(when) ?? 0) - now();
       if (parseLabTime(formatMs(now() + byMs)) === null)
-        throw new Refused('invalid_request', 'advance: expected to stay between 2001 and 2099');
+        throw new Refused('invalid_request', 'clock: expected to stay between 2001 and 2099');
       moveClock(byMs);
       this.#running().waiting.changed();
       await this.rested();
