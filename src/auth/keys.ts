@@ -171,12 +171,12 @@ export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs
         `key ${id} is ${status}, so it cannot be rotated. To create a new key, run: wirewatch key create --account ${found.account_id}`,
       );
     const endMs = Math.min(found.expires_at ?? Number.POSITIVE_INFINITY, nowMs + overlapMs);
-    // So it is, too, where this is repeated because its answer was lost.
-    if (expires_at === undefined && found.expires_at === endMs)
-      throw failed(
-        `key ${id} ends at ${formatMs(endMs)}, and so would the new key: give the end of the new key, or none, with --expires. To see whether there is a new key already, run: wirewatch key list`,
-      );
     const ends = expires_at === undefined ? found.expires_at : expires_at;
+    // Also refuses, without a later end, to repeat a rotation whose answer was lost.
+    if (ends !== null && ends <= endMs)
+      throw failed(
+        `key ${id} works until ${formatMs(endMs)}, and the new key would end by then: give it a later end, or none, with --expires, or the old key less time with --overlap. To see whether there is a new key already, run: wirewatch key list`,
+      );
     const added = addKey(db, { ...found, ...made, expires_at: ends }, nowMs);
     return { added, old: setKey(db, id, { expires_at: endMs }) };
   });
