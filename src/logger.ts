@@ -21,7 +21,6 @@ export interface LogOptions {
 
 export interface Log {
   readonly log: Logger;
-  readonly kind: 'terminal' | 'stderr' | 'file';
   /** Opens the file by its name again after it was renamed. No line is lost; without a file it does nothing. */
   reopen(): void;
 }
@@ -42,9 +41,8 @@ export function createLogger({ level }: Pick<LogOptions, 'level'>): Logger {
  */
 export async function openLog({ level, file }: LogOptions): Promise<Log> {
   const reopen = () => {};
-  if (file === '' && process.stderr.isTTY)
-    return { log: await terminalLogger(level), kind: 'terminal', reopen };
-  if (file === '') return { log: createLogger({ level }), kind: 'stderr', reopen };
+  if (file === '' && process.stderr.isTTY) return { log: await terminalLogger(level), reopen };
+  if (file === '') return { log: createLogger({ level }), reopen };
   const { log, output } = writeLines(level, openedFile(file), (error) => {
     process.stderr.write(
       `wirewatch: cannot write to the log file ${file}: ${error.message}. Wirewatch keeps trying.\n`,
@@ -52,7 +50,6 @@ export async function openLog({ level, file }: LogOptions): Promise<Log> {
   });
   return {
     log,
-    kind: 'file',
     reopen() {
       try {
         output.switchTo(openLogFile(file));
@@ -137,12 +134,8 @@ export function logInfo(
   }
 }
 
-/** The fields of a line without secrets; errors as plain objects. */
-export function withoutSecrets(fields: Record<string, unknown>): Record<string, unknown> {
-  return cleanMembers(fields, 0);
-}
-
-function cleanMembers(fields: object, depth: number): Record<string, unknown> {
+/** The fields of a line without secrets; errors as plain objects. @param depth of the fields in the line */
+export function withoutSecrets(fields: object, depth = 0): Record<string, unknown> {
   const clean: [string, unknown][] = [];
   for (const [name, value] of Object.entries(fields)) {
     const bare = value === null || value === undefined || typeof value === 'boolean';
@@ -158,7 +151,7 @@ function cleanValue(value: unknown, depth: number): unknown {
   if (value instanceof Error) return plainError(value, depth);
   return Array.isArray(value)
     ? value.map((item) => cleanValue(item, depth + 1))
-    : cleanMembers(value, depth + 1);
+    : withoutSecrets(value, depth + 1);
 }
 
 function plainError(error: Error, depth: number): Record<string, unknown> {

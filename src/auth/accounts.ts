@@ -1,6 +1,6 @@
 /** Accounts: the customers of this installation. `db` is a writer on access.db; `nowMs` is epoch milliseconds. */
 import { failed } from '../refused.ts';
-import { type Database, writing } from '../store/database.ts';
+import { type Database, documents, jsonMembers, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 
 export interface Account {
@@ -22,13 +22,10 @@ export type NewAccount = Pick<Account, 'id' | 'name'> &
   Changes<Pick<Account, 'daily_rows' | 'print_metadata'>>;
 export type AccountChanges = Changes<Omit<Account, 'id' | 'created_at'>>;
 
-interface AccountRow extends Omit<Account, 'print_metadata'> {
-  readonly print_metadata: 0 | 1;
-}
-
-const COLUMNS = 'id, name, daily_rows, print_metadata, suspended_at, created_at';
-const SELECT_ACCOUNTS = `SELECT ${COLUMNS} FROM account ORDER BY id`;
-const SELECT_ACCOUNT = `SELECT ${COLUMNS} FROM account WHERE id = :id`;
+const ACCOUNT = `json_object(${jsonMembers('id', 'name', 'daily_rows', 'suspended_at', 'created_at')},
+  'print_metadata', json(iif(print_metadata, 'true', 'false')))`;
+const SELECT_ACCOUNTS = `SELECT ${ACCOUNT} FROM account ORDER BY id`;
+const SELECT_ACCOUNT = `SELECT ${ACCOUNT} FROM account WHERE id = :id`;
 const INSERT_ACCOUNT = `
   INSERT INTO account (id, name, daily_rows, print_metadata, created_at)
   VALUES (:id, :name, :daily_rows, :print_metadata, :created_at)`;
@@ -52,12 +49,11 @@ export function addAccount(db: Database, account: NewAccount, nowMs: number): Ac
 }
 
 export function listAccounts(db: Database): Account[] {
-  return db.prepare<[], AccountRow>(SELECT_ACCOUNTS).all().map(accountOf);
+  return documents(db, SELECT_ACCOUNTS);
 }
 
 export function findAccount(db: Database, id: string): Account | null {
-  const row = db.prepare<{ id: string }, AccountRow>(SELECT_ACCOUNT).get({ id });
-  return row === undefined ? null : accountOf(row);
+  return documents<Account>(db, SELECT_ACCOUNT, { id })[0] ?? null;
 }
 
 /** @throws Refused `failed` if it does not exist */
@@ -108,8 +104,4 @@ export function accountDocument(account: Account) {
     suspended_at: suspended_at === null ? null : formatMs(suspended_at),
     created_at: formatMs(created_at),
   };
-}
-
-function accountOf(row: AccountRow): Account {
-  return { ...row, print_metadata: row.print_metadata === 1 };
 }

@@ -5,7 +5,7 @@
  */
 import { crc32 } from 'node:zlib';
 import { counted } from '../counted.ts';
-import { type Database, writing } from '../store/database.ts';
+import { type Database, jsonMembers, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import type { Doing } from './actor.ts';
 import { rightsOf } from './keys.ts';
@@ -26,20 +26,18 @@ interface Change {
 /** A change, with who made it. */
 export type AuditedChange = ReturnType<typeof entryOf>[number];
 
-const members = (...columns: string[]) => columns.map((name) => `'${name}', ${name}`).join(', ');
-
 /** What is watched: raw columns, so that a damaged row stops no change of another. */
 const SELECT_STATE = `
-  SELECT 'installation' AS subject, NULL AS id, json_object(${members('kind')}) AS members FROM installation
+  SELECT 'installation' AS subject, NULL AS id, json_object(${jsonMembers('kind')}) AS members FROM installation
   UNION ALL
-  SELECT 'account', id, json_object(${members('name', 'daily_rows', 'print_metadata', 'suspended_at')}) FROM account
+  SELECT 'account', id, json_object(${jsonMembers('name', 'daily_rows', 'print_metadata', 'suspended_at')}) FROM account
   UNION ALL
   SELECT 'subscription', id,
-    json_object('account', account_id, ${members('name', 'time_zone', 'content_types')}) FROM subscription
+    json_object('account', account_id, ${jsonMembers('name', 'time_zone', 'content_types')}) FROM subscription
   UNION ALL
   SELECT 'key', id, json_object(
       'account', account_id,
-      ${members('name', 'scopes', 'expires_at', 'revoked_at', 'allow_addresses', 'daily_rows')},
+      ${jsonMembers('name', 'scopes', 'expires_at', 'revoked_at', 'allow_addresses', 'daily_rows')},
       'subscriptions', json((
         SELECT json_group_array(json_array(subscription_id, content_types) ORDER BY subscription_id)
         FROM api_key_subscription WHERE key_id = api_key.id)))

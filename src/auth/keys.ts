@@ -1,7 +1,7 @@
 /** The stored keys. `db` is a writer on access.db; times are epoch milliseconds. */
 import type { ContentType } from '../detection/content-type.ts';
 import { failed } from '../refused.ts';
-import { type Database, writing } from '../store/database.ts';
+import { type Database, documents, jsonMembers, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { type Changes, changed, getAccount } from './accounts.ts';
 import type { Scope } from './scopes.ts';
@@ -52,18 +52,16 @@ export type NewKey = NewKeyTerms & {
 /** `account_id` repeats the account; a key never moves to another. */
 export type KeyChanges = Changes<KeyTerms & Pick<Key, 'account_id'>>;
 
-type JsonColumn = 'scopes' | 'subscriptions' | 'allow_addresses';
-type KeyRow = Omit<Key, JsonColumn> & Readonly<Record<JsonColumn, string>>;
-
-const COLUMNS = `
-  id, account_id, name, scopes, expires_at, revoked_at, allow_addresses, daily_rows, created_at,
-  (SELECT json_group_array(
+const KEY = `json_object(
+  ${jsonMembers('id', 'account_id', 'name', 'expires_at', 'revoked_at', 'daily_rows', 'created_at')},
+  'scopes', json(scopes), 'allow_addresses', json(allow_addresses),
+  'subscriptions', json((SELECT json_group_array(
       json_object('id', subscription_id, 'content_types', json(content_types)) ORDER BY subscription_id)
-    FROM api_key_subscription WHERE key_id = api_key.id) AS subscriptions`;
-const SELECT_KEYS = `SELECT ${COLUMNS} FROM api_key ORDER BY account_id, created_at, id`;
+    FROM api_key_subscription WHERE key_id = api_key.id)))`;
+const SELECT_KEYS = `SELECT ${KEY} FROM api_key ORDER BY account_id, created_at, id`;
 const SELECT_KEY_STATES =
   'SELECT id, account_id, revoked_at, expires_at FROM api_key ORDER BY account_id, id';
-const SELECT_KEY = `SELECT ${COLUMNS} FROM api_key WHERE id = :id`;
+const SELECT_KEY = `SELECT ${KEY} FROM api_key WHERE id = :id`;
 const SELECT_HASH = 'SELECT hash FROM api_key WHERE id = :id';
 const SELECT_ENDED = 'SELECT 1 FROM ended_key WHERE id = :id';
 const INSERT_KEY = `
@@ -95,7 +93,7 @@ export function addKey(db: Database, key: NewKey, nowMs: number): Key {
 }
 
 export function listKeys(db: Database): Key[] {
-  return db.prepare<[], KeyRow>(SELECT_KEYS).all().map(keyOf);
+  return documents(db, SELECT_KEYS);
 }
 
 /** Takes much less time than {@link listKeys}: revoked keys are never deleted. */
@@ -104,8 +102,7 @@ export function listKeyStates(db: Database): KeyState[] {
 }
 
 export function findKey(db: Database, id: string): Key | null {
-  const row = db.prepare<{ id: string }, KeyRow>(SELECT_KEY).get({ id });
-  return row === undefined ? null : keyOf(row);
+  return documents<Key>(db, SELECT_KEY, { id })[0] ?? null;
 }
 
 /** The stored SHA-256 of a key; null if it does not exist. */
@@ -171,12 +168,12 @@ export function rotateKey(db: Database, id: string, rotation: NewRotation, nowMs
         `key ${id} is ${status}, so it cannot be rotated. To create a new key, run: wirewatch key create --account ${found.account_id}`,
       );
     const endMs = Math.min(found.expires_at ?? Number.POSITIVE_INFINITY, nowMs + overlapMs);
-    // So it is, too, where this is repeated because its answer was lost.
-    if (expires_at === undefined && found.expires_at === endMs)
-      throw failed(
-        `key ${id} ends at ${formatMs(endMs)}, and so would the new key: give the end of the new key, or none, with --expires. To see whether there is a new key already, run: wirewatch key list`,
-      );
     const ends = expires_at === undefined ? found.expires_at : expires_at;
+    // Also refuses, without a later end, to repeat a rotation whose answer was lost.
+    if (ends !== null && ends <= endMs)
+      throw failed(
+        `key ${id} works until ${formatMs(endMs)}, and the new key would end by then: give it a later end, or none, with --expires, or the old key less time with --overlap. To see whether there is a new key already, run: wirewatch key list`,
+      );
     const added = addKey(db, { ...found, ...made, expires_at: ends }, nowMs);
     return { added, old: setKey(db, id, { expires_at: endMs }) };
   });
@@ -238,15 +235,6 @@ function columnsOf(terms: Omit<KeyTerms, 'subscriptions'>) {
     expires_at,
     allow_addresses: JSON.stringify(terms.allow_addresses),
     daily_rows,
-  };
-}
-
-function keyOf(row: KeyRow): Key {
-  return {
-    ...row,
-    scopes: JSON.parse(row.scopes),
-    subscriptions: JSON.parse(row.subscriptions),
-    allow_addresses: JSON.parse(row.allow_addresses),
   };
 }
 

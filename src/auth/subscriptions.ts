@@ -1,7 +1,7 @@
 /** Subscriptions of the accounts. `db` is a writer on access.db; `nowMs` is epoch milliseconds. */
 import { CONTENT_TYPES, type ContentType } from '../detection/content-type.ts';
 import { failed } from '../refused.ts';
-import { type Database, writing } from '../store/database.ts';
+import { type Database, documents, jsonMembers, writing } from '../store/database.ts';
 import { formatMs } from '../time.ts';
 import { type Changes, changed, getAccount } from './accounts.ts';
 
@@ -26,15 +26,12 @@ export type NewSubscription = Pick<Subscription, 'id' | 'account_id'> & Changes<
 /** `account_id` repeats the account; a subscription, with its history, never moves to another. */
 export type SubscriptionChanges = Changes<Omit<NewSubscription, 'id'>>;
 
-interface SubscriptionRow extends Omit<Subscription, 'content_types'> {
-  readonly content_types: string;
-}
-
-const COLUMNS = 'id, account_id, name, time_zone, content_types, created_at';
-const SELECT_SUBSCRIPTIONS = `SELECT ${COLUMNS} FROM subscription ORDER BY id`;
-const SELECT_SUBSCRIPTION = `SELECT ${COLUMNS} FROM subscription WHERE id = :id`;
+const SUBSCRIPTION = `json_object(${jsonMembers('id', 'account_id', 'name', 'time_zone', 'created_at')},
+  'content_types', json(content_types))`;
+const SELECT_SUBSCRIPTIONS = `SELECT ${SUBSCRIPTION} FROM subscription ORDER BY id`;
+const SELECT_SUBSCRIPTION = `SELECT ${SUBSCRIPTION} FROM subscription WHERE id = :id`;
 const INSERT_SUBSCRIPTION = `
-  INSERT INTO subscription (${COLUMNS})
+  INSERT INTO subscription (id, account_id, name, time_zone, content_types, created_at)
   VALUES (:id, :account_id, :name, :time_zone, :content_types, :created_at)`;
 const UPDATE_SUBSCRIPTION = `
   UPDATE subscription SET name = :name, time_zone = :time_zone, content_types = :content_types WHERE id = :id`;
@@ -62,12 +59,11 @@ export function addSubscription(db: Database, subscription: NewSubscription, now
 }
 
 export function listSubscriptions(db: Database): Subscription[] {
-  return db.prepare<[], SubscriptionRow>(SELECT_SUBSCRIPTIONS).all().map(subscriptionOf);
+  return documents(db, SELECT_SUBSCRIPTIONS);
 }
 
 export function findSubscription(db: Database, id: number): Subscription | null {
-  const row = db.prepare<{ id: number }, SubscriptionRow>(SELECT_SUBSCRIPTION).get({ id });
-  return row === undefined ? null : subscriptionOf(row);
+  return documents<Subscription>(db, SELECT_SUBSCRIPTION, { id })[0] ?? null;
 }
 
 /** @throws Refused `failed` if it does not exist */
@@ -103,8 +99,4 @@ export function isBeingRemoved(db: Database, id: number): boolean {
 export function subscriptionDocument(subscription: Subscription) {
   const { id, account_id, name, time_zone, content_types, created_at } = subscription;
   return { id, account: account_id, name, time_zone, content_types, created_at: formatMs(created_at) };
-}
-
-function subscriptionOf(row: SubscriptionRow): Subscription {
-  return { ...row, content_types: JSON.parse(row.content_types) };
 }

@@ -6,6 +6,7 @@ import { findAccess } from '../auth/spare-copy.ts';
 import type { Config } from '../config/load.ts';
 import type { OnProgress } from '../copy/copy-contents.ts';
 import { openTried } from '../copy/open-place.ts';
+import { refuseEmptied } from '../copy/own-copy.ts';
 import { folderAround, isBucket, type Place, Unreachable } from '../copy/place.ts';
 import { Shipper } from '../copy/ship.ts';
 import { counted } from '../counted.ts';
@@ -44,7 +45,7 @@ export const register = defineCommand({
       );
     const to = isBucket(given) ? given : path.resolve(given);
     using progress = createProgress();
-    const backedUp = await backUp(to, config, progress.update);
+    const backedUp = await backUp(to, config, progress.update, { mayBeginAnew: dest !== undefined });
     return {
       value: { path: to, ...backedUp },
       text: () => textOf(to, backedUp.written, installationOptions(self, config)),
@@ -54,14 +55,16 @@ export const register = defineCommand({
 
 /**
  * @param to a folder, absolute, or `s3://bucket/prefix`
+ * @param options `mayBeginAnew`: also where a copy was kept and none is, which looks like a share that is not mounted
  * @returns the bytes that were written, the number of the last entry of the log, and of the last change of access.db
- * @throws Refused `failed` if the place cannot be written, or the installation is damaged, and then the copy stays as valid
- *   as it was; `configuration` if there is no installation to copy
+ * @throws Refused `failed` if the place cannot be written, or the installation is damaged, or the copy is missing, and
+ *   then what is there stays as valid as it was; `configuration` if there is no installation to copy
  */
 export async function backUp(
   to: string,
   config: Pick<Config, 'copy' | 'dataFolder' | 'ingest'>,
   onProgress: OnProgress,
+  { mayBeginAnew }: { readonly mayBeginAnew: boolean },
 ) {
   const folder = folderOf(config);
   requireOwner(folder);
@@ -78,6 +81,7 @@ export async function backUp(
     throw failed(`${to} is part of the ${around} folder. Name another place, preferably on another disk.`);
   try {
     const place = await openTried(to, config.copy);
+    if (!mayBeginAnew) await refuseEmptied(place, folder);
     let written = 0;
     const create: Place['create'] = async (name, content) => {
       const isCreated = await place.create(name, content);

@@ -20,7 +20,7 @@ import { type Finding, gradeClient } from '../tools/lab/exam-grades.ts';
 import { EXAMINER } from '../tools/lab/exam-watch.ts';
 import { parseJson } from '../tools/pull/api.ts';
 import { type Result, subcommand } from './command.ts';
-import { askIfRunning, operate } from './operate.ts';
+import { operate } from './operate.ts';
 import { commonOptions, dataFolderPath, LAB_KEY_FILE } from './options.ts';
 
 const COPY_BYTES_MAX = 1024 * 1024 * 1024;
@@ -76,7 +76,7 @@ async function examine(
   if (started === null) announce('Start your client now, with an empty copy. Have it ask every few seconds.');
   const evidence = await playExam({
     ask,
-    removeSubscription: (id) => askIfRunning(dataFolder(root), operationOf('subscription remove'), { id }),
+    removeSubscription: (id) => operate(command, operationOf('subscription remove'), { id }, () => {}, 'lab'),
     read: (target) => readApi(`${url}${target}`, key),
     client: started,
     copy: copy === undefined ? null : () => readCopy(copy, env),

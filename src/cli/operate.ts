@@ -26,17 +26,17 @@ const ANSWER_MS = 5 * SECOND_MS;
 const START_MS = 30 * SECOND_MS;
 const TRY_AGAIN_MS = 50;
 
-/** @throws Refused */
+/** @param kind of the installation: an operation of a lab is done only by one that runs. @throws Refused */
 export async function operate(
   command: Command,
   operation: Operation,
   given: object,
   onProgress: (text: string) => void = () => {},
+  kind: 'appliance' | 'lab' = isOfLab(operation) ? 'lab' : 'appliance',
 ): Promise<OutcomeDocument> {
   const asking = { given, onProgress };
-  const isLab = isOfLab(operation);
   // Also the folder of a lab: one that runs does every operation.
-  const folder = dataFolder(dataFolderPath(commonOptions(command), isLab ? 'lab' : 'appliance'));
+  const folder = dataFolder(dataFolderPath(commonOptions(command), kind));
   const by = actorOfProcess();
   for (const untilMs = performance.now() + START_MS; ; ) {
     const answer = await askRunning(folder, operation, asking, by).catch((error: unknown) => {
@@ -45,7 +45,7 @@ export async function operate(
       throw error;
     });
     if (answer !== null) return answer;
-    if (isLab)
+    if (kind === 'lab')
       throw failed(
         `no lab runs in ${folder.root}. Start one with: wirewatch lab, or name its folder with --data`,
       );
@@ -55,16 +55,6 @@ export async function operate(
     if (performance.now() > untilMs) throw await hangs(folder, START_MS);
     await sleep(TRY_AGAIN_MS);
   }
-}
-
-/** What an operation of a running appliance gives; null if none runs on the folder. @throws Refused */
-export async function askIfRunning<Value>(
-  folder: DataFolder,
-  operation: Operation,
-  given: object = {},
-): Promise<Value | null> {
-  const answer = await askRunning(folder, operation, { given, onProgress: () => {} }, actorOfProcess());
-  return answer && (answer.value as Value);
 }
 
 /** @returns null if nobody listens: the socket is missing, left over by a crash, or being closed */

@@ -13,100 +13,73 @@ import { COMMIT, SQLITE, VERSION } from '../version.ts';
 import type { Register } from './command.ts';
 import { addCommonOptions, addExamples } from './options.ts';
 
-/** Its line in the help, and where it is. */
-type CommandEntry = readonly [description: string, load: () => Promise<{ register: Register }>];
-
-/** The commands that are made from the table of operations. */
-function group(name: string): CommandEntry[1] {
-  return async () => {
-    const { operationGroup } = await import('./operation-command.ts');
-    return { register: operationGroup(name) };
-  };
-}
-
-const COMMANDS: Readonly<Record<string, CommandEntry>> = {
-  serve: [
-    'run Wirewatch: read export files from the drop folder and serve the Detection Reporting API',
-    () => import('./serve.ts'),
-  ],
-  demo: [
-    'run Wirewatch with a sample agency, sample keys and a steady flow of export files: a lab with a running clock. Prints ready-to-run curl commands; each start begins from scratch',
-    () => import('./demo.ts'),
-  ],
-  lab: [
-    'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command; each start begins from scratch',
-    () => import('./lab.ts'),
-  ],
-  account: ['add, show, change and remove accounts: the customers of this installation', group('account')],
-  subscription: [
-    'add, show, change and remove the subscriptions of an account, to which detections belong',
-    group('subscription'),
-  ],
-  key: ['create, show, change and revoke the API keys of clients', () => import('./key.ts')],
-  window: [
-    'list the ten-minute windows of the exports (newswire and imagewire), and read failed ones again',
-    group('window'),
-  ],
-  ingest: [
+/** Their lines in the help: of a command that is one operation, the summary of that. */
+const COMMANDS: Readonly<Record<string, string>> = {
+  serve: 'run Wirewatch: read export files from the drop folder and serve the Detection Reporting API',
+  demo: 'run Wirewatch with a sample agency, sample keys and a steady flow of export files: a lab with a running clock. Prints ready-to-run curl commands; each start begins from scratch',
+  lab: 'run Wirewatch for tests of clients: with a clock that can be set, new detections and faults on command; each start begins from scratch',
+  account: 'add, show, change and remove accounts: the customers of this installation',
+  subscription: 'add, show, change and remove the subscriptions of an account, to which detections belong',
+  key: 'create, show, change and revoke the API keys of clients',
+  window: 'list the ten-minute windows of the exports (newswire and imagewire), and read failed ones again',
+  ingest:
     'show what was read from the drop folder and what is waiting, check a file, pause and resume reading',
-    () => import('./ingest-file.ts'),
-  ],
-  alert: ['list current problems and how to fix them', group('alert')],
-  status: [
-    'show the current state on one screen: exports, files, alerts, keys, disks, copy',
-    () => import('./status.ts'),
-  ],
-  console: [
-    'print a link into the console of the running Wirewatch; it works once, for ten minutes',
-    group('console'),
-  ],
-  audit: [
-    'print the audit trail: who changed which account, subscription, key or window, and when',
-    group('audit'),
-  ],
-  backup: [
+  alert: 'list current problems and how to fix them',
+  status: 'show the current state on one screen: exports, files, alerts, keys, disks, copy',
+  console: 'print a link into the console of the running Wirewatch; it works once, for ten minutes',
+  audit: 'print the audit trail: who changed which account, subscription, key or window, and when',
+  backup:
     'bring a copy of the installation up to date: a folder or s3://bucket/prefix, whether or not Wirewatch is running',
-    () => import('./backup.ts'),
-  ],
-  restore: ['restore a copy into the data folder while Wirewatch is stopped', () => import('./restore.ts')],
-  verify: [
+  restore: 'restore a copy into the data folder while Wirewatch is stopped',
+  verify:
     'verify the data folder, even while Wirewatch is running, or a copy. Exit code 1 if there is a problem',
-    () => import('./verify.ts'),
-  ],
-  promote: ['make a standby the writer of the copy that it follows', group('promote')],
-  compact: [
-    'rewrite the log: shorter, without removed rows, without damage, whether or not Wirewatch is running',
-    group('compact'),
-  ],
-  pull: [
-    'copy detections from a Detection Reporting API into a file and keep the copy up to date',
-    () => import('./pull.ts'),
-  ],
-  check: [
+  promote: 'make this standby the writer: it ingests from now on, and the old writer stops when it notices',
+  compact:
+    'rewrite the log from the database: shorter, without the rows of removed subscriptions, and without damage',
+  pull: 'copy detections from a Detection Reporting API into a file and keep the copy up to date',
+  check:
     'check the installation and suggest fixes. Changes nothing, and works while Wirewatch is running. Exit code 1 if anything is bad',
-    () => import('./check.ts'),
-  ],
-  healthcheck: [
+  healthcheck:
     'exit with code 0 if Wirewatch is running on the data folder and healthy, or with code 1 and the reason if not. With --url, check whatever listens there',
-    () => import('./healthcheck.ts'),
-  ],
-  setup: [
+  setup:
     'write a commented configuration file and, on a system with systemd, a hardened service unit, unless they exist. Starts nothing: prints the remaining steps',
-    () => import('./setup.ts'),
-  ],
-  sample: [
+  sample:
     'print a sample file: the configuration, the systemd unit, or one for nginx, certbot, logrotate, Prometheus or Grafana. Without a name, list them',
-    () => import('./sample.ts'),
-  ],
-  generate: [
+  generate:
     'write sample export files of any size. With the same --start and --seed, the bytes are always the same',
-    () => import('./generate.ts'),
-  ],
-  openapi: ['print the OpenAPI 3.1 document of the API', () => import('./openapi.ts')],
-  manual: ['read the manual offline. Without a topic, list the topics', () => import('./manual.ts')],
-  completion: ['print a completion script for bash, zsh or fish', () => import('./completion.ts')],
-  licenses: ['print the licences of all bundled software', () => import('./licenses.ts')],
+  openapi: 'print the OpenAPI 3.1 document of the API',
+  manual: 'read the manual offline. Without a topic, list the topics',
+  completion: 'print a completion script for bash, zsh or fish',
+  licenses: 'print the licences of all bundled software',
 };
+
+/** The others are made from the table of operations. */
+const FILES: Readonly<Record<string, () => Promise<{ register: Register }>>> = {
+  serve: () => import('./serve.ts'),
+  demo: () => import('./demo.ts'),
+  lab: () => import('./lab.ts'),
+  key: () => import('./key.ts'),
+  ingest: () => import('./ingest-file.ts'),
+  status: () => import('./status.ts'),
+  backup: () => import('./backup.ts'),
+  restore: () => import('./restore.ts'),
+  verify: () => import('./verify.ts'),
+  pull: () => import('./pull.ts'),
+  check: () => import('./check.ts'),
+  healthcheck: () => import('./healthcheck.ts'),
+  setup: () => import('./setup.ts'),
+  sample: () => import('./sample.ts'),
+  generate: () => import('./generate.ts'),
+  openapi: () => import('./openapi.ts'),
+  manual: () => import('./manual.ts'),
+  completion: () => import('./completion.ts'),
+  licenses: () => import('./licenses.ts'),
+};
+
+async function load(name: string): Promise<Register> {
+  const file = await FILES[name]?.();
+  return file?.register ?? (await import('./operation-command.ts')).operationGroup(name);
+}
 
 const VERSION_TEXT = `wirewatch ${VERSION} (commit ${COMMIT}, Node ${process.versions.node}, SQLite ${SQLITE}, ${process.platform}-${process.arch})`;
 
@@ -179,10 +152,10 @@ export async function createProgram(isWanted: (name: string) => boolean = () => 
   addCommonOptions(program);
   program.version(VERSION_TEXT, '--version', 'show the version, the commit and the runtime');
   addExamples(program, ['demo', 'setup', 'manual quick-start']);
-  for (const [name, [description, load]] of Object.entries(COMMANDS)) {
+  for (const [name, description] of Object.entries(COMMANDS)) {
     const command = program.command(name).description(description);
     if (!isWanted(name)) continue;
-    const { register } = await load();
+    const register = await load(name);
     register(command);
   }
   shareOptions(program, 'wirewatch');

@@ -24,18 +24,17 @@ export async function serveAppliance(
 ) {
   // Before the log is opened: its file can lie in that folder, too.
   requireOwner(dataFolder(config.dataFolder));
-  const opened = await openLog(config.log);
-  const { log } = opened;
+  const { log, reopen } = await openLog(config.log);
   process.on('SIGHUP', () => {
     // From the terminal, which was closed; otherwise from logrotate or a service manager.
     if (hasHungUp()) process.kill(process.pid, 'SIGTERM');
-    else opened.reopen();
+    else reopen();
   });
   if (kind !== 'appliance' && log.level === 'info') log.level = 'warn';
   const { level } = log;
   const appliance = await startAppliance({ config, kind, log, ...options }).catch((error) => {
     // The caller prints the error on stderr; without this line, a log file would not have it.
-    if (opened.kind === 'file') log.fatal({ reason: reasonOf(error) }, 'the appliance cannot start');
+    if (config.log.file !== '') log.fatal({ reason: reasonOf(error) }, 'the appliance cannot start');
     throw error;
   });
   // It stops the appliance. Awaited before anybody can learn that it runs.
@@ -51,7 +50,7 @@ export async function serveAppliance(
   const { dataFolder: data, ingest } = config;
   log.info({ url: appliance.url, version: VERSION, data, drop: ingest.drop }, 'listening');
   log.level = level;
-  if (opened.kind === 'file' && process.stderr.isTTY)
+  if (config.log.file !== '' && process.stderr.isTTY)
     process.stderr.write(
       `wirewatch ${VERSION}: listening on ${appliance.url}; the log is in ${config.log.file}\n`,
     );

@@ -2,7 +2,7 @@
  * The settings of one export: whether it is in use, and how its files differ from the export format (manual,
  * your-exports.md). What they mean is in exports/.
  */
-import { FormatRegistry, type Static, type TSchema, Type } from '@sinclair/typebox';
+import { type Static, type TSchema, Type } from '@sinclair/typebox';
 import { EXPORT_NAMES, type ExportName, perExport } from '../detection/content-type.ts';
 import { Bad } from '../exports/article-address.ts';
 import { readValue } from '../exports/check-row.ts';
@@ -15,13 +15,6 @@ import { zoneName } from '../time-zone.ts';
 import { shown } from './option-values.ts';
 
 const FIXED_OFFSET = /^[+-]([01]\d|2[0-3]):[0-5]\d$/;
-
-FormatRegistry.Set(
-  'setting-zone',
-  (text) => text === '' || FIXED_OFFSET.test(text) || zoneName(text) !== null,
-);
-FormatRegistry.Set('setting-time-format', (text) => text === '' || isTimeFormat(text));
-FormatRegistry.Set('setting-file-name', (text) => text === '' || isFileName(text));
 
 const Value = Type.Union([Type.String(), Type.Number(), Type.Boolean()]);
 
@@ -86,14 +79,14 @@ export function exportSettings(exportName: ExportName) {
       ),
       time_format: Type.String({
         maxLength: 100,
-        format: 'setting-time-format',
+        is: (text: string) => text === '' || isTimeFormat(text),
         expected:
           'empty, or a format of YYYY or YY, MM or M, DD or D, HH or H (hh or h with A), mm, ss, S (fractions), Z (offset), such as DD.MM.YYYY HH:mm:ss',
         default: '',
         description: 'How times are written. ISO 8601 with Z or an offset is always read.',
       }),
       time_zone: Type.String({
-        format: 'setting-zone',
+        is: (text: string) => text === '' || FIXED_OFFSET.test(text) || zoneName(text) !== null,
         expected: 'empty, an IANA time zone such as Europe/Berlin, or an offset such as +01:00',
         default: '',
         description:
@@ -105,7 +98,7 @@ export function exportSettings(exportName: ExportName) {
       }),
       file_name: Type.String({
         maxLength: 150,
-        format: 'setting-file-name',
+        is: (text: string) => text === '' || isFileName(text),
         expected:
           'empty, or the name of a file with the start of its window, such as hits_{YYYYMMDD}_{HHmm}.csv; it ends in neither .tmp, .part nor .partial, and begins with no dot',
         default: '',

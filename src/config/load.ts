@@ -7,7 +7,7 @@
 import path from 'node:path';
 import type { TSchema } from '@sinclair/typebox';
 import { Value, ValuePointer } from '@sinclair/typebox/value';
-import { folderAround, isBucket } from '../copy/place.ts';
+import { folderAround } from '../copy/place.ts';
 import { EXPORT_NAMES, type ExportName } from '../detection/content-type.ts';
 import { nameParser } from '../exports/file-name.ts';
 import { didYouMean } from '../nearest.ts';
@@ -57,9 +57,8 @@ export type Config = Settings & {
 type RawValue = {
   /** where, for a message: `--port`, `WIREWATCH_SERVER_PORT`, `FILE, [server] port` */
   place: string;
+  /** a path is absolute */
   value: unknown;
-  /** the folder in which a relative path starts */
-  folder: string;
 };
 
 /** Other variables that begin with WIREWATCH_ are ignored: Kubernetes adds some for each service, named after it. */
@@ -76,7 +75,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   problems.push(...unknownVariables(env));
 
   const settings = {};
-  const raw = new Map<string, RawValue>();
+  const places = new Map<string, string>();
   for (const setting of SETTINGS) {
     const flag = FLAGS.find((known) => known.setting === setting.path);
     const texts = [
@@ -87,13 +86,13 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
       ...texts.flatMap(([place, text]) =>
         text === undefined
           ? []
-          : [{ place, value: valueOfText(text, setting.schema), folder: process.cwd() }],
+          : [{ place, value: absolute(setting, valueOfText(text, setting.schema), process.cwd()) }],
       ),
       ...[fromFile.get(setting.path)].filter((value) => value !== undefined),
     ];
     for (const value of present) problems.push(...problemsOf(setting, value));
     const [effective] = present;
-    if (effective !== undefined) raw.set(setting.path, effective);
+    if (effective !== undefined) places.set(setting.path, effective.place);
     const value = effective === undefined ? setting.schema.default : effective.value;
     ValuePointer.Set(settings, pointerTo(setting.path), structuredClone(value));
   }
@@ -102,7 +101,7 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   if (!Value.Check(SETTINGS_SCHEMA, settings)) throw new Error('the settings do not match their schema');
   return {
-    ...resolve(settings, raw, dataFolder),
+    ...resolve(settings, places, dataFolder),
     dataFolder,
     configFile: configFile.file,
     given: { flags: Object.fromEntries(FLAGS.map(({ option }) => [option, flags[option]])), file },
@@ -110,19 +109,24 @@ export function loadConfig({ flags, env, file, dataFolder }: ConfigSources): Con
   };
 }
 
+/** The value, or the absolute path where it is one. @param folder where a relative path starts */
+function absolute({ schema }: Setting, value: unknown, folder: string): unknown {
+  return typeof value === 'string' && schema.isPath?.(value) ? path.resolve(folder, value) : value;
+}
+
 /**
  * Completes the settings, and checks those that depend on each other: folders, TLS pairs.
- * @param raw the values that are not defaults, by setting, for their places and folders
+ * @param places of the values that are not defaults, by setting
  * @throws Refused `configuration` with every problem
  */
-function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFolder: string) {
-  const { server, ingest, photos, copy, log, admin } = settings;
+function resolve(settings: Settings, places: ReadonlyMap<string, string>, dataFolder: string) {
+  const { server, ingest, photos, copy, admin } = settings;
   const problems: string[] = [];
   const refuse = (setting: string, detail: string) =>
-    problems.push(`${raw.get(setting)?.place ?? setting}: ${detail}`);
-  const pathOf = (setting: string, value: string, otherwise = ''): string =>
-    value === '' ? otherwise : path.resolve(raw.get(setting)?.folder ?? '', value);
-  const tlsOf = (section: 'server' | 'admin') => {
+    problems.push(`${places.get(setting) ?? setting}: ${detail}`);
+  const shape = shapeProblem(settings.exports);
+  if (shape !== null) refuse(shape.setting, shape.problem);
+  for (const section of ['server', 'admin'] as const) {
     const { tls_certificate, tls_key } = settings[section];
     // A certificate is useless without its key; plain HTTP was not what the operator wanted.
     if ((tls_certificate === '') !== (tls_key === '')) {
@@ -130,38 +134,29 @@ function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFol
       const detail = `TLS also needs [${section}] ${other}. Set both, or neither for plain HTTP`;
       refuse(`${section}.${set}`, detail);
     }
-    return {
-      tls_certificate: pathOf(`${section}.tls_certificate`, tls_certificate),
-      tls_key: pathOf(`${section}.tls_key`, tls_key),
-    };
-  };
-  const shape = shapeProblem(settings.exports);
-  if (shape !== null) refuse(shape.setting, shape.problem);
-  const serverTls = tlsOf('server');
-  const ownTls = tlsOf('admin');
+  }
   // Beyond this machine the administration port needs a certificate: its own, or that of the server.
   const isFar = admin.port !== 0 && !isLoopback(admin.host);
-  const adminTls = ownTls.tls_certificate === '' && isFar ? serverTls : ownTls;
-  if (isFar && adminTls.tls_certificate === '')
+  const { tls_certificate, tls_key } = admin.tls_certificate === '' && isFar ? server : admin;
+  if (isFar && tls_certificate === '')
     refuse(
       'admin.host',
       `${admin.host} can be reached from other machines, so the console there needs TLS. Set [admin] tls_certificate and tls_key (or those of [server]), or leave [admin] host at 127.0.0.1 and reach it through an SSH tunnel`,
     );
   const data = path.resolve(dataFolder);
-  const drop = pathOf('ingest.drop', ingest.drop, path.join(dataFolder, 'drop'));
-  const to = isBucket(copy.to) ? copy.to : pathOf('copy.to', copy.to);
-  const photosFolder = pathOf('photos.folder', photos.folder, path.join(dataFolder, 'photos'));
+  const drop = ingest.drop || path.join(dataFolder, 'drop');
+  const photosFolder = photos.folder || path.join(dataFolder, 'photos');
   // By their paths alone: commands must not wait for a share that hangs. The start and the check look at the folders.
   if (usedFolders(foldersIn(data), photosFolder).includes(drop))
     refuse('ingest.drop', `${drop} has files of Wirewatch; choose a separate folder`);
-  const around = folderAround(to, { data, drop });
+  const around = folderAround(copy.to, { data, drop });
   if (around !== null)
     refuse(
       'copy.to',
-      `${to} is part of the ${around} folder; choose a folder elsewhere, preferably on another disk`,
+      `${copy.to} is part of the ${around} folder; choose a folder elsewhere, preferably on another disk`,
     );
-  if (copy.wait && to === '') refuse('copy.wait', 'to wait for the copy needs [copy] to: where that is');
-  if (copy.standby && to === '')
+  if (copy.wait && copy.to === '') refuse('copy.wait', 'to wait for the copy needs [copy] to: where that is');
+  if (copy.standby && copy.to === '')
     refuse('copy.standby', 'a standby needs [copy] to: the copy that it follows');
   if (problems.length > 0) throw misconfigured(listed(problems, 'settings are invalid'));
   const earliestMs = parseInstant(ingest.earliest_time);
@@ -171,13 +166,10 @@ function resolve(settings: Settings, raw: ReadonlyMap<string, RawValue>, dataFol
       ...server,
       trusted_proxies: trustedProxies(server),
       base_url: server.base_url === '' ? '' : normalBaseUrl(server.base_url),
-      ...serverTls,
     },
-    admin: { ...admin, ...adminTls },
+    admin: { ...admin, tls_certificate, tls_key },
     ingest: { ...ingest, drop },
     photos: { folder: photosFolder },
-    copy: { ...copy, to, credentials: pathOf('copy.credentials', copy.credentials) },
-    log: { ...log, file: pathOf('log.file', log.file) },
     earliestTime: earliestMs === null ? null : formatMs(earliestMs),
   };
 }
@@ -200,8 +192,9 @@ function valuesOf(file: string, table: object, problems: string[], section = '')
   return Object.entries(table).flatMap(([name, value]): [string, RawValue][] => {
     const at = section === '' ? name : `${section}.${name}`;
     const place = `${file}, ${section === '' ? name : `[${section}] ${name}`}`;
-    if (SETTINGS.some((setting) => setting.path === at))
-      return [[at, { place, value: plainValue(value), folder: path.dirname(file) }]];
+    const setting = SETTINGS.find((known) => known.path === at);
+    if (setting !== undefined)
+      return [[at, { place, value: absolute(setting, plainValue(value), path.dirname(file)) }]];
     if (isSection(at) && isTable(value)) return valuesOf(file, value, problems, at);
     // In another section, perhaps.
     const elsewhere = SETTINGS.find((setting) => setting.name === name)?.path;
@@ -259,7 +252,8 @@ function problemsOf(setting: Setting, { place, value }: RawValue): string[] {
 }
 
 function fits(schema: TSchema, value: unknown): boolean {
-  return Value.Check(schema, value);
+  if (!Value.Check(schema, value) || schema.is?.(value) === false) return false;
+  return !Array.isArray(value) || value.every((item) => fits(schema.items, item));
 }
 
 /** The value of a setting. @param setting its path: `server.port` */

@@ -2,32 +2,18 @@
  * Every setting of the appliance: its type, range, default and meaning, once.
  *
  * The static type, the checks, the annotated configuration file and the manual are all made from this table.
- * A section or a setting that is not in it is refused, so that nothing an operator wrote is ignored.
+ * A section or a setting that is not in it is refused, so that nothing an operator wrote is ignored. Besides the members of
+ * JSON Schema, `is` is a further test of a text, and `isPath` tells whether it is a path, which is made absolute.
  */
-import {
-  FormatRegistry,
-  type Static,
-  type StringOptions,
-  type TProperties,
-  type TSchema,
-  Type,
-} from '@sinclair/typebox';
+import { type Static, type StringOptions, type TProperties, type TSchema, Type } from '@sinclair/typebox';
 import { isAddressOrNetwork } from '../addresses.ts';
 import { KEY_PREFIX, KEY_PREFIX_FORM } from '../auth/key-form.ts';
+import { isBucket } from '../copy/place.ts';
 import { grouped } from '../counted.ts';
 import { perExport } from '../detection/content-type.ts';
 import { parseInstant } from '../time.ts';
 import { exportSettings } from './export-settings.ts';
 import { isAddress, isBaseUrl, isOrigin, NO_PROXY } from './option-values.ts';
-
-FormatRegistry.Set('setting-address', isAddress);
-FormatRegistry.Set('setting-proxy', (text) => text === NO_PROXY || isAddressOrNetwork(text));
-FormatRegistry.Set('setting-base-url', (text) => text === '' || isBaseUrl(text));
-FormatRegistry.Set(
-  'setting-instant',
-  (text) => text === '' || (/Z$/.test(text) && parseInstant(text) !== null),
-);
-FormatRegistry.Set('setting-origin', (text) => text === '*' || isOrigin(text));
 
 function section<Members extends TProperties>(members: Members) {
   return Type.Object(members, { additionalProperties: false });
@@ -41,14 +27,16 @@ const CONNECTIONS_MAX = 1_000_000;
 export const HOST_EXPECTED = 'an address or host name to listen on, such as 127.0.0.1, :: or localhost';
 export const PATH_EXPECTED = 'a path; a relative one starts at the folder of this file';
 
+const isPath = (text: string) => text !== '';
+
 /** A file or a folder; the description says what empty means. */
 function pathSetting(description: string) {
-  return Type.String({ maxLength: 4096, expected: PATH_EXPECTED, default: '', description });
+  return Type.String({ maxLength: 4096, isPath, expected: PATH_EXPECTED, default: '', description });
 }
 
 function hostSetting(description: string) {
   return Type.String({
-    format: 'setting-address',
+    is: isAddress,
     expected: HOST_EXPECTED,
     default: '127.0.0.1',
     description,
@@ -77,7 +65,7 @@ export const SETTINGS_SCHEMA = section({
     host: hostSetting('Address to listen on; 0.0.0.0 or :: listens on every interface.'),
     port: whole([0, PORT_MAX, 8080], 'Port to listen on; 0 picks a free one.'),
     base_url: Type.String({
-      format: 'setting-base-url',
+      is: (text: string) => text === '' || isBaseUrl(text),
       expected:
         'empty, or an absolute http or https address without user name, query or fragment, such as https://api.example.com',
       default: '',
@@ -85,7 +73,7 @@ export const SETTINGS_SCHEMA = section({
     }),
     trusted_proxies: listOf(
       {
-        format: 'setting-proxy',
+        is: (text: string) => text === NO_PROXY || isAddressOrNetwork(text),
         expected: 'an IP address, a network such as 10.0.0.0/8 or fd00::/8, or "none"',
       },
       'Proxies whose X-Forwarded-For header is trusted. If empty, those on this machine when host is a loopback address, and no proxy otherwise; "none": no proxy.',
@@ -103,7 +91,10 @@ export const SETTINGS_SCHEMA = section({
       'Whether GET /v1/openapi.json and GET /.well-known/oauth-authorization-server are answered, to anyone.',
     ),
     cors_origins: listOf(
-      { format: 'setting-origin', expected: 'an origin such as https://dashboard.example.org, or "*"' },
+      {
+        is: (text: string) => text === '*' || isOrigin(text),
+        expected: 'an origin such as https://dashboard.example.org, or "*"',
+      },
       'Origins of web pages that may call the API from a browser. Empty: none. "*": every page; it still needs a key.',
     ),
     max_connections: whole(
@@ -152,7 +143,7 @@ export const SETTINGS_SCHEMA = section({
       'Days after which archived files are deleted, but none in the first hour after a start; 0 keeps them forever.',
     ),
     earliest_time: Type.String({
-      format: 'setting-instant',
+      is: (text: string) => text === '' || (/Z$/.test(text) && parseInstant(text) !== null),
       expected: 'a time in UTC with Z, such as 2000-01-01T00:00:00Z, or nothing',
       default: '',
       description:
@@ -193,6 +184,7 @@ export const SETTINGS_SCHEMA = section({
   copy: section({
     to: Type.String({
       maxLength: 4096,
+      isPath: (text: string) => isPath(text) && !isBucket(text),
       default: '',
       description:
         'Where a copy is kept: a folder on another disk or a share, or s3://bucket/prefix; empty means none.',

@@ -20,8 +20,10 @@ export const PROCESS_OPERATIONS = [
       const { dataFolder, ingest, copy } = context.config;
       if (copy.to === '')
         throw failed('no copy is kept: set [copy] to in the configuration, and restart Wirewatch.');
-      const args = [copy.to, '--data', dataFolder, '--drop', ingest.drop];
-      const printed = await inProcess(context, 'backup', ['backup', ...args], {
+      const args = ['backup', '--data', dataFolder, '--drop', ingest.drop];
+      // As an argument, it would let a copy begin in a place that had one and is empty.
+      const printed = await inProcess(context, 'backup', args, {
+        WIREWATCH_COPY_TO: copy.to,
         WIREWATCH_COPY_ENDPOINT: copy.endpoint,
         WIREWATCH_COPY_REGION: copy.region,
         WIREWATCH_COPY_CREDENTIALS: copy.credentials,

@@ -270,6 +270,17 @@ export function preparedOnce<Row = unknown>(sql: string): (db: Database) => Stat
   };
 }
 
+/** For `json_object`: members that are named like their columns. */
+export function jsonMembers(...columns: string[]): string {
+  return columns.map((name) => `'${name}', ${name}`).join(', ');
+}
+
+/** What a statement selects, one JSON document a row. */
+export function documents<One>(db: Database, sql: string, values: object = {}): One[] {
+  const texts = db.prepare<object, string>(sql).pluck().all(values);
+  return texts.map((text): One => JSON.parse(text));
+}
+
 const begin = preparedOnce('BEGIN');
 const commit = preparedOnce('COMMIT');
 

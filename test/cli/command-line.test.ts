@@ -102,6 +102,12 @@ test('every command has a description, and every leaf command has examples', asy
   }
 });
 
+test('the help of the program says of a command what the help of that command says', async () => {
+  const [unloaded, loaded] = [await createProgram(() => false), await createProgram()];
+  const lines = ({ commands }: Command) => commands.map((own) => [own.name(), own.description()]);
+  assert.deepEqual(lines(unloaded), lines(loaded));
+});
+
 test('a refusal sets its exit code and is shown in full', () => {
   for (const [code, status] of [
     ['usage', 2],

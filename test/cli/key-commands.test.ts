@@ -131,7 +131,7 @@ test('key rotate: --overlap and --expires; an earlier end stays; an ended key is
   const next = await json('key', 'rotate', made.id, '--overlap', '366d', '--expires', 'none');
   assert.equal(next.expires_at, null);
   assert.ok(next.replaced_expires_at < soon);
-  await failing(1, /and so would the new key/, 'key', 'rotate', made.id, '--overlap', '366d');
+  await failing(1, /and the new key would end by then/, 'key', 'rotate', made.id, '--overlap', '366d');
   const again = await json('key', 'rotate', made.id, '--overlap', '366d', '--expires', soon);
   assert.deepEqual([again.expires_at, again.replaced_expires_at], [soon, next.replaced_expires_at]);
   const text = (await wirewatch('key', 'rotate', next.id, '--overlap', '0')).stdout;

@@ -27,7 +27,7 @@ test('a key is given an end after the present of its installation only, whatever
   for (const [path, given] of [
     ['key-create', TERMS],
     ['key-set', { id }],
-    ['key-rotate', { id }],
+    ['key-rotate', { id, overlap: '0' }],
   ] as const) {
     const late = run(path, { ...given, expires: EXPIRES }, endMs);
     const message = /^expires: expected a time in the future, found 2027/;
@@ -36,16 +36,19 @@ test('a key is given an end after the present of its installation only, whatever
   }
 });
 
-test('a key that ends within the overlap is rotated to one with another end only, also when that is repeated', async () => {
+test('a key is rotated only to one that ends after the overlap, also when that is repeated', async () => {
   const endMs = Date.parse(EXPIRES);
   const { id } = await run('key-create', { ...TERMS, expires: EXPIRES }, endMs - 30 * DAY_MS);
   const refused = (given: object, nowMs: number, ends = EXPIRES) =>
     assert.rejects(run('key-rotate', { id, ...given }, nowMs), {
       code: 'failed',
-      message: new RegExp(`^key ${id} ends at ${ends}.*--expires`),
+      message: new RegExp(`^key ${id} works until ${ends}, and the new key would end by then.*--expires`),
     });
   await refused({}, endMs - 7 * DAY_MS);
   await refused({ overlap: '12h' }, endMs - DAY_MS / 4);
+  const withinOverlap = formatMs(endMs - 3 * DAY_MS);
+  await refused({ expires: withinOverlap }, endMs - 9 * DAY_MS, formatMs(endMs - 2 * DAY_MS));
+  await refused({ expires: withinOverlap, overlap: '6d' }, endMs - 9 * DAY_MS, withinOverlap);
   assert.equal((await run('key-rotate', { id }, endMs - 8 * DAY_MS)).expires_at, EXPIRES);
   const endsNow = formatMs(endMs - DAY_MS);
   await refused({}, endMs - 8 * DAY_MS + 1000, endsNow);

@@ -22,7 +22,7 @@ const SETTINGS: PlaceSettings = { endpoint: '', region: 'us-east-1', credentials
 /** Brings the copy of a data folder up to date. */
 export function copyTo(to: string, data: string, onProgress: OnProgress = () => {}) {
   const config = { copy: SETTINGS, dataFolder: data, ingest: { drop: join(data, 'drop') } };
-  return backUp(to, config as Config, onProgress);
+  return backUp(to, config as Config, onProgress, { mayBeginAnew: true });
 }
 
 /** Brings a copy of a history up to date. */

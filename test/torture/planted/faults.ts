@@ -224,7 +224,7 @@ auth/access-reader.ts | credential-check | a key reads subscriptions of its own 
 auth/keys.ts | credential-check | a revoked key is refused
   [-if (revoked_at !== null) return 'revoked';-]
 auth/keys.ts | key-expiry | a rotated key works longer than the old one
-  if ([-expires_at === undefined && found.expires_at === endMs-]{+false+})
+  if ([-ends !== null && ends <= endMs-]{+false+})
 auth/credential-check.ts | every-credential | a suspended account is refused
   if ([-stored.account.suspended_at !== null-]{+false+}) return
 auth/credential-check.ts | every-credential | a key works only from its addresses
