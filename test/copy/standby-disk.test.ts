@@ -10,7 +10,7 @@ import { restore } from '../../src/copy/restore.ts';
 import { createStandby } from '../../src/copy/standby-thread.ts';
 import { createDecidedEntry } from '../../src/ingest/threads/decisions.ts';
 import { Stopping } from '../../src/ingest/threads/ingest-loop.ts';
-import type { IngestEvent, IngestSettings } from '../../src/ingest/threads/ingest-messages.ts';
+import type { IngestSettings, ToMain } from '../../src/ingest/threads/ingest-messages.ts';
 import { runIngester } from '../../src/ingest/threads/ingest-thread.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
@@ -68,7 +68,8 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
     .prepare({
       settings: { data, program: 'test', mode: 'serve', copy: COPY } as unknown as IngestSettings,
       recovered,
-      send: (event: IngestEvent) => void (event.kind === 'following' && failures.push(event.failure)),
+      send: ((name, failure) =>
+        void (name === 'following' && failures.push(failure as string | null))) as ToMain,
       timer: new WakeableTimer(),
       check: () => assert.ok(!isOver),
       log() {},
@@ -107,7 +108,7 @@ test('a promotion is not confirmed where ingest ends before it begins', async ()
     async heal() {},
   });
   const answers: unknown[] = [];
-  main.on('message', (message) => void ('id' in message && answers.push(message)));
+  main.on('message', (message) => void ('name' in message || answers.push(message)));
   const settings = { data: testFolder(), drop: '', program: 'test', mode: 'serve', copy: COPY };
   const start = { settings, decided: createDecidedEntry(), isAgain: false };
   main.postMessage({ id: null, name: 'start', argument: start });

@@ -11,7 +11,7 @@ import type { Now } from '../../time.ts';
 import { type AccessConnection, readSubscribers, type Subscribers } from '../threads/access-connection.ts';
 import type { IngestSettings } from '../threads/ingest-messages.ts';
 import type { ReadingResult } from './read-export.ts';
-import type { ReaderCalls, ReaderMessage, ReaderOrder, ReaderSettings } from './reader-thread.ts';
+import type { ReaderCalls, ReaderOrder, ReaderSettings } from './reader-thread.ts';
 import type { RowBatch } from './row-batch.ts';
 
 export interface Reading {
@@ -95,30 +95,24 @@ export class ExportReader {
     // A caller that stops half-way never awaits it.
     result.promise.catch(() => {});
     const { port1: port, port2 } = new MessageChannel();
-    const messages: AsyncIterable<ReaderMessage[]> = on(port, 'message', { close: ['close'] });
-    // Progress comes by another port than the result, so it may come after it.
-    let isOver = false;
-    port.on('message', (message: ReaderMessage) => {
-      if (typeof message === 'number' && !isOver) onProgress(label, message, false);
-    });
+    const messages: AsyncIterable<RowBatch[]> = on(port, 'message', { close: ['close'] });
     const abort = (error: Error) => {
       result.reject(error);
       port.close();
     };
     this.#readings.add(abort);
     this.#running()
-      .call('read', { port: port2, order }, [port2])
+      .call('read', { port: port2, order }, (rows) => onProgress(label, rows, false), [port2])
       .finally(() => {
         this.#readings.delete(abort);
-        isOver = true;
         onProgress(label, 0, true);
       })
       .then(result.resolve, abort);
     async function* batches(): AsyncGenerator<RowBatch> {
-      for await (const [message] of messages) {
-        if (typeof message !== 'object') continue;
-        yield message;
-        const memory = message.lines.buffer;
+      for await (const [batch] of messages) {
+        if (batch === undefined) continue;
+        yield batch;
+        const memory = batch.lines.buffer;
         port.postMessage(memory, [memory]);
       }
     }

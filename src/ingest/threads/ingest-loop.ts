@@ -31,7 +31,7 @@ import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
 import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
-import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
+import type { IngestSettings, ToMain } from './ingest-messages.ts';
 import { type FullDisk, stuckFiles, waitForRoom } from './retry-pauses.ts';
 
 /** Between two notes on the progress of a request. */
@@ -48,7 +48,7 @@ interface Asked {
 
 export interface IngesterOptions extends FullDisk {
   readonly settings: IngestSettings;
-  readonly send: (event: IngestEvent) => void;
+  readonly send: ToMain;
   readonly decisions: CopyDecisions;
   /** Aborted when the thread is to end. */
   readonly stopped: AbortSignal;
@@ -83,8 +83,7 @@ export class Ingester {
       folder: folder.log,
       now,
       decisions,
-      onDelivered: (first_position, delivered_at) =>
-        send({ kind: 'delivered', first_position, delivered_at }),
+      onDelivered: (first_position, delivered_at) => send('delivered', { first_position, delivered_at }),
     });
     const access = new AccessConnection(folder);
     // By a clock that is behind, files would look too far ahead, and those just read as old as what retention deletes.
@@ -94,7 +93,7 @@ export class Ingester {
       access,
       settings,
       now: filesNow,
-      onProgress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
+      onProgress: (file, rows, isDone) => send('progress', { file, rows, isDone }),
     });
     const ingest: Ingest = {
       ...{ drop, writer, now: filesNow, log, setCondition, folder, program, access, exports, failed_windows },
@@ -308,7 +307,7 @@ export class Ingester {
     // A command prints the outcome itself.
     const level = isBad && settings.mode === 'serve' ? 'warn' : 'info';
     log(level, `file ${outcome}`, { number, file: name, destination, ...report });
-    send({ kind: 'processed', file: processedFile(record) });
+    send('processed', processedFile(record));
     this.#checkpoint(CHECKPOINT_BYTES);
   }
 
