@@ -71,9 +71,9 @@ export function createStandby(): Standby {
 }
 
 /** @returns once this machine was promoted. @throws Stopping */
-async function follow(follower: Follower, { send, timer, check }: StandbyParts): Promise<void> {
+async function follow(follower: Follower, { send, timer, stopped }: StandbyParts): Promise<void> {
   for (let waitMs = SECOND_MS; !follower.isPromoted; ) {
-    check();
+    stopped.throwIfAborted();
     timer.begin();
     let failure: string | null = null;
     try {

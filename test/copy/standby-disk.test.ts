@@ -33,9 +33,9 @@ before(async () => {
   writer = await createCopied();
   mkdirSync(data);
 });
-let isOver = false;
+const stop = new AbortController();
 after(() => {
-  isOver = true;
+  stop.abort();
   writer.delete();
 });
 
@@ -71,7 +71,7 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
       send: ((name, failure) =>
         void (name === 'following' && failures.push(failure as string | null))) as ToMain,
       timer: new WakeableTimer(),
-      check: () => assert.ok(!isOver),
+      stopped: stop.signal,
       log() {},
       setCondition() {},
     })

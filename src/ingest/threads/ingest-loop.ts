@@ -50,8 +50,6 @@ export interface IngesterOptions extends FullDisk {
   readonly settings: IngestSettings;
   readonly send: ToMain;
   readonly decisions: CopyDecisions;
-  /** Aborted when the thread is to end. */
-  readonly stopped: AbortSignal;
 }
 
 export class Ingester {
@@ -92,6 +90,7 @@ export class Ingester {
     const exports = new ExportReader({
       access,
       settings,
+      stopped,
       now: filesNow,
       onProgress: (file, rows, isDone) => send('progress', { file, rows, isDone }),
     });
@@ -113,8 +112,6 @@ export class Ingester {
     );
     this.#removals = removalRetries(ingest);
     this.lostEnd = lostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });
-    // A file without any valid row could be read for minutes.
-    stopped.addEventListener('abort', () => exports.abort(new Stopping()));
   }
 
   /** Never resolves if the loop ends before. */
@@ -218,7 +215,7 @@ export class Ingester {
 
   /** Between the transactions of long work, windows and a stop have priority. */
   readonly #between = async (): Promise<void> => {
-    this.#options.check();
+    this.#options.stopped.throwIfAborted();
     this.#checkpoint(CHECKPOINT_BYTES);
     await this.#turn();
     if (this.#options.settings.mode === 'serve') await this.#takeFiles('windows');
@@ -227,7 +224,7 @@ export class Ingester {
   /** A stop arrives only when the event loop turns. */
   async #turn(): Promise<void> {
     await nextTurn();
-    this.#options.check();
+    this.#options.stopped.throwIfAborted();
   }
 
   async #serveRequests(): Promise<void> {
@@ -242,7 +239,7 @@ export class Ingester {
       resolve(outcome);
       if (request.kind === 'remove') this.#removals.noteTried();
       this.#asked.shift();
-      this.#options.check();
+      this.#options.stopped.throwIfAborted();
     }
     await this.#removals.run((progress) => {
       for (const asked of this.#asked) if (asked.request.kind === 'remove') asked.tell(progress);

@@ -55,9 +55,6 @@ export function runIngester(port: MessagePort, standby: Standby): void {
   async function run({ settings, decided, isAgain }: IngestStart): Promise<void> {
     const timer = new WakeableTimer();
     stopped.signal.addEventListener('abort', () => timer.wake());
-    const check = () => {
-      if (stopped.signal.aborted) throw new Stopping();
-    };
     const reporting = reportingBy(send);
     const decisions = new CopyDecisions({
       shared: decided,
@@ -65,7 +62,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       propose: (entry) => send('proposed', entry),
       stopping: () => new Stopping(),
     });
-    const options = { settings, send, timer, check, decisions, stopped: stopped.signal, ...reporting };
+    const options = { settings, send, timer, decisions, stopped: stopped.signal, ...reporting };
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
       if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
@@ -125,7 +122,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       await standby.promote(by);
       await begun.promise;
     },
-    stop: () => stopped.abort(),
+    stop: () => stopped.abort(new Stopping()),
   });
 }
 
@@ -153,7 +150,7 @@ async function heal({ settings, send, log }: IngesterOptions, standby: Standby):
 
 /** Waits while the disk is full. */
 async function recover(options: IngesterOptions, isAgain: boolean): Promise<Recovered> {
-  const { settings, decisions, send, check, setCondition } = options;
+  const { settings, decisions, send, stopped, setCondition } = options;
   const folder = dataFolder(settings.data);
   const isStandby = settings.copy !== null && roleOf(readRole(folder), settings.copy) === 'standby';
   let isReadable = false;
@@ -181,7 +178,7 @@ async function recover(options: IngesterOptions, isAgain: boolean): Promise<Reco
         between: async () => {
           // A stop arrives only when the event loop turns.
           await nextTurn();
-          check();
+          stopped.throwIfAborted();
         },
       });
       setCondition('disk full', null);
