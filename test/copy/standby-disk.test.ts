@@ -1,7 +1,7 @@
 /** A standby whose own disk fails, and a promotion whose machine cannot ingest. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { cpSync, mkdirSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
@@ -98,6 +98,21 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
   assert.throws(() => recovered.log.sync(), /cannot sync .*EIO/);
   recovered.log.close();
   closeDetections(recovered.db);
+});
+
+test('a machine that was promoted and may not use its drop folder closes detections.db', async () => {
+  const { port1: main, port2: thread } = new MessageChannel();
+  runIngester(thread, { prepare: async ({ recovered }) => recovered, async promote() {}, async heal() {} });
+  const promoted = testFolder();
+  const settings = { data: promoted, drop: promoted, photos: '', program: 'test', mode: 'serve', copy: COPY };
+  const told: string[] = [];
+  main.on('message', ({ name }) => void told.push(name));
+  const argument = { settings, decided: createDecidedEntry(), isAgain: false };
+  main.postMessage({ id: 1, name: 'start', argument });
+  await once(main, 'close');
+  assert.equal(told.at(-1), 'promoted');
+  const { detections } = dataFolder(promoted);
+  assert.deepEqual([existsSync(detections), existsSync(`${detections}-wal`)], [true, false]);
 });
 
 test('a promotion is not confirmed where ingest ends before it begins', async () => {

@@ -82,16 +82,16 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       if (mayFollow) send('ready');
       try {
         recovered = await standby.prepare({ ...options, recovered });
+        if (mayFollow) {
+          send('promoted');
+          await prepare();
+        }
+        ingester = new Ingester(options, drop, recovered);
       } catch (error) {
         recovered.log.close();
         closeDetections(recovered.db);
         throw error;
       }
-      if (mayFollow) {
-        send('promoted');
-        await prepare();
-      }
-      ingester = new Ingester(options, drop, recovered);
       begun.resolve(ingester);
       send('ready');
       const { applied, madeAnew } = recovered;
