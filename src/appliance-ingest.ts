@@ -13,7 +13,7 @@ import { isOfAccess } from './ingest/threads/access-connection.ts';
 import {
   type IngestClient,
   type Passing,
-  type ReportedEvent,
+  type ReportedEvents,
   startIngest,
 } from './ingest/threads/ingest-client.ts';
 import type { IngestSettings } from './ingest/threads/ingest-messages.ts';
@@ -61,16 +61,34 @@ export function startApplianceIngest(
   undo: AsyncDisposableStack,
 ) {
   const { config, log, ingestThread } = options;
-  const { access, conditions, secret } = surroundings;
+  const { access, conditions, copy, reader, secret } = surroundings;
   const recovering = Promise.withResolvers<void>();
   let reading: Live['reading'] = null;
-  const onEvent = (event: ReportedEvent) => {
-    receive(event, surroundings, log);
-    if (event.kind === 'progress') {
-      const { file, rows, isDone } = event;
+  const events: ReportedEvents = {
+    log: ({ level, fields, msg }) => log[level](fields, msg),
+    ready() {
+      reader.release();
+    },
+    recovering(reason) {
+      reader.await(`detections.db is being rebuilt from the log: ${reason}`);
+      log.warn(
+        { reason },
+        'rebuilding detections.db from the log: detections are unavailable until that is done',
+      );
+      recovering.resolve();
+    },
+    delivered({ first_position, delivered_at }) {
+      surroundings.recentDeliveries.set(first_position, delivered_at);
+      surroundings.waiting.changed();
+    },
+    progress({ file, rows, isDone }) {
       reading = isDone ? null : { file, rows };
-    }
-    if (event.kind === 'recovering') recovering.resolve();
+    },
+    condition: ({ name, detail }) => conditions.set(name, detail),
+    following: (failure) => copy.following(failure),
+    promoted: () => copy.promoted(),
+    healed: () => conditions.set('log damaged', null),
+    processed: (file) => surroundings.metrics?.processed(file),
   };
   const settings = { ...ingestSettings(config, secret), mode: 'serve' as const };
   const healing = afterDamage(surroundings, log);
@@ -81,7 +99,7 @@ export function startApplianceIngest(
     if (isBehind(fault)) return madeAnewByStart(surroundings, fault.message);
     return isDamage(fault) ? healing(fault) : null;
   };
-  const ingest = startIngest(settings, onEvent, surroundings.copy.decide, passing, ingestThread);
+  const ingest = startIngest(settings, events, copy.decide, passing, ingestThread);
   // Runs before the locks are released: the thread must not write once another process can take them.
   undo.defer(ingest.stop);
   const begun = Promise.race([ingest.ready, recovering.promise]).then(() => {
@@ -91,46 +109,6 @@ export function startApplianceIngest(
     reading = null;
   });
   return { ...ingest, begun, reading: () => reading };
-}
-
-function receive(
-  event: ReportedEvent,
-  { conditions, metrics, reader, recentDeliveries, copy, waiting }: IngestSurroundings,
-  log: Logger,
-): void {
-  switch (event.kind) {
-    case 'log':
-      log[event.level](event.fields, event.msg);
-      break;
-    case 'ready':
-      reader.release();
-      break;
-    case 'delivered':
-      recentDeliveries.set(event.first_position, event.delivered_at);
-      waiting.changed();
-      break;
-    case 'condition':
-      conditions.set(event.name, event.detail);
-      break;
-    case 'recovering':
-      reader.await(`detections.db is being rebuilt from the log: ${event.reason}`);
-      log.warn(
-        { reason: event.reason },
-        'rebuilding detections.db from the log: detections are unavailable until that is done',
-      );
-      break;
-    case 'following':
-      copy.following(event.failure);
-      break;
-    case 'promoted':
-      copy.promoted();
-      break;
-    case 'healed':
-      conditions.set('log damaged', null);
-      break;
-    case 'processed':
-      metrics?.processed(event.file);
-  }
 }
 
 export function ingestSettings(config: Config, secret: Buffer): Omit<IngestSettings, 'mode'> {

@@ -33,7 +33,6 @@ import type { Logger } from './logger.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { Live } from './operations/operation.ts';
 import { prepareAccess, reportStaleSpare } from './prepare-access.ts';
-import { reasonOf } from './refused.ts';
 import { completeRestore, pendingRestore } from './store/complete-restore.ts';
 import type { Database } from './store/database.ts';
 import { DatabaseDamage } from './store/database-errors.ts';
@@ -149,7 +148,7 @@ async function start(options: ApplianceOptions, undo: AsyncDisposableStack) {
     now,
     log: (level, msg, fields) => log[level](fields, msg),
     ...config.verify,
-    isReady: () => stores.reader.isReadable() && !conditions.has('database damaged'),
+    isReady: () => stores.reader.unreadable() === null && !conditions.has('database damaged'),
     async onDamage(what, detail) {
       if (what === 'access') conditions.set('keys cannot be checked', detail, 'verify');
       else conditions.set(what === 'secret' ? 'secret missing' : `${what} damaged`, detail);
@@ -292,7 +291,7 @@ interface OperationParts extends Stores {
 
 function startOperations(
   { config, kind, log }: ApplianceOptions,
-  { detections, ingest, denials, health, lab, live }: OperationParts,
+  { reader, ingest, denials, health, lab, live }: OperationParts,
   undo: AsyncDisposableStack,
 ): Operations {
   const operations = new Operations({
@@ -302,14 +301,7 @@ function startOperations(
     onDenied: () => health.suspectDisks(),
     lab: lab && ((asked) => lab.run(asked)),
     live,
-    unreadable() {
-      try {
-        detections();
-        return null;
-      } catch (error) {
-        return `detections.db cannot be read yet: ${reasonOf(error)}`;
-      }
-    },
+    unreadable: () => reader.unreadable(),
     onSpareStale: (reason) => reportStaleSpare(log, reason),
     onFault({ message, isDamage }) {
       log.error({ reason: message }, 'an operation failed');

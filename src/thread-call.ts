@@ -1,22 +1,33 @@
 /**
- * Calls between threads: requests with ids, their answers, and events from the thread. A room declares what its thread
- * serves as an interface of functions with at most one argument; arguments and answers are cloned.
+ * Calls between threads: requests with ids, their progress, and their answers. A room declares what its thread serves as an
+ * interface of functions with at most one argument, and the function that is told the progress of the call, if it has any.
+ * Arguments, progress and answers are cloned.
  */
 import type { MessagePort, Transferable, Worker } from 'node:worker_threads';
 import { Refused, type RefusedCode } from './refused.ts';
 
-type Calls<C> = { readonly [Name in keyof C]: (argument: never) => unknown };
-type Sent<F extends (argument: never) => unknown> = [...Parameters<F>, transfer?: readonly Transferable[]];
-type Answer<F extends (argument: never) => unknown> = Awaited<ReturnType<F>>;
+type Served = (argument: never, tell: never) => unknown;
+type Calls<C> = { readonly [Name in keyof C]: Served };
+type Sent<P extends unknown[]> = P extends [unknown, unknown]
+  ? [...P, transfer?: readonly Transferable[]]
+  : P;
+type Answer<F extends Served> = Awaited<ReturnType<F>>;
+type Tell = (progress: unknown) => void;
+type Plain = readonly [argument?: unknown, tell?: Tell, transfer?: readonly Transferable[]];
+
+/** What the end that is called does for each call; it may tell the progress until it has answered. */
+export type Handlers<C extends Calls<C>> = {
+  readonly [Name in keyof C]: (...sent: Parameters<C[Name]>) => Answer<C[Name]> | Promise<Answer<C[Name]>>;
+};
 
 /** Cloning keeps neither the class of an error nor its code. */
 type PlainError = Pick<Error, 'name' | 'message'> & { readonly code?: RefusedCode };
 
 export interface ThreadCalls<C extends Calls<C>> {
   /** Rejects with the handler's error, or when the thread ends before it answers. */
-  call<Name extends keyof C>(name: Name, ...sent: Sent<C[Name]>): Promise<Answer<C[Name]>>;
+  call<Name extends keyof C>(name: Name, ...sent: Sent<Parameters<C[Name]>>): Promise<Answer<C[Name]>>;
   /** Without an answer; a handler that fails ends the thread. */
-  post<Name extends keyof C>(name: Name, ...sent: Sent<C[Name]>): void;
+  post<Name extends keyof C>(name: Name, ...sent: Parameters<C[Name]>): void;
   /** Calls without an answer, including those that the end of the thread rejected. */
   unanswered(): number;
   /** Resolves when the thread has ended: with the error that ended it, or null. */
@@ -24,22 +35,18 @@ export interface ThreadCalls<C extends Calls<C>> {
 }
 
 /** The caller's end. @param what names the thread in errors, such as `the reader thread` */
-export function callsTo<C extends Calls<C>, Event = never>(
-  worker: Worker | MessagePort,
-  what: string,
-  onEvent: (event: Event) => void = () => {},
-): ThreadCalls<C> {
-  const waiting = new Map<number, PromiseWithResolvers<never>>();
+export function callsTo<C extends Calls<C>>(worker: Worker | MessagePort, what: string): ThreadCalls<C> {
+  const waiting = new Map<number, PromiseWithResolvers<never> & { readonly tell: Plain[1] }>();
   const ended = Promise.withResolvers<Error | null>();
   let hasEnded = false;
   let fault: Error | null = null;
   let lastId = 0;
   const reject = (call: PromiseWithResolvers<never>) => call.reject(fault ?? new Error(`${what} has ended`));
   worker.on('message', (message) => {
-    if ('event' in message) return onEvent(message.event);
     // A call by the other end, of what this one serves.
     if ('name' in message) return;
     const call = waiting.get(message.id);
+    if ('progress' in message) return call?.tell?.(message.progress);
     waiting.delete(message.id);
     if ('error' in message) call?.reject(revived(message.error));
     else call?.resolve(message.answer);
@@ -53,30 +60,30 @@ export function callsTo<C extends Calls<C>, Event = never>(
     ended.resolve(fault);
   });
   return {
-    call(name, ...[argument, transfer]) {
+    call(name, ...sent) {
+      const [argument, tell, transfer]: Plain = sent as never;
       lastId += 1;
-      const call = Promise.withResolvers<never>();
+      const call = { ...Promise.withResolvers<never>(), tell };
       waiting.set(lastId, call);
       if (hasEnded) reject(call);
       else worker.postMessage({ id: lastId, name, argument }, transfer);
       return call.promise;
     },
-    post: (name, ...[argument, transfer]) => worker.postMessage({ id: null, name, argument }, transfer),
+    post: (name, ...[argument]) => worker.postMessage({ id: null, name, argument }),
     unanswered: () => waiting.size,
     ended: ended.promise,
   };
 }
 
 /** The end that is called; both ends of a port may serve the other. */
-export function serveCalls<C extends Calls<C>>(
-  port: Worker | MessagePort,
-  handlers: {
-    readonly [Name in keyof C]: (...sent: Parameters<C[Name]>) => Answer<C[Name]> | Promise<Answer<C[Name]>>;
-  },
-): void {
+export function serveCalls<C extends Calls<C>>(port: Worker | MessagePort, handlers: Handlers<C>): void {
   port.on('message', async ({ id, name, argument }) => {
     if (name === undefined) return;
-    const answer = async () => ({ id, answer: await handlers[name as keyof C](...([argument] as never)) });
+    const tell: Tell = (progress) => port.postMessage({ id, progress });
+    const answer = async () => ({
+      id,
+      answer: await handlers[name as keyof C](...([argument, tell] as never)),
+    });
     if (id === null) await answer();
     else
       port.postMessage(
@@ -86,11 +93,6 @@ export function serveCalls<C extends Calls<C>>(
         })),
       );
   });
-}
-
-/** Sends the caller what it did not ask for. */
-export function sendEvent<Event>(port: MessagePort, event: Event, transfer?: readonly Transferable[]): void {
-  port.postMessage({ event }, transfer);
 }
 
 function revived(error: PlainError): Error {

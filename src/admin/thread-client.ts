@@ -9,7 +9,7 @@ import type { IngestClient } from '../ingest/threads/ingest-client.ts';
 import type { Live } from '../operations/operation.ts';
 import { startWorker } from '../packed.ts';
 import { reasonOf } from '../refused.ts';
-import { callsTo, serveCalls, type ThreadCalls } from '../thread-call.ts';
+import { callsTo, type Handlers, serveCalls, type ThreadCalls } from '../thread-call.ts';
 import { SECOND_MS } from '../time.ts';
 import {
   type AskLab,
@@ -50,7 +50,6 @@ export class Operations {
   readonly sessions = new Sessions();
   readonly #options: OperationsOptions;
   readonly #startThread: () => Worker;
-  readonly #progress = new Map<number, (text: string) => void>();
   #worker: Worker | null = null;
   #thread: ThreadCalls<OperationsCalls> | null = null;
   #lastId = 0;
@@ -69,18 +68,13 @@ export class Operations {
   }
 
   /** Runs an operation. Never rejects. */
-  async run({ onProgress, ...asking }: Asking): Promise<Told> {
+  run({ onProgress = () => {}, ...asking }: Asking): Promise<Told> {
     this.#lastId += 1;
     const id = this.#lastId;
-    if (onProgress !== undefined) this.#progress.set(id, onProgress);
-    try {
-      return await this.#ask(
-        (thread) => thread.call('operate', { id, ...asking, ...this.#asked() }),
-        asking.way === 'command' ? WAITING_MAX_OF_COMMANDS : WAITING_MAX,
-      );
-    } finally {
-      this.#progress.delete(id);
-    }
+    return this.#ask(
+      (thread) => thread.call('operate', { id, ...asking, ...this.#asked() }, onProgress),
+      asking.way === 'command' ? WAITING_MAX_OF_COMMANDS : WAITING_MAX,
+    );
   }
 
   /** Reads a view of the console. Never rejects. */
@@ -119,7 +113,7 @@ export class Operations {
     const worker = this.#startThread();
     this.#worker = worker;
     const started = callsTo<OperationsCalls>(worker, 'the operations thread');
-    serveCalls<MainCalls>(worker, this.#served(started));
+    serveCalls<MainCalls>(worker, this.#served());
     void started.ended.then((fault) => {
       this.#thread = null;
       if (fault !== null && started.unanswered() === 0)
@@ -128,11 +122,10 @@ export class Operations {
     return started;
   }
 
-  #served(thread: ThreadCalls<OperationsCalls>): Parameters<typeof serveCalls<MainCalls>>[1] {
+  #served(): Handlers<MainCalls> {
     const { ingest, denials, onDenied, onSpareStale, lab } = this.#options;
     return {
-      progress: ({ id, text }) => this.#progress.get(id)?.(text),
-      ingest: ({ id, request }) => ingest.ask(request, (text) => thread.post('ingestProgress', { id, text })),
+      ingest: (request, tell) => ingest.ask(request, tell),
       promote: (by) => ingest.promote(by),
       lab: (asked) => lab?.(asked),
       link: ({ id, link }) => {

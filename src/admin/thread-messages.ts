@@ -42,17 +42,15 @@ export interface AskOperation extends Asked {
 export interface OperationsCalls {
   /** Never rejects. */
   view(ask: AskView): Told;
-  /** Never rejects. */
-  operate(ask: AskOperation): Told;
-  ingestProgress(progress: Progress): void;
+  /** Never rejects. @param tell called with the progress, in words */
+  operate(ask: AskOperation, tell: (progress: string) => void): Told;
   /** Ends the thread and the processes that its jobs have begun. */
   stop(): void;
 }
 
 /** What the main thread serves. */
 export interface MainCalls {
-  progress(progress: Progress): void;
-  ingest(asked: { readonly id: number; readonly request: IngestRequest }): RequestOutcome;
+  ingest(request: IngestRequest, tell: (progress: string) => void): RequestOutcome;
   /** @throws Refused */
   promote(by: object): void;
   /** @throws Refused */
@@ -64,11 +62,6 @@ export interface MainCalls {
   stale(reason: string): void;
   deny(denied: Denied): void;
   forget(denied: readonly Denied[]): void;
-}
-
-interface Progress {
-  readonly id: number;
-  readonly text: string;
 }
 
 /** An operation that a lab does in the main thread. */

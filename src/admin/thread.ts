@@ -39,8 +39,6 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
   const access = createFileReader(folder.access);
   const main = callsTo<MainCalls>(port, 'the main thread');
   const jobs = new Jobs();
-  /** Who is told how far a request to the ingest thread has come, by the operation that asked. */
-  const tells = new Map<number, Tell>();
   /** What access.db could not take since this thread began. */
   let denied: readonly Ended[] = [];
 
@@ -87,8 +85,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     detections: () => readable(unreadable),
     async ingest(request) {
       requireWriter(live);
-      tells.set(id, tell);
-      const outcome = await main.call('ingest', { id, request }).finally(() => tells.delete(id));
+      const outcome = await main.call('ingest', request, tell);
       if (!outcome.ok) throw failed(outcome.reason);
       return outcome;
     },
@@ -113,11 +110,10 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
     },
   });
 
-  async function run(ask: AskOperation): Promise<string> {
+  async function run(ask: AskOperation, tell: Tell): Promise<string> {
     const operation = operationAt(ask.path);
     if (operation === null) throw new Refused('not_found', `there is no operation ${ask.path}.`);
-    const { given, id } = ask;
-    const tell = (text: string) => main.post('progress', { id, text });
+    const { given } = ask;
     const context = contextFor(ask, operation, tell);
     const subject = operation.job?.(given);
     if (subject === undefined) return JSON.stringify(outcomeDocument(await operation.run(context, given)));
@@ -155,8 +151,7 @@ export function runOperations(port: MessagePort, settings: OperationsSettings): 
 
   serveCalls<OperationsCalls>(port, {
     view: (ask) => tellOf(() => read(sourcesFor(ask), ask)),
-    operate: (ask) => tellOf(() => run(ask)),
-    ingestProgress: ({ id, text }) => tells.get(id)?.(text),
+    operate: (ask, tell) => tellOf(() => run(ask, tell)),
     async stop() {
       await endProcesses();
       process.exit();

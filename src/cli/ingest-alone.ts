@@ -9,7 +9,7 @@ import { openTried } from '../copy/open-place.ts';
 import { refuseEmptied } from '../copy/own-copy.ts';
 import { Shipper } from '../copy/ship.ts';
 import type { IngestRequest, RequestOutcome } from '../ingest/requests/requests.ts';
-import { type ReportedEvent, startIngest } from '../ingest/threads/ingest-client.ts';
+import { type ReportedEvents, startIngest } from '../ingest/threads/ingest-client.ts';
 import { type Compacted, compactStopped, progressText } from '../log/compact.ts';
 import type { Mark } from '../log/format.ts';
 import { createLogger } from '../logger.ts';
@@ -29,18 +29,25 @@ export async function ingestAlone(
   if (request.kind === 'compact') return { ok: true, compacted: await compactAlone(folder, tell) };
   const log = createLogger({ level: 'warn' });
   const settings = ingestSettings(config, readSecret(folder));
-  const onEvent = (event: ReportedEvent) => {
-    if (event.kind === 'log') log[event.level](event.fields, event.msg);
-    if (event.kind === 'progress') tell(event.file);
-    if (event.kind === 'recovering') tell(`bringing detections.db up to date from the log: ${event.reason}`);
-  };
   let undecided: unknown = null;
   const decide = (entry: Mark) =>
     shipOnce(config, folder, entry).catch((error) => {
       undecided = error;
       void ingest.stop();
     });
-  const ingest = startIngest({ ...settings, mode: 'alone' }, onEvent, decide);
+  const events: ReportedEvents = {
+    log: ({ level, fields, msg }) => log[level](fields, msg),
+    progress: ({ file }) => tell(file),
+    recovering: (reason) => tell(`bringing detections.db up to date from the log: ${reason}`),
+    ready() {},
+    following() {},
+    healed() {},
+    promoted() {},
+    delivered() {},
+    processed() {},
+    condition() {},
+  };
+  const ingest = startIngest({ ...settings, mode: 'alone' }, events, decide);
   const outcome = await ingest.ask(request, tell);
   await ingest.stop();
   const fault = await ingest.ended;

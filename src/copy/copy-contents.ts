@@ -16,6 +16,7 @@
  * entry.
  */
 import { randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Commit, type Mark, parse } from '../log/format.ts';
@@ -38,6 +39,8 @@ const LOG_NAME = /^log\/[^/]+\/(\d{16})(?:-(\d{16}))?\.zst$/;
 export const FIRST_GENERATION = '0001';
 /** How often objects may go while they are looked for. */
 const TRIES_MAX = 5;
+/** Frames between two turns of the event loop. */
+const FRAMES_A_TURN = 8;
 
 /** An object with entries of the log. */
 export interface LogObject {
@@ -178,9 +181,19 @@ export async function findLog(place: Place, from = FIRST_GENERATION): Promise<Co
 async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
   const content = await contentOf(place, name);
   const pointer = pointerIn(name, content);
-  if (pointer === null) yield* framesOf(content, name);
+  if (pointer === null) yield* inTurns(framesOf(content, name));
   else if ('large' in pointer)
-    for (const piece of pointer.large) yield* framesOf(await contentOf(place, piece), piece);
+    for (const piece of pointer.large) yield* inTurns(framesOf(await contentOf(place, piece), piece));
+}
+
+/** An object may have a whole segment, and the main thread reads it while it answers requests. */
+async function* inTurns(frames: Iterable<Frame>): AsyncGenerator<Frame> {
+  let count = 0;
+  for (const frame of frames) {
+    yield frame;
+    count += 1;
+    if (count % FRAMES_A_TURN === 0) await nextTurn();
+  }
 }
 
 /**

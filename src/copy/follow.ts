@@ -2,8 +2,9 @@
  * A standby: reads what is new in the copy, appends it to the log of this machine, and applies it to the databases, which
  * serve reads meanwhile. A promotion is an entry of the log like any other: whoever creates it is the writer.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { findAccess, refreshSpare } from '../auth/spare-copy.ts';
-import { applyPending } from '../log/apply-entries.ts';
+import { applyAfter, checkpointIfLarge } from '../log/apply-entries.ts';
 import { LogApplier } from '../log/apply-log.ts';
 import type { Commit } from '../log/format.ts';
 import { encodeFrame } from '../log/frame.ts';
@@ -118,9 +119,8 @@ export class Follower {
     const change = await copiedChange(place);
     // A share that is not mounted looks like a copy of which nothing is new.
     if (change === 0) throw failed(`${place.text} contains no copy. If it is a share or a disk, mount it.`);
-    // What the log has, and the database does not yet: applying it failed.
-    if ((readLogMark(this.#db)?.entry ?? 0) < (this.#log.last?.entry ?? 0))
-      applyPending(this.#db, this.#options.folder.log);
+    // An earlier turn may have failed before it had applied all.
+    await this.#applyRest();
     await this.#readEntries(place);
     // Not a newer one: what it says is in a log that was not read yet.
     if (change > this.#change) await this.#readAccess(place, change);
@@ -217,7 +217,14 @@ export class Follower {
     this.#newest = tail.last;
     if ((readLogMark(this.#db)?.entry ?? 0) < (objects[0]?.first ?? 1))
       throw new DatabaseBehind('detections.db is older than the log of the copy, which was compacted');
-    applyPending(this.#db, folder.log);
+    await this.#applyRest();
+  }
+
+  /** Applies what the log has, and the database does not yet. */
+  async #applyRest(): Promise<void> {
+    if ((readLogMark(this.#db)?.entry ?? 0) >= (this.#log.last?.entry ?? 0)) return;
+    this.#log.sync();
+    await applyAfter(this.#db, { ...this.#options, onProgress() {}, between: () => nextTurn() });
   }
 
   async #apply(place: Place, objects: readonly LogObject[]): Promise<void> {
@@ -232,6 +239,7 @@ export class Follower {
           this.#newest = part.commit;
         }
         applier.apply(part);
+        checkpointIfLarge(this.#db);
       }
       applier.commit();
     } finally {

@@ -1,8 +1,8 @@
 /**
  * A place that is a bucket of an S3 service, or what begins with a prefix in it.
  *
- * An object is created with `If-None-Match: *`, which the service decides. Where its answer is lost, the object is read
- * back: what is there tells who created it.
+ * An object is created with `If-None-Match: *`, which the service decides. Where its answer was lost, and it then says that
+ * there is one, the object is read back: what is there tells who created it.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -56,7 +56,7 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
       const { status } = response;
       const code = status < 300 ? '' : (/<Code>(\w+)</.exec(received.toString('latin1'))?.[1] ?? '');
       const answer: Answer = { status, body: received, code };
-      return status >= 500 || status === 429 ? notDone(to, answer) : answer;
+      return status >= 500 || status === 429 || status === 409 ? notDone(to, answer) : answer;
     } catch (error) {
       return notAnswered(to, controller.signal.aborted ? new Error('no answer in time') : error);
     } finally {
@@ -64,11 +64,11 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
     }
   }
 
-  /** For questions that may be asked twice. */
-  async function askAgain(method: string, url: string): Promise<Answer> {
+  /** For what may be asked twice. @returns also whether it may have been done before, without an answer */
+  async function askAgain(...asked: Parameters<typeof ask>) {
     for (let retries = 0; ; retries++) {
-      const answer = await ask(method, url);
-      if (!(answer instanceof Unreachable)) return answer;
+      const answer = await ask(...asked);
+      if (!(answer instanceof Unreachable)) return { ...answer, isUnsure: retries > 0 };
       if (retries === RETRIES) throw answer;
       await sleep(paced(PAUSE_MS * 2 ** retries));
     }
@@ -84,19 +84,13 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
     text: to,
     async create(name, content) {
       const body = new Uint8Array(content);
-      let unknown: Unreachable | undefined;
-      for (let retries = 0; retries <= RETRIES; retries++) {
-        if (retries > 0) await sleep(paced(PAUSE_MS * 2 ** retries));
-        const answer = await ask('PUT', objectUrl(name), body, { 'if-none-match': '*' });
-        if (answer instanceof Unreachable) unknown = answer;
-        // Another request for this object was under way, and this one did nothing.
-        else if (answer.status === 409) continue;
-        else if (answer.status !== 412) return requireDone(to, answer) === answer;
-        else if (unknown === undefined) return false;
-        const found = await read(name);
-        if (found !== null) return found.equals(content);
-      }
-      throw unknown ?? new Unreachable(`${to}: other requests for ${name} are under way.`);
+      const answer = await askAgain('PUT', objectUrl(name), body, { 'if-none-match': '*' });
+      if (answer.status !== 412) return requireDone(to, answer) === answer;
+      if (!answer.isUnsure) return false;
+      const found = await read(name);
+      if (found === null)
+        throw new Unreachable(`It is not known who created ${name} in ${to}: it is gone again.`);
+      return found.equals(content);
     },
     async list(start, after) {
       const found: string[] = [];
@@ -183,6 +177,7 @@ const CHECK = new Map([
   [400, CHECK_REGION],
   [403, "Check the credentials, what they permit in the bucket, and this machine's clock"],
   [404, 'Check the bucket and the endpoint'],
+  [409, 'Other requests for this object are under way'],
   [501, 'It cannot create an object only if there is none: use a release that knows If-None-Match'],
 ]);
 

@@ -33,7 +33,7 @@ export function createStandby(): Standby {
       if (copy.standby && !readRole(folder).promoted) {
         const open = () => openPlace(copy.to, copy);
         const onDelivered = (first_position: number, delivered_at: number) =>
-          send({ kind: 'delivered', first_position, delivered_at });
+          send('delivered', { first_position, delivered_at });
         wake = () => timer.wake();
         follower = new Follower({ open, folder, now, onDelivered }, recovered);
         await follow(follower, parts);
@@ -71,9 +71,9 @@ export function createStandby(): Standby {
 }
 
 /** @returns once this machine was promoted. @throws Stopping */
-async function follow(follower: Follower, { send, timer, check }: StandbyParts): Promise<void> {
+async function follow(follower: Follower, { send, timer, stopped }: StandbyParts): Promise<void> {
   for (let waitMs = SECOND_MS; !follower.isPromoted; ) {
-    check();
+    stopped.throwIfAborted();
     timer.begin();
     let failure: string | null = null;
     try {
@@ -86,7 +86,7 @@ async function follow(follower: Follower, { send, timer, check }: StandbyParts):
       waitMs = Math.min(2 * waitMs, RETRY_MS_MAX);
       failure = error instanceof LogDamage ? `the copy is damaged: ${reasonOf(error)}` : reasonOf(error);
     }
-    send({ kind: 'following', failure });
+    send('following', failure);
     if (!follower.isPromoted) await timer.sleep(waitMs);
   }
 }

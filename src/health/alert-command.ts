@@ -21,31 +21,29 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
   const waiting: string[] = [];
   let running: ChildProcess | null = null;
 
-  function next(): void {
-    const input = waiting.shift();
-    if (program === undefined || input === undefined) return;
-    let child: ChildProcess;
-    try {
-      const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
-      child = spawn(program, args, { env: environment(), stdio, timeout: runMs, killSignal: 'SIGKILL' });
-    } catch (err) {
-      // `spawn` throws errors of the system that it does not emit: too little memory, for example.
-      log.warn({ err, program }, 'cannot run the alert command');
-      next();
-      return;
-    }
-    running = child;
-    child.on('error', (err) => log.warn({ err, program }, 'cannot run the alert command'));
-    child.on('close', (code, signal) => {
-      running = null;
-      // A negative code: it was not started, which was logged above.
-      if (signal !== null || (code !== null && code > 0))
-        log.warn({ program, code, signal }, 'the alert command failed');
-      next();
-    });
-    // The command may exit without reading its stdin. There is none if no file descriptor was left for it.
-    child.stdin?.on('error', () => {});
-    child.stdin?.end(input);
+  const onError = (err: unknown) => log.warn({ err, program }, 'cannot run the alert command');
+
+  async function runWaiting(): Promise<void> {
+    for (let input = waiting.shift(); program !== undefined && input !== undefined; input = waiting.shift())
+      try {
+        const stdio: StdioOptions = ['pipe', 'ignore', 'ignore'];
+        const limits = { timeout: runMs, killSignal: 'SIGKILL' } as const;
+        const child = spawn(program, args, { env: environment(), stdio, ...limits });
+        running = child;
+        child.on('error', onError);
+        // The command may exit without reading its stdin. There is none if no file descriptor was left for it.
+        child.stdin?.on('error', () => {});
+        child.stdin?.end(input);
+        await new Promise((resolve) => child.on('close', resolve));
+        const { exitCode: code, signalCode: signal } = child;
+        // A negative code: it was not started, which was logged above.
+        if (signal !== null || (code !== null && code > 0))
+          log.warn({ program, code, signal }, 'the alert command failed');
+      } catch (error) {
+        // `spawn` throws errors of the system that it does not emit: too little memory, for example.
+        onError(error);
+      }
+    running = null;
   }
 
   return {
@@ -57,7 +55,7 @@ export function createAlertCommand(command: readonly string[], log: Logger, runM
         return;
       }
       waiting.push(`${JSON.stringify({ event, ...alert })}\n`);
-      if (running === null) next();
+      if (running === null) void runWaiting();
     },
     close(): void {
       waiting.length = 0;

@@ -59,10 +59,15 @@ export async function applyAfter(
       applied += 1;
       onProgress(bytes, total);
     }
-    if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
+    checkpointIfLarge(db);
     if (part.commit !== null || frames % FRAMES_A_TURN === 0) await between();
   }
   return applied;
+}
+
+/** Between two transactions, so that the write-ahead log does not grow with what is applied. */
+export function checkpointIfLarge(db: Database): void {
+  if (!db.inTransaction && walBytes(db) > CHECKPOINT_BYTES) checkpoint(db);
 }
 
 /** Bytes of the segments with the entries after one. */

@@ -115,6 +115,8 @@ export class LogWriter {
 
   /** Makes what was written durable. @throws LogFailure; then nothing can be appended any more */
   sync(): void {
+    // The system reports a failed write once: asked again, it would say that all is well.
+    if (this.#failure !== null) throw this.#failure;
     try {
       if (this.#file !== null) fsyncSync(this.#file);
     } catch (error) {

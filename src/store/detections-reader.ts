@@ -2,7 +2,7 @@
  * The connection that requests use to read `detections.db`. They may once the database has applied its whole log; the first
  * of them opens it, and where that fails, the next one tries again.
  */
-import { Refused } from '../refused.ts';
+import { Refused, reasonOf } from '../refused.ts';
 import { type Database, openDatabase } from './database.ts';
 
 export type DetectionsReader = ReturnType<typeof createDetectionsReader>;
@@ -19,19 +19,24 @@ export function createDetectionsReader(path: string) {
   function requireNotEnded(): void {
     if (hasEnded) throw new Refused('unavailable', reason);
   }
-  const opened = () => {
-    if (isReleased) db ??= openDatabase(path, 'read');
-    return db;
-  };
   return {
     /** @throws Refused with the reason while the database cannot be read yet; SQLite's error */
     db(): Database {
-      const found = opened();
-      if (found !== null) return found;
       requireNotEnded();
+      if (isReleased) db ??= openDatabase(path, 'read');
+      if (db !== null) return db;
       throw new Refused('failed', reason, { retryAfterSeconds: DAMAGE_RETRY_SECONDS });
     },
     requireNotEnded,
+    /** Why the database cannot be read now; null when it can. */
+    unreadable(): string | null {
+      try {
+        this.db();
+        return null;
+      } catch (error) {
+        return `detections.db cannot be read yet: ${reasonOf(error)}`;
+      }
+    },
     release(): void {
       isReleased = true;
     },
@@ -43,13 +48,6 @@ export function createDetectionsReader(path: string) {
       reason = why;
       hasEnded = true;
       this.close();
-    },
-    isReadable(): boolean {
-      try {
-        return opened() !== null;
-      } catch {
-        return false;
-      }
     },
     close(): void {
       isReleased = false;

@@ -31,7 +31,8 @@ test('what a thread has reported ends with it, also where the next one heals the
     undo,
   );
   ingest.begun.catch(() => {});
-  thread.emit('message', { event: { kind: 'condition', name: 'disk full', detail: 'no space' } });
+  const argument = { name: 'disk full', detail: 'no space' };
+  thread.emit('message', { id: null, name: 'condition', argument });
   assert.ok(conditions.has('disk full'));
   const exited = once(thread, 'exit');
   ingest.interrupt(new LogDamage('a segment'));

@@ -1,4 +1,4 @@
-/** Calls between threads, on a real thread: results, errors, events, and the effect of a thread's end. */
+/** Calls between threads, on a real thread: results, errors, progress, and the effect of a thread's end. */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
@@ -12,7 +12,8 @@ interface Calls {
   /** Fails with an error that has these members. */
   fail(members: Readonly<Record<string, string>>): void;
   refuse(): void;
-  echo(memory: ArrayBuffer): void;
+  /** Tells each byte. */
+  bytes(memory: ArrayBuffer, tell: (byte: number) => void): number;
   hang(): void;
   /** Ends the thread with the error of a damaged database. */
   damage(): void;
@@ -24,12 +25,16 @@ const THREAD = `
   const { parentPort } = require('node:worker_threads');
   const at = (name) => import(new URL(name, '${new URL('../../src/', import.meta.url)}'));
   const modules = ['thread-call.ts', 'refused.ts', 'store/database-errors.ts'].map(at);
-  Promise.all(modules).then(([{ serveCalls, sendEvent }, { Refused }, { DatabaseDamage }]) => {
+  Promise.all(modules).then(([{ serveCalls }, { Refused }, { DatabaseDamage }]) => {
     serveCalls(parentPort, {
       double: async (value) => 2 * value,
       fail: (members) => { throw Object.assign(new Error('made to fail'), members); },
       refuse: () => { throw new Refused('failed', 'not now'); },
-      echo: (memory) => sendEvent(parentPort, memory, [memory]),
+      bytes: async (memory, tell) => {
+        for (const byte of new Uint8Array(memory)) tell(byte);
+        setImmediate(tell, 0);
+        return memory.byteLength;
+      },
       hang: () => new Promise(() => {}),
       damage: () => { throw new DatabaseDamage('a row'); },
       die: (code) => { throw Object.assign(new Error('died'), { code }); },
@@ -40,10 +45,10 @@ const THREAD = `
 const workers: Worker[] = [];
 after(() => Promise.all(workers.map((worker) => worker.terminate())));
 
-function start(onEvent: (event: ArrayBuffer) => void = () => {}): [ThreadCalls<Calls>, Worker] {
+function start(): [ThreadCalls<Calls>, Worker] {
   const worker = new Worker(THREAD, { eval: true });
   workers.push(worker);
-  return [callsTo<Calls, ArrayBuffer>(worker, 'the test thread', onEvent), worker];
+  return [callsTo<Calls>(worker, 'the test thread'), worker];
 }
 
 test('each call gets its own result', async () => {
@@ -68,13 +73,21 @@ test('an error keeps its message and members; a Refused stays a Refused', async 
   });
 });
 
-test('memory is transferred and comes back as an event', async () => {
-  const event = Promise.withResolvers<ArrayBuffer>();
-  const [thread] = start(event.resolve);
-  const memory = new ArrayBuffer(16);
-  thread.post('echo', memory, [memory]);
-  assert.equal(memory.byteLength, 0);
-  assert.equal((await event.promise).byteLength, 16);
+test('memory is transferred; progress comes before the answer, to its own call, and none after it', async () => {
+  const [thread] = start();
+  const told: number[][] = [[], []];
+  const memory = [Uint8Array.of(1, 2).buffer, Uint8Array.of(3).buffer];
+  const calls = memory.map((bytes, at) =>
+    thread.call('bytes', bytes, (byte) => told[at]?.push(byte), [bytes]),
+  );
+  assert.deepEqual(
+    memory.map(({ byteLength }) => byteLength),
+    [0, 0],
+  );
+  assert.deepEqual(await Promise.all(calls), [2, 1]);
+  assert.deepEqual(told, [[1, 2], [3]]);
+  await thread.call('double', 1);
+  assert.deepEqual(told, [[1, 2], [3]]);
 });
 
 test('a thread that ends rejects open calls and all later ones', async () => {

@@ -95,7 +95,7 @@ for (const fault of ['503', 'cut'] as const) {
     server.faults.push(...Array<`PUT ${typeof fault}`>(3).fill(`PUT ${fault}`));
     await unreachable(place.create(NAME, ONE), fault === '503' ? /503 \(SlowDown\)/ : /cannot reach/);
     const methods = server.requests.map((line) => line.slice(0, 3));
-    assert.deepEqual(methods, ['PUT', 'GET', 'PUT', 'GET', 'PUT', 'GET']);
+    assert.deepEqual(methods, ['PUT', 'PUT', 'PUT']);
     assert.equal(server.objects.size, 0);
   });
 }
@@ -110,7 +110,7 @@ test('a create whose answer is lost, and the reading back too: it is not known',
 
 test('another client creates the object between two tries of this one', async () => {
   const place = await open();
-  server.faults.push('PUT 503', 'GET 503', 'PUT other first');
+  server.faults.push('PUT 503', 'PUT other first');
   assert.equal(await place.create(NAME, ONE), false);
   assert.deepEqual(await place.read(NAME), Buffer.from('of another'));
 });
@@ -118,7 +118,7 @@ test('another client creates the object between two tries of this one', async ()
 test('many requests at once for an object, which nobody gets', async () => {
   const place = await open();
   server.faults.push('PUT 409', 'PUT 409', 'PUT 409');
-  await unreachable(place.create(NAME, ONE), /other requests .* are under way/);
+  await unreachable(place.create(NAME, ONE), /409 .*Other requests for this object are under way/);
 });
 
 test('a service that hangs: the time is limited, and an object that it stored is found', async () => {

@@ -4,7 +4,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { findAccess } from '../../src/auth/spare-copy.ts';
-import { findLog } from '../../src/copy/copy-contents.ts';
+import { entriesIn, findLog } from '../../src/copy/copy-contents.ts';
 import { Shipper, TakenOver } from '../../src/copy/ship.ts';
 import { loadCopy, verifyCopy } from '../../src/copy/source.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
@@ -383,4 +383,14 @@ test('damage before the end of the log ends a call with an error: nothing after 
   writeFileSync(path, Buffer.from(content).fill(0x5a, content.length >> 1, (content.length >> 1) + 20));
   const to = join(history.folder.root, 'copy');
   await assert.rejects(copyTo(to, history.folder.root), /the log is damaged: .*wirewatch verify/);
+});
+
+test('whoever reads an object lets other work of the thread run meanwhile', async () => {
+  using copy = await shipped(20);
+  const { objects } = await findLog(copy.place);
+  let hasTurned = false;
+  setImmediate(() => (hasTurned = true));
+  const seen: boolean[] = [];
+  for await (const _ of entriesIn(copy.place, objects, null)) seen.push(hasTurned);
+  assert.deepEqual([objects.length, seen[0], seen.at(-1)], [1, false, true]);
 });

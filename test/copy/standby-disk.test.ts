@@ -1,7 +1,7 @@
 /** A standby whose own disk fails, and a promotion whose machine cannot ingest. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { cpSync, mkdirSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
@@ -10,7 +10,7 @@ import { restore } from '../../src/copy/restore.ts';
 import { createStandby } from '../../src/copy/standby-thread.ts';
 import { createDecidedEntry } from '../../src/ingest/threads/decisions.ts';
 import { Stopping } from '../../src/ingest/threads/ingest-loop.ts';
-import type { IngestEvent, IngestSettings } from '../../src/ingest/threads/ingest-messages.ts';
+import type { IngestSettings, ToMain } from '../../src/ingest/threads/ingest-messages.ts';
 import { runIngester } from '../../src/ingest/threads/ingest-thread.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { closeDetections } from '../../src/store/checkpoint.ts';
@@ -33,9 +33,9 @@ before(async () => {
   writer = await createCopied();
   mkdirSync(data);
 });
-let isOver = false;
+const stop = new AbortController();
 after(() => {
-  isOver = true;
+  stop.abort();
   writer.delete();
 });
 
@@ -68,9 +68,10 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
     .prepare({
       settings: { data, mode: 'serve', copy: COPY } as unknown as IngestSettings,
       recovered,
-      send: (event: IngestEvent) => void (event.kind === 'following' && failures.push(event.failure)),
+      send: ((name, failure) =>
+        void (name === 'following' && failures.push(failure as string | null))) as ToMain,
       timer: new WakeableTimer(),
-      check: () => assert.ok(!isOver),
+      stopped: stop.signal,
       log() {},
       setCondition() {},
     })
@@ -93,8 +94,25 @@ test('a full disk is not called a damaged copy; after a lost write it applies no
   });
   assert.match(String(ended), /cannot sync .*EIO/);
   assert.deepEqual([entry, readLogMark(recovered.db)?.entry], [2, 2]);
+  // The disk tells it once; a promotion may have met it first.
+  assert.throws(() => recovered.log.sync(), /cannot sync .*EIO/);
   recovered.log.close();
   closeDetections(recovered.db);
+});
+
+test('a machine that was promoted and may not use its drop folder closes detections.db', async () => {
+  const { port1: main, port2: thread } = new MessageChannel();
+  runIngester(thread, { prepare: async ({ recovered }) => recovered, async promote() {}, async heal() {} });
+  const promoted = testFolder();
+  const settings = { data: promoted, drop: promoted, photos: '', program: 'test', mode: 'serve', copy: COPY };
+  const told: string[] = [];
+  main.on('message', ({ name }) => void told.push(name));
+  const argument = { settings, decided: createDecidedEntry(), isAgain: false };
+  main.postMessage({ id: 1, name: 'start', argument });
+  await once(main, 'close');
+  assert.equal(told.at(-1), 'promoted');
+  const { detections } = dataFolder(promoted);
+  assert.deepEqual([existsSync(detections), existsSync(`${detections}-wal`)], [true, false]);
 });
 
 test('a promotion is not confirmed where ingest ends before it begins', async () => {
@@ -107,7 +125,7 @@ test('a promotion is not confirmed where ingest ends before it begins', async ()
     async heal() {},
   });
   const answers: unknown[] = [];
-  main.on('message', (message) => void ('id' in message && answers.push(message)));
+  main.on('message', (message) => void ('name' in message || answers.push(message)));
   const settings = { data: testFolder(), drop: '', mode: 'serve', copy: COPY };
   const start = { settings, decided: createDecidedEntry(), isAgain: false };
   main.postMessage({ id: null, name: 'start', argument: start });

@@ -88,8 +88,8 @@ test('a stop does not wait for a file without valid rows', {
 });
 
 test('after a stop no file is begun', () => {
-  const exports = new ExportReader({} as ConstructorParameters<typeof ExportReader>[0]);
-  exports.abort(new Error('stopping'));
+  const options = { stopped: AbortSignal.abort(new Error('stopping')) };
+  const exports = new ExportReader(options as ConstructorParameters<typeof ExportReader>[0]);
   assert.throws(() => exports.read({ path: '', found: null }, {} as ExportFileName, ''), /^Error: stopping$/);
 });
 

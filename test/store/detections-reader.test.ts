@@ -16,9 +16,13 @@ test('a database that cannot be opened once is opened for the next request', () 
   reader.release();
   renameSync(path, `${path}-away`);
   assert.throws(reader.db, { code: 'SQLITE_CANTOPEN' });
-  assert.equal(reader.isReadable(), false);
+  assert.match(reader.unreadable() ?? '', /^detections.db cannot be read yet: unable to open/);
   renameSync(`${path}-away`, path);
-  assert.ok(reader.isReadable() && reader.db().open);
+  assert.deepEqual([reader.unreadable(), reader.db().open], [null, true]);
   reader.close();
   assert.throws(reader.db, { code: 'failed' });
+  reader.end('another machine serves it');
+  // The ingest thread may have been at its start.
+  reader.release();
+  assert.throws(reader.db, { code: 'unavailable', message: 'another machine serves it' });
 });

@@ -64,7 +64,7 @@ export const ROOMS = listed({
     'auth clock.ts config copy health log logger.ts pace.ts refused.ts store time.ts wakeable-timer.ts',
   'appliance.ts': `
     admin appliance-copy.ts appliance-ingest.ts auth bounded-map.ts clock.ts config health http ingest
-    limits log logger.ts openapi operations prepare-access.ts refused.ts store time.ts`,
+    limits log logger.ts openapi operations prepare-access.ts store time.ts`,
   'appliance-ingest.ts': `
     admin appliance-copy.ts auth bounded-map.ts config health http ingest logger.ts operations pace.ts
     seal.ts store time.ts`,

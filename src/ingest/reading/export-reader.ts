@@ -1,5 +1,5 @@
 /** Reads export files on the reader thread, under the settings and subscriptions of the moment. */
-import { on } from 'node:events';
+import { addAbortListener, on } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { MessageChannel, type Worker } from 'node:worker_threads';
 import { addedAgain } from '../../auth/removal.ts';
@@ -11,7 +11,7 @@ import type { Now } from '../../time.ts';
 import { type AccessConnection, readSubscribers, type Subscribers } from '../threads/access-connection.ts';
 import type { IngestSettings } from '../threads/ingest-messages.ts';
 import type { ReadingResult } from './read-export.ts';
-import type { ReaderCalls, ReaderMessage, ReaderOrder, ReaderSettings } from './reader-thread.ts';
+import type { ReaderCalls, ReaderOrder, ReaderSettings } from './reader-thread.ts';
 import type { RowBatch } from './row-batch.ts';
 
 export interface Reading {
@@ -28,6 +28,8 @@ export interface Reading {
 interface ExportReaderOptions {
   readonly access: AccessConnection;
   readonly settings: IngestSettings;
+  /** Ends all readings with its reason, also those that would begin later. */
+  readonly stopped: AbortSignal;
   readonly now: Now;
   /** @param rows read so far; 0 once it is done */
   readonly onProgress: (label: string, rows: number, isDone: boolean) => void;
@@ -41,9 +43,6 @@ export class ExportReader {
   /** Started with the first file: most commands, and a start before any file comes, never need it. */
   #worker: Worker | null = null;
   #thread: ThreadCalls<ReaderCalls> | null = null;
-  /** How to end each reading. */
-  readonly #readings = new Set<(error: Error) => void>();
-  #aborted: Error | null = null;
 
   constructor(options: ExportReaderOptions) {
     this.#options = options;
@@ -67,16 +66,16 @@ export class ExportReader {
     return timesOf(file, ms, this.#options.settings.earliest_time).earliest;
   }
 
-  /** @param label what the progress calls the file @throws the error of {@link abort} after it */
+  /** @param label what the progress calls the file @throws the reason of `stopped` once it is aborted */
   read(
     source: ExportSource,
     file: ExportFileName,
     label: string,
     options: Partial<ReaderOrder> = {},
   ): Reading {
-    if (this.#aborted !== null) throw this.#aborted;
+    const { settings, stopped, now, onProgress } = this.#options;
+    stopped.throwIfAborted();
     const subscribers = this.#subscribers();
-    const { settings, now, onProgress } = this.#options;
     const { earliest_time, require_trailer, bad_rows, drop, mappings } = settings;
     const order: ReaderOrder = {
       ...{ source, file, ...timesOf(file, now(), earliest_time), require_trailer, bad_rows, drop },
@@ -95,30 +94,25 @@ export class ExportReader {
     // A caller that stops half-way never awaits it.
     result.promise.catch(() => {});
     const { port1: port, port2 } = new MessageChannel();
-    const messages: AsyncIterable<ReaderMessage[]> = on(port, 'message', { close: ['close'] });
-    // Progress comes by another port than the result, so it may come after it.
-    let isOver = false;
-    port.on('message', (message: ReaderMessage) => {
-      if (typeof message === 'number' && !isOver) onProgress(label, message, false);
-    });
+    const messages: AsyncIterable<RowBatch[]> = on(port, 'message', { close: ['close'] });
     const abort = (error: Error) => {
       result.reject(error);
       port.close();
     };
-    this.#readings.add(abort);
+    // A file without any valid row could be read for minutes.
+    const listening = addAbortListener(stopped, () => abort(stopped.reason));
     this.#running()
-      .call('read', { port: port2, order }, [port2])
+      .call('read', { port: port2, order }, (rows) => onProgress(label, rows, false), [port2])
       .finally(() => {
-        this.#readings.delete(abort);
-        isOver = true;
+        listening[Symbol.dispose]();
         onProgress(label, 0, true);
       })
       .then(result.resolve, abort);
     async function* batches(): AsyncGenerator<RowBatch> {
-      for await (const [message] of messages) {
-        if (typeof message !== 'object') continue;
-        yield message;
-        const memory = message.lines.buffer;
+      for await (const [batch] of messages) {
+        if (batch === undefined) continue;
+        yield batch;
+        const memory = batch.lines.buffer;
         port.postMessage(memory, [memory]);
       }
     }
@@ -129,12 +123,6 @@ export class ExportReader {
       isOutdated: () => !isDeepStrictEqual(subscribers, this.#subscribers()),
       cancel: () => port.close(),
     };
-  }
-
-  /** Ends all readings with an error, also those that would begin later. */
-  abort(error: Error): void {
-    this.#aborted = error;
-    for (const abort of this.#readings) abort(error);
   }
 
   async close(): Promise<void> {

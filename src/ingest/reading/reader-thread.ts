@@ -23,17 +23,20 @@ export interface ReaderOrder extends ReadingOrder {
 
 export interface ReaderCalls {
   /**
-   * Reads a file. The port carries {@link ReaderMessage}s, and back the memory of each batch that was applied: with eight
-   * on their way, the reading waits. This thread closes it behind the last batch; closed earlier, it cancels the reading.
+   * Reads a file. The port carries its batches, and back the memory of each that was applied: with eight on their way, the
+   * reading waits. This thread closes it behind the last batch; closed earlier, it cancels the reading.
+   * @param tell called with the rows read so far
    */
-  read(reading: { readonly port: MessagePort; readonly order: ReaderOrder }): ReadingResult;
+  read(
+    reading: { readonly port: MessagePort; readonly order: ReaderOrder },
+    tell: (rows: number) => void,
+  ): ReadingResult;
 }
 
-/** The next batch of a reading, or how many rows it has read so far. */
-export type ReaderMessage = RowBatch | number;
-
 export function runReader(port: MessagePort, settings: ReaderSettings): void {
-  serveCalls<ReaderCalls>(port, { read: (reading) => read(reading.order, reading.port, settings) });
+  serveCalls<ReaderCalls>(port, {
+    read: ({ order, port: batches }, tell) => read(order, batches, settings, tell),
+  });
 }
 
 class Cancelled extends Error {}
@@ -42,6 +45,7 @@ async function read(
   order: ReaderOrder,
   port: MessagePort,
   { photo_key }: ReaderSettings,
+  tell: (rows: number) => void,
 ): Promise<ReadingResult> {
   /** The memory of batches that were applied. */
   const memory: ArrayBuffer[] = [];
@@ -57,15 +61,15 @@ async function read(
     isCancelled = true;
     wake();
   });
-  const send = (message: ReaderMessage, transfer: ArrayBuffer[] = []) => {
+  const requireWanted = () => {
     if (isCancelled) throw new Cancelled();
-    port.postMessage(message, transfer);
   };
   const onBatch = async (batch: RowBatch) => {
     while (inFlight === BATCHES_IN_FLIGHT_MAX && !isCancelled)
       await new Promise<void>((resolve) => (wake = resolve));
     inFlight += 1;
-    send(batch, [addFrame(batch).buffer, batch.lines.buffer]);
+    requireWanted();
+    port.postMessage(batch, [addFrame(batch).buffer, batch.lines.buffer]);
   };
   const skipped = skippedRows(order);
   try {
@@ -74,7 +78,10 @@ async function read(
       memory,
       ...(order.check_only ? {} : { onBatch }),
       onBadRow: (bad) => skipped.add(bad),
-      onProgress: send,
+      onProgress(rows) {
+        requireWanted();
+        tell(rows);
+      },
     });
   } finally {
     skipped.close();

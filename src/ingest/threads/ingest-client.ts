@@ -6,13 +6,13 @@ import type { StreamPosition } from '../../log/version-epoch.ts';
 import { paced } from '../../pace.ts';
 import { startWorker } from '../../packed.ts';
 import { nativeBinding } from '../../store/addon.ts';
-import { callsTo } from '../../thread-call.ts';
+import { callsTo, type Handlers, serveCalls } from '../../thread-call.ts';
 import { SECOND_MS } from '../../time.ts';
 import { type IngestRequest, type RequestOutcome, unserved } from '../requests/requests.ts';
 import { createDecidedEntry, endDecisions, noteDecided } from './decisions.ts';
-import type { IngestCalls, IngestEvent, IngestSettings } from './ingest-messages.ts';
+import type { IngestCalls, IngestEvents, IngestSettings } from './ingest-messages.ts';
 
-export type ReportedEvent = Exclude<IngestEvent, { kind: 'told' | 'proposed' }>;
+export type ReportedEvents = Handlers<Omit<IngestEvents, 'proposed'>>;
 
 /** Resolves once the copy has an entry, for which the thread stands still. */
 type Decide = (entry: Mark) => Promise<void>;
@@ -43,13 +43,11 @@ export function bootIngestThread(): Worker {
  */
 export function startIngest(
   settings: IngestSettings,
-  onEvent: (event: ReportedEvent) => void,
+  events: ReportedEvents,
   decide: Decide,
   passing: (fault: Error) => Passing | null = () => null,
   worker: Worker = bootIngestThread(),
 ) {
-  const tells = new Map<number, (progress: string) => void>();
-  let asked = 0;
   let isStopping = false;
   let interruption: Error | null = null;
   let current = begin(worker, false);
@@ -59,11 +57,14 @@ export function startIngest(
     const decided = createDecidedEntry();
     const isReady = Promise.withResolvers<void>();
     isReady.promise.catch(() => {});
-    const calls = callsTo<IngestCalls, IngestEvent>(thread, 'the ingest thread', (event) => {
-      if (event.kind === 'ready') isReady.resolve();
-      if (event.kind === 'proposed') void decide(event.entry).then(() => noteDecided(decided, event.entry));
-      else if (event.kind === 'told') tells.get(event.number)?.(event.progress);
-      else onEvent(event);
+    const calls = callsTo<IngestCalls>(thread, 'the ingest thread');
+    serveCalls<IngestEvents>(thread, {
+      ...events,
+      ready() {
+        isReady.resolve();
+        events.ready();
+      },
+      proposed: (entry) => decide(entry).then(() => noteDecided(decided, entry)),
     });
     void calls.ended.then((fault) =>
       isReady.reject(fault ?? new Error('the ingest thread ended before it was ready')),
@@ -116,18 +117,13 @@ export function startIngest(
     endLost: (cursor: StreamPosition) => current.post('endLost', cursor),
     /** Never rejects: if the thread ends first, the outcome says so. @param tell called with the progress, in words */
     async ask(request: IngestRequest, tell: (progress: string) => void): Promise<RequestOutcome> {
-      asked += 1;
-      const number = asked;
-      tells.set(number, tell);
       const { call, ended: threadEnded } = current;
       try {
-        return await call('ask', { number, request });
+        return await call('ask', request, tell);
       } catch {
         const fault = await threadEnded;
         const why = fault === null ? 'Wirewatch stopped' : `Ingest ended with an error (${fault.message})`;
         return unserved(request, why);
-      } finally {
-        tells.delete(number);
       }
     },
     /** Call it after each change of access.db. */

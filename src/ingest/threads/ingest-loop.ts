@@ -31,7 +31,7 @@ import type { IngestRequest, RequestOutcome } from '../requests/requests.ts';
 import { steadyClock } from '../steady-clock.ts';
 import { AccessConnection } from './access-connection.ts';
 import type { CopyDecisions } from './decisions.ts';
-import type { IngestEvent, IngestSettings } from './ingest-messages.ts';
+import type { IngestSettings, ToMain } from './ingest-messages.ts';
 import { type FullDisk, stuckFiles, waitForRoom } from './retry-pauses.ts';
 
 /** Between two notes on the progress of a request. */
@@ -48,10 +48,8 @@ interface Asked {
 
 export interface IngesterOptions extends FullDisk {
   readonly settings: IngestSettings;
-  readonly send: (event: IngestEvent) => void;
+  readonly send: ToMain;
   readonly decisions: CopyDecisions;
-  /** Aborted when the thread is to end. */
-  readonly stopped: AbortSignal;
 }
 
 export class Ingester {
@@ -83,8 +81,7 @@ export class Ingester {
       folder: folder.log,
       now,
       decisions,
-      onDelivered: (first_position, delivered_at) =>
-        send({ kind: 'delivered', first_position, delivered_at }),
+      onDelivered: (first_position, delivered_at) => send('delivered', { first_position, delivered_at }),
     });
     const access = new AccessConnection(folder);
     // By a clock that is behind, files would look too far ahead, and those just read as old as what retention deletes.
@@ -93,8 +90,9 @@ export class Ingester {
     const exports = new ExportReader({
       access,
       settings,
+      stopped,
       now: filesNow,
-      onProgress: (file, rows, isDone) => send({ kind: 'progress', file, rows, isDone }),
+      onProgress: (file, rows, isDone) => send('progress', { file, rows, isDone }),
     });
     const ingest: Ingest = {
       ...{ drop, writer, now: filesNow, log, setCondition, folder, access, exports, failed_windows },
@@ -114,8 +112,6 @@ export class Ingester {
     );
     this.#removals = removalRetries(ingest);
     this.lostEnd = lostEnd({ writer, now, log, setCondition, onNoted: () => timer.wake() });
-    // A file without any valid row could be read for minutes.
-    stopped.addEventListener('abort', () => exports.abort(new Stopping()));
   }
 
   /** Never resolves if the loop ends before. */
@@ -219,7 +215,7 @@ export class Ingester {
 
   /** Between the transactions of long work, windows and a stop have priority. */
   readonly #between = async (): Promise<void> => {
-    this.#options.check();
+    this.#options.stopped.throwIfAborted();
     this.#checkpoint(CHECKPOINT_BYTES);
     await this.#turn();
     if (this.#options.settings.mode === 'serve') await this.#takeFiles('windows');
@@ -228,7 +224,7 @@ export class Ingester {
   /** A stop arrives only when the event loop turns. */
   async #turn(): Promise<void> {
     await nextTurn();
-    this.#options.check();
+    this.#options.stopped.throwIfAborted();
   }
 
   async #serveRequests(): Promise<void> {
@@ -243,7 +239,7 @@ export class Ingester {
       resolve(outcome);
       if (request.kind === 'remove') this.#removals.noteTried();
       this.#asked.shift();
-      this.#options.check();
+      this.#options.stopped.throwIfAborted();
     }
     await this.#removals.run((progress) => {
       for (const asked of this.#asked) if (asked.request.kind === 'remove') asked.tell(progress);
@@ -308,7 +304,7 @@ export class Ingester {
     // A command prints the outcome itself.
     const level = isBad && settings.mode === 'serve' ? 'warn' : 'info';
     log(level, `file ${outcome}`, { number, file: name, destination, ...report });
-    send({ kind: 'processed', file: processedFile(record) });
+    send('processed', processedFile(record));
     this.#checkpoint(CHECKPOINT_BYTES);
   }
 

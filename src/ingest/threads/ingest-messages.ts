@@ -1,10 +1,10 @@
 /** What the ingest thread is started with, the calls that it serves, and its events. */
-
 import type { DropSettings } from '../../drop/readiness.ts';
 import type { OwnNames } from '../../exports/file-name.ts';
 import type { Mappings } from '../../exports/mapping.ts';
 import type { Mark } from '../../log/format.ts';
 import type { StreamPosition } from '../../log/version-epoch.ts';
+import type { ThreadCalls } from '../../thread-call.ts';
 import type { HoldRules } from '../../windows/ledger.ts';
 import type { ProcessedFile } from '../files/file-record.ts';
 import type { ReadingOrder } from '../reading/read-export.ts';
@@ -54,8 +54,8 @@ export interface IngestCalls {
   start(start: IngestStart): void;
   /** A cursor is one that the log never issued: see log/version-epoch.ts. */
   endLost(cursor: StreamPosition): void;
-  /** Answered when it is done; `told` events with its number come before. */
-  ask(asked: { readonly number: number; readonly request: IngestRequest }): RequestOutcome;
+  /** Answered when it is done. @param tell called with the progress, in words */
+  ask(request: IngestRequest, tell: (progress: string) => void): RequestOutcome;
   /** access.db was changed: ingest was paused or resumed, or a removal was begun. */
   wake(): void;
   /** Answered when all that waits is processed, and missing windows were searched for. */
@@ -65,25 +65,28 @@ export interface IngestCalls {
   stop(): void;
 }
 
-export type IngestEvent =
+/** What the main thread is told, without an answer. */
+export interface IngestEvents {
   /** Both databases are open. No answer to `start`, which would come only after what the thread does next. */
-  | { readonly kind: 'ready' }
+  ready(): void;
   /** The database must first be brought to the end of the log, which may take long. */
-  | { readonly kind: 'recovering'; readonly reason: string }
-  | {
-      readonly kind: 'log';
-      readonly level: Parameters<Reporting['log']>[0];
-      readonly msg: string;
-      readonly fields: Record<string, unknown>;
-    }
-  | { readonly kind: 'told'; readonly number: number; readonly progress: string }
+  recovering(reason: string): void;
+  log(line: {
+    readonly level: Parameters<Reporting['log']>[0];
+    readonly msg: string;
+    readonly fields: Record<string, unknown>;
+  }): void;
   /** A standby read the copy; or why it could not. */
-  | { readonly kind: 'following'; readonly failure: string | null }
-  | { readonly kind: 'healed' }
-  | { readonly kind: 'promoted' }
+  following(failure: string | null): void;
+  healed(): void;
+  promoted(): void;
   /** The copy must have this entry before the transaction becomes visible: the thread stands still until then. */
-  | { readonly kind: 'proposed'; readonly entry: Mark }
-  | { readonly kind: 'delivered'; readonly first_position: number; readonly delivered_at: number }
-  | { readonly kind: 'processed'; readonly file: ProcessedFile }
-  | { readonly kind: 'progress'; readonly file: string; readonly rows: number; readonly isDone: boolean }
-  | { readonly kind: 'condition'; readonly name: IngestCondition; readonly detail: string | null };
+  proposed(entry: Mark): void;
+  delivered(delivery: { readonly first_position: number; readonly delivered_at: number }): void;
+  processed(file: ProcessedFile): void;
+  progress(of: { readonly file: string; readonly rows: number; readonly isDone: boolean }): void;
+  condition(of: { readonly name: IngestCondition; readonly detail: string | null }): void;
+}
+
+/** The thread's end of {@link IngestEvents}. */
+export type ToMain = ThreadCalls<IngestEvents>['post'];

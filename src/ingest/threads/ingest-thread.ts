@@ -12,7 +12,7 @@ import { isDiskFull } from '../../store/database-errors.ts';
 import { dataFolder, requireSeparate, usedFolders } from '../../store/folder.ts';
 import { LogDamage } from '../../store/log-errors.ts';
 import { readRole, roleOf } from '../../store/role.ts';
-import { sendEvent, serveCalls } from '../../thread-call.ts';
+import { callsTo, serveCalls } from '../../thread-call.ts';
 import { WakeableTimer } from '../../wakeable-timer.ts';
 import type { IngestCondition, Reporting } from '../reporting.ts';
 import { CopyDecisions } from './decisions.ts';
@@ -20,9 +20,10 @@ import { Ingester, type IngesterOptions, Stopping } from './ingest-loop.ts';
 import type {
   CopySettings,
   IngestCalls,
-  IngestEvent,
+  IngestEvents,
   IngestSettings,
   IngestStart,
+  ToMain,
 } from './ingest-messages.ts';
 import { type FullDisk, waitForRoom } from './retry-pauses.ts';
 
@@ -42,11 +43,11 @@ export interface Standby {
 export interface StandbyParts extends FullDisk {
   readonly settings: IngestSettings;
   readonly recovered: Recovered;
-  readonly send: (event: IngestEvent) => void;
+  readonly send: ToMain;
 }
 
 export function runIngester(port: MessagePort, standby: Standby): void {
-  const send = (event: IngestEvent) => sendEvent(port, event);
+  const { post: send } = callsTo<IngestEvents>(port, 'the main thread');
   const begun = Promise.withResolvers<Ingester>();
   const stopped = new AbortController();
   let ingester: Ingester | null = null;
@@ -54,17 +55,14 @@ export function runIngester(port: MessagePort, standby: Standby): void {
   async function run({ settings, decided, isAgain }: IngestStart): Promise<void> {
     const timer = new WakeableTimer();
     stopped.signal.addEventListener('abort', () => timer.wake());
-    const check = () => {
-      if (stopped.signal.aborted) throw new Stopping();
-    };
     const reporting = reportingBy(send);
     const decisions = new CopyDecisions({
       shared: decided,
       copy: settings.copy,
-      propose: (entry) => send({ kind: 'proposed', entry }),
+      propose: (entry) => send('proposed', entry),
       stopping: () => new Stopping(),
     });
-    const options = { settings, send, timer, check, decisions, stopped: stopped.signal, ...reporting };
+    const options = { settings, send, timer, decisions, stopped: stopped.signal, ...reporting };
     try {
       const drop = new DropFolder(settings.drop, settings, monotonicMs);
       if (settings.mode === 'alone') drop.requireOf(dataFolder(settings.data));
@@ -81,21 +79,21 @@ export function runIngester(port: MessagePort, standby: Standby): void {
         if (!isOfLog || !(await heal(options, standby))) throw error;
         return recover(options, isAgain);
       });
-      if (mayFollow) send({ kind: 'ready' });
+      if (mayFollow) send('ready');
       try {
         recovered = await standby.prepare({ ...options, recovered });
+        if (mayFollow) {
+          send('promoted');
+          await prepare();
+        }
+        ingester = new Ingester(options, drop, recovered);
       } catch (error) {
         recovered.log.close();
         closeDetections(recovered.db);
         throw error;
       }
-      if (mayFollow) {
-        send({ kind: 'promoted' });
-        await prepare();
-      }
-      ingester = new Ingester(options, drop, recovered);
       begun.resolve(ingester);
-      send({ kind: 'ready' });
+      send('ready');
       const { applied, madeAnew } = recovered;
       if (madeAnew !== null || applied > 0)
         reporting.log('warn', 'detections.db was brought up to date from the log', {
@@ -115,8 +113,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
     start: run,
     // Before the ingester exists it is lost: the client repeats its request.
     endLost: (cursor) => ingester?.lostEnd.note(cursor),
-    ask: async ({ number, request }) =>
-      (await begun.promise).ask(request, (progress) => send({ kind: 'told', number, progress })),
+    ask: async (request, tell) => (await begun.promise).ask(request, tell),
     // Before the ingester exists it has not read access.db.
     wake: () => ingester?.wake(),
     rested: async () => (await begun.promise).rested(),
@@ -125,7 +122,7 @@ export function runIngester(port: MessagePort, standby: Standby): void {
       await standby.promote(by);
       await begun.promise;
     },
-    stop: () => stopped.abort(),
+    stop: () => stopped.abort(new Stopping()),
   });
 }
 
@@ -143,7 +140,7 @@ async function heal({ settings, send, log }: IngesterOptions, standby: Standby):
     // The next verify is due.
     rmSync(dataFolder(settings.data).verified, { force: true });
     log('warn', 'the damaged log was rebuilt from the copy');
-    send({ kind: 'healed' });
+    send('healed');
     return true;
   } catch (error) {
     log('warn', 'the damaged log cannot be rebuilt from the copy', { reason: reasonOf(error) });
@@ -153,7 +150,7 @@ async function heal({ settings, send, log }: IngesterOptions, standby: Standby):
 
 /** Waits while the disk is full. */
 async function recover(options: IngesterOptions, isAgain: boolean): Promise<Recovered> {
-  const { settings, decisions, send, check, setCondition } = options;
+  const { settings, decisions, send, stopped, setCondition } = options;
   const folder = dataFolder(settings.data);
   const isStandby = settings.copy !== null && roleOf(readRole(folder), settings.copy) === 'standby';
   let isReadable = false;
@@ -167,40 +164,39 @@ async function recover(options: IngesterOptions, isAgain: boolean): Promise<Reco
         ...(!isStandby && { decisions }),
         onReadable: () => {
           isReadable = true;
-          send({ kind: 'ready' });
+          send('ready');
         },
-        onBegin: (reason) => send({ kind: 'recovering', reason }),
+        onBegin: (reason) => send('recovering', reason),
         onProgress: (done, total) => {
           const percent = Math.floor((100 * done) / total);
           // There may be many thousands of entries.
           if (percent === shown) return;
           shown = percent;
-          send({ kind: 'progress', file: 'the log', rows: percent, isDone: done === total });
+          send('progress', { file: 'the log', rows: percent, isDone: done === total });
         },
         between: async () => {
           // A stop arrives only when the event loop turns.
           await nextTurn();
-          check();
+          stopped.throwIfAborted();
         },
       });
       setCondition('disk full', null);
       return recovered;
     } catch (error) {
       // The event lets the server start, so that the alert can be seen.
-      if (isDiskFull(error) && !isReadable)
-        send({ kind: 'recovering', reason: 'the disk is too full to bring it up to date' });
+      if (isDiskFull(error) && !isReadable) send('recovering', 'the disk is too full to bring it up to date');
       await waitForRoom(error, options);
     }
   }
 }
 
 /** Reports by events; of conditions, only changes. */
-function reportingBy(send: (event: IngestEvent) => void): Reporting {
+function reportingBy(send: ToMain): Reporting {
   const known = new Map<IngestCondition, string | null>();
   return {
-    log: (level, msg, fields = {}) => send({ kind: 'log', level, msg, fields }),
+    log: (level, msg, fields = {}) => send('log', { level, msg, fields }),
     setCondition(name, detail) {
-      if ((known.get(name) ?? null) !== detail) send({ kind: 'condition', name, detail });
+      if ((known.get(name) ?? null) !== detail) send('condition', { name, detail });
       known.set(name, detail);
     },
   };

@@ -76,19 +76,19 @@ export function stuckFiles({ log, setCondition }: Reporting) {
 
 export interface FullDisk extends Reporting {
   readonly timer: WakeableTimer;
-  /** @throws Stopping when the thread is to end */
-  readonly check: () => void;
+  /** Aborted, with Stopping, when the thread is to end. */
+  readonly stopped: AbortSignal;
 }
 
 /** Waits until work that failed may be tried again. @throws an error that is not of a full disk */
 export async function waitForRoom(error: unknown, disk: FullDisk): Promise<void> {
   if (!isDiskFull(error)) throw error;
-  const { timer, check, log, setCondition } = disk;
+  const { timer, stopped, log, setCondition } = disk;
   const err = plainError(error);
   log('error', 'the disk is full: ingest waits for free space', { err });
   setCondition('disk full', err.message);
-  check();
+  stopped.throwIfAborted();
   timer.begin();
   await timer.sleep(RETRY_MS);
-  check();
+  stopped.throwIfAborted();
 }
