@@ -33,7 +33,7 @@ import {
   type FileStore,
   finishFile,
   type Ingest,
-  underNumber,
+  nextNumber,
 } from '../files/finished-file.ts';
 import { hasHadOrphans } from '../files/orphaned.ts';
 import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
@@ -45,21 +45,17 @@ export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileN
 /** Null: the file changed meanwhile, and stays for the next scan. */
 export type Processed = FileRecord | null;
 
-/** Reads the file whatever the status of its window is. */
-export function ingestWindowFile(files: Ingest, waiting: WaitingWindow): Promise<Processed> {
-  return underNumber(files, (number) => readWindow(files, waiting, number));
-}
-
-/** @param former whose rows are left out: that depends on the content, which few files have had before */
-async function readWindow(
+/**
+ * Reads the file whatever the status of its window is.
+ * @param former whose rows are left out: that depends on the content, which few files have had before
+ */
+export async function ingestWindowFile(
   files: Ingest,
   waiting: WaitingWindow,
-  number: number,
   former: readonly number[] = [],
 ): Promise<Processed> {
   const { drop, writer, exports } = files;
-  const options = { skipped_path: drop.skippedPath(number), former };
-  const reading = exports.read(drop.source(waiting), waiting.file, waiting.name, options);
+  const reading = exports.read(drop.source(waiting), waiting.file, waiting.name, { former });
   try {
     const applier = writer.begin(new Set(reading.order.licensed));
     for await (const batch of reading.batches) applier.apply(batch);
@@ -67,13 +63,15 @@ async function readWindow(
     const formerByContent = exports.formerAt(takenBefore(files, waiting, result.counts.sha256));
     if (!isDeepStrictEqual(formerByContent, former)) {
       writer.rollback();
-      return await readWindow(files, waiting, number, formerByContent);
+      return await ingestWindowFile(files, waiting, formerByContent);
     }
     const { mapping, earliest, latest } = reading.order;
     const why = whyNot(files, waiting, mapping, result);
-    if (why !== null || !drop.take(waiting, number)) {
+    const number = nextNumber(files);
+    if (why !== null || !drop.take(waiting, number, result.skipped)) {
       writer.rollback();
-      return why === null || why === 'it may be growing' ? null : putAway(files, waiting, number, why);
+      if (why === null || why === 'it may be growing') return null;
+      return putAway(files, waiting, number, why, result.skipped);
     }
     const { sha256, ...counts } = result.counts;
     const report = { mapping, bounds: { earliest, latest }, ...applier.counts, ...counts };
@@ -162,15 +160,16 @@ interface Became<Outcome extends FileOutcome> extends FileReport {
   readonly bounds?: TimeBounds | null;
 }
 
-/** Takes a file that is not applied, records it with its window, and moves it to its folder. */
+/** Takes a file that is not applied, records it with its window, and moves it to its folder. @param notes of skipped rows */
 export function putAway(
   files: FileStore,
   waiting: Waiting,
   number: number,
   became: Became<Exclude<FileOutcome, 'applying' | 'applied'>>,
+  notes = '',
 ): Processed {
   const { drop, writer } = files;
-  if (!drop.take(waiting, number)) return null;
+  if (!drop.take(waiting, number, notes)) return null;
   const record = recordOf(files, waiting, number, became);
   writer.write(fileOperation(record), () => save(files, record));
   finishFile(files, record);
