@@ -92,9 +92,8 @@ export interface HoldRules {
 
 /** The status that has the file of a window, or a backfill, held; null: it is read when it is ready. */
 export type HeldBy = (file: {
-  readonly kind: 'window' | 'backfill';
   readonly export: ExportName;
-  readonly window_start?: number;
+  readonly window_start: number | null;
 }) => ResettableStatus | null;
 
 /** For any number of files, as of the first that is asked for. */
@@ -102,7 +101,7 @@ export function heldBy(db: Database, { failed_windows, enabled_exports }: HoldRu
   const windows = new Map<ExportName, ReadonlyMap<number, ResettableStatus>>();
   const select = db.prepare<unknown[], [number, ResettableStatus]>(SELECT_RESETTABLE).raw();
   return ({ export: exportName, window_start }) => {
-    if (window_start === undefined || !enabled_exports.includes(exportName)) return null;
+    if (window_start === null || !enabled_exports.includes(exportName)) return null;
     const known = windows.get(exportName) ?? new Map(select.all(exportName));
     windows.set(exportName, known);
     const status = known.get(window_start);

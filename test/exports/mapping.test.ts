@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { droppedName, nameParser, numberedName } from '../../src/exports/file-name.ts';
+import { droppedName, formOf, nameParser, numberedName } from '../../src/exports/file-name.ts';
 import type { Mapping } from '../../src/exports/mapping.ts';
 import { nameFormat, timeFormat } from '../../src/exports/time-format.ts';
 import { formatMs } from '../../src/time.ts';
@@ -287,11 +287,13 @@ test('names by the setting file_name, beside our own', () => {
     const parsed = parse(name);
     if (parsed.kind !== 'export') return parsed.kind === 'refused' ? parsed.reason : parsed.kind;
     const { file } = parsed;
-    return file.kind === 'window' ? [file.export, formatMs(file.window_start), file.form] : file.kind;
+    return file.window_start === null
+      ? file.label
+      : [file.export, formatMs(file.window_start), formOf(file.name)];
   };
   assert.deepEqual(startOf('treffer_20261120_1110.txt.gz'), ['newswire', '2026-11-20T10:10:00Z', 'csv.gz']);
   assert.deepEqual(startOf('newswire.20261120T1010Z.ndjson'), ['newswire', '2026-11-20T10:10:00Z', 'ndjson']);
-  assert.equal(startOf('newswire.backfill-x.csv'), 'backfill');
+  assert.equal(startOf('newswire.backfill-x.csv'), 'x');
   assert.equal(startOf('treffer_20261120_1110.txt.gz.part'), 'unfinished');
   assert.match(String(startOf('treffer_20261120_1111.txt.gz')), /not the start of a window/);
   assert.match(String(startOf('treffer_20261025_0210.txt.gz')), /show 2026-10-25 02:10 twice/);

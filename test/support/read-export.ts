@@ -26,11 +26,11 @@ export async function readContent(form: Form, content: string | Buffer, options:
   files += 1;
   const path = join(folder, `${files}.${form}`);
   writeFileSync(path, content);
-  const named = { name: 'export', export: exportName, form };
+  const named = { name: `export.${form}`, export: exportName };
   const file: ExportFileName =
     windowMs === null
-      ? { ...named, kind: 'backfill', label: 'x' }
-      : { ...named, kind: 'window', window_start: windowMs };
+      ? { ...named, window_start: null, label: 'x' }
+      : { ...named, window_start: windowMs, label: null };
   const batches: RowBatch[] = [];
   const result = await readExport(
     {

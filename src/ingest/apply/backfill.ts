@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
-import { type ExportFileName, recordedFile, switchedOff } from '../../exports/file-name.ts';
+import { type BackfillFile, recordedFile, switchedOff } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
 import { applyingFiles, type FileRecord, saveFile, takenBy } from '../files/file-record.ts';
 import {
@@ -32,7 +32,7 @@ import {
   whyNot,
 } from './window-file.ts';
 
-type WaitingBackfill = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'backfill' }> };
+type WaitingBackfill = WaitingExport & { readonly file: BackfillFile };
 
 const TRANSACTION_ROWS = 20_000;
 /** How often waiting windows are read while a backfill is checked. */

@@ -9,14 +9,13 @@ import { grouped } from '../../counted.ts';
 import { shortName, type Waiting } from '../../drop/drop-folder.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
 import type { TimeBounds } from '../../exports/check-row.ts';
-import type { ExportFileName } from '../../exports/file-name.ts';
+import type { WindowFile } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Operation } from '../../log/format.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
 import { statusAfter } from '../../windows/window-states.ts';
 import {
   clearDestination,
-  contentOf,
   type FileOutcome,
   type FileRecord,
   type FileReport,
@@ -40,7 +39,7 @@ import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
-export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'window' }> };
+export type WaitingWindow = WaitingExport & { readonly file: WindowFile };
 
 /** Null: the file changed meanwhile, and stays for the next scan. */
 export type Processed = FileRecord | null;
@@ -98,7 +97,7 @@ export function takenBefore(files: FileStore, waiting: Waiting, sha256 = ''): nu
   if (before !== null && shortName(before.name) === shortName(name)) return takenBy(db, before);
   if (takenAs !== undefined && before === null && hasHadOrphans(db))
     return Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now());
-  const [same] = waiting.kind === 'export' ? withSameContent(db, contentOf(waiting.file, sha256)) : [];
+  const [same] = waiting.kind === 'export' ? withSameContent(db, { ...waiting.file, sha256 }) : [];
   return same === undefined ? null : takenBy(db, same);
 }
 
@@ -194,8 +193,8 @@ export function recordOf(
     number,
     name: waiting.name,
     export: file?.export ?? null,
-    window_start: file?.kind === 'window' ? file.window_start : null,
-    label: file?.kind === 'backfill' ? file.label : null,
+    window_start: file?.window_start ?? null,
+    label: file?.label ?? null,
     sha256,
     bytes: Number(waiting.snapshot.size),
     outcome,

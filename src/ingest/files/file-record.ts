@@ -211,11 +211,6 @@ export function filesNamed(db: Database, name: string): FileRecord[] {
 
 type Content = Pick<FileRecord, 'export' | 'window_start' | 'label' | 'sha256'>;
 
-export function contentOf(file: ExportFileName, sha256: string): Content {
-  const [window_start, label] = file.kind === 'window' ? [file.window_start, null] : [null, file.label];
-  return { export: file.export, window_start, label, sha256 };
-}
-
 /** The applied files with the same content for this window or label, the oldest first. */
 export function withSameContent(
   db: Database,
@@ -237,7 +232,7 @@ export function findSameContent(
 ): number | null {
   const isSame = (record: FileRecord) =>
     isDeepStrictEqual(record.mapping, mapping) && !record.report.bad_rows;
-  return withSameContent(db, contentOf(file, sha256)).find(isSame)?.number ?? null;
+  return withSameContent(db, { ...file, sha256 }).find(isSame)?.number ?? null;
 }
 
 /** Files of a window that lie in failed/, the newest first: it can be read from them again. */

@@ -16,7 +16,7 @@ import { shownUrl } from '../../detection/merge.ts';
 import { checkRow, type RowError, type RowLimits, type TimeBounds } from '../../exports/check-row.ts';
 import { csvEntries } from '../../exports/csv.ts';
 import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../../exports/error-groups.ts';
-import type { ExportFileName } from '../../exports/file-name.ts';
+import { type ExportFileName, formOf } from '../../exports/file-name.ts';
 import type { RawEntry } from '../../exports/lines.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import { ndjsonEntries } from '../../exports/ndjson.ts';
@@ -105,10 +105,11 @@ const UNKNOWN_STREAMS_MAX = 50;
 
 export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Promise<ReadingResult> {
   const { source, file } = order;
-  const content = await openContent(source, file.form);
+  const form = formOf(file.name);
+  const content = await openContent(source, form);
   const reading = new Reading(order, sinks);
   try {
-    const entries = file.form.startsWith('csv')
+    const entries = form.startsWith('csv')
       ? csvEntries(content.chunks, file.export, order.mapping)
       : ndjsonEntries(content.chunks, order.mapping);
     for await (const group of entries) {
@@ -175,7 +176,7 @@ class Reading {
     this.#streams = streams === null ? null : new Set(streams);
     this.#former = new Set(former);
     this.#licensed = new Set(licensed);
-    this.#limits = { export: file.export, earliest, latest, estimated: file.kind === 'backfill' };
+    this.#limits = { export: file.export, earliest, latest, estimated: file.window_start === null };
   }
 
   /** @returns a batch once it is full, or after many rows that have no place in it */
@@ -222,7 +223,7 @@ class Reading {
     const trailer = this.#trailer;
     if (trailer === null) {
       const { file, require_trailer } = this.#order;
-      if (require_trailer && !file.form.startsWith('csv') && !this.isOver)
+      if (require_trailer && !formOf(file.name).startsWith('csv') && !this.isOver)
         this.#fail({ line: 0, ...NO_VALUE, expected: 'a last line {"end_of_export":true,"rows":N}' });
     } else if (trailer.rows !== this.rows) {
       const expected = `${this.rows}, the number of rows in the file`;
