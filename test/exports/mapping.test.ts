@@ -184,6 +184,18 @@ test('errors name column and value of the file, and ours', async () => {
   );
 });
 
+test('errors name a column as the row does; one that it lacks, as the settings do', async () => {
+  const columns = { strength_score: 'score', source_id: 'article_id', article_id: 'artikel' };
+  const rows = [{ strength_score: 'high' }, { score: 'high' }, { article_id: 'a' }];
+  const { result } = await linesOf(ndjson(rows), 'ndjson', { ...OWN, columns });
+  assert.ok(result.kind === 'bad');
+  const namesOf = (ours: string) =>
+    result.errors.flatMap(({ column, column_in_file = null }) => (column === ours ? [column_in_file] : []));
+  assert.deepEqual(namesOf('strength_score'), [null, 'score', 'score']);
+  assert.deepEqual(namesOf('article_id'), ['artikel', 'artikel', 'artikel']);
+  assert.ok(result.errors.every(({ value_in_file }) => value_in_file === undefined));
+});
+
 test('NDJSON is mapped, too, and rows in our own form are read beside others', async () => {
   const mapping: Mapping = {
     ...OWN,
