@@ -45,10 +45,9 @@ export function prepareAccess(
   });
   // What a standby would change or add, the writer has, or will have; who was revoked here stays refused by that note.
   const isWriter = roleOf(readRole(folder), config.copy) === 'writer';
-  unlessFull(log, () => {
-    prepareRevocations(folder);
-    if (isWriter) applyRevocations(folder, access);
-  });
+  unlessFull(log, 'room to note revoked keys while the disk is full', () => prepareRevocations(folder));
+  if (isWriter)
+    unlessFull(log, 'noted revocations, which are in force', () => applyRevocations(folder, access));
   if (isNew) log.info({ data: root }, `created a new installation in ${root}`);
   if (isWriter) createConfigured(access, configured, log);
   onPrepared();
@@ -66,7 +65,8 @@ function createConfigured(
 ): void {
   if (readable_by_all.length > 0)
     log.warn({ files: readable_by_all }, 'these secret files can be read by every user of this machine');
-  const preseeded = unlessFull(log, () => preseed(access, seeds, now()));
+  const what = 'missing entries of the configuration';
+  const preseeded = unlessFull(log, what, () => preseed(access, seeds, now()));
   if (preseeded === null) return;
   const { created, differences } = preseeded;
   const { accounts, subscriptions, keys } = created;
@@ -76,15 +76,15 @@ function createConfigured(
     log.warn({ differences }, 'existing entries differ from the configuration and were not changed');
 }
 
-/** A full disk must not keep clients from reading. @returns null if the disk is full */
-function unlessFull<Result>(log: Logger, work: () => Result): Result | null {
+/** A full disk must not keep clients from reading. @param unwritten what is not written then @returns null if the disk is full */
+function unlessFull<Result>(log: Logger, unwritten: string, work: () => Result): Result | null {
   try {
     return work();
   } catch (error) {
     if (!isDiskFull(error)) throw error;
     log.error(
-      { err: error },
-      'the disk is full: entries of the configuration that are missing were not created. Free space and restart',
+      { err: error, unwritten },
+      'the disk is full: the start left out a write. Free space and restart',
     );
     return null;
   }

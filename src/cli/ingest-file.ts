@@ -5,7 +5,7 @@ import { exportShapes } from '../config/export-settings.ts';
 import { type Config, dropNames, holdRules } from '../config/load.ts';
 import { read } from '../config/option-values.ts';
 import { counted, grouped } from '../counted.ts';
-import { type ExportFileName, endText, switchedOff, windowReadiness } from '../exports/file-name.ts';
+import { type ExportFileName, endText, formOf, switchedOff, windowReadiness } from '../exports/file-name.ts';
 import { type FileDocument, fileDocument, filesNamed, findSameContent } from '../ingest/files/file-record.ts';
 import type { Effect, ReadingRules } from '../ingest/reading/dry-run.ts';
 import type { ReadingResult } from '../ingest/reading/read-export.ts';
@@ -158,15 +158,15 @@ async function explainFile(fileOrName: string, config: Config): Promise<Explanat
   const { sha256, unknown_rows, urls_withheld } = result.counts;
   const { mapping } = rulesOf(config, file);
   const same = db === null ? null : findSameContent(db, file, { sha256, mapping });
-  const isWindow = file.kind === 'window';
-  const status = (db && isWindow && findWindow(db, file.export, file.window_start)?.status) || null;
-  const advice = `its window ended more than 90 days ago. Drop old data as a backfill: rename the file to ${file.export}.backfill-LABEL.${file.form}`;
+  const start = file.window_start;
+  const status = (db && start !== null && findWindow(db, file.export, start)?.status) || null;
+  const advice = `its window ended more than 90 days ago. Drop old data as a backfill: rename the file to ${file.export}.backfill-LABEL.${formOf(file.name)}`;
   return {
     ...unread(whenDropped(file, config, result, { status, same })),
     // The accounts of the installation are known here.
     urls_withheld,
     window_status: status,
-    advice: isWindow && isHistory(file.window_start, Date.now()) ? advice : null,
+    advice: start !== null && isHistory(start, Date.now()) ? advice : null,
     same_content_as: same,
     unknown_rows,
     effect: result.kind === 'read' ? effect : null,
@@ -200,7 +200,7 @@ function whenDropped(
   { status, same }: Known,
 ): string {
   const off = config.exports[file.export].enabled ? null : `be refused: ${switchedOff(file.export)}`;
-  if (file.kind === 'window') {
+  if (file.window_start !== null) {
     const due = windowReadiness(file.window_start, Date.now());
     if (due === 'too far ahead')
       return 'it would be refused, because its window is more than a day in the future';

@@ -28,12 +28,13 @@ export function verdictOf(
   { unread = null, mapped = false, first_rows = [] }: Partial<Unread & Shown> = {},
 ) {
   const bad = result?.kind === 'bad' ? result : null;
+  const start = named?.window_start ?? null;
   return {
     file,
     valid: result?.kind === 'read',
     export: named?.export ?? null,
-    window_start: named?.kind === 'window' ? formatMs(named.window_start) : null,
-    label: named?.kind === 'backfill' ? named.label : null,
+    window_start: start === null ? null : formatMs(start),
+    label: named?.label ?? null,
     rows: result?.counts.rows ?? 0,
     /** Why it is not valid, if the cause is not in single rows. */
     reason: result !== null && 'reason' in result ? result.reason : unread,

@@ -25,6 +25,7 @@ import {
   removeIn,
   renameIn,
   syncIn,
+  writeIn,
 } from './own-folder.ts';
 import { type DropSettings, type Readiness, readiness } from './readiness.ts';
 import { type KnownFiles, type Named, SCANNED_FILES_MAX, TAKEN_NAME, waitingFiles } from './waiting-names.ts';
@@ -228,10 +229,11 @@ export class DropFolder {
   }
 
   /**
-   * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk.
+   * Takes a file by renaming it within the folder's own file system, and makes sure that it is on the disk, with the notes
+   * of its skipped rows.
    * @returns false if it changed since the scan: it stays where it is, or in `.taken`, and is scanned again
    */
-  take(waiting: Waiting, number: number): boolean {
+  take(waiting: Waiting, number: number, notes = ''): boolean {
     const path = this.takenPath(number, waiting.name);
     try {
       // Before the rename: a file that this user cannot read stays where it is, and is tried again under its name.
@@ -245,10 +247,14 @@ export class DropFolder {
       if (isErrorCode(error, 'ENOENT', 'ELOOP', 'ENXIO')) return false;
       throw error;
     }
-    // The note beside a failed file is no longer true.
-    if (waiting.takenAs !== undefined) removeIn(this.root, `${waiting.path}.reason.json`);
+    // What was noted of an earlier reading is no longer true.
+    if (waiting.takenAs !== undefined)
+      for (const old of [`${waiting.path}.reason.json`, this.skippedPath(waiting.takenAs)])
+        removeIn(this.root, old);
     syncIn(this.root, '.taken');
-    return this.isUnchanged({ ...waiting, path });
+    if (!this.isUnchanged({ ...waiting, path })) return false;
+    if (notes !== '') writeIn(this.root, this.skippedPath(number), notes);
+    return true;
   }
 
   /** Whether it is the file that was seen there. */

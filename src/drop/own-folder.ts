@@ -262,13 +262,7 @@ export function syncIn(root: string, folder: string): void {
   inFolder(root, folder, syncFolder);
 }
 
-/** Creates a file; an earlier one of this name goes. A `using` declaration closes it. */
-export function createIn(root: string, path: string): { readonly fd: number } & Disposable {
-  removeIn(root, path);
-  return inDrop(root, path, (at) => openFile(at, NEW_FILE));
-}
-
-/** Opens a file that others wrote, to read it. It follows no link and waits for no pipe. */
+/** Opens a file that others wrote, to read it. It follows no link and waits for no pipe. A `using` declaration closes it. */
 export function openIn(root: string, path: string): { readonly fd: number } & Disposable {
   return inDrop(root, path, (at) => openFile(at, READ_FLAGS));
 }

@@ -35,7 +35,7 @@ export function readiness(
   if (unchangedMs < settings.quiet_ms) return { kind: 'wait', waitMs: settings.quiet_ms - unchangedMs };
   if (named.kind === 'refused') return { kind: 'refused', reason: named.reason };
   const { file } = named;
-  if (file.kind === 'window') {
+  if (file.window_start !== null) {
     const due = windowReadiness(file.window_start, nowMs);
     if (due === 'too far ahead') {
       const reason =
@@ -45,7 +45,7 @@ export function readiness(
     if (due === 'early') return { kind: 'wait', waitMs: file.window_start + WINDOW_MS - nowMs };
   }
   // Only time tells a file that is empty on purpose from one that is about to be written.
-  const needsTime = seen.isTruncated || (seen.size === 0n && !/\.(gz|zst)$/.test(file.form));
+  const needsTime = seen.isTruncated || (seen.size === 0n && !/\.(gz|zst)$/.test(file.name));
   const restMs = settings.truncated_seconds * SECOND_MS - unchangedMs;
   if (needsTime && restMs > 0) return { kind: 'wait', waitMs: restMs };
   return { kind: 'export', file, isFinal: restMs <= 0 };

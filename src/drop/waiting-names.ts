@@ -2,7 +2,7 @@
 import { type Dir, opendirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExportName } from '../detection/content-type.ts';
-import { compareFiles, type ExportFileName, type NameParser, type ParsedName } from '../exports/file-name.ts';
+import { compareFiles, type NameParser, type ParsedName, type WindowFile } from '../exports/file-name.ts';
 import type { HeldBy } from '../windows/ledger.ts';
 import type { ResettableStatus } from '../windows/window-states.ts';
 import { entriesIn, isOther, OWN_FOLDERS } from './own-folder.ts';
@@ -36,7 +36,7 @@ type Dropped<Kind extends Named['kind']> = Extract<Named, { kind: Kind }> & {
 };
 /** `status`: of its window. */
 export type HeldFile = Dropped<'export'> & {
-  readonly file: Extract<ExportFileName, { kind: 'window' }>;
+  readonly file: WindowFile;
   readonly status: ResettableStatus;
 };
 
@@ -70,7 +70,7 @@ export function waitingFiles(
     if (parsed.kind !== 'export') return;
     const { kind, file } = parsed;
     const status = heldBy(file);
-    if (file.kind === 'window' && status !== null) held.push({ kind, file, name, path, takenAs, status });
+    if (file.window_start !== null && status !== null) held.push({ kind, file, name, path, takenAs, status });
     else exports.add({ kind, file, name, path, takenAs });
   };
   using folder: Dir & Disposable = opendirSync(root, { bufferSize: NAMES_AT_ONCE });
@@ -98,7 +98,7 @@ export function waitingFiles(
 export function waitingWindows(drop: DropNames, exportName: ExportName): ReadonlySet<number> {
   return new Set(
     waitingFiles(drop).exports.flatMap(({ file }) =>
-      file.kind === 'window' && file.export === exportName ? file.window_start : [],
+      file.export === exportName ? (file.window_start ?? []) : [],
     ),
   );
 }

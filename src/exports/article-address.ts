@@ -12,9 +12,7 @@ const ADDRESS_BYTES_MAX = 8 * 1024;
 /** Scheme, authority, path, query, fragment: the authority ends at the first of / ? # and backslash. */
 const ADDRESS = /^(https?:\/\/)([^/?#\\]*)([^?#]*)(\?[^#]*)?(#.*)?$/is;
 const BLANK_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
-/** Needs no encoding: allowed characters and well-formed escapes (RFC 3986, appendix A). */
-const CLEAN_PART = /^(?:[A-Za-z0-9\-._~!$&'()*+,;=:@/?]|%[0-9A-Fa-f]{2})*$/;
-/** A percent sign without an escape, or a run of characters that are not allowed. */
+/** A percent sign without an escape, or a run of characters that are not allowed (RFC 3986, appendix A). */
 const UNCLEAN = /%(?![0-9A-Fa-f]{2})|[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]+/g;
 /** A fast path for nearly every URL. */
 const PLAIN_AUTHORITY = /^[\w\-.~]+(?::\d*)?$/;
@@ -94,5 +92,5 @@ function encodeAuthority(authority: string): string {
 
 function encodePart(part: string): string {
   // encodeURIComponent encodes every character of such a run.
-  return CLEAN_PART.test(part) ? part : part.replace(UNCLEAN, encodeURIComponent);
+  return part.replace(UNCLEAN, encodeURIComponent);
 }

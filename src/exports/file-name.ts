@@ -13,14 +13,13 @@ import { nameFormat } from './time-format.ts';
 export const FORMS = ['ndjson', 'ndjson.gz', 'ndjson.zst', 'csv', 'csv.gz', 'csv.zst'] as const;
 export type Form = (typeof FORMS)[number];
 
-export type ExportFileName = {
+interface OfExport {
   readonly name: string;
   readonly export: ExportName;
-  readonly form: Form;
-} & (
-  | { readonly kind: 'window'; readonly window_start: number }
-  | { readonly kind: 'backfill'; readonly label: string }
-);
+}
+export type WindowFile = OfExport & { readonly window_start: number; readonly label: null };
+export type BackfillFile = OfExport & { readonly window_start: null; readonly label: string };
+export type ExportFileName = WindowFile | BackfillFile;
 
 export type ParsedName =
   | { readonly kind: 'export'; readonly file: ExportFileName }
@@ -61,14 +60,14 @@ export function parseFileName(name: string): ParsedName {
     const label = middle.slice('backfill-'.length);
     if (!LABEL.test(label))
       return refused(`the label of a backfill must have 1 to 64 characters from a-z 0-9 . _ -; ${EXPECTED}`);
-    return { kind: 'export', file: { kind: 'backfill', name, export: exportName, form, label } };
+    return { kind: 'export', file: { name, export: exportName, window_start: null, label } };
   }
   const window_start = parseWindowStart(middle);
   if (window_start === null)
     return refused(
       `"${middle}" is not the start of a window: it must be YYYYMMDDTHHMMZ in UTC, a multiple of ten minutes; ${EXPECTED}`,
     );
-  return { kind: 'export', file: { kind: 'window', name, export: exportName, form, window_start } };
+  return { kind: 'export', file: { name, export: exportName, window_start, label: null } };
 }
 
 /** Parses names of the drop folder, also those of the setting `file_name`. */
@@ -103,19 +102,12 @@ function ownNameParser(exportName: ExportName, { file_name, time_zone }: OwnName
       );
     if (start % WINDOW_MS !== 0)
       return refused(`${written} is not the start of a window: it must be a multiple of ten minutes`);
-    const file = {
-      kind: 'window',
-      name,
-      export: exportName,
-      form: formOf(name),
-      window_start: start,
-    } as const;
-    return { kind: 'export', file };
+    return { kind: 'export', file: { name, export: exportName, window_start: start, label: null } };
   };
 }
 
 /** By the end of the name; CSV if it is no other. */
-function formOf(name: string): Form {
+export function formOf(name: string): Form {
   const [, kind = 'csv', packing = ''] = FORM_END.exec(name) ?? [];
   return FORMS.find((form) => form === `${kind}${packing}`) ?? 'csv';
 }
@@ -129,9 +121,8 @@ export function recordedFile(record: {
 }): ExportFileName | null {
   const { name, export: exportName, window_start, label } = record;
   if (exportName === null) return null;
-  const file = { name, export: exportName, form: formOf(name) };
-  if (window_start !== null) return { ...file, kind: 'window', window_start };
-  return label === null ? null : { ...file, kind: 'backfill', label };
+  if (window_start !== null) return { name, export: exportName, window_start, label: null };
+  return label === null ? null : { name, export: exportName, window_start, label };
 }
 
 /** Whether a window's file can be read now: the window must have ended. */
@@ -170,7 +161,7 @@ function unnumberedName(name: string): string {
 
 /** The order in which waiting files are read: by window, backfills last. File times do not count. */
 export function compareFiles(a: ExportFileName, b: ExportFileName): number {
-  const rank = (file: ExportFileName) => (file.kind === 'window' ? file.window_start : Infinity);
+  const rank = (file: ExportFileName) => file.window_start ?? Infinity;
   if (rank(a) !== rank(b)) return rank(a) < rank(b) ? -1 : 1;
   if (a.name === b.name) return 0;
   return a.name < b.name ? -1 : 1;
@@ -180,9 +171,9 @@ export function compareFiles(a: ExportFileName, b: ExportFileName): number {
  * The bounds and the default for times in a file.
  * @param earliest the setting; null: five years before the start of the window, or before a backfill is read
  */
-export function timesOf(file: ExportFileName, readAtMs: number, earliest: string | null) {
+export function timesOf({ window_start }: ExportFileName, readAtMs: number, earliest: string | null) {
   const [startMs, endMs] =
-    file.kind === 'window' ? [file.window_start, file.window_start + WINDOW_MS] : [readAtMs, readAtMs];
+    window_start === null ? [readAtMs, readAtMs] : [window_start, window_start + WINDOW_MS];
   return {
     earliest: earliest ?? formatMs(new Date(startMs).setUTCFullYear(new Date(startMs).getUTCFullYear() - 5)),
     latest: formatMs(endMs + AHEAD_MS_MAX),

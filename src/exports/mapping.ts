@@ -148,16 +148,15 @@ export class Origin {
 
   /** Whether the row has one of our columns: otherwise it is a constant. */
   has(ours: string): boolean {
-    return this.#find(this.#reader.nameOf(ours)) !== undefined || this.#find(ours) !== undefined;
+    return this.#valueOf(ours) !== undefined;
   }
 
   /** The file's column and value for one of ours, as far as they are others than ours. */
   of(ours: string, value: unknown): Pick<RowError, 'column_in_file' | 'value_in_file'> {
     const name = this.#reader.nameOf(ours);
-    const found = this.#find(name);
-    const given = found === undefined ? this.#find(ours) : found;
+    const given = this.#valueOf(ours);
     return {
-      ...(name !== ours && found !== undefined && { column_in_file: name }),
+      ...(name !== ours && this.#find(name) !== undefined && { column_in_file: name }),
       ...(given !== undefined &&
         given !== value &&
         textOf(given) !== textOf(value) && { value_in_file: given }),
@@ -166,21 +165,24 @@ export class Origin {
 
   /** An error with the file's own column and value. */
   named(error: RowError): RowError {
-    if (error.column === null) return error;
-    const { column_in_file = this.#otherName(error), value_in_file } = this.of(error.column, error.value);
+    const { column } = error;
+    if (column === null) return error;
+    // What the row lacks has the name that the settings give it.
+    const lacking = this.has(column) ? column : this.#reader.nameOf(column);
+    const { column_in_file = lacking, value_in_file } = this.of(column, error.value);
     return {
       ...error,
-      ...(column_in_file !== undefined && { column_in_file }),
+      ...(column_in_file !== column && { column_in_file }),
       // What cannot be read has no value of ours.
       ...(value_in_file !== undefined &&
         (error.value === null ? { value: value_in_file } : { value_in_file })),
     };
   }
 
-  /** The file's name for a column that the row lacks. */
-  #otherName({ column }: RowError): string | undefined {
-    const name = this.#reader.nameOf(column ?? '');
-    return name === column ? undefined : name;
+  /** By the file's name; without it by ours, unless the settings give that to another column. */
+  #valueOf(ours: string): unknown {
+    const found = this.#find(this.#reader.nameOf(ours));
+    return found === undefined && !this.#reader.isNamed(ours) ? this.#find(ours) : found;
   }
 }
 

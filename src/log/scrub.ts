@@ -55,17 +55,20 @@ const HASHED_TABLES = ['sqlite_schema', ...TABLES_OF_STREAMS, 'stream', ...LOGGE
 const TEXT = 'body';
 const ROWS_A_STEP = 500;
 
+/** A disk on which each reading finds something else is damaged, too. */
+const READINGS_MAX = 5;
+
 /**
  * What is found is checked once more, and counts only if it is found again: a read may fail, and a compaction may have
- * deleted what was being read.
+ * deleted what was being read. Of five readings that each found something else, the last one counts.
  * @throws whatever `between` throws; Refused `failed` if something cannot be read, though it is not known to be damaged
  */
 export async function scrub(options: ScrubOptions): Promise<ScrubResult> {
-  for (let before = ''; ; ) {
+  for (const before = new Set<string>(); ; ) {
     const { result, unread } = await scrubOnce(options);
     const found = `${result.findings.map(({ kind }) => kind)} ${unread?.path}`;
     if (result.findings.length === 0 && unread === null) return result;
-    if (found !== before) before = found;
+    if (!before.has(found) && before.size < READINGS_MAX - 1) before.add(found);
     else if (unread === null || result.findings.length > 0) return result;
     else throw unreadable(unread.path, unread.cause);
   }

@@ -181,7 +181,7 @@ function droppedFiles(config: Config, db: Database | null) {
 
 /** Files of windows that have not ended wait for that. */
 function waitsForEnd(waiting: readonly ExportFileName[], nowMs: number) {
-  const windows = waiting.filter((file) => file.kind === 'window');
+  const windows = waiting.filter((file) => file.window_start !== null);
   const early = windows.filter(({ window_start }) => windowReadiness(window_start, nowMs) === 'early');
   const [first] = early;
   if (first === undefined) return null;

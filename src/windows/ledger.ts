@@ -53,10 +53,6 @@ const DELETE_NOT_EXPECTED = `
   DELETE FROM export_window
   WHERE export = :export AND status IN ('missing', 'abandoned') AND window_start < :window_start`;
 
-export const COUNT_WINDOWS = `
-  SELECT count(*) AS windows FROM export_window
-  WHERE export = :export AND status = :status AND window_start >= :from`;
-
 const DELETE_WINDOW = 'DELETE FROM export_window WHERE export = :export AND window_start = :window_start';
 
 /** Every start of a window in `[from, to)` of which the ledger knows nothing. It reads an entry of an index for each. */
@@ -92,9 +88,8 @@ export interface HoldRules {
 
 /** The status that has the file of a window, or a backfill, held; null: it is read when it is ready. */
 export type HeldBy = (file: {
-  readonly kind: 'window' | 'backfill';
   readonly export: ExportName;
-  readonly window_start?: number;
+  readonly window_start: number | null;
 }) => ResettableStatus | null;
 
 /** For any number of files, as of the first that is asked for. */
@@ -102,7 +97,7 @@ export function heldBy(db: Database, { failed_windows, enabled_exports }: HoldRu
   const windows = new Map<ExportName, ReadonlyMap<number, ResettableStatus>>();
   const select = db.prepare<unknown[], [number, ResettableStatus]>(SELECT_RESETTABLE).raw();
   return ({ export: exportName, window_start }) => {
-    if (window_start === undefined || !enabled_exports.includes(exportName)) return null;
+    if (window_start === null || !enabled_exports.includes(exportName)) return null;
     const known = windows.get(exportName) ?? new Map(select.all(exportName));
     windows.set(exportName, known);
     const status = known.get(window_start);
@@ -161,17 +156,6 @@ function expectations(db: Database) {
 /** The first expected window of an export; null while none has finished. */
 export function readExpectation(db: Database, exportName: ExportName): Expectation | null {
   return expectations(db).find((row) => row.export === exportName) ?? null;
-}
-
-/** How many of an export's windows from one on have a status. */
-export function countWindows(
-  db: Database,
-  exportName: ExportName,
-  status: WindowStatus,
-  from: number,
-): number {
-  const count = db.prepare<unknown[], { windows: number }>(COUNT_WINDOWS);
-  return count.get({ export: exportName, status, from })?.windows ?? 0;
 }
 
 /** How many windows of an export, in a span. */

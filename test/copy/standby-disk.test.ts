@@ -104,7 +104,7 @@ test('a machine that was promoted and may not use its drop folder closes detecti
   const { port1: main, port2: thread } = new MessageChannel();
   runIngester(thread, { prepare: async ({ recovered }) => recovered, async promote() {}, async heal() {} });
   const promoted = testFolder();
-  const settings = { data: promoted, drop: promoted, photos: '', program: 'test', mode: 'serve', copy: COPY };
+  const settings = { data: promoted, drop: promoted, photos: '', mode: 'serve', copy: COPY };
   const told: string[] = [];
   main.on('message', ({ name }) => void told.push(name));
   const argument = { settings, decided: createDecidedEntry(), isAgain: false };

@@ -24,7 +24,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
 import {
-  createIn,
   inDrop,
   makeOwnFolder,
   OWN_FOLDERS,
@@ -259,7 +258,6 @@ function attackedAt(at: number, attack: () => void, work: () => void): number {
 test('a folder that is exchanged before any call leads nowhere', () => {
   const works: Record<string, () => void> = {
     write: () => writeIn(exports, 'failed/note', 'text'),
-    create: () => createIn(exports, 'failed/note')[Symbol.dispose](),
     read: () =>
       inDrop(exports, 'failed/secret', (path) => assert.notEqual(readFileSync(path, 'utf8'), SECRET)),
     'rename from': () => renameIn(exports, 'failed/secret', '.taken/secret'),

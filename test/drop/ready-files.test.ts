@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
   existsSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -123,6 +124,17 @@ test('a taken file is in .taken, and is found there until it is processed', asyn
   const again = ready();
   assert.deepEqual([again.name, again.path], [NAME, drop.takenPath(7, NAME)]);
   assert.deepEqual(drop.scan(NOW_MS, { isRecorded: (number) => number === 7, heldBy: () => null }).ready, []);
+});
+
+test('notes of skipped rows are beside the taken file, and go with the next reading', () => {
+  writeFileSync(path(), 'x');
+  const waiting = ready();
+  appendFileSync(path(), 'more');
+  assert.equal(drop.take(waiting, 6, 'of a file that changed'), false);
+  assert.equal(drop.take(ready(), 7, 'of a transaction that failed'), true);
+  assert.equal(drop.take(ready(), 8, 'notes'), true);
+  assert.deepEqual(readdirSync(join(root, '.taken')).sort(), [`8.${NAME}`, 'skipped-8.ndjson']);
+  assert.equal(readFileSync(join(root, drop.skippedPath(8)), 'utf8'), 'notes');
 });
 
 test('a taken file is on the disk, with its new name, and is opened before it is moved', async () => {

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { droppedName, nameParser, numberedName } from '../../src/exports/file-name.ts';
+import { droppedName, formOf, nameParser, numberedName } from '../../src/exports/file-name.ts';
 import type { Mapping } from '../../src/exports/mapping.ts';
 import { nameFormat, timeFormat } from '../../src/exports/time-format.ts';
 import { formatMs } from '../../src/time.ts';
@@ -184,6 +184,18 @@ test('errors name column and value of the file, and ours', async () => {
   );
 });
 
+test('errors name a column as the row does; one that it lacks, as the settings do', async () => {
+  const columns = { strength_score: 'score', source_id: 'article_id', article_id: 'artikel' };
+  const rows = [{ strength_score: 'high' }, { score: 'high' }, { article_id: 'a' }];
+  const { result } = await linesOf(ndjson(rows), 'ndjson', { ...OWN, columns });
+  assert.ok(result.kind === 'bad');
+  const namesOf = (ours: string) =>
+    result.errors.flatMap(({ column, column_in_file = null }) => (column === ours ? [column_in_file] : []));
+  assert.deepEqual(namesOf('strength_score'), [null, 'score', 'score']);
+  assert.deepEqual(namesOf('article_id'), ['artikel', 'artikel', 'artikel']);
+  assert.ok(result.errors.every(({ value_in_file }) => value_in_file === undefined));
+});
+
 test('NDJSON is mapped, too, and rows in our own form are read beside others', async () => {
   const mapping: Mapping = {
     ...OWN,
@@ -287,11 +299,13 @@ test('names by the setting file_name, beside our own', () => {
     const parsed = parse(name);
     if (parsed.kind !== 'export') return parsed.kind === 'refused' ? parsed.reason : parsed.kind;
     const { file } = parsed;
-    return file.kind === 'window' ? [file.export, formatMs(file.window_start), file.form] : file.kind;
+    return file.window_start === null
+      ? file.label
+      : [file.export, formatMs(file.window_start), formOf(file.name)];
   };
   assert.deepEqual(startOf('treffer_20261120_1110.txt.gz'), ['newswire', '2026-11-20T10:10:00Z', 'csv.gz']);
   assert.deepEqual(startOf('newswire.20261120T1010Z.ndjson'), ['newswire', '2026-11-20T10:10:00Z', 'ndjson']);
-  assert.equal(startOf('newswire.backfill-x.csv'), 'backfill');
+  assert.equal(startOf('newswire.backfill-x.csv'), 'x');
   assert.equal(startOf('treffer_20261120_1110.txt.gz.part'), 'unfinished');
   assert.match(String(startOf('treffer_20261120_1111.txt.gz')), /not the start of a window/);
   assert.match(String(startOf('treffer_20261025_0210.txt.gz')), /show 2026-10-25 02:10 twice/);

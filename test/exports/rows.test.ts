@@ -24,8 +24,8 @@ const { reasonBeside } = exportTrials(() => appliance);
 const dropped = (rows: readonly Row[]) =>
   appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
 
-const WINDOW = { kind: 'window', window_start: Date.parse('2026-11-01T10:00:00Z') } as const;
-const TIMES = timesOf({ ...WINDOW, name: '', export: 'newswire', form: 'csv' }, Date.now(), null);
+const WINDOW = { window_start: Date.parse('2026-11-01T10:00:00Z'), label: null };
+const TIMES = timesOf({ ...WINDOW, name: '', export: 'newswire' }, Date.now(), null);
 const MOST = 999_999_999_999_999;
 /** The required columns. */
 const ROW: Row = {

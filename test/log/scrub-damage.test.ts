@@ -184,6 +184,24 @@ describe('damage is found', () => {
     );
   });
 
+  test('a scrub ends, though each reading fails in another place', async () => {
+    const paths = listSegments(history.folder.log).map((segment) => segment.path);
+    assert.ok(paths.length >= 5);
+    for (const [failing, readings] of [
+      [paths.slice(0, 2), 3],
+      [paths, 5],
+    ] as const) {
+      let failed = 0;
+      using _ = patched('openSync', (open) => (path, ...rest) => {
+        if (path !== failing[failed % failing.length]) return open(path, ...rest);
+        failed += 1;
+        throw systemError('EMFILE', 'open');
+      });
+      await assert.rejects(scrubbed(history), /cannot read .*EMFILE: it fails, open\. Nothing was found/);
+      assert.equal(failed, readings);
+    }
+  });
+
   test('leaves no file behind, even if a kill interrupts it', async () => {
     // SQLite names its temporary files so: https://sqlite.org/tempfiles.html
     const left = (names: RegExp) => readdirSync(history.folder.root).filter((name) => names.test(name));

@@ -26,12 +26,12 @@ export async function readContent(form: Form, content: string | Buffer, options:
   files += 1;
   const path = join(folder, `${files}.${form}`);
   writeFileSync(path, content);
-  const named = { name: 'export', export: exportName, form };
+  const named = { name: `export.${form}`, export: exportName };
   const file: ExportFileName =
     windowMs === null
-      ? { ...named, kind: 'backfill', label: 'x' }
-      : { ...named, kind: 'window', window_start: windowMs };
-  const [batches, skipped]: [RowBatch[], number[]] = [[], []];
+      ? { ...named, window_start: null, label: 'x' }
+      : { ...named, window_start: windowMs, label: null };
+  const batches: RowBatch[] = [];
   const result = await readExport(
     {
       ...{ source: { path, found: null }, file, ...timesOf(file, Date.now(), null) },
@@ -44,11 +44,11 @@ export async function readContent(form: Form, content: string | Buffer, options:
         addFrame(batch);
         batches.push(batch);
       },
-      onBadRow: ({ line }) => skipped.push(line),
     },
   );
   rmSync(path);
-  return { result, batches, skipped };
+  const notes = result.skipped.split('\n').filter(Boolean);
+  return { result, batches, skipped: notes.map((note): number => JSON.parse(note).line) };
 }
 
 /** The detections in these batches, in the order of their rows. */

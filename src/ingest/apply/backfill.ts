@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { counted, grouped } from '../../counted.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
-import { type ExportFileName, recordedFile, switchedOff } from '../../exports/file-name.ts';
+import { type BackfillFile, recordedFile, switchedOff } from '../../exports/file-name.ts';
 import type { Operation } from '../../log/format.ts';
 import { applyingFiles, type FileRecord, saveFile, takenBy } from '../files/file-record.ts';
 import {
@@ -15,7 +15,7 @@ import {
   type FileStore,
   finishFile,
   type Ingest,
-  underNumber,
+  nextNumber,
 } from '../files/finished-file.ts';
 import type { Reading } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
@@ -32,7 +32,7 @@ import {
   whyNot,
 } from './window-file.ts';
 
-type WaitingBackfill = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'backfill' }> };
+type WaitingBackfill = WaitingExport & { readonly file: BackfillFile };
 
 const TRANSACTION_ROWS = 20_000;
 /** How often waiting windows are read while a backfill is checked. */
@@ -41,21 +41,17 @@ const TURN_EVERY_MS = 500;
 /** For a file that was read to its end before: it must not fail half-way, and the same rows are skipped again. */
 export const REREAD = { bad_rows: 'skip', require_trailer: false } as const;
 
-export function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<Processed> {
-  return underNumber(files, (number) => readBackfill(files, waiting, number));
-}
-
-async function readBackfill(files: Ingest, waiting: WaitingBackfill, number: number): Promise<Processed> {
+export async function ingestBackfill(files: Ingest, waiting: WaitingBackfill): Promise<Processed> {
   const { drop, writer, exports, between } = files;
   const { name, file } = waiting;
-  const options = { check_only: true, skipped_path: drop.skippedPath(number) };
-  const checking = exports.read(drop.source(waiting), file, `${name} (checking)`, options);
+  const checking = exports.read(drop.source(waiting), file, `${name} (checking)`, { check_only: true });
   const result = await finished(checking, between);
   const { mapping, earliest, latest } = checking.order;
   const why = whyNot(files, waiting, mapping, result);
   if (why === 'it may be growing') return null;
-  if (why !== null) return putAway(files, waiting, number, why);
-  if (!drop.take(waiting, number)) return null;
+  const number = nextNumber(files);
+  if (why !== null) return putAway(files, waiting, number, why, result.skipped);
+  if (!drop.take(waiting, number, result.skipped)) return null;
   const { sha256, ...counts } = result.counts;
   // Subscriptions may change before the rows are applied: then other rows are left out.
   const report = { ...counts, ...NO_COUNTS, unknown_rows: {}, bounds: { earliest, latest } };
@@ -109,7 +105,7 @@ async function applyBackfill(files: Ingest, record: FileRecord, taken: number | 
   if (file === null) throw new Error(`file ${number}, ${name}, is recorded as a backfill`);
   let current = record;
   const source = drop.sourceAt(drop.takenPath(number, name));
-  // As it was checked, whatever the settings and the clock are now. The check wrote the skipped rows.
+  // As it was checked, whatever the settings and the clock are now. The notes of skipped rows are of the check.
   const { mapping, bounds, report } = record;
   const read = (rows_to_skip: number) =>
     exports.read(source, file, name, {

@@ -9,14 +9,13 @@ import { grouped } from '../../counted.ts';
 import { shortName, type Waiting } from '../../drop/drop-folder.ts';
 import { isThereIn } from '../../drop/own-folder.ts';
 import type { TimeBounds } from '../../exports/check-row.ts';
-import type { ExportFileName } from '../../exports/file-name.ts';
+import type { WindowFile } from '../../exports/file-name.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import type { Operation } from '../../log/format.ts';
 import { findWindow, setWindow } from '../../windows/ledger.ts';
 import { statusAfter } from '../../windows/window-states.ts';
 import {
   clearDestination,
-  contentOf,
   type FileOutcome,
   type FileRecord,
   type FileReport,
@@ -33,33 +32,29 @@ import {
   type FileStore,
   finishFile,
   type Ingest,
-  underNumber,
+  nextNumber,
 } from '../files/finished-file.ts';
 import { hasHadOrphans } from '../files/orphaned.ts';
 import { ERRORS_READ_MAX } from '../reading/export-reader.ts';
 import type { ReadingResult } from '../reading/read-export.ts';
 
 export type WaitingExport = Extract<Waiting, { kind: 'export' }>;
-export type WaitingWindow = WaitingExport & { readonly file: Extract<ExportFileName, { kind: 'window' }> };
+export type WaitingWindow = WaitingExport & { readonly file: WindowFile };
 
 /** Null: the file changed meanwhile, and stays for the next scan. */
 export type Processed = FileRecord | null;
 
-/** Reads the file whatever the status of its window is. */
-export function ingestWindowFile(files: Ingest, waiting: WaitingWindow): Promise<Processed> {
-  return underNumber(files, (number) => readWindow(files, waiting, number));
-}
-
-/** @param former whose rows are left out: that depends on the content, which few files have had before */
-async function readWindow(
+/**
+ * Reads the file whatever the status of its window is.
+ * @param former whose rows are left out: that depends on the content, which few files have had before
+ */
+export async function ingestWindowFile(
   files: Ingest,
   waiting: WaitingWindow,
-  number: number,
   former: readonly number[] = [],
 ): Promise<Processed> {
   const { drop, writer, exports } = files;
-  const options = { skipped_path: drop.skippedPath(number), former };
-  const reading = exports.read(drop.source(waiting), waiting.file, waiting.name, options);
+  const reading = exports.read(drop.source(waiting), waiting.file, waiting.name, { former });
   try {
     const applier = writer.begin(new Set(reading.order.licensed));
     for await (const batch of reading.batches) applier.apply(batch);
@@ -67,13 +62,15 @@ async function readWindow(
     const formerByContent = exports.formerAt(takenBefore(files, waiting, result.counts.sha256));
     if (!isDeepStrictEqual(formerByContent, former)) {
       writer.rollback();
-      return await readWindow(files, waiting, number, formerByContent);
+      return await ingestWindowFile(files, waiting, formerByContent);
     }
     const { mapping, earliest, latest } = reading.order;
     const why = whyNot(files, waiting, mapping, result);
-    if (why !== null || !drop.take(waiting, number)) {
+    const number = nextNumber(files);
+    if (why !== null || !drop.take(waiting, number, result.skipped)) {
       writer.rollback();
-      return why === null || why === 'it may be growing' ? null : putAway(files, waiting, number, why);
+      if (why === null || why === 'it may be growing') return null;
+      return putAway(files, waiting, number, why, result.skipped);
     }
     const { sha256, ...counts } = result.counts;
     const report = { mapping, bounds: { earliest, latest }, ...applier.counts, ...counts };
@@ -100,7 +97,7 @@ export function takenBefore(files: FileStore, waiting: Waiting, sha256 = ''): nu
   if (before !== null && shortName(before.name) === shortName(name)) return takenBy(db, before);
   if (takenAs !== undefined && before === null && hasHadOrphans(db))
     return Math.min(Number(snapshot.mtimeNs / 1_000_000n), files.now());
-  const [same] = waiting.kind === 'export' ? withSameContent(db, contentOf(waiting.file, sha256)) : [];
+  const [same] = waiting.kind === 'export' ? withSameContent(db, { ...waiting.file, sha256 }) : [];
   return same === undefined ? null : takenBy(db, same);
 }
 
@@ -162,15 +159,16 @@ interface Became<Outcome extends FileOutcome> extends FileReport {
   readonly bounds?: TimeBounds | null;
 }
 
-/** Takes a file that is not applied, records it with its window, and moves it to its folder. */
+/** Takes a file that is not applied, records it with its window, and moves it to its folder. @param notes of skipped rows */
 export function putAway(
   files: FileStore,
   waiting: Waiting,
   number: number,
   became: Became<Exclude<FileOutcome, 'applying' | 'applied'>>,
+  notes = '',
 ): Processed {
   const { drop, writer } = files;
-  if (!drop.take(waiting, number)) return null;
+  if (!drop.take(waiting, number, notes)) return null;
   const record = recordOf(files, waiting, number, became);
   writer.write(fileOperation(record), () => save(files, record));
   finishFile(files, record);
@@ -195,8 +193,8 @@ export function recordOf(
     number,
     name: waiting.name,
     export: file?.export ?? null,
-    window_start: file?.kind === 'window' ? file.window_start : null,
-    label: file?.kind === 'backfill' ? file.label : null,
+    window_start: file?.window_start ?? null,
+    label: file?.label ?? null,
     sha256,
     bytes: Number(waiting.snapshot.size),
     outcome,

@@ -62,18 +62,12 @@ const DELETE_REFUSED = `
     WHERE outcome = 'refused' ORDER BY number DESC LIMIT -1 OFFSET :records)
     AND number NOT IN (SELECT value FROM json_each(:kept))`;
 
-const IS_WANTED = `
-  (:outcomes IS NULL OR outcome IN (SELECT value FROM json_each(:outcomes)))
-    AND (:export IS NULL OR export = :export) AND (:part IS NULL OR instr(name, :part) > 0) AS is_wanted`;
-
 /** The newest first; it reads a bounded number of records, however few match. */
-export const SELECT_FILES = `
-  SELECT ${COLUMNS}, ${IS_WANTED} FROM ingest_file WHERE number < :before ORDER BY number DESC LIMIT :scanned`;
+export const SELECT_FILES = `${SELECT} WHERE number < :before ORDER BY number DESC LIMIT :scanned`;
 
 /** There are few of them, and an index leads to them. */
 export const SELECT_FILES_NOT_APPLIED = `
-  SELECT ${COLUMNS}, ${IS_WANTED}
-  FROM (
+  SELECT ${COLUMNS} FROM (
     SELECT number AS found FROM ingest_file INDEXED BY ingest_file_by_outcome
     WHERE outcome IN ('applying', 'repeated', 'failed', 'refused') AND number < :before
     ORDER BY number DESC LIMIT :scanned) CROSS JOIN ingest_file ON number = found
@@ -160,21 +154,18 @@ export function filesPage(
   const isFiltered = outcomes !== null || part !== null || wanted.export !== null;
   const scanned = isFiltered ? SCANNED_FILES_MAX : PAGE_FILES;
   const sql = outcomes?.includes('applied') === false ? SELECT_FILES_NOT_APPLIED : SELECT_FILES;
-  const values = {
-    outcomes: outcomes === null ? null : JSON.stringify(outcomes),
-    export: wanted.export,
-    part,
-    before: before ?? Number.MAX_SAFE_INTEGER,
-    scanned,
-  };
-  const rows = db.prepare<unknown[], Row & { is_wanted: 0 | 1 }>(sql).iterate(values);
+  const isWanted = (row: Row) =>
+    (outcomes === null || outcomes.includes(row.outcome)) &&
+    (wanted.export === null || wanted.export === row.export) &&
+    (part === null || row.name.includes(part));
+  const values = { before: before ?? Number.MAX_SAFE_INTEGER, scanned };
   const files: FileRecord[] = [];
   let seen = 0;
   let last: number | null = null;
-  for (const { is_wanted, ...row } of rows) {
+  for (const row of db.prepare<unknown[], Row>(sql).iterate(values)) {
     seen += 1;
     last = row.number;
-    if (is_wanted === 1) files.push(fromRow(row));
+    if (isWanted(row)) files.push(fromRow(row));
     if (files.length === PAGE_FILES) break;
   }
   return { files, next: seen === scanned || files.length === PAGE_FILES ? last : null };
@@ -211,11 +202,6 @@ export function filesNamed(db: Database, name: string): FileRecord[] {
 
 type Content = Pick<FileRecord, 'export' | 'window_start' | 'label' | 'sha256'>;
 
-export function contentOf(file: ExportFileName, sha256: string): Content {
-  const [window_start, label] = file.kind === 'window' ? [file.window_start, null] : [null, file.label];
-  return { export: file.export, window_start, label, sha256 };
-}
-
 /** The applied files with the same content for this window or label, the oldest first. */
 export function withSameContent(
   db: Database,
@@ -237,7 +223,7 @@ export function findSameContent(
 ): number | null {
   const isSame = (record: FileRecord) =>
     isDeepStrictEqual(record.mapping, mapping) && !record.report.bad_rows;
-  return withSameContent(db, contentOf(file, sha256)).find(isSame)?.number ?? null;
+  return withSameContent(db, { ...file, sha256 }).find(isSame)?.number ?? null;
 }
 
 /** Files of a window that lie in failed/, the newest first: it can be read from them again. */

@@ -5,7 +5,7 @@
 import { dirname, join } from 'node:path';
 import { type DropFolder, shortName } from '../../drop/drop-folder.ts';
 import { isFileError, plainError, unlessFileError } from '../../drop/file-errors.ts';
-import { isThereIn, makeOwnFolder, removeIn, renameIn, syncIn, writeIn } from '../../drop/own-folder.ts';
+import { isThereIn, makeOwnFolder, renameIn, syncIn, writeIn } from '../../drop/own-folder.ts';
 import type { IsRecorded } from '../../drop/waiting-names.ts';
 import { numberedName } from '../../exports/file-name.ts';
 import type { Database } from '../../store/database.ts';
@@ -89,27 +89,6 @@ export function recordsInTaken({ drop, writer }: Pick<FileStore, 'drop' | 'write
     if (record === null || !hasFile(record)) return [];
     return isThereIn(drop.root, drop.takenPath(number, record.name)) ? record : [];
   });
-}
-
-/**
- * Reads a file under the next ingest number. If that comes to nothing, its notes of skipped rows go: the next reading has
- * another number, and a file on a bad disk is read again every ten seconds.
- */
-export async function underNumber<Read extends FileRecord | null>(
-  files: FileStore,
-  read: (number: number) => Promise<Read>,
-): Promise<Read> {
-  const number = nextNumber(files);
-  const { drop, writer } = files;
-  const removeNotes = () => findFile(writer.db, number) ?? removeIn(drop.root, drop.skippedPath(number));
-  try {
-    const record = await read(number);
-    if (record === null) removeNotes();
-    return record;
-  } catch (error) {
-    if (isFileError(error)) removeNotes();
-    throw error;
-  }
 }
 
 /** Removes what an interrupted run left in `.taken`. */

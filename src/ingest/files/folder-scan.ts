@@ -113,21 +113,18 @@ export function heldReason({ file, status }: HeldFile): { reason: string; what_t
   return { reason: `its window ${statusPhrase(status)}`, what_to_do: `To read it, run: ${command}` };
 }
 
-/** What the alert says of all of them, with one command for each export and status; null: there are none. */
+/** What the alert says of files in the order of their windows, a command for each export and status; null: of none. */
 export function heldDetail(held: readonly HeldFile[]): string | null {
-  const groups = new Map<string, { first: HeldFile; windows: Set<number> }>();
-  for (const waiting of held) {
-    const { file, status } = waiting;
-    const key = `${file.export} ${status}`;
-    const { first, windows } = groups.get(key) ?? { first: waiting, windows: new Set() };
-    const isEarlier = file.window_start < first.file.window_start;
-    groups.set(key, { first: isEarlier ? waiting : first, windows: windows.add(file.window_start) });
-  }
-  const texts = [...groups.values()].map(({ first: { file, status }, windows }) => {
+  const groups = Map.groupBy(held, ({ file, status }) => `${file.export} ${status}`);
+  const texts = [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const { file, status } = first;
+    const windows = new Set(group.map((one) => one.file.window_start)).size;
     const start = formatMs(file.window_start);
-    return windows.size === 1
+    return windows === 1
       ? `${file.export}: a file waits for the ${status} window ${start}; to read it, run: ${releaseCommand(file.export, status, start)}`
-      : `${file.export}: files wait for ${counted(windows.size, `${status} window`)} from ${start} on; to read them, run: ${releaseCommand(file.export, status, '--all')}`;
+      : `${file.export}: files wait for ${counted(windows, `${status} window`)} from ${start} on; to read them, run: ${releaseCommand(file.export, status, '--all')}`;
   });
   return texts.length === 0 ? null : texts.join('. ');
 }

@@ -76,16 +76,15 @@ export class ExportReader {
     const { settings, stopped, now, onProgress } = this.#options;
     stopped.throwIfAborted();
     const subscribers = this.#subscribers();
-    const { earliest_time, require_trailer, bad_rows, drop, mappings } = settings;
+    const { earliest_time, require_trailer, bad_rows, mappings } = settings;
     const order: ReaderOrder = {
-      ...{ source, file, ...timesOf(file, now(), earliest_time), require_trailer, bad_rows, drop },
+      ...{ source, file, ...timesOf(file, now(), earliest_time), require_trailer, bad_rows },
       ...{
         mapping: mappings[file.export],
         errors_max: ERRORS_READ_MAX,
         former: [],
         rows_to_skip: 0,
         check_only: false,
-        skipped_path: null,
       },
       ...subscribers,
       ...options,

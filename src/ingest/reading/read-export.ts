@@ -16,13 +16,14 @@ import { shownUrl } from '../../detection/merge.ts';
 import { checkRow, type RowError, type RowLimits, type TimeBounds } from '../../exports/check-row.ts';
 import { csvEntries } from '../../exports/csv.ts';
 import { type ErrorGroup, ErrorGroups, type LineError, shortened } from '../../exports/error-groups.ts';
-import type { ExportFileName } from '../../exports/file-name.ts';
+import { type ExportFileName, formOf } from '../../exports/file-name.ts';
 import type { RawEntry } from '../../exports/lines.ts';
 import type { Mapping } from '../../exports/mapping.ts';
 import { ndjsonEntries } from '../../exports/ndjson.ts';
 import { type ExportSource, openContent, UnreadableContent } from '../../exports/unpacking.ts';
 import { parseSeconds } from '../../time.ts';
 import { BATCH_ROWS_MAX, BatchBuilder, type RowBatch, type UnknownRows } from './row-batch.ts';
+import { SkippedRows } from './skipped-rows.ts';
 
 /** How to read a file. Plain data: it is sent to the reader thread. */
 export interface ReadingOrder extends TimeBounds {
@@ -54,15 +55,11 @@ export interface ReadingSinks {
   readonly onBatch?: (batch: RowBatch) => Promise<void> | void;
   /** Called for each row that could be read, with what it was read as. */
   readonly onRow?: (row: ReadRow) => void;
-  /** Called for each skipped row. */
-  readonly onBadRow?: (bad: BadRow) => void;
   readonly onProgress?: (rows: number) => void;
 }
 
 /** `origin`: the row as the file has it, under a mapping. */
 export type ReadRow = Pick<Extract<RawEntry, { kind: 'row' }>, 'line' | 'raw' | 'origin'>;
-
-export type BadRow = { readonly line: number; readonly errors: readonly RowError[]; readonly row: unknown };
 
 export interface ReadingCounts {
   readonly sha256: string;
@@ -77,16 +74,17 @@ export interface ReadingCounts {
   readonly urls_withheld: number;
 }
 
-export type ReadingResult =
-  | { readonly kind: 'read'; readonly counts: ReadingCounts }
+export type ReadingResult = {
+  readonly counts: ReadingCounts;
+  /** The notes of the skipped rows; see {@link SkippedRows}. */
+  readonly skipped: string;
+} & (
+  | { readonly kind: 'read' }
   /** Rows or the file itself are invalid. */
-  | ({
-      readonly kind: 'bad';
-      readonly counts: ReadingCounts;
-      readonly rows_with_errors: number;
-    } & ReadingErrors)
+  | ({ readonly kind: 'bad'; readonly rows_with_errors: number } & ReadingErrors)
   /** Truncated: the packed data ends too early, and the file may still be growing. */
-  | { readonly kind: 'truncated' | 'damaged'; readonly counts: ReadingCounts; readonly reason: string };
+  | { readonly kind: 'truncated' | 'damaged'; readonly reason: string }
+);
 
 export interface ReadingErrors {
   /** The first ones. */
@@ -107,10 +105,11 @@ const UNKNOWN_STREAMS_MAX = 50;
 
 export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Promise<ReadingResult> {
   const { source, file } = order;
-  const content = await openContent(source, file.form);
+  const form = formOf(file.name);
+  const content = await openContent(source, form);
   const reading = new Reading(order, sinks);
   try {
-    const entries = file.form.startsWith('csv')
+    const entries = form.startsWith('csv')
       ? csvEntries(content.chunks, file.export, order.mapping)
       : ndjsonEntries(content.chunks, order.mapping);
     for await (const group of entries) {
@@ -129,7 +128,7 @@ export async function readExport(order: ReadingOrder, sinks: ReadingSinks): Prom
     return reading.result(reading.isOver ? '' : content.sha256());
   } catch (error) {
     if (!(error instanceof UnreadableContent)) throw error;
-    return { kind: error.kind, counts: reading.counts(''), reason: error.message };
+    return { kind: error.kind, ...reading.read(''), reason: error.message };
   } finally {
     await content.close();
   }
@@ -152,6 +151,7 @@ class Reading {
   #errorsTotal = 0;
   readonly #groups = new ErrorGroups();
   #badRows = 0;
+  readonly #skipped = new SkippedRows();
   #rowsWithErrors = 0;
   /** The first errors of skipped rows. */
   readonly #skippedErrors: LineError[] = [];
@@ -176,7 +176,7 @@ class Reading {
     this.#streams = streams === null ? null : new Set(streams);
     this.#former = new Set(former);
     this.#licensed = new Set(licensed);
-    this.#limits = { export: file.export, earliest, latest, estimated: file.kind === 'backfill' };
+    this.#limits = { export: file.export, earliest, latest, estimated: file.window_start === null };
   }
 
   /** @returns a batch once it is full, or after many rows that have no place in it */
@@ -223,7 +223,7 @@ class Reading {
     const trailer = this.#trailer;
     if (trailer === null) {
       const { file, require_trailer } = this.#order;
-      if (require_trailer && !file.form.startsWith('csv') && !this.isOver)
+      if (require_trailer && !formOf(file.name).startsWith('csv') && !this.isOver)
         this.#fail({ line: 0, ...NO_VALUE, expected: 'a last line {"end_of_export":true,"rows":N}' });
     } else if (trailer.rows !== this.rows) {
       const expected = `${this.rows}, the number of rows in the file`;
@@ -240,8 +240,9 @@ class Reading {
     return batch;
   }
 
-  counts(sha256: string): ReadingCounts {
-    return {
+  /** What was read so far. */
+  read(sha256: string): Pick<ReadingResult, 'counts' | 'skipped'> {
+    const counts = {
       sha256,
       rows: this.rows,
       bad_rows: this.#badRows,
@@ -250,14 +251,15 @@ class Reading {
       names_without_id: this.#namesWithoutId,
       urls_withheld: this.#urlsWithheld,
     };
+    return { counts, skipped: this.#skipped.notes() };
   }
 
   result(sha256: string): ReadingResult {
-    const counts = this.counts(sha256);
+    const read = this.read(sha256);
     const errors_total = this.#errorsTotal;
-    if (errors_total === 0) return { kind: 'read', counts };
+    if (errors_total === 0) return { kind: 'read', ...read };
     const errors = { errors: this.#errors, errors_total, error_groups: this.#groups.all() };
-    return { kind: 'bad', counts, rows_with_errors: this.#rowsWithErrors, ...errors };
+    return { kind: 'bad', ...read, rows_with_errors: this.#rowsWithErrors, ...errors };
   }
 
   #check(read: ReadRow): void {
@@ -308,7 +310,7 @@ class Reading {
       const short = errors.map(shortened);
       for (const error of short)
         if (this.#skippedErrors.length < ERRORS_MAX) this.#skippedErrors.push({ line, ...error });
-      this.#sinks.onBadRow?.({ line, errors: short, row });
+      this.#skipped.add({ line, errors: short, row });
       this.isOver = this.#badRows > BAD_ROWS_MAX;
       return;
     }

@@ -73,8 +73,7 @@ async function droppedFile(
   const [newest] = waitingFiles(drop, known)
     .exports.flatMap((dropped) => {
       const { file } = dropped;
-      if (file.kind !== 'window' || file.export !== request.export) return [];
-      if (file.window_start !== request.window_start) return [];
+      if (file.export !== request.export || file.window_start !== request.window_start) return [];
       const snapshot = drop.snapshot(dropped.path);
       return typeof snapshot === 'string' ? [] : { dropped, file, snapshot };
     })
@@ -91,7 +90,7 @@ function failedFile({ drop, writer }: FileStore, request: RequestOf<'reset'>): W
     const path = record.destination ?? '';
     const file = recordedFile(record);
     const snapshot = drop.snapshot(path);
-    if (typeof snapshot !== 'string' && file?.kind === 'window') {
+    if (typeof snapshot !== 'string' && file !== null && file.window_start !== null) {
       const { name, number: takenAs } = record;
       return { kind: 'export', name, path, snapshot, file, isFinal: true, takenAs };
     }

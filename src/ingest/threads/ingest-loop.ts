@@ -257,7 +257,7 @@ export class Ingester {
     stuck.keepOnly('dropped', paths);
     let processed = 0;
     for (const waiting of scan.ready) {
-      if (which === 'windows' && !(waiting.kind === 'export' && waiting.file.kind === 'window')) continue;
+      if (which === 'windows' && !(waiting.kind === 'export' && waiting.file.window_start !== null)) continue;
       const { path, name } = waiting;
       if (!(await stuck.attempt('dropped', path, name, () => this.#process(waiting)))) continue;
       processed += 1;
@@ -289,7 +289,7 @@ export class Ingester {
     const { file } = waiting;
     // A file before it in the same scan may have failed.
     if (heldBy(ingest.writer.db, this.#options.settings)(file) !== null) return null;
-    return file.kind === 'window'
+    return file.window_start !== null
       ? ingestWindowFile(ingest, { ...waiting, file })
       : ingestBackfill(ingest, { ...waiting, file });
   }
