@@ -100,15 +100,6 @@ export function programCalls(folder: string) {
   };
 }
 
-/** The next `count` paths that are synced after a file or folder gets the name `path`. */
-export function syncedAfter(calls: readonly DiskCall[], path: string, count: number): string[] {
-  const at = calls.findIndex(
-    (call) => ('to' in call ? call.to : call.call === 'create' && call.path) === path,
-  );
-  const syncs = calls.slice(at < 0 ? calls.length : at).filter(({ call }) => call === 'sync');
-  return syncs.slice(0, count).map((sync) => sync.path);
-}
-
 /** What a power cut would lose now. */
 export class Unsynced {
   readonly #content = new Set<string>();
