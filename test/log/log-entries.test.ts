@@ -29,7 +29,7 @@ const OPERATION = { kind: 'test' };
 const SMALL = 600;
 
 function writerOn(folder: string, segmentBytes = 1_000_000, program = '1'): LogWriter {
-  const options = { folder, kind: 'detections', program, segmentBytes } as const;
+  const options = { folder, program, segmentBytes };
   return new LogWriter(options, findTail(folder));
 }
 
