@@ -246,7 +246,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ...rules('Events', ['absent on the other endpoints | fields | event']),
   ...rules('Errors', [
     'type is {base_url}/errors/<code> | stream-over-restarts | the base address is in photo URLs and error types, and changing it changes no version',
-    'codes, statuses and titles | openapi | its table of error codes has every code, its status, title and what to do',
+    'codes, statuses and titles | token-refusal | 413 for more than 4096 bytes, not for 4096',
     '400: unknown, empty, repeated, out of range | every-error | 400: unknown, empty, repeated and out-of-range parameters, with rate-limit headers',
     '401 with WWW-Authenticate: Bearer | every-credential | every endpoint but the token endpoint and health requires a valid one: all others are 401',
     '405: Allow lists methods | every-answer | a wrong method on an existing path is 405 with Allow',
@@ -265,7 +265,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'token: invalid_client, a key that may not be used | token-refusal | 401 invalid_client: a suspended account, an address that is not allowed',
     'token: 429 is a problem with Retry-After | token-rate | per client id, from any address; after the grant type, before the credentials',
     'token: 500 and 503 are problems | token-refusal | unreadable keys are 503, a fault is 500, both as problem documents',
-    'token: X-Request-Id, Cache-Control, Pragma | token-grant | a token with its type, lifetime and scope',
+    'token: Cache-Control, Pragma | every-answer | Cache-Control: a minute for me, no-cache for the schema, no-store for the rest and every error',
   ]),
   ...rules('Limits', [
     'requests a minute: 120 a key | every-error | limits: 120 requests per minute and key, unless the operator set another',

@@ -36,7 +36,8 @@ test('413 for more than 4096 bytes, not for 4096', async () => {
   const body = new URLSearchParams(inBody(client)).toString();
   const padded = (length: number) => `${body}&x=`.padEnd(length, 'x');
   await granted(await post(padded(4096)));
-  await problem(server, await post(padded(4097)), 413, 'content_too_large');
+  const title = await problem(server, await post(padded(4097)), 413, 'content_too_large');
+  assert.equal(title, 'Content too large');
   await problem(server, await post(padded(3_000_000)), 413, 'content_too_large');
   // Even if nothing else is valid.
   await problem(
