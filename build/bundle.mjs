@@ -37,17 +37,9 @@ const IMPORT_META = {
  * @param {string} options.folder where the files are written
  * @param {boolean} options.packed for the executable: nothing is left to be found in node_modules
  * @param {string} [options.nodeLicense] the licence of the Node that is packed with it
- * @param {Record<string, string>} [options.entries] file name without extension to source file
  * @returns {Promise<string[]>} the packages inside, as package-lock.json names their places
  */
-export async function bundle({
-  folder,
-  packed,
-  nodeLicense,
-  entries = packed
-    ? { main: 'src/main.ts', worker: 'src/worker.ts' }
-    : { program: 'src/main.ts', worker: 'src/worker.ts' },
-}) {
+export async function bundle({ folder, packed, nodeLicense }) {
   const shared = {
     absWorkingDir: root,
     outdir: folder,
@@ -70,7 +62,7 @@ export async function bundle({
   };
   const result = await build({
     ...shared,
-    entryPoints: entries,
+    entryPoints: { [packed ? 'main' : 'program']: 'src/main.ts', worker: 'src/worker.ts' },
     target: 'node24',
     // Becomes require(): started from a code cache, as the executable is, import() does not work.
     supported: { 'dynamic-import': false },

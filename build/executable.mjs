@@ -39,10 +39,9 @@ const FUSE_SET = ['NODE_SEA_FUSE', 'fce680ab2cc467b6e072b8b5df1996b2:1'].join('_
  * @param {object} options
  * @param {string} options.output the executable to write; an older one is replaced, even while it runs
  * @param {string} [options.target] the platform it is for
- * @param {Record<string, string>} [options.entries] other sources than the program's own, for tests
  * @throws {BuildRefused}
  */
-export async function makeExecutable({ output, target = hostTarget, entries }) {
+export async function makeExecutable({ output, target = hostTarget }) {
   requireTarget(target);
   // Its path gets into the executable: with one of the same name each time, the same sources give the same bytes.
   const staging = `${output}.staging`;
@@ -50,12 +49,7 @@ export async function makeExecutable({ output, target = hostTarget, entries }) {
   mkdirSync(staging, { recursive: true });
   try {
     const { binary, license } = nodeOf(target, staging);
-    const packages = await bundle({
-      folder: staging,
-      packed: true,
-      nodeLicense: license,
-      ...(entries === undefined ? {} : { entries }),
-    });
+    const packages = await bundle({ folder: staging, packed: true, nodeLicense: license });
     copyFileSync(addonPath(target), join(staging, 'better_sqlite3.node'));
     const made = join(staging, basename(output));
     await pack({ staging, binary, target, made });

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { renameSync, truncateSync, writeFileSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createAccessReader } from '../../src/auth/access-reader.ts';
@@ -22,6 +21,7 @@ import { Refused } from '../../src/refused.ts';
 import { writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import { db, HERE, makeKey, NOW_MS, root, store } from '../support/access-store.ts';
+import { patchedAll } from '../support/patched-fs.ts';
 import { refusal } from '../support/refusal.ts';
 import { testFolder } from '../support/test-folder.ts';
 
@@ -187,23 +187,12 @@ function keyOfKnownId(): { id: string; key: string } {
 /** The calls of node:crypto that some work makes, in order: they take nearly all of the time of a refusal. */
 function cryptoCalls(work: () => void): string[] {
   const calls: string[] = [];
-  const originals = ['createHash', 'createHmac', 'hash', 'timingSafeEqual'].map(
-    (name) => [name, Reflect.get(crypto, name)] as const,
-  );
-  const put = (own: (name: string, call: unknown) => unknown) => {
-    for (const [name, call] of originals) Reflect.set(crypto, name, own(name, call));
-    syncBuiltinESMExports();
-  };
-  put((name, call) => (...args: unknown[]) => {
+  const names = ['createHash', 'createHmac', 'hash', 'timingSafeEqual'];
+  using _ = patchedAll(crypto, names, (call, args, name) => {
     calls.push(name);
-    if (typeof call !== 'function') throw new Error('not a function');
-    return Reflect.apply(call, crypto, args);
+    return call(...args);
   });
-  try {
-    work();
-  } finally {
-    put((_, call) => call);
-  }
+  work();
   return calls;
 }
 

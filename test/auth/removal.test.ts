@@ -4,8 +4,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Database, openDatabase, writing } from '../../src/store/database.ts';
-import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
+import { type Database, writing } from '../../src/store/database.ts';
 import { openAccess } from '../support/access.ts';
 import {
   type Appliance,
@@ -16,7 +15,7 @@ import {
   startAppliance,
 } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
-import { countOf, reading } from '../support/database-content.ts';
+import { changeDetections, countOf, reading } from '../support/database-content.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs, type Row } from '../support/export-files.ts';
 import { openAlertsOf } from '../support/installation-state.ts';
 import { failingCall } from '../support/preload.ts';
@@ -48,12 +47,8 @@ describe('beside a running appliance', () => {
 
   const detections = () => join(appliance.data, 'detections.db');
 
-  async function changes(query: string, key: string): Promise<ChangesPage> {
-    const answer = await appliance.get(`${CHANGES}?${query}`, key);
-    const text = await answer.text();
-    assert.equal(answer.status, 200, text);
-    return JSON.parse(text);
-  }
+  const changes = (query: string, key: string): Promise<ChangesPage> =>
+    appliance.read(`${CHANGES}?${query}`, key);
 
   async function apply(rows: readonly Row[]): Promise<void> {
     const line = await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson(rows));
@@ -144,10 +139,9 @@ describe('beside a running appliance', () => {
     appliance.cli(['subscription', 'add', '7005', '--account', 'other']);
     const key = createKey(appliance.cli, 'other', '7005');
     await appliance.serving().stop();
-    const db = openDatabase(detections(), 'write', DETECTIONS_SCHEMA);
     const times = 'taken_at = taken_at + 86400000, finished_at = finished_at + 86400000';
-    db.exec(`UPDATE ingest_file SET ${times} WHERE number = ${number}; -- The clock was ahead.`);
-    db.close();
+    // The clock was ahead.
+    changeDetections(appliance.data, `UPDATE ingest_file SET ${times} WHERE number = ${number}`);
     const access = openAccess(appliance.data);
     // It was set back.
     const back = 'UPDATE subscription SET created_at = created_at - 86400000 WHERE id = 7005';
@@ -204,23 +198,19 @@ test('while rows cannot be deleted from the log, the number stays taken, and an 
   const work = testFolder();
   const failing = failingCall('rename', 'EACCES', /draft\/\d+\.zst$/, join(work, 'flag'));
   failing.begin();
-  const appliance = await startAppliance(failing.settings);
-  try {
-    await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
-    const cli = (...args: string[]) => appliance.cli(args, { anyStatus: true });
-    const remove = () => {
-      const { stdout } = cli('subscription', 'remove', '7001', '--yes', '--json');
-      return JSON.parse(stdout).left_in_log;
-    };
-    const isOpen = async () => (await openAlertsOf(appliance)).includes('removal incomplete');
-    assert.match(remove(), /permission denied/);
-    await until('the alert', isOpen);
-    assert.match(cli('subscription', 'add', '7001', '--account', 'agency').stderr, /still being deleted/);
-    failing.end();
-    assert.equal(remove(), null);
-    await until('its end', async () => !(await isOpen()));
-    assert.equal(cli('subscription', 'add', '7001', '--account', 'agency').status, 0);
-  } finally {
-    await appliance.stop();
-  }
+  await using appliance = await startAppliance(failing.settings);
+  await appliance.dropped(fileName('newswire', nextWindowMs()), ndjson([newRow()]));
+  const cli = (...args: string[]) => appliance.cli(args, { anyStatus: true });
+  const remove = () => {
+    const { stdout } = cli('subscription', 'remove', '7001', '--yes', '--json');
+    return JSON.parse(stdout).left_in_log;
+  };
+  const isOpen = async () => (await openAlertsOf(appliance)).includes('removal incomplete');
+  assert.match(remove(), /permission denied/);
+  await until('the alert', isOpen);
+  assert.match(cli('subscription', 'add', '7001', '--account', 'agency').stderr, /still being deleted/);
+  failing.end();
+  assert.equal(remove(), null);
+  await until('its end', async () => !(await isOpen()));
+  assert.equal(cli('subscription', 'add', '7001', '--account', 'agency').status, 0);
 });

@@ -9,18 +9,16 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, globSync, mkdirSync, writeFileSync } from 'node:fs';
-import { createServer, type ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { openDatabase } from '../../src/store/database.ts';
-import { placesOf } from '../../src/store/stream-place.ts';
-import { freePort, listen } from '../support/free-port.ts';
+import { freePort } from '../support/free-port.ts';
 import { startNginx as runNginx } from '../support/nginx.ts';
 import { until } from '../support/until.ts';
 import { type Bench, type Figure, inTurn, median, SUBSCRIPTIONS } from './common.ts';
 import { dropped, exportOf, prepareAccess } from './ingest.ts';
 import { authorization, CONNECTIONS, type Load, runLoad, walkOf, walkPlaces } from './load.ts';
-import { startAppliance, stop } from './program.ts';
+import { startAppliance, startServer, stop } from './program.ts';
 
 const REQUESTS = 400;
 const PAGE_ROWS = 1000;
@@ -97,22 +95,12 @@ async function startPostgres(folder: string, database: string, stops: Stops): Pr
   const child = spawn(join(bin, 'postgres'), ['-D', home, ...settings], options);
   stops.defer(() => stop(child, 'SIGINT'));
   await listening(port, child);
-  const pg = await driver();
-  const user = { user: 'bench', database: 'postgres' };
-  const pool = new pg.Pool({ host: '127.0.0.1', port, ...user, max: CONNECTIONS });
+  const pool = await connectPool(port);
   stops.defer(() => pool.end());
   const ordinal = await fill(pool, database);
-  const { first, end } = placesOf(ordinal);
-  const ask = async (text: string, after: number) => {
-    const { rows } = await pool.query({
-      name: text.slice(0, 20),
-      text,
-      values: [Math.max(first, after), end],
-    });
-    return [rows.map(({ body }) => body).join(','), rows.at(-1)?.place ?? rows[0]?.last ?? '0'] as const;
-  };
+  // In processes of their own: this one is busy with measuring.
   const served = async (name: string, text: string): Promise<Peer> => {
-    const url = await serve((after) => ask(text, after), stops);
+    const { url } = stops.use(await startServer('thin-server.ts', `${port}`, `${ordinal}`, text));
     return { name: `PostgreSQL and a thin Node server, ${name}`, url, path: walkPlaces };
   };
   return [await served('row by row', ROWS), await served('one text', ONE_TEXT)];
@@ -125,13 +113,14 @@ interface Pool {
   end(): Promise<void>;
 }
 
-async function driver(): Promise<{ Pool: new (options: object) => Pool }> {
+/** @param port of the PostgreSQL that the benchmark has started @throws Error if the package `pg` is not installed */
+export async function connectPool(port: number): Promise<Pool> {
   const name = 'pg';
-  try {
-    return (await import(name)).default;
-  } catch (error) {
-    throw new Error('the package pg is not installed: npm install --no-save pg', { cause: error });
-  }
+  const driver = await import(name).catch((cause) => {
+    throw new Error('the package pg is not installed: npm install --no-save pg', { cause });
+  });
+  const user = { user: 'bench', database: 'postgres' };
+  return new driver.default.Pool({ host: '127.0.0.1', port, ...user, max: CONNECTIONS });
 }
 
 /** @returns the ordinal of the first subscription's text stream */
@@ -149,26 +138,6 @@ async function fill(pool: Pool, database: string): Promise<number> {
   await pool.query('VACUUM ANALYZE stream_row');
   const ordinal = "SELECT ordinal FROM stream WHERE subscription_id = ? AND content_type = 'text'";
   return db.prepare<unknown[], number>(ordinal).pluck().get(SUBSCRIPTIONS[0]) ?? 0;
-}
-
-/** A server that queries the page after a place, and sends it. @returns its address */
-async function serve(
-  ask: (after: number) => Promise<readonly [body: string, last: string]>,
-  stops: Stops,
-): Promise<string> {
-  const send = async (path: string, response: ServerResponse) => {
-    const [body, last] = await ask(Number(path.slice(1)));
-    const answer = Buffer.from(`[${body}] ${last}`);
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length });
-    response.end(answer);
-  };
-  const server = createServer((request, response) => void send(request.url ?? '/0', response));
-  const port = await listen(server);
-  stops.defer(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${port}`;
 }
 
 /** PostgreSQL does not run as root. */

@@ -57,6 +57,14 @@ export async function startAppliance(data: string, { bundle = BUNDLE, settings =
   }
 }
 
+/** Starts a script of this folder that prints the address of its server. `await using` ends it. */
+export async function startServer(script: string, ...args: string[]) {
+  const path = fileURLToPath(new URL(script, import.meta.url));
+  const child = spawn(process.execPath, [path, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [line] = await once(child.stdout, 'data');
+  return { url: `${line}`.trim(), [Symbol.asyncDispose]: () => stop(child, 'SIGTERM') };
+}
+
 /** All threads'; null if the system does not report it. https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html: utime and stime, in ticks of 10 ms. */
 function cpuMsOf({ pid }: ChildProcess): number | null {
   try {

@@ -19,7 +19,6 @@ import fs, {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
@@ -37,6 +36,7 @@ import { check } from '../support/check.ts';
 import { assertFailed } from '../support/command.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { alertsOf } from '../support/installation-state.ts';
+import { patchedAll } from '../support/patched-fs.ts';
 import { until } from '../support/until.ts';
 import { words } from '../support/words.ts';
 
@@ -233,24 +233,16 @@ const CALLS =
 
 /** Runs `attack` before the call with this number on files. @returns how many calls there were */
 function attackedAt(at: number, attack: () => void, work: () => void): number {
-  const originals = new Map(CALLS.map((name) => [name, Reflect.get(fs, name)]));
   let calls = 0;
-  const put = (own: (name: string, call: unknown) => unknown) => {
-    for (const [name, call] of originals) Reflect.set(fs, name, own(name, call));
-    syncBuiltinESMExports();
-  };
-  put((_, call) => (...args: unknown[]) => {
+  using _ = patchedAll(fs, CALLS, (call, args) => {
     calls += 1;
     if (calls === at) attack();
-    if (typeof call !== 'function') throw new Error('not a function');
-    return Reflect.apply(call, fs, args);
+    return call(...args);
   });
   try {
     work();
   } catch (error) {
     if (!(error instanceof Error && 'code' in error)) throw error;
-  } finally {
-    put((_, call) => call);
   }
   return calls;
 }

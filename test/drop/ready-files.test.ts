@@ -17,7 +17,7 @@ import { join } from 'node:path';
 import { beforeEach, test } from 'node:test';
 import fc from 'fast-check';
 import { DropFolder, shortName } from '../../src/drop/drop-folder.ts';
-import { parseFileName } from '../../src/exports/file-name.ts';
+import { FORMS, parseFileName } from '../../src/exports/file-name.ts';
 import { openContent } from '../../src/exports/unpacking.ts';
 import { DAY_MS, formatWindowStart, WINDOW_MS } from '../../src/time.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls } from '../support/disk-calls.ts';
@@ -226,6 +226,15 @@ test('a file that waits for the end of its window is scanned then; one more than
   const ahead = [scan(NOW_MS - DAY_MS), scan(NOW_MS - DAY_MS - 1)].flatMap(({ ready }) => ready);
   const kinds = ahead.map(({ kind }) => kind);
   assert.deepEqual(kinds, ['refused'], 'if it is more than a day ahead');
+});
+
+test('the label of a backfill has 1 to 64 of a-z 0-9 . _ -', () => {
+  for (const label of ['a', 'x'.repeat(64), '2026.10_part-1', 'a.part', '-', 'x.csv'])
+    for (const form of FORMS) {
+      const name = `newswire.backfill-${label}.${form}`;
+      const file = { kind: 'backfill', name, export: 'newswire', form, label } as const;
+      assert.deepEqual(parseFileName(name), { kind: 'export', file });
+    }
 });
 
 test('any name is parsed, and shortened to leave room for number and note', () => {

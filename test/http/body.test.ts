@@ -53,9 +53,7 @@ for (const [what, rest, thenEnd] of BROKEN) {
     const [answer, ...more] = checkedResponses(received, [POST_TOKEN]);
     assert.ok(answer !== undefined && more.length === 0, received);
     assert.deepEqual([answer.status, JSON.parse(answer.body).error], [400, 'invalid_request']);
-    assert.match(answer.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/);
-    const headers = ['cache-control', 'pragma', 'connection'].map((name) => answer.headers.get(name));
-    assert.deepEqual(headers, ['no-store', 'no-cache', 'close']);
+    assert.equal(answer.headers.get('connection'), 'close');
   });
 }
 

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, truncateSync, writeFileSync } from 'node:fs';
-import fs, { type FileHandle } from 'node:fs/promises';
-import { syncBuiltinESMExports } from 'node:module';
+import fs from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, test } from 'node:test';
@@ -13,6 +12,7 @@ import { photoPath } from '../../src/detection/photo-address.ts';
 import { inOpeningTurn } from '../../src/http/thread-turns.ts';
 import { deriveKey } from '../../src/seal.ts';
 import { openFilesBelow } from '../support/open-files.ts';
+import { patchedAll } from '../support/patched-fs.ts';
 import { sharedServer, TEST_SECRET } from '../support/server.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
@@ -123,16 +123,12 @@ test('a photo that shrinks while it is sent ends the connection', async () => {
 test('a share that hangs while photos are opened does not keep other answers waiting', async () => {
   const pipe = join(folder, '8.jpg');
   execFileSync('mkfifo', [pipe]);
-  const { open } = fs;
   let opens = 0;
-  const put = (call: typeof fs.open) => {
-    fs.open = call;
-    syncBuiltinESMExports();
-  };
   // To open a pipe blocks one of Node's threads until somebody writes to it, as a share does until its server is back.
-  put((path, ...rest) => {
-    opens += path === pipe ? 1 : 0;
-    return path === pipe ? open(path, constants.O_RDONLY) : open(path, ...rest);
+  using _ = patchedAll(fs, ['open'], (open, args) => {
+    if (args[0] !== pipe) return open(...args);
+    opens += 1;
+    return open(pipe, constants.O_RDONLY);
   });
   const photos = Array.from({ length: 6 }, () => server.get(photoPath(KEY, 8)));
   await until('the first ones hang', () => opens >= 2);
@@ -142,7 +138,6 @@ test('a share that hangs while photos are opened does not keep other answers wai
   const writer = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
   for (const photo of photos) assert.equal((await photo).status, 404);
   closeSync(writer);
-  put(open);
   assert.notEqual(answered, 'nothing');
 });
 
@@ -162,21 +157,18 @@ test('of the photos on a share that hangs, a bounded number waits to be opened',
 test('a share that hangs while photos are read holds two threads', async () => {
   writeFileSync(join(folder, '9.jpg'), 'the photo');
   await using handle = await fs.open(join(folder, '9.jpg'));
-  const file: FileHandle = Object.getPrototypeOf(handle);
-  const { read } = file;
   const { promise: back, resolve: comeBack } = Promise.withResolvers<void>();
   let [reads, most] = [0, 0];
-  file.read = async function (this: FileHandle, ...range: []) {
+  using _ = patchedAll(Object.getPrototypeOf(handle), ['read'], async (read, range) => {
     most = Math.max(most, ++reads);
     await back;
     reads -= 1;
-    return read.apply(this, range);
-  } as typeof read;
+    return read(...range);
+  });
   const photos = Array.from({ length: 6 }, () => server.get(photoPath(KEY, 9)));
   await until('the first ones hang', () => reads >= 2);
   await wait(200);
   comeBack();
   for (const photo of photos) assert.equal(await (await photo).text(), 'the photo');
-  file.read = read;
   assert.equal(most, 2);
 });

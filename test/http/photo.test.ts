@@ -34,7 +34,6 @@ function signatureOf(id: number): string {
 async function wholeAnswer(path: string, init?: RequestInit): Promise<string> {
   const response = await server.get(path, undefined, init);
   const id = response.headers.get('x-request-id') ?? '?';
-  assert.match(id, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   const headers = [...response.headers].filter(([name]) => name !== 'date');
   return JSON.stringify([response.status, headers, await response.text()]).replaceAll(id, 'ID');
 }

@@ -18,7 +18,7 @@ import { type Database, openDatabase } from '../../src/store/database.ts';
 import { DETECTIONS_SCHEMA } from '../../src/store/detections-schema.ts';
 import { assertSameContent, contentOfDatabase } from '../support/database-content.ts';
 import { ndjson, type Row } from '../support/export-files.ts';
-import { streamWriterOn } from '../support/history.ts';
+import { beforeCommit, streamWriterOn } from '../support/history.ts';
 import { EXPORTED_AT_DEFAULT, exportRow } from '../support/matches.ts';
 import { readContent } from '../support/read-export.ts';
 import { checkStreams } from '../support/streams.ts';
@@ -217,18 +217,17 @@ test('an entry that is decided but refused by the database is applied once there
     return nowMs;
   });
   writer.commit(begun(writer, before), { kind: 'test' });
-  const { exec } = store.db;
-  store.db.exec = (sql) => {
-    if (sql !== 'COMMIT') return exec.call(store.db, sql);
-    // As SQLite does if the disk is full.
-    exec.call(store.db, 'ROLLBACK');
-    throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
-  };
-  const applier = begun(writer, file);
-  assert.throws(() => writer.commit(applier, { kind: 'test' }), /disk is full/);
-  assert.equal(detections(store.db).length, 1);
-  assert.throws(() => writer.begin(), /disk is full/);
-  store.db.exec = exec;
+  {
+    using _ = beforeCommit(store.db, () => {
+      // As SQLite does if the disk is full.
+      store.db.exec('ROLLBACK');
+      throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
+    });
+    const applier = begun(writer, file);
+    assert.throws(() => writer.commit(applier, { kind: 'test' }), /disk is full/);
+    assert.equal(detections(store.db).length, 1);
+    assert.throws(() => writer.begin(), /disk is full/);
+  }
   const first = writer.commit(begun(writer, other), { kind: 'test' });
   assert.equal(detections(store.db).length, 3);
   assert.ok(first > 1);

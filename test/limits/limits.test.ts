@@ -141,74 +141,48 @@ describe('what is stored of other counts', () => {
 });
 
 describe('the keeper of usage', () => {
-  /** Its writes end when the test decides. */
-  function kept() {
-    const counts = { rows: 0 };
-    const writes: { text: string; end: PromiseWithResolvers<void> }[] = [];
-    const failures: (string | null)[] = [];
+  test('writes only what has changed, one write at a time, and at a stop what changed meanwhile', async () => {
+    const written: string[] = [];
+    let [text, isWriting] = ['3', false];
     const keeper = createUsageKeeper({
-      text: () => `${counts.rows}`,
-      write(text) {
-        const end = Promise.withResolvers<void>();
-        writes.push({ text, end });
-        return end.promise;
+      text: () => text,
+      async write(content) {
+        assert.ok(!isWriting);
+        isWriting = true;
+        await nextTurn();
+        isWriting = false;
+        written.push(content);
       },
-      onFailure: (error) => failures.push(error instanceof Error ? error.message : null),
+      onFailure: (error) => assert.fail(String(error)),
       everyMs: null,
     });
-    return { counts, writes, failures, keeper, texts: () => writes.map(({ text }) => text) };
-  }
-
-  /** Gives the keeper a few turns of the event loop to start its next write. */
-  async function begun(writes: readonly unknown[], count: number): Promise<void> {
-    for (let turn = 0; turn < 100 && writes.length < count; turn += 1) await nextTurn();
-    assert.equal(writes.length, count);
-  }
-
-  test('writes only what has changed, and one write at a time', async () => {
-    const { counts, writes, texts, keeper } = kept();
-    counts.rows = 3;
-    const first = keeper.write();
-    counts.rows = 5;
     void keeper.write();
-    assert.deepEqual(texts(), ['3']);
-    writes[0]?.end.resolve();
-    await first;
-    const second = keeper.write();
-    assert.deepEqual(texts(), ['3', '5']);
-    writes[1]?.end.resolve();
-    await second;
+    text = '5';
+    void keeper.write();
+    await keeper.close();
+    assert.deepEqual(written, ['3', '5']);
     await keeper.write();
-    assert.equal(writes.length, 2);
+    assert.equal(written.length, 2);
   });
 
   test('a failure and its end are reported once, and nothing is lost', async () => {
-    const { counts, writes, texts, failures, keeper } = kept();
-    counts.rows = 3;
-    for (const at of [0, 1]) {
-      const write = keeper.write();
-      writes[at]?.end.reject(new Error('disk full'));
-      await write;
-    }
-    assert.deepEqual(failures, ['disk full']);
-    const write = keeper.write();
-    assert.deepEqual(texts(), ['3', '3', '3']);
-    writes[2]?.end.resolve();
-    await write;
-    assert.deepEqual(failures, ['disk full', null]);
-  });
-
-  test('a stop writes counts made during a write', async () => {
-    const { counts, writes, texts, keeper } = kept();
-    counts.rows = 3;
-    void keeper.write();
-    counts.rows = 4;
-    const closed = keeper.close();
-    writes[0]?.end.resolve();
-    await begun(writes, 2);
-    assert.deepEqual(texts(), ['3', '4']);
-    writes[1]?.end.resolve();
-    await closed;
+    const failures: unknown[] = [];
+    const written: string[] = [];
+    let isFull = true;
+    const keeper = createUsageKeeper({
+      text: () => '3',
+      async write(content) {
+        if (isFull) throw new Error('disk full');
+        written.push(content);
+      },
+      onFailure: (error) => failures.push(error),
+      everyMs: null,
+    });
+    for (const _ of [1, 2]) await keeper.write();
+    assert.deepEqual(failures, [new Error('disk full')]);
+    isFull = false;
+    await keeper.write();
+    assert.deepEqual([written, failures[1]], [['3'], null]);
   });
 });
 

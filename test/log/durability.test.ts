@@ -20,7 +20,7 @@ import { readSecret } from '../../src/store/secret.ts';
 import { openAccess } from '../support/access.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { type DiskCall, diskCallsOf, recordDiskCalls, Unsynced } from '../support/disk-calls.ts';
-import { createHistory, type History, variedRows } from '../support/history.ts';
+import { beforeCommit, createHistory, type History, variedRows } from '../support/history.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 let history: History;
@@ -62,15 +62,12 @@ function assertDurable(
 }
 
 /** @throws AssertionError unless a renamed or linked file was synced before, and its folder after */
-function assertPlaced(calls: readonly DiskCall[], path: string, isFile = true): void {
+function assertPlaced(calls: readonly DiskCall[], path: string): void {
   const at = calls.findIndex((call) => 'to' in call && call.to === path);
   const draft = calls[at]?.path;
   assert.ok(draft !== undefined, `nothing was renamed or linked to ${path}`);
   const isSync = (of: string) => (call: DiskCall) => call.call === 'sync' && call.path === of;
-  assert.ok(
-    !isFile || calls.slice(0, at).some(isSync(draft)),
-    `${draft} was not synced before it became ${path}`,
-  );
+  assert.ok(calls.slice(0, at).some(isSync(draft)), `${draft} was not synced before it became ${path}`);
   assert.ok(
     calls.slice(at).some(isSync(dirname(path))),
     `${dirname(path)} was not synced after ${path} was added`,
@@ -101,24 +98,14 @@ function assertInOrder(
 function commitsOf(db: Database, log: string, work: () => void): number {
   const unsynced = new Unsynced();
   using _ = recordDiskCalls((call) => unsynced.note(call));
-  const exec = db.exec.bind(db);
   let commits = 0;
-  db.exec = (sql) => {
-    const before = readLogMark(db);
-    if (sql === 'COMMIT') {
-      commits += 1;
-      const of = (paths: string[]) => paths.filter((path) => path.startsWith(log));
-      assert.deepEqual([of(unsynced.content), of(unsynced.names)], [[], []], 'at the commit');
-      const last = findTail(log).last;
-      assert.equal(before?.id, last?.id, 'the mark must name the last entry');
-    }
-    return exec(sql);
-  };
-  try {
-    work();
-  } finally {
-    db.exec = exec;
-  }
+  using __ = beforeCommit(db, () => {
+    commits += 1;
+    const of = (paths: string[]) => paths.filter((path) => path.startsWith(log));
+    assert.deepEqual([of(unsynced.content), of(unsynced.names)], [[], []], 'at the commit');
+    assert.equal(readLogMark(db)?.id, findTail(log).last?.id, 'the mark must name the last entry');
+  });
+  work();
   return commits;
 }
 

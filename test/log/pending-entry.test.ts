@@ -9,22 +9,15 @@ import { listSegments } from '../../src/log/segment.ts';
 import { readLogMark } from '../../src/store/log-mark.ts';
 import { openAccess } from '../support/access.ts';
 import { copyTo, logOf } from '../support/copy-at.ts';
-import { type History, rowsFrom, withHistory } from '../support/history.ts';
+import { beforeCommit, type History, rowsFrom, withHistory } from '../support/history.ts';
 import { testFolder } from '../support/test-folder.ts';
 
 /** Applies rows of one entry, and makes the database refuse the commit after the entry is durable. */
 function applyRefused(history: History): void {
-  const db = history.db();
-  const exec = db.exec.bind(db);
-  db.exec = (sql) => {
-    if (sql === 'COMMIT') throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
-    return exec(sql);
-  };
-  try {
-    assert.throws(() => history.apply(rowsFrom(6000, 1)), { code: 'SQLITE_FULL' });
-  } finally {
-    db.exec = exec;
-  }
+  using _ = beforeCommit(history.db(), () => {
+    throw Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' });
+  });
+  assert.throws(() => history.apply(rowsFrom(6000, 1)), { code: 'SQLITE_FULL' });
 }
 
 test('of an entry that is not complete, nothing is applied with the refused ones before it', () =>

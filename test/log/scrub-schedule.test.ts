@@ -1,15 +1,12 @@
 /** The scheduled scrub: when it runs, its reports, and that a stop does not wait for it. */
 import assert from 'node:assert/strict';
-import { rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import { readScrubRecord, type ScrubResult, writeScrubRecord } from '../../src/log/scrub-findings.ts';
 import { startScrubs } from '../../src/log/scrub-schedule.ts';
 import type { Outcome, OwnProcess } from '../../src/own-process.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { HOUR_MS } from '../../src/time.ts';
-import { openAccess } from '../support/access.ts';
-import { programCommand } from '../support/command.ts';
-import { createHistory } from '../support/history.ts';
 import { testFolder } from '../support/test-folder.ts';
 import { until } from '../support/until.ts';
 
@@ -22,7 +19,7 @@ const of = (kind: ScrubResult['findings'][number]['kind']): ScrubResult => ({
 
 /** A scheduler on a data folder, whose scrubs end when the test decides. */
 function scheduled(every_hours: number, root = testFolder(), { firstAfterMs = 0, isReady = true } = {}) {
-  const state = { nowMs: NOW, isReady, begun: 0 };
+  const state = { nowMs: NOW, isReady, begun: 0, givenUp: 0 };
   let current = Promise.withResolvers<Outcome>();
   const [damageReports, lines]: [string[], string[]] = [[], []];
   const run = (args: readonly string[]): OwnProcess => {
@@ -30,7 +27,11 @@ function scheduled(every_hours: number, root = testFolder(), { firstAfterMs = 0,
     state.begun += 1;
     const own = Promise.withResolvers<Outcome>();
     current = own;
-    return { outcome: own.promise, giveUp: async () => own.resolve({ kind: 'failed', detail: 'killed' }) };
+    const giveUp = async () => {
+      state.givenUp += 1;
+      own.resolve({ kind: 'failed', detail: 'killed' });
+    };
+    return { outcome: own.promise, giveUp };
   };
   const options = {
     ...{ data: root, every_hours, firstAfterMs, now: () => state.nowMs, isReady: () => state.isReady },
@@ -118,33 +119,10 @@ test('with 0 hours none runs; a failed one is reported', async () => {
   assert.equal(readScrubRecord(dataFolder(all.root)), null);
 });
 
-test('the process compares, and a stop kills it', async () => {
-  using history = await createHistory();
-  history.apply([{ content_type: 'text', row: {} }]);
-  history.stop();
-  openAccess(history.folder.root, { create: true }).close();
-  writeFileSync(history.folder.secret, Buffer.alloc(32, 7));
-  // As the program itself does: its own command.
-  process.argv[1] = programCommand([]).args[0] ?? '';
-  const schedule = (lines: string[]) =>
-    startScrubs({
-      data: history.folder.root,
-      every_hours: 24,
-      firstAfterMs: 0,
-      now: Date.now,
-      isReady: () => true,
-      log: (level, msg, fields) => lines.push(`${level} ${msg} ${JSON.stringify(fields)}`),
-      onDamage: (what, detail) => assert.equal(detail, null, what),
-    });
-  const stopped: string[] = [];
-  await schedule(stopped).close();
-  assert.deepEqual(stopped, []);
-  assert.equal(readScrubRecord(history.folder), null);
-  const lines: string[] = [];
-  const running = schedule(lines);
-  running.check();
-  await until('the comparison', () => lines.length > 0);
-  await running.close();
-  assert.match(lines[0] ?? '', /^info detections\.db was compared with the log \{"entry":\d+\}$/);
-  assert.deepEqual(readScrubRecord(history.folder)?.findings, []);
+test('a stop ends the running one, and reports nothing', async () => {
+  const all = scheduled(24);
+  await all.untilStarted();
+  await all[Symbol.asyncDispose]();
+  all.check();
+  assert.deepEqual([all.state.begun, all.state.givenUp, all.lines], [1, 1, []]);
 });

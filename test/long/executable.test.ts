@@ -11,11 +11,12 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeEach, test } from 'node:test';
+import { NODE_FLAGS } from '../../src/packed.ts';
 import { VERSION } from '../../src/version.ts';
 import { buildExecutable, PROJECT, sqliteVersion } from '../support/executable.ts';
 import { until } from '../support/until.ts';
 
-const executable = buildExecutable('wirewatch');
+const executable = buildExecutable();
 let home = '';
 let temporary = '';
 
@@ -44,8 +45,10 @@ test('it is one file of less than 125 MB, with a checksum file for sha256sum', (
   assert.equal(readFileSync(`${executable.path}.sha256`, 'utf8'), `${sha256}  wirewatch\n`);
 });
 
-test('nothing in it names the build folder', () => {
-  assert.ok(!readFileSync(executable.path).includes(dirname(executable.path)));
+test('nothing in it names the build folder, and it has the flags of its Node', () => {
+  const bytes = readFileSync(executable.path);
+  assert.ok(!bytes.includes(dirname(executable.path)));
+  for (const flag of NODE_FLAGS) assert.ok(bytes.includes(flag), flag);
 });
 
 test('--version shows the build and its components', () => {
@@ -183,7 +186,7 @@ test("another platform's Node is used only as in the lockfile", () => {
   assert.deepEqual(readdirSync(join(home, 'downloads')), []);
 });
 
-test("a signal opens no debugger, and Node's debug variables print nothing", async () => {
+test("a signal opens no debugger, Node's debug variables print nothing, and a thread's stack names its script", async () => {
   const debugging = { NODE_DEBUG: '*', NODE_OPTIONS: '--inspect=0', NODE_INSPECT_RESUME_ON_START: '1' };
   const data = join(home, 'data');
   const child = spawn(executable.path, ['serve', '--data', data, '--port', '0'], {
@@ -206,6 +209,9 @@ test("a signal opens no debugger, and Node's debug variables print nothing", asy
       client_secret: 'a-secret-key',
     });
     assert.equal((await fetch(`${url}/oauth/token`, { method: 'POST', body })).status, 401);
+    writeFileSync(join(data, 'access.db'), Buffer.alloc(2 ** 18), { flag: 'r+' });
+    writeFileSync(join(data, 'drop', 'newswire.backfill-1.ndjson'), '{}');
+    await until('an error of the ingest thread', () => /at worker\.cjs:\d+/.test(output));
   } finally {
     child.kill('SIGTERM');
     await ended;

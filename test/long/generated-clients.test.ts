@@ -55,20 +55,10 @@ const installed = (...names: string[]) => path.join(folder, 'node_modules', ...n
 
 /** Compiles the client, the code that uses it, and its libraries' declarations. */
 function compile(entry: string): void {
-  const compilerOptions = {
-    strict: true,
-    noUncheckedIndexedAccess: true,
-    skipLibCheck: false,
-    noEmit: true,
-    module: 'esnext',
-    moduleResolution: 'bundler',
-    target: 'es2024',
-    lib: ['es2024', 'dom', 'dom.iterable'],
-    types: [],
-  };
-  const project = path.join(folder, `${entry}.tsconfig.json`);
-  writeFileSync(project, JSON.stringify({ compilerOptions, files: [entry] }));
-  run(installed('typescript', 'bin', 'tsc'), '--project', project);
+  const strict = ['--strict', '--noUncheckedIndexedAccess', '--skipLibCheck', 'false', '--noEmit'];
+  const modules = ['--module', 'esnext', '--moduleResolution', 'bundler'];
+  const libraries = ['--target', 'es2024', '--lib', 'es2024,dom,dom.iterable', '--typeRoots', 'absent'];
+  run(installed('typescript', 'bin', 'tsc'), ...strict, ...modules, ...libraries, entry);
 }
 
 /** Writes code that uses a client, compiles it, and runs it. */

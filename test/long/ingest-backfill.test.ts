@@ -7,16 +7,7 @@ import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { formatMs } from '../../src/time.ts';
 import { sharedAppliance } from '../support/appliance.ts';
 import { NO_PRELOAD } from '../support/command.ts';
-import {
-  contentOf,
-  fileName,
-  idOf,
-  ndjson,
-  newRow,
-  newRows,
-  nextWindowMs,
-  type Row,
-} from '../support/export-files.ts';
+import { fileName, idOf, ndjson, newRow, newRows, nextWindowMs, type Row } from '../support/export-files.ts';
 import { exportTrials } from '../support/export-trials.ts';
 import { loggedFiles } from '../support/installation-state.ts';
 import { preloaded } from '../support/preload.ts';
@@ -37,22 +28,6 @@ const becameVisible = (row: Row) =>
 function appliedInLog(): number[] {
   return loggedFiles(appliance.data).flatMap(({ outcome, number }) => (outcome === 'applied' ? number : []));
 }
-
-test('a label has 1 to 64 of a-z 0-9 . _ -, and can have any form', async () => {
-  for (const [label, form] of [
-    ['a', 'ndjson.gz'],
-    ['x'.repeat(64), 'csv'],
-    ['2026.10_part-1', 'csv.zst'],
-    ['a.part', 'ndjson'],
-    ['-', 'ndjson.zst'],
-    ['x.csv', 'csv.gz'],
-  ] as const) {
-    const row = newRow();
-    const line = await appliance.dropped(`newswire.backfill-${label}.${form}`, contentOf(form, [row]));
-    assert.equal(line.msg, 'file applied', JSON.stringify(line));
-    assert.ok(await appliance.detection(idOf(row)));
-  }
-});
 
 test('the same content under the same label changes nothing; under another it is merged', async () => {
   const rows = newRows(2);

@@ -16,25 +16,26 @@ import { type LostEnd, lostEnd as noticeLostEnd } from '../../src/ingest/apply/l
 import { StreamWriter } from '../../src/ingest/apply/stream-writer.ts';
 import { compactStopped } from '../../src/log/compact.ts';
 import { type Recovered, recoverDetections } from '../../src/log/recover.ts';
-import type { StreamPosition } from '../../src/log/version-epoch.ts';
 import { readPageFrom } from '../../src/query/changes-page.ts';
 import { dataFolder } from '../../src/store/folder.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
 import type { Prng } from '../../src/tools/generate/prng.ts';
 import { openAccess } from '../support/access.ts';
-import type { Detection } from '../support/appliance.ts';
+import type { ChangesPage } from '../support/appliance.ts';
 import { copyTo, sourceAt } from '../support/copy-at.ts';
 import { checkMadeAnew } from '../support/database-content.ts';
+import { Follower, settle } from '../support/followers.ts';
 import { batchOf, QUIETLY } from '../support/history.ts';
 import { seededPrng } from '../support/seeded-prng.ts';
 import { changesQuery } from '../support/streams.ts';
 import { copyFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
+import { type History, runHistories } from '../torture/part.ts';
 
 const SEED = 1;
 const RUNS = 40;
 const STEPS = 20;
-const DETECTIONS = 8;
+const ARTICLES = [1, 2, 3, 4, 5, 6, 7, 8];
 const STREAMS = [streamName(7001, 'text')];
 /** Of a saved data folder. */
 const copyOf = (path: string) => `${path}-copy`;
@@ -56,39 +57,13 @@ interface Saved {
   readonly atMs: number;
 }
 
-class Client {
-  readonly copy = new Map<string, Detection>();
-  readonly #limit: number;
-  at: StreamPosition = { position: 0, epoch: 0 };
-
-  constructor(limit: number) {
-    this.#limit = limit;
-  }
-
-  /** @returns whether it reached the end */
-  readPage(world: World): boolean {
-    const db = world.db;
-    const start = { kind: 'after', position: this.at.position } as const;
-    const query = changesQuery({ streams: STREAMS, start, limit: this.#limit });
-    const page = readPageFrom(db, query, this.at.epoch, (cursor) => world.lostEnd.note(cursor));
-    const rows: Detection[] = page.rows === 0 ? [] : JSON.parse(`[${page.data}]`);
-    for (const row of rows)
-      if (row.version > (this.copy.get(row.id)?.version ?? 0)) this.copy.set(row.id, row);
-    this.at = { position: page.position, epoch: page.epoch };
-    return !page.has_more;
-  }
-
-  follow(world: World): void {
-    while (!this.readPage(world));
-  }
-}
-
-class World {
+class World implements History {
   readonly root = mkdtempSync(join(tmpdir(), 'wirewatch-random-'));
+  readonly #number: number;
   readonly #prng: Prng;
-  readonly said: string[] = [];
-  readonly clients = [1, 2, 3, 100].map((limit) => new Client(limit));
-  epochs = 0;
+  readonly steps: string[] = [];
+  readonly #clients = [1, 2, 3, 100].map((limit) => new Follower(limit));
+  #epochs = 0;
   #trueMs = Date.UTC(2026, 10, 20);
   #shiftMs = 0;
   #scored = 0;
@@ -97,16 +72,9 @@ class World {
   #current = '';
   #open: { recovered: Recovered; writer: StreamWriter; lostEnd: LostEnd } | null = null;
 
-  constructor(prng: Prng) {
-    this.#prng = prng;
-  }
-
-  get db() {
-    return this.#running.recovered.db;
-  }
-
-  get lostEnd(): LostEnd {
-    return this.#running.lostEnd;
+  constructor(number: number) {
+    this.#number = number;
+    this.#prng = seededPrng(SEED, 'restores', number);
   }
 
   get #running() {
@@ -119,7 +87,33 @@ class World {
     return this.#trueMs + this.#shiftMs;
   };
 
-  async begin(): Promise<void> {
+  /** Begins at the start of the log instead of a time. A cursor is a position and an epoch. */
+  readonly #get = async (path: string): Promise<ChangesPage> => {
+    const { recovered, lostEnd } = this.#running;
+    const given = new URLSearchParams(path.split('?')[1]);
+    const [position = 0, epoch = 0] = (given.get('cursor') ?? '0.0').split('.').map(Number);
+    const limit = Number(given.get('limit'));
+    const query = changesQuery({ streams: STREAMS, start: { kind: 'after', position }, limit });
+    const page = readPageFrom(recovered.db, query, epoch, (cursor) => lostEnd.note(cursor));
+    assert.ok(Number.isSafeInteger(page.position));
+    const data = page.rows === 0 ? [] : JSON.parse(`[${page.data}]`);
+    return { data, next_cursor: `${page.position}.${page.epoch}`, has_more: page.has_more, as_of: null };
+  };
+
+  async run(): Promise<void> {
+    await this.#begin();
+    if (this.#number % 8 > 0) this.#ingest([1, 2, 3, 4, 5]);
+    for (let step = 0; step < STEPS; step += 1) await this.#step();
+    await this.#settle();
+    const begun = this.#epochs;
+    await this.#settle();
+    assert.equal(this.#epochs, begun, 'epochs begin again and again');
+    this.#ingest(ARTICLES);
+    await this.#settle();
+    assert.equal(this.#epochs, begun);
+  }
+
+  async #begin(): Promise<void> {
     this.#current = this.#newMachine();
     const access = openAccess(this.#current, { create: true });
     // A restore removes the rows of subscriptions that are gone.
@@ -150,7 +144,7 @@ class World {
       writer,
       now: this.#now,
       log: () => {
-        this.epochs += 1;
+        this.#epochs += 1;
       },
       setCondition: () => {},
       onNoted: () => {},
@@ -166,7 +160,7 @@ class World {
     this.#open = null;
   }
 
-  ingest(articles: readonly number[]): void {
+  #ingest(articles: readonly number[]): void {
     const { writer } = this.#running;
     const applier = writer.begin();
     this.#scored += 1;
@@ -182,22 +176,19 @@ class World {
     writer.commit(applier, { kind: 'test' });
   }
 
-  async step(): Promise<void> {
+  async #step(): Promise<void> {
     const prng = this.#prng;
     // Less than the 31 days that are announced again where it is not known what a client has missed.
     this.#trueMs += prng.pick([10, SECOND_MS, HOUR_MS, DAY_MS]);
     const kind = prng.pick(KINDS);
     const saved = this.#saved.length === 0 ? null : prng.pick(this.#saved);
-    const client = prng.pick(this.clients);
-    this.said.push(`${kind}, ${saved?.path}, client ${this.clients.indexOf(client)}, ${this.#current}`);
+    const client = prng.pick(this.#clients);
+    this.steps.push(`${kind}, ${saved?.path}, client ${this.#clients.indexOf(client)}, ${this.#current}`);
     if (kind === 'ingest') {
-      const all = Array.from({ length: DETECTIONS }, (_, index) => index + 1);
-      const articles = all.filter(() => prng.chance(0.4));
-      if (articles.length > 0) this.ingest(articles);
-    } else if (kind === 'poll') {
-      const pages = prng.pick([1, 1, 2, 100]);
-      for (let page = 0; page < pages && !client.readPage(this); page += 1);
-    } else if (kind === 'make-up') this.lostEnd.makeUp();
+      const articles = ARTICLES.filter(() => prng.chance(0.4));
+      if (articles.length > 0) this.#ingest(articles);
+    } else if (kind === 'poll') await client.follow(this.#get, prng.pick([1, 1, 2, 100]));
+    else if (kind === 'make-up') this.#running.lostEnd.makeUp();
     else if (kind === 'clock') this.#shiftMs = prng.pick([0, 0, -HOUR_MS, HOUR_MS, -365 * DAY_MS]);
     else if (saved !== null || !OF_SAVED.includes(kind)) {
       this.#stop();
@@ -205,7 +196,7 @@ class World {
         ? this.#goBackTo(saved, kind)
         : this.#whileStopped(kind));
       await this.#start();
-      if (kind === 'go-back' || kind === 'copy-back') this.#beFound();
+      if (kind === 'go-back' || kind === 'copy-back') await this.#beFound();
     }
   }
 
@@ -250,59 +241,27 @@ class World {
    * Two copies of one folder that both went on, without a version epoch between, look like one: only clients that come
    * before anything else is read show it.
    */
-  #beFound(): void {
-    for (const client of this.clients) client.readPage(this);
-    this.lostEnd.makeUp();
+  async #beFound(): Promise<void> {
+    for (const client of this.#clients) await client.follow(this.#get, 1);
+    this.#running.lostEnd.makeUp();
   }
 
-  /** Until all have what a new client has. */
-  settle(isExact: boolean): void {
-    for (let round = 0; ; round += 1) {
-      for (const client of this.clients) client.follow(this);
-      this.lostEnd.makeUp();
-      const fresh = new Client(100);
-      fresh.follow(this);
-      const faults = this.clients.flatMap((client, index) =>
-        [...fresh.copy.values()].flatMap((row) => {
-          const own = client.copy.get(row.id);
-          const isWrong =
-            own === undefined ||
-            own.last_scored_at < row.last_scored_at ||
-            (isExact && own.last_scored_at !== row.last_scored_at);
-          return isWrong
-            ? [
-                `client ${index}: ${row.id} ${own?.version} ${own?.last_scored_at} instead of ${row.version} ${row.last_scored_at}`,
-              ]
-            : [];
-        }),
-      );
-      if (faults.length === 0 && round > 1) return;
-      assert.ok(round < 12, [...this.said, ...faults].join('\n'));
-    }
+  #settle(): Promise<Follower> {
+    return settle(this.#clients, async (path) => {
+      const page = await this.#get(path);
+      this.#running.lostEnd.makeUp();
+      return page;
+    });
   }
 }
 
-test('clients keep the newest of everything', async () => {
-  const failures: string[] = [];
-  for (let run = 0; run < RUNS; run += 1) {
-    const world = new World(seededPrng(SEED, 'restores', run));
-    await world.begin();
-    try {
-      if (run % 8 > 0) world.ingest([1, 2, 3, 4, 5]);
-      for (let step = 0; step < STEPS; step += 1) await world.step();
-      world.settle(false);
-      const begun = world.epochs;
-      world.settle(false);
-      assert.equal(world.epochs, begun, [...world.said, 'epochs begin again and again'].join('\n'));
-      world.ingest(Array.from({ length: DETECTIONS }, (_, index) => index + 1));
-      world.settle(true);
-      assert.equal(world.epochs, begun);
-      assert.ok(Number.isSafeInteger(Math.max(...world.clients.map(({ at }) => at.position))));
-    } catch (error) {
-      failures.push(`run ${run}: ${(error as Error).stack}\n${world.said.join('\n')}`);
-    } finally {
-      world.end();
-    }
-  }
+test('clients keep the newest of everything', async (context) => {
+  const options = {
+    seed: SEED,
+    share: 1,
+    folder: '',
+    onProgress: (said: string) => context.diagnostic(said),
+  };
+  const { failures } = await runHistories(options, RUNS, (number) => new World(number));
   assert.deepEqual(failures, []);
 });

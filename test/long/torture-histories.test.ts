@@ -11,6 +11,7 @@ tortureTest(histories, {
     'restore',
     'put the database back',
     'put the folder back',
+    'end of log lost',
     'remove a subscription',
     'several commands at once',
   ],

@@ -1,10 +1,10 @@
 /** A client that knows only the service's address, a key and the OpenAPI document, against the running program. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { sharedAppliance } from '../support/appliance.ts';
 import { fileName, idOf, ndjson, newRow, nextWindowMs } from '../support/export-files.ts';
 import { inFolder } from '../support/program.ts';
@@ -104,8 +104,8 @@ test('a client typed from the document compiles, and calls every endpoint', asyn
     await compileTypedClient(folder, appliance.cli(['openapi', '--json']).stdout);
 
     const env = { BASE_URL: url, KEY: appliance.key, CLIENT_ID: id, CLIENT_SECRET: secret };
-    const child = spawn(process.execPath, ['client.ts'], { cwd: folder, env: { ...env, SINCE: since } });
-    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    const options = { cwd: folder, env: { ...env, SINCE: since } };
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, ['client.ts'], options);
     assert.equal(stderr, '');
     const result = JSON.parse(stdout);
     const expected = 'changes, changes again, period, detection, me, schema, token, health, head schema';

@@ -4,8 +4,8 @@
  * since. SQLite's own calls are not recorded.
  */
 import fs, { lstatSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { syncBuiltinESMExports } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
+import { patchedAll } from './patched-fs.ts';
 import { words } from './words.ts';
 
 /** Paths are absolute. */
@@ -15,36 +15,27 @@ export type DiskCall =
 
 const WRITES = words('writeSync ftruncateSync truncateSync writeFileSync');
 
-type Call = (...args: unknown[]) => unknown;
-
 /** Patches `node:fs` in this thread, until disposed. @param onCall runs before each call takes effect */
 export function recordDiskCalls(onCall: (call: DiskCall) => void): Disposable {
-  const originals = new Map<string, unknown>();
   const files = new Map<unknown, string>();
   const at = (path: unknown) => {
     if (typeof path === 'number') return files.get(path) ?? `descriptor ${path}`;
     const [, folder, name = ''] = /^\/proc\/self\/fd\/(\d+)(.*)/.exec(String(path)) ?? [];
     return resolve(folder === undefined ? String(path) : files.get(Number(folder)) + name);
   };
-  const patch = (name: string, patched: (call: Call, args: unknown[]) => unknown) => {
-    const own: unknown = Reflect.get(fs, name);
-    if (typeof own !== 'function') throw new Error(`node:fs has no ${name}`);
-    const call: Call = (...args) => Reflect.apply(own, fs, args);
-    Reflect.set(fs, name, (...args: unknown[]) => patched(call, args));
-    originals.set(name, own);
-  };
-  const before = (names: readonly string[], note: (...args: unknown[]) => void) => {
-    for (const name of names)
-      patch(name, (call, args) => {
-        note(...args);
-        return call(...args);
-      });
-  };
+  const patches = new DisposableStack();
+  const patch = (names: readonly string[], around: Parameters<typeof patchedAll>[2]) =>
+    patches.use(patchedAll(fs, names, around));
+  const before = (names: readonly string[], note: (...args: unknown[]) => void) =>
+    patch(names, (call, args) => {
+      note(...args);
+      return call(...args);
+    });
   const isThere = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   const created = (path: string) => {
     if (!isThere(path)) onCall({ call: 'create', path });
   };
-  patch('openSync', (call, args) => {
+  patch(['openSync'], (call, args) => {
     const path = at(args[0]);
     const flags = String(args[1] ?? 'r');
     const isOld = isThere(path);
@@ -65,18 +56,12 @@ export function recordDiskCalls(onCall: (call: DiskCall) => void): Disposable {
     if (isThere(at(path))) onCall({ call: 'remove', path: at(path) });
   });
   for (const kind of ['rename', 'link'] as const)
-    patch(`${kind}Sync`, (call, args) => {
+    patch([`${kind}Sync`], (call, args) => {
       const result = call(...args);
       onCall({ call: kind, path: at(args[0]), to: at(args[1]) });
       return result;
     });
-  syncBuiltinESMExports();
-  return {
-    [Symbol.dispose]() {
-      for (const [name, own] of originals) Reflect.set(fs, name, own);
-      syncBuiltinESMExports();
-    },
-  };
+  return patches;
 }
 
 export async function diskCallsOf(work: () => unknown): Promise<DiskCall[]> {
@@ -98,15 +83,6 @@ export function programCalls(folder: string) {
         .split('\n')
         .map((line) => JSON.parse(line)),
   };
-}
-
-/** The next `count` paths that are synced after a file or folder gets the name `path`. */
-export function syncedAfter(calls: readonly DiskCall[], path: string, count: number): string[] {
-  const at = calls.findIndex(
-    (call) => ('to' in call ? call.to : call.call === 'create' && call.path) === path,
-  );
-  const syncs = calls.slice(at < 0 ? calls.length : at).filter(({ call }) => call === 'sync');
-  return syncs.slice(0, count).map((sync) => sync.path);
 }
 
 /** What a power cut would lose now. */

@@ -43,13 +43,11 @@ export async function assertProblem(
   const text = await response.text();
   assert.equal(response.status, status, `${what}: ${text}`);
   assert.equal(response.headers.get('content-type'), 'application/problem+json', what);
-  assert.equal(response.headers.get('cache-control'), 'no-store', what);
   assert.equal(hasRate(response), rate, what);
   const problem = JSON.parse(text);
   assert.deepEqual(Object.keys(problem), ['type', 'title', 'status', 'detail', 'request_id'], what);
   const expected = [`https://api.example/ww/errors/${code}`, title, status];
   assert.deepEqual([problem.type, problem.title, problem.status], expected, what);
-  assert.equal(problem.request_id, response.headers.get('x-request-id'), what);
   assert.match(problem.detail, /^\S.+/, what);
   return problem;
 }

@@ -19,15 +19,15 @@ export function sqliteVersion(): unknown {
   }
 }
 
-/** For the tests of a file, after which it is removed. @param entries the scripts of another program, by name; Wirewatch by default */
-export function buildExecutable(name: string, entries?: Readonly<Record<string, string>>) {
+/** For the tests of a file, after which it is removed. */
+export function buildExecutable() {
   mkdirSync(join(PROJECT, 'dist'), { recursive: true });
   const built = mkdtempSync(join(PROJECT, 'dist', 'test-'));
   const scratch = mkdtempSync(join(tmpdir(), 'wirewatch-executable-'));
-  const path = join(built, name);
+  const path = join(built, 'wirewatch');
   const source = JSON.stringify(join(PROJECT, 'build', 'executable.mjs'));
   const script = `const { makeExecutable } = await import(${source});
-    await makeExecutable(${JSON.stringify({ output: path, entries })});`;
+    await makeExecutable(${JSON.stringify({ output: path })});`;
   // The build needs no home and only the system's PATH.
   const result = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
     cwd: scratch,
@@ -36,7 +36,7 @@ export function buildExecutable(name: string, entries?: Readonly<Record<string, 
   });
   assert.equal(result.status, 0, result.stderr);
   assert.deepEqual(readdirSync(scratch), [], 'the build wrote outside of its output folder');
-  assert.deepEqual(readdirSync(built).sort(), [name, `${name}.cdx.json`, `${name}.sha256`]);
+  assert.deepEqual(readdirSync(built).sort(), ['wirewatch', 'wirewatch.cdx.json', 'wirewatch.sha256']);
   after(() => {
     for (const folder of [built, scratch]) rmSync(folder, { recursive: true, force: true });
   });

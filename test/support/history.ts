@@ -184,6 +184,20 @@ export async function withHistory(use: (history: History, content: Content) => P
   await use(history, contentOfDetections(history.folder.root));
 }
 
+/** Until disposed, does something before each commit of a database, and instead of it if that throws. */
+export function beforeCommit(db: Database, act: () => void): Disposable {
+  const exec = db.exec.bind(db);
+  db.exec = (sql) => {
+    if (sql === 'COMMIT') act();
+    return exec(sql);
+  };
+  return {
+    [Symbol.dispose]() {
+      db.exec = exec;
+    },
+  };
+}
+
 export interface TestWriterOptions {
   readonly now?: () => number;
   readonly onDelivered?: (firstPosition: number, deliveredAtMs: number) => void;

@@ -1,9 +1,10 @@
 /** Two machines of one installation, with a place for the copy and a drop folder that both reach. */
-import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { CopyState } from '../../src/store/role.ts';
+import { DAY_MS, formatMs } from '../../src/time.ts';
 import { createInstallation, type Installation, putFile, type Serving } from './appliance.ts';
 import { fileName, ndjson, newRows, nextWindowMs } from './export-files.ts';
+import { readerOf } from './lab.ts';
 import { testFolder } from './test-folder.ts';
 
 /** @param more settings of both; @param own of the standby */
@@ -51,16 +52,13 @@ export function copyOf({ cli }: Pick<Installation, 'cli'>): CopyState | null {
 }
 
 /** The first page of the change stream of the last day. */
+const changes = () => `/v1/detections/changes?since=${formatMs(Date.now() - DAY_MS)}&limit=1000`;
+
 export function changesOf({ url }: Pick<Serving, 'url'>, key: string): Promise<Response> {
-  const since = new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '');
-  const headers = { Authorization: `Bearer ${key}` };
-  return fetch(`${url}/v1/detections/changes?since=${since}&limit=1000`, { headers });
+  return readerOf(url, key).get(changes());
 }
 
 /** @throws AssertionError if it is not answered with 200 */
-export async function changedRows<Row>(machine: Pick<Serving, 'url'>, key: string): Promise<Row[]> {
-  const response = await changesOf(machine, key);
-  assert.equal(response.status, 200);
-  const { data }: { data: Row[] } = JSON.parse(await response.text());
-  return data;
+export async function changedRows<Row>({ url }: Pick<Serving, 'url'>, key: string): Promise<Row[]> {
+  return (await readerOf(url, key).read(changes())).data;
 }

@@ -1,4 +1,4 @@
-/** Functions of node:fs that do something else in this process, such as fail as on a bad disk. */
+/** Functions of Node's modules, most of node:fs, that do something else in this process, such as fail as on a bad disk. */
 import assert from 'node:assert/strict';
 import fs, { fstatSync, statSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -15,6 +15,37 @@ export function patched<Name extends keyof typeof fs>(
   };
   put(make(real));
   return { [Symbol.dispose]: () => put(real) };
+}
+
+type Call = (...args: unknown[]) => unknown;
+
+/**
+ * Puts something around functions of a module, or methods of a class.
+ *
+ * @param module its default export, or the prototype
+ * @param around runs instead of each: gets the real one, the arguments and the name
+ * @returns ends it when disposed
+ */
+export function patchedAll(
+  module: object,
+  names: readonly string[],
+  around: (call: Call, args: unknown[], name: string) => unknown,
+): Disposable {
+  const reals = names.map((name) => {
+    const real: unknown = Reflect.get(module, name);
+    if (typeof real !== 'function') throw new Error(`there is no function ${name}`);
+    Reflect.set(module, name, function (this: unknown, ...args: unknown[]) {
+      return around((...own) => Reflect.apply(real, this, own), args, name);
+    });
+    return [name, real] as const;
+  });
+  syncBuiltinESMExports();
+  return {
+    [Symbol.dispose]() {
+      for (const [name, real] of reals) Reflect.set(module, name, real);
+      syncBuiltinESMExports();
+    },
+  };
 }
 
 /** An error of the system, as Node throws it. */

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { checkResponsesOf } from './checked-fetch.ts';
 import { programCommand } from './command.ts';
 import { pauseMs } from './until.ts';
@@ -47,9 +48,10 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
   const stderr: string[] = [];
   const lines: LogLine[] = [];
   let unfinished = '';
-  const waiting = new Set<() => void>();
+  let news = Promise.withResolvers<void>();
   const wake = () => {
-    for (const go of waiting) go();
+    news.resolve();
+    news = Promise.withResolvers();
   };
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout.push(text);
@@ -70,17 +72,6 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
     wake();
     return exitCode;
   });
-  /** Resolves on new output, or after a time: the condition may also depend on a file. */
-  const somethingNew = (ms: number) =>
-    new Promise<void>((resolve) => {
-      const timer = setTimeout(go, ms);
-      function go(): void {
-        clearTimeout(timer);
-        waiting.delete(go);
-        resolve();
-      }
-      waiting.add(go);
-    });
   /** Resolves when the condition holds; rejects if the program ends first. */
   async function until<Value>(what: string, check: () => Value | undefined): Promise<Value> {
     const startMs = performance.now();
@@ -93,7 +84,8 @@ function watchProgram(child: ChildProcess, args: readonly string[]) {
         const output = `stdout:\n${stdout.join('')}\nstderr:\n${stderr.join('')}`;
         throw new Error(`wirewatch ${args.join(' ')}: waited for ${what}: ${why}. ${output}`);
       }
-      await somethingNew(pauseMs(startMs));
+      // The condition may also depend on a file.
+      await Promise.race([news.promise, sleep(pauseMs(startMs))]);
     }
   }
   /** Waits for the first matching log line. */

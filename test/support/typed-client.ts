@@ -1,10 +1,8 @@
 /** A client in TypeScript on openapi-fetch, typed from the OpenAPI document by openapi-typescript. */
-import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 
 const PACKAGES = join(import.meta.dirname, '..', '..', 'node_modules');
 const STRICT = ['--strict', '--noEmit', '--skipLibCheck', '--allowImportingTsExtensions', '--types', 'node'];
@@ -33,11 +31,5 @@ export function compileClient(folder: string): Promise<void> {
 }
 
 async function run(folder: string, script: string, ...args: string[]): Promise<void> {
-  const child = spawn(process.execPath, [join(PACKAGES, script), ...args], { cwd: folder, stdio: 'pipe' });
-  const [out, stderr, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close'),
-  ]);
-  assert.equal(code, 0, `${script}: ${out}${stderr}`);
+  await promisify(execFile)(process.execPath, [join(PACKAGES, script), ...args], { cwd: folder });
 }

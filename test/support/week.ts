@@ -1,11 +1,10 @@
 /** What test/long/real-week.test.ts is played with: small disks, the system that writes the exports, and three clients. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile, spawnSync } from 'node:child_process';
 import { mkdirSync, statfsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import type { ExportName } from '../../src/detection/content-type.ts';
 import { sampleText } from '../../src/samples/samples.ts';
 import { HOUR_MS, MINUTE_MS, WINDOW_MS } from '../../src/time.ts';
@@ -116,10 +115,10 @@ export function createClients(folder: string, key: string, settings: Readonly<Re
   writeFileSync(join(folder, 'client.ts'), sampleText('client-ts'));
   let pull: RunningProgram | null = null;
   const run = async ([program = '', ...args]: readonly string[], env: Record<string, string>) => {
-    const options = { cwd: folder, env: { PATH: process.env.PATH, KEY: key, ...env } };
-    const child = spawn(program, args, { ...options, stdio: ['ignore', 'ignore', 'pipe'] });
-    const [said, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
-    assert.equal(code, 0, `${program} ${args.join(' ')}: ${said}`);
+    await promisify(execFile)(program, args, {
+      cwd: folder,
+      env: { PATH: process.env.PATH, KEY: key, ...env },
+    });
   };
   const stored = (name: string, table: string) => {
     using db = new DatabaseSync(join(folder, name), { readOnly: true, timeout: 10_000 });

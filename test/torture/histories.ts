@@ -267,6 +267,10 @@ class RandomHistory implements History {
     copyFolder(archive, join(data, 'drop', 'archive'));
     await this.#start();
     await this.#caughtUp();
+    const log = this.#serving?.log ?? [];
+    const alerts = log.filter(({ alert }) => alert === 'end of log lost').length;
+    assert.ok(alerts <= 1, 'one alert for one lost end');
+    this.#tally.count('end of log lost', alerts);
   }
 
   /** Polls until every detection of the model is served again. */

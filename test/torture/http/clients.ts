@@ -186,6 +186,7 @@ function errorIn({ statuses, disconnects }: Kind, { received }: Client): string 
   if (statuses === null) return received === '' ? null : `got ${received.slice(0, 200)}`;
   try {
     const responses = parseResponses(Buffer.from(received, 'latin1'), Array(PIPELINED).fill('GET'));
+    if (!responses.every(({ headers }) => headers.has('x-request-id'))) return 'got no X-Request-Id';
     const got = responses.map(({ status }) => status);
     return `${got}` === `${statuses}` ? null : `got ${got}, not ${statuses}`;
   } catch (error) {
