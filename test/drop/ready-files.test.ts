@@ -232,7 +232,7 @@ test('the label of a backfill has 1 to 64 of a-z 0-9 . _ -', () => {
   for (const label of ['a', 'x'.repeat(64), '2026.10_part-1', 'a.part', '-', 'x.csv'])
     for (const form of FORMS) {
       const name = `newswire.backfill-${label}.${form}`;
-      const file = { kind: 'backfill', name, export: 'newswire', form, label } as const;
+      const file = { name, export: 'newswire', window_start: null, label } as const;
       assert.deepEqual(parseFileName(name), { kind: 'export', file });
     }
 });
