@@ -271,7 +271,7 @@ query/changes-page.ts | changes-page | a filtered page continues after its last 
 query/changes-page.ts | changes-page | a page ends at its bound
   [- AND position <= @bound-]$
 query/changes-page.ts | stream-check | a page has every row
-  [-checkPlaces(page.places, from, to);-]
+  [-checkPlaces(page.places, from, to)-];
 query/stream-check.ts | stream-check | missing rows at the end are detected
   if ([-!ends.every((end, stream) => end === next[stream])-]{+false+}) throw
 log/detection-rows.ts | checked-texts | a damaged text is not merged
