@@ -75,7 +75,8 @@ export function readPageFrom(
   const isHead = isCheckedHead(db, position) && epochAt(db, position) === epoch;
   if (position > 0 && !isHead && partingOf(db, cursor) !== null) {
     onEndLost(cursor);
-    return emptyPage(query, readStreamHead(db), cursor);
+    const as_of_ms = asOfMs(readStreamHead(db), query.content_types);
+    return { ...NO_ROWS, ...cursor, has_more: false, as_of_ms };
   }
   const page = readChangesPage(db, query);
   // Where it stays, it may not have been issued here.
@@ -84,40 +85,29 @@ export function readPageFrom(
 
 export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage {
   const { start } = query;
-  if (start.kind === 'after') {
-    // Most polls find nothing new. One statement is a snapshot by itself and needs no transaction.
-    const head = readStreamHead(db);
-    if (start.position >= head.position && isCheckedHead(db, head.position))
-      return pageAt(db, query, head, start.position);
-  }
-  return reading(db, () => {
-    const head = readStreamHead(db);
-    checkHead(db, head.position);
-    const after =
-      start.kind === 'after'
-        ? start.position
-        : (positionBefore(db, start.since_ms, query.recentDeliveries) ?? head.position);
-    // After a restore a cursor can be beyond the head, until the stream has passed it. It never goes back.
-    if (after >= head.position || query.streams.length === 0) return pageAt(db, query, head, after);
-    const streams = storedStreams(db, query.streams);
-    if (streams.length === 0) return pageAt(db, query, head, after);
-    const span = { start: after, end: head.position };
-    const { data, rows, reached } = readRows(db, { ...query, streams }, span);
-    // At the end of its streams a cursor moves to that of all: widening a filter later does not replay what was skipped.
-    const position = reached ?? head.position;
-    const at = { position, epoch: epochAt(db, position) };
-    return { ...emptyPage(query, head, at), data, rows, has_more: reached !== null };
-  });
+  // Most polls find nothing new. One statement is a snapshot by itself and needs no transaction.
+  const head = readStreamHead(db);
+  if (start.kind === 'after' && start.position >= head.position && isCheckedHead(db, head.position))
+    return readUpTo(db, query, head);
+  return reading(db, () => readUpTo(db, query, readStreamHead(db)));
 }
 
-function pageAt(db: Database, query: ChangesQuery, head: StreamHead, after: number): ChangesPage {
-  const position = Math.max(after, head.position);
-  return emptyPage(query, head, { position, epoch: epochAt(db, position) });
-}
-
-function emptyPage({ content_types }: ChangesQuery, head: StreamHead, at: StreamPosition): ChangesPage {
-  const { position, epoch } = at;
-  return { ...NO_ROWS, position, epoch, has_more: false, as_of_ms: asOfMs(head, content_types) };
+function readUpTo(db: Database, query: ChangesQuery, head: StreamHead): ChangesPage {
+  const { start, recentDeliveries, content_types } = query;
+  const end = head.position;
+  checkHead(db, end);
+  const after =
+    start.kind === 'after' ? start.position : (positionBefore(db, start.since_ms, recentDeliveries) ?? end);
+  const streams = after >= end ? [] : storedStreams(db, query.streams);
+  const { data, rows, reached } =
+    streams.length === 0
+      ? { ...NO_ROWS, reached: null }
+      : readRows(db, { ...query, streams }, { start: after, end });
+  // At the end of its streams a cursor moves to that of all: widening a filter later does not replay what was skipped.
+  // After a restore it can be beyond that, until the stream has passed it. It never goes back.
+  const position = reached ?? Math.max(after, end);
+  const at = { position, epoch: epochAt(db, position) };
+  return { data, rows, ...at, has_more: reached !== null, as_of_ms: asOfMs(head, content_types) };
 }
 
 /** @param span up to the head. @returns also where reading stopped; null: nothing is left */
