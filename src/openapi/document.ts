@@ -1,9 +1,8 @@
 /** The OpenAPI 3.1 document, made from the endpoints and schemas. https://spec.openapis.org/oas/v3.1.1 */
-import type { TSchema } from '@sinclair/typebox';
 import type { Scope } from '../auth/scopes.ts';
 import { isObject } from '../is-object.ts';
 import { PROBLEMS } from '../problem-titles.ts';
-import { OPERATIONS, type Operation, type Parameter, UNROUTED } from './operations.ts';
+import { OPERATIONS, UNROUTED } from './operations.ts';
 import { SCHEMAS } from './schemas.ts';
 
 type Json = Readonly<Record<string, unknown>>;
@@ -61,45 +60,9 @@ export function openApiDocument(url?: string): Json {
 
 function paths(): Json {
   const byPath: Record<string, Json> = {};
-  for (const operation of OPERATIONS)
-    byPath[operation.path] = { ...byPath[operation.path], [operation.method]: printedOperation(operation) };
+  for (const { path, method, ...printed } of OPERATIONS)
+    byPath[path] = { ...byPath[path], [method]: printed };
   return byPath;
-}
-
-function printedOperation(operation: Operation): Json {
-  const { id, tag, summary, description, security, parameters, body, responses } = operation;
-  return {
-    operationId: id,
-    tags: [tag],
-    summary,
-    description,
-    security,
-    ...(parameters.length > 0 && { parameters: parameters.map(printedParameter) }),
-    ...(body && {
-      requestBody: {
-        required: true,
-        content: { [body.contentType]: { schema: body.schema, example: body.example } },
-      },
-    }),
-    responses,
-  };
-}
-
-/** A list is repeated, `a=1&a=2`, or one text, `a=1,2`. No style describes both, so the schema does. */
-function printedParameter({ schema, description, ...parameter }: Parameter): Json {
-  if (schema.type !== 'array') return { ...parameter, description, schema };
-  return {
-    ...parameter,
-    description: `${description} Repeat the parameter or separate values with commas.`,
-    schema: { anyOf: [schema, commaList(schema.items)] },
-    style: 'form',
-    explode: true,
-  };
-}
-
-function commaList(items: TSchema): Json {
-  const item = items.type === 'integer' ? '[1-9][0-9]*' : '[^,]+';
-  return { type: 'string', pattern: `^${item}(,${item})*$`, description: 'A comma-separated list.' };
 }
 
 function securitySchemes(url = ''): Json {
@@ -132,17 +95,13 @@ function securitySchemes(url = ''): Json {
  * The document without what only the tests need of its schemas (`$id`, closed objects), and with the short forms of JSON
  * Schema: `enum` for a choice of words, a list of types for a nullable value.
  */
-function shortened(part: Json): Json {
-  const { $id: _id, additionalProperties: _closed, anyOf, ...shown } = part;
-  const short = Object.fromEntries(
-    Object.entries(shown).map(([name, value]) => [name, shortenedValue(value)]),
-  );
-  return Array.isArray(anyOf) ? { ...short, ...shortChoice(anyOf.filter(isObject).map(shortened)) } : short;
-}
-
-function shortenedValue(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(shortenedValue);
-  return isObject(value) ? shortened(value) : value;
+function shortened(document: Json): Json {
+  return JSON.parse(JSON.stringify(document), (name, value) => {
+    if (name === '$id' || name === 'additionalProperties') return undefined;
+    if (!isObject(value) || !Array.isArray(value.anyOf)) return value;
+    const { anyOf, ...shown } = value;
+    return { ...shown, ...shortChoice(anyOf) };
+  });
 }
 
 function shortChoice(choices: Json[]): Json {

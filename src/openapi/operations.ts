@@ -77,7 +77,14 @@ function responsesOf(endpoint: Endpoint): Record<string, Response> {
 
 /** The problems of every endpoint with the same kind of access. */
 function commonProblems(endpoint: Endpoint): Record<string, Response> {
-  const tooLarge = { 431: headTooLarge(endpoint.headers) };
+  const detail = 'The request line and headers are too large.';
+  // Over 32 KiB, with the code of a 400.
+  const tooLarge = {
+    431: {
+      ...problem(['invalid_request'], 'never', endpoint.headers, { status: 431, detail }),
+      description: 'Request line and headers too large',
+    },
+  };
   if (endpoint.access !== 'key')
     return endpoint.access === 'client'
       ? tooLarge
@@ -141,15 +148,6 @@ function problem(
   };
 }
 
-/** Request line and headers over 32 KiB, with the code of a 400. */
-function headTooLarge(headers?: Headers): Response {
-  const detail = 'The request line and headers are too large.';
-  return {
-    ...problem(['invalid_request'], 'never', headers, { status: 431, detail }),
-    description: 'Request line and headers too large',
-  };
-}
-
 function values(examples: Readonly<Record<string, unknown>>): Record<string, { value: unknown }> {
   return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
@@ -171,61 +169,52 @@ function rateHeaders(rate: RateHeaders): Headers {
   return Object.fromEntries(Object.entries(RATE).map(([name, kind]) => [name, { required, ...kind }]));
 }
 
-export interface Parameter {
-  readonly name: string;
-  readonly in: 'path' | 'query' | 'header';
-  readonly required: boolean;
-  readonly description: string;
-  readonly schema: TSchema;
-  readonly example: unknown;
-}
-
-export interface Operation
-  extends Pick<Endpoint, 'path' | 'id' | 'tag' | 'summary' | 'description' | 'body'> {
-  readonly method: 'get' | 'head' | 'post';
-  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
-  readonly parameters: readonly Parameter[];
-  readonly responses: Readonly<Record<string, Response>>;
-}
+/** As the document prints it, with its path and method. */
+export type Operation = ReturnType<typeof operationOf>;
 
 export const OPERATIONS: readonly Operation[] = ENDPOINTS.flatMap((endpoint) => {
   const operation = operationOf(endpoint);
   return endpoint.head === undefined ? [operation] : [operation, headOf(operation, endpoint.head)];
 });
 
-function operationOf(endpoint: Endpoint): Operation {
+function operationOf(endpoint: Endpoint) {
+  const { path, method, id, tag, summary, description, body } = endpoint;
+  const parameters = parametersOf(endpoint);
   return {
-    ...endpoint,
-    method: endpoint.method === 'GET' ? 'get' : 'post',
+    path,
+    method: method.toLowerCase(),
+    operationId: id,
+    tags: [tag],
+    summary,
+    description,
     security: securityOf(endpoint),
-    parameters: parametersOf(endpoint),
+    ...(parameters.length > 0 && { parameters }),
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: { [body.contentType]: { schema: body.schema, example: body.example } },
+      },
+    }),
     responses: responsesOf(endpoint),
   };
 }
 
 /** HEAD: the same statuses and headers, without a body. */
-function headOf(operation: Operation, id: string): Operation {
+function headOf(operation: Operation, operationId: string): Operation {
   const responses = Object.entries(operation.responses).map(([status, { description, headers }]) => [
     status,
     { description, headers },
   ]);
-  return { ...operation, method: 'head', id, responses: Object.fromEntries(responses) };
+  return { ...operation, method: 'head', operationId, responses: Object.fromEntries(responses) };
 }
 
-function securityOf(endpoint: Endpoint): Operation['security'] {
+function securityOf(endpoint: Endpoint) {
   if (endpoint.access !== 'key') return endpoint.access === 'open' ? [] : [{ client: [] }, {}];
   return [{ bearer: [] }, { token: endpoint.scope === null ? [] : [endpoint.scope] }];
 }
 
-function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoint): Parameter[] {
+function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoint) {
   const [, inPath = ''] = /\{(\w+)\}$/.exec(path) ?? [];
-  type Described = Pick<Parameter, 'description' | 'schema' | 'example'>;
-  const parameter = (
-    name: string,
-    where: Parameter['in'],
-    required: boolean,
-    { description, schema, example }: Described,
-  ) => ({ name, in: where, required, description, schema: withAddress(schema), example });
   return [
     ...(segment === undefined ? [] : [parameter(inPath, 'path', true, segment)]),
     ...Object.entries(query).map(([name, own]) => parameter(name, 'query', own.required !== undefined, own)),
@@ -233,6 +222,29 @@ function parametersOf({ path, segment, query = {}, requestHeaders = {} }: Endpoi
       parameter(name, 'header', false, { ...described, schema: Type.String() }),
     ),
   ];
+}
+
+/** A list is repeated, `a=1&a=2`, or one text, `a=1,2`. No style describes both, so the schema does. */
+function parameter(
+  name: string,
+  where: 'path' | 'query' | 'header',
+  required: boolean,
+  { description, schema, example }: NonNullable<Endpoint['segment']>,
+) {
+  const printed = { name, in: where, required, example, description, schema: withAddress(schema) };
+  if (schema.type !== 'array') return printed;
+  return {
+    ...printed,
+    description: `${description} Repeat the parameter or separate values with commas.`,
+    schema: { anyOf: [printed.schema, commaList(schema.items)] },
+    style: 'form',
+    explode: true,
+  };
+}
+
+function commaList(items: TSchema) {
+  const item = items.type === 'integer' ? '[1-9][0-9]*' : '[^,]+';
+  return { type: 'string', pattern: `^${item}(,${item})*$`, description: 'A comma-separated list.' };
 }
 
 /** A component that a schema names, by its address in the document. */

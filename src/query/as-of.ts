@@ -31,13 +31,8 @@ export function readStreamHead(db: Database): StreamHead {
 
 /** The earliest end of their newest finished windows, epoch milliseconds; null while an export has none. */
 export function asOfMs({ newest_done_ms }: StreamHead, contentTypes: readonly ContentType[]): number | null {
-  let earliest: number | null = null;
-  for (const contentType of contentTypes) {
-    const done = newest_done_ms[contentType];
-    if (done === null) return null;
-    if (earliest === null || done < earliest) earliest = done;
-  }
-  return earliest;
+  const ends = contentTypes.map((contentType) => newest_done_ms[contentType]);
+  return ends.length > 0 && ends.every((end) => end !== null) ? Math.min(...ends) : null;
 }
 
 /** `as_of` in an answer. Never in the future, though the clock may have been set back: clients send it as `since`. */

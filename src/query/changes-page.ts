@@ -23,16 +23,7 @@ import {
   streamArms,
   streamValues,
 } from './stored-streams.ts';
-import {
-  checkEnd,
-  checkHead,
-  checkPlaces,
-  checkScanned,
-  type Edges,
-  edgesAt,
-  endsOf,
-  isCheckedHead,
-} from './stream-check.ts';
+import { checkHead, checkPlaces, checkScanned, edgesAt, isCheckedHead } from './stream-check.ts';
 
 export interface ChangesQuery {
   /** At most twenty. */
@@ -84,7 +75,8 @@ export function readPageFrom(
   const isHead = isCheckedHead(db, position) && epochAt(db, position) === epoch;
   if (position > 0 && !isHead && partingOf(db, cursor) !== null) {
     onEndLost(cursor);
-    return emptyPage(query, readStreamHead(db), cursor);
+    const as_of_ms = asOfMs(readStreamHead(db), query.content_types);
+    return { ...NO_ROWS, ...cursor, has_more: false, as_of_ms };
   }
   const page = readChangesPage(db, query);
   // Where it stays, it may not have been issued here.
@@ -93,80 +85,56 @@ export function readPageFrom(
 
 export function readChangesPage(db: Database, query: ChangesQuery): ChangesPage {
   const { start } = query;
-  if (start.kind === 'after') {
-    // Most polls find nothing new. One statement is a snapshot by itself and needs no transaction.
-    const head = readStreamHead(db);
-    if (start.position >= head.position && isCheckedHead(db, head.position))
-      return pageAt(db, query, head, start.position);
-  }
-  return reading(db, () => {
-    const head = readStreamHead(db);
-    checkHead(db, head.position);
-    const after =
-      start.kind === 'after'
-        ? start.position
-        : (positionBefore(db, start.since_ms, query.recentDeliveries) ?? head.position);
-    // After a restore a cursor can be beyond the head, until the stream has passed it. It never goes back.
-    if (after >= head.position || query.streams.length === 0) return pageAt(db, query, head, after);
-    const streams = storedStreams(db, query.streams);
-    if (streams.length === 0) return pageAt(db, query, head, after);
-    const span = { start: after, end: head.position };
-    const { data, rows, reached } = readRows(db, { ...query, streams }, span);
-    // At the end of its streams a cursor moves to that of all: widening a filter later does not replay what was skipped.
-    const position = reached ?? head.position;
-    const at = { position, epoch: epochAt(db, position) };
-    return { ...emptyPage(query, head, at), data, rows, has_more: reached !== null };
-  });
+  // Most polls find nothing new. One statement is a snapshot by itself and needs no transaction.
+  const head = readStreamHead(db);
+  if (start.kind === 'after' && start.position >= head.position && isCheckedHead(db, head.position))
+    return readUpTo(db, query, head);
+  return reading(db, () => readUpTo(db, query, readStreamHead(db)));
 }
 
-function pageAt(db: Database, query: ChangesQuery, head: StreamHead, after: number): ChangesPage {
-  const position = Math.max(after, head.position);
-  return emptyPage(query, head, { position, epoch: epochAt(db, position) });
+function readUpTo(db: Database, query: ChangesQuery, head: StreamHead): ChangesPage {
+  const { start, recentDeliveries, content_types } = query;
+  const end = head.position;
+  checkHead(db, end);
+  const after =
+    start.kind === 'after' ? start.position : (positionBefore(db, start.since_ms, recentDeliveries) ?? end);
+  const streams = after >= end ? [] : storedStreams(db, query.streams);
+  const { data, rows, reached } =
+    streams.length === 0
+      ? { ...NO_ROWS, reached: null }
+      : readRows(db, { ...query, streams }, { start: after, end });
+  // At the end of its streams a cursor moves to that of all: widening a filter later does not replay what was skipped.
+  // After a restore it can be beyond that, until the stream has passed it. It never goes back.
+  const position = reached ?? Math.max(after, end);
+  const at = { position, epoch: epochAt(db, position) };
+  return { data, rows, ...at, has_more: reached !== null, as_of_ms: asOfMs(head, content_types) };
 }
 
-function emptyPage({ content_types }: ChangesQuery, head: StreamHead, at: StreamPosition): ChangesPage {
-  const { position, epoch } = at;
-  return { ...NO_ROWS, position, epoch, has_more: false, as_of_ms: asOfMs(head, content_types) };
-}
-
-/** With where reading stopped; null: nothing is left. */
-type ReadRows = Pick<ChangesPage, 'data' | 'rows'> & { readonly reached: number | null };
-
-/** @param span up to the head */
-function readRows(db: Database, query: Query, span: Span): ReadRows {
+/** @param span up to the head. @returns also where reading stopped; null: nothing is left */
+function readRows(db: Database, query: Query, { start, end }: Span) {
   const { streams } = query;
-  const filter = filterSql(query.filters);
-  if (filter.sql !== '') return readFiltered(db, query, filter, span);
   const [stream] = streams;
-  const from = edgesAt(db, streams, span.start);
-  const ends = endsOf(streams);
-  const page =
-    stream !== undefined && streams.length === 1
-      ? readRange(db, query, stream, from.get(stream.ordinal) ?? 0)
-      : readMatching(db, query, filter, span);
-  // From the position that the client gets: there the next page begins.
-  const to = page.rows === query.limit && page.last !== null ? edgesAt(db, streams, page.last) : ends;
-  checkPlaces(page.places, from, to);
-  if (to === ends) checkEnd(page.last, streams);
-  return { ...page, reached: hasMore(streams, to) ? page.last : null };
-}
-
-function hasMore(streams: readonly StoredStream[], to: Edges): boolean {
-  return streams.some(({ ordinal, sequence }) => (to.get(ordinal) ?? 0) < sequence);
-}
-
-function readFiltered(db: Database, query: Query, filter: FilterSql, { start, end }: Span): ReadRows {
-  const { streams } = query;
-  const values = { ...streamValues(streams), start, skipped: SCAN_ROWS_MAX - 1 };
-  const bound = scanBound(db, streams.length).get(values)?.position ?? null;
-  const page = readMatching(db, query, filter, { start, end: bound ?? end });
-  const stop = page.rows === query.limit ? page.last : bound;
+  const filter = filterSql(query.filters);
+  const isFiltered = filter.sql !== '';
+  const values = { ...streamValues(streams), start };
   const from = edgesAt(db, streams, start);
-  const to = stop === null ? endsOf(streams) : edgesAt(db, streams, stop);
-  const scannedValues = { ...streamValues(streams), start, bound: stop ?? end };
-  const scanned = rawRows(db, streams.length).get(scannedValues);
-  checkScanned(scanned?.rows ?? 0, from, to);
-  return { ...page, reached: hasMore(streams, to) ? stop : null };
+  const skipped = SCAN_ROWS_MAX - 1;
+  const bound = isFiltered
+    ? (scanBound(db, streams.length).get({ ...values, skipped })?.position ?? null)
+    : null;
+  const page =
+    !isFiltered && stream !== undefined && streams.length === 1
+      ? readRange(db, query, stream, from.get(stream.ordinal) ?? 0)
+      : readMatching(db, query, filter, { start, end: bound ?? end });
+  const stop = page.rows === query.limit ? page.last : bound;
+  // From the position that the client gets: there the next page begins.
+  const to = edgesAt(db, streams, stop ?? end);
+  if (isFiltered) {
+    const scanned = rawRows(db, streams.length).get({ ...values, bound: stop ?? end });
+    checkScanned(scanned?.rows ?? 0, from, to);
+  } else checkPlaces(page.places, from, to);
+  const hasMore = streams.some(({ ordinal, sequence }) => (to.get(ordinal) ?? 0) < sequence);
+  return { ...page, reached: hasMore ? stop : null };
 }
 
 interface Page {
@@ -206,26 +174,15 @@ function pageFrom<Row extends PageText>(
   return { data: shownTexts(page.data, query), rows: page.rows, places, last: page.last };
 }
 
-/**
- * Rows after `@start` of several streams, by position. SQLite merges the index entries of the streams: it neither sorts
- * nor reads beyond the limit, except for one row of each stream.
- */
-function inOrder(streams: number, columns: string, conditions: string): string {
+/** Rows after `@start` of several streams. */
+function rowsAfter(streams: number, columns: string, conditions = ''): string {
   const arms = streamArms(
     streams,
     (ordinal) =>
       `SELECT ${columns} FROM stream_row WHERE place >> 34 = ${ordinal} AND position > @start${conditions}`,
   );
-  return `${arms.join(' UNION ALL ')} ORDER BY position`;
+  return arms.join(' UNION ALL ');
 }
-
-function pageOf(streams: number, conditions: string): string {
-  const rows = inOrder(streams, 'place, position', ` AND position <= @bound${conditions}`);
-  return `FROM (${rows} LIMIT ${asItComes('@limit')}) AS page CROSS JOIN stream_row AS row ON row.place = page.place`;
-}
-
-/** Whether a row has another position than the index, by which rows of several streams are in order. */
-const MOVED = 'row.position <> page.position';
 
 /** The page as one text: nothing is parsed, and no row becomes an object. */
 function textOf(page: string, further = ''): string {
@@ -234,10 +191,15 @@ function textOf(page: string, further = ''): string {
     ${page}`;
 }
 
+/**
+ * SQLite merges the index entries of the streams: it neither sorts nor reads beyond the limit, except for one row of each
+ * stream. A row that has another position than the index is out of order.
+ */
 export function pageTextSql(streams: number, conditions: string): string {
+  const rows = rowsAfter(streams, 'place, position', ` AND position <= @bound${conditions}`);
   return textOf(
-    pageOf(streams, conditions),
-    `, group_concat(page.place) AS places, total(${MOVED}) AS moved`,
+    `FROM (${rows} ORDER BY position LIMIT ${asItComes('@limit')}) AS page CROSS JOIN stream_row AS row ON row.place = page.place`,
+    ', group_concat(page.place) AS places, total(row.position <> page.position) AS moved',
   );
 }
 
@@ -245,17 +207,12 @@ export const RANGE_TEXT = textOf('FROM stream_row AS page WHERE place > @low AND
 
 /** The last raw row that a page may read; no row when there are fewer. */
 export function scanBoundSql(streams: number): string {
-  return `SELECT position FROM (${inOrder(streams, 'position', '')}) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
+  return `SELECT position FROM (${rowsAfter(streams, 'position')} ORDER BY position) LIMIT 1 OFFSET ${asItComes('@skipped')}`;
 }
 
 /** The number of raw rows that a page has read. */
 export function rawRowsSql(streams: number): string {
-  const counts = streamArms(
-    streams,
-    (ordinal) =>
-      `SELECT count(*) AS rows FROM stream_row WHERE place >> 34 = ${ordinal} AND position > @start AND position <= @bound`,
-  );
-  return `SELECT sum(rows) AS rows FROM (${counts.join(' UNION ALL ')})`;
+  return `SELECT sum(rows) AS rows FROM (${rowsAfter(streams, 'count(*) AS rows', ' AND position <= @bound')})`;
 }
 
 interface PageText {

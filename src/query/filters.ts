@@ -115,7 +115,7 @@ export const FILTER_PARAMETERS = {
 /** Null: the filter was not sent. */
 export type DetectionFilters = ValuesOf<typeof FILTER_PARAMETERS>;
 
-export type SqlValue = number | string;
+type SqlValue = number | string;
 
 export interface FilterSql {
   /** Conditions, each with ` AND ` before it; empty when every row passes. */

@@ -37,9 +37,6 @@ type ValueOf<One> =
 
 export type ValuesOf<Table extends ParameterTable> = { readonly [Name in keyof Table]: ValueOf<Table[Name]> };
 
-/** What was sent: decoded texts by name; those of a list one by one. */
-export type Parameters = ReadonlyMap<string, readonly string[]>;
-
 export function single<Value>(kind: ValueKind<Value>): Parameter<Value> {
   return { isList: false, read: ([value = ''], name) => readValue(kind, value, name), schema: kind.schema };
 }
@@ -75,22 +72,15 @@ function readValue<Value>({ parse, must }: ValueKind<Value>, written: string, na
   return value;
 }
 
-/** @param raw what follows the `?`; @throws Refused `invalid_request` */
-export function readParameters<Table extends ParameterTable>(raw: string, table: Table): ValuesOf<Table> {
-  return readValues(parseParameters(raw, table), table);
-}
-
-/** @param table of those to read; all of them are in the table that was parsed by. @throws Refused `invalid_request` */
-export function readValues<Table extends ParameterTable>(
-  parameters: Parameters,
-  table: Table,
-): ValuesOf<Table>;
-export function readValues(parameters: Parameters, table: ParameterTable): ValuesOf<ParameterTable> {
+/** @param raw what follows the `?`, without it; empty when there is none; @throws Refused `invalid_request` */
+export function readParameters<Table extends ParameterTable>(raw: string, table: Table): ValuesOf<Table>;
+export function readParameters(raw: string, table: ParameterTable): ValuesOf<ParameterTable> {
+  const sent = parseParameters(raw, table);
   const values: Record<string, unknown> = {};
   // Read for every request: Object.entries would take twice as long.
   for (const name in table) {
     const parameter = table[name];
-    const texts = parameters.get(name);
+    const texts = sent.get(name);
     if (parameter === undefined) continue;
     if (texts !== undefined) values[name] = parameter.read(texts, name);
     else if (parameter.required === undefined) values[name] = parameter.fallback ?? null;
@@ -103,8 +93,8 @@ const NAME_CHARACTERS_SHOWN_MAX = 60;
 /** Needs no decoding, like nearly everything that clients send. */
 const PLAIN = /^[\w.:~,-]*$/;
 
-/** @param raw what follows the `?`, without it; empty when there is none; @throws Refused `invalid_request` */
-export function parseParameters(raw: string, table: ParameterTable): Parameters {
+/** @returns decoded texts by name; those of a list one by one. @throws Refused `invalid_request` */
+function parseParameters(raw: string, table: ParameterTable): Map<string, string[]> {
   const parameters = new Map<string, string[]>();
   if (raw === '') return parameters;
   for (const part of raw.split('&')) {

@@ -19,7 +19,7 @@ import {
   detectionTables,
   shownTexts,
 } from './detection-text.ts';
-import { type FilterSql, filterSql, type SqlValue } from './filters.ts';
+import { type FilterSql, filterSql } from './filters.ts';
 import type { Period } from './period.ts';
 import type { PeriodParameters, PeriodSort } from './period-request.ts';
 import {
@@ -58,8 +58,6 @@ const LAST_ID = '~';
 
 /** With the streams of it that are stored. */
 type Query = Omit<PeriodQuery, 'streams'> & { readonly streams: readonly StoredStream[] };
-
-type Values = Readonly<Record<string, SqlValue>>;
 
 /** What a page can read, in the direction of reading. */
 interface Span {
@@ -122,12 +120,6 @@ function scanBound(
   return { second, id };
 }
 
-interface Rows {
-  readonly data: Buffer;
-  readonly rows: number;
-  readonly last: PeriodPlace | null;
-}
-
 /** @param bound of {@link scanBound} */
 function readRows(
   db: Database,
@@ -135,7 +127,7 @@ function readRows(
   filter: FilterSql,
   { start, end }: Span,
   bound: PeriodPlace | null,
-): Rows {
+) {
   const { streams, sort, limit } = query;
   const isWithin = bound?.second === start.second;
   const parts: PagePart[] = start.id === LAST_ID ? [] : ['rest'];
@@ -163,7 +155,7 @@ function lastId(data: Buffer): string {
 }
 
 /** The rest of a second, and the seconds up to an end. */
-function behind({ streams, sort }: Query, { second, id }: PeriodPlace, end: number): Values {
+function behind({ streams, sort }: Query, { second, id }: PeriodPlace, end: number) {
   return { ...streamValues(streams), second, after: id, ...between(sort, second, end) };
 }
 
@@ -224,16 +216,6 @@ export function moreSql(streams: number): string {
   return `SELECT ${exists.join(' OR ')} AS more`;
 }
 
-/** Whether any stream has a record in a second or earlier. */
-export function begunSql(streams: number): string {
-  const exists = streamArms(
-    streams,
-    (ordinal) =>
-      `EXISTS (SELECT 1 FROM detection WHERE place >> 34 = ${ordinal} AND first_detected_at <= @second)`,
-  );
-  return `SELECT ${exists.join(' OR ')} AS begun`;
-}
-
 /** The columns of filters are in the newest stream row. */
 function union(streams: number, columns: string, where: string, conditions = ''): string {
   const newestRow = conditions === '' ? '' : ' CROSS JOIN stream_row AS row ON row.place = detection.place';
@@ -244,12 +226,10 @@ function union(streams: number, columns: string, where: string, conditions = '')
   ).join(' UNION ALL ');
 }
 
-interface TextRow extends DetectionTexts {
-  readonly rows: number;
-  readonly second: number | null;
-}
-
-const pageText = statementFamily<TextRow, Parameters<typeof pageSql>>(pageSql);
+const pageText = statementFamily<
+  DetectionTexts & { readonly rows: number; readonly second: number | null },
+  Parameters<typeof pageSql>
+>(pageSql);
 const secondAt = statementFamily<{ second: number }, Parameters<typeof secondAtSql>>(secondAtSql);
 const rowsBefore = statementFamily<{ rows: number }, [number]>(rowsBeforeSql);
 const idAt = statementFamily<{ id: string }, [number]>(idAtSql);
@@ -269,15 +249,6 @@ export function readDataStarts(
   for (const { name, ordinal } of storedStreams(db, streams))
     starts.set(name, dataStart(db).get({ ordinal })?.start ?? null);
   return starts;
-}
-
-const begun = statementFamily<{ begun: number }, [number]>(begunSql);
-
-/** Whether any stream has a record in this second (of the epoch) or earlier: ten times faster than finding the first ones. */
-export function recordsBeginBy(db: Database, names: readonly StreamName[], second: number): boolean {
-  const streams = storedStreams(db, names);
-  if (streams.length === 0) return false;
-  return begun(db, streams.length).get({ ...streamValues(streams), second })?.begun === 1;
 }
 
 /** The earliest of all; null when no stream has records. */

@@ -20,7 +20,7 @@ import {
 } from './stored-streams.ts';
 
 /** By ordinal of a stream: how many of its rows are at or before a position. */
-export type Edges = ReadonlyMap<number, number>;
+type Edges = ReadonlyMap<number, number>;
 
 /** Call it within the snapshot of the page. @throws DatabaseDamage where the index of positions contradicts the rows */
 export function edgesAt(db: Database, streams: readonly StoredStream[], position: number): Edges {
@@ -42,11 +42,6 @@ export function edgesAt(db: Database, streams: readonly StoredStream[], position
     edges.set(stream.ordinal, sequence);
   }
   return edges;
-}
-
-/** The end of each stream, as recorded. */
-export function endsOf(streams: readonly StoredStream[]): Edges {
-  return new Map(streams.map(({ ordinal, sequence }) => [ordinal, sequence]));
 }
 
 /**
@@ -79,15 +74,6 @@ function incomplete(found: number, from: Edges, to: Edges): DatabaseDamage {
 
 function rowsBetween(from: Edges, to: Edges): number {
   return [...from].reduce((rows, [ordinal, before]) => rows + (to.get(ordinal) ?? 0) - before, 0);
-}
-
-/** @param last position of the last page; null: it has no rows */
-export function checkEnd(last: number | null, streams: readonly StoredStream[]): void {
-  const recorded = Math.max(...streams.map(({ position }) => position));
-  if (last !== null && last !== recorded)
-    throw new DatabaseDamage(
-      `the streams end at position ${recorded}, but their last row is at position ${last}`,
-    );
 }
 
 /** The last head that {@link checkHead} has checked. */

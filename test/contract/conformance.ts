@@ -55,8 +55,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'source.image_url: a signed address that works for anyone who holds it | photo | the link alone serves the photo, with headers for caching',
     'source.image_url: an earlier version gave it | photo | a URL of an earlier version is valid: its format is stable',
     'source.image_url: permanent | fields | source.image_url',
-    'strength.score: text 0 to 100, image 0 to 99 | openapi | a detection has the fields of the field table, with types and nullability',
-    'strength.score: nothing beyond is taken | rows | a value that its column does not take is an error, with what is expected',
+    'strength.score: text 0 to 100, image 0 to 99; nothing beyond is taken | rows | a value that its column does not take is an error, with what is expected',
     'strength.band: thresholds | vocabulary | text bands begin at 25, 50, 75 and 95, image bands at 30 and 60',
     'article.url: null for print articles without the licence, which can be given and taken | stream-over-restarts | print licence: a replay shows or hides URLs of print articles in new versions',
     'article.domain: registrable | rows | article_domain wins over the URL, and is reduced to the registrable domain',
@@ -264,7 +263,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'token body: 4,096 bytes | token-refusal | 413 for a chunked body that grows beyond, before it ends',
     'daily rows: per account and per key | limits-http | a key has its own allowance only if one was set; changes apply to the next request',
     'requests a minute and token requests: the defaults | settings | the defaults',
-    'the limits are in the OpenAPI document | openapi | parameters have the limits of the API',
+    'the limits are in the OpenAPI document | openapi | a list parameter accepts an array and commas; the limits of the API are in the document',
   ]),
   ...rules('Versioning', [
     'customer_lists is false, classification_since null | me | has every member, in order',

@@ -31,7 +31,6 @@ import { ONE_DETECTION } from '../../src/query/detection-text.ts';
 import { filterSql } from '../../src/query/filters.ts';
 import { FIRST_PLACE, newestOfStream, VERSIONS_BETWEEN } from '../../src/query/latest-rows.ts';
 import {
-  begunSql,
   DATA_START,
   idAtSql,
   moreSql,
@@ -91,7 +90,6 @@ const IN_EACH: readonly (readonly [sql: (streams: number) => string, ...steps: s
   [rowsBeforeSql, REST, SECONDS],
   [idAtSql, WITHIN],
   [moreSql, SECONDS, REST],
-  [begunSql, inPeriod(' AND first_detected_at<?')],
 ];
 
 /** A bare parameter in these places influences the plan: SQLite would compile the statement again for every value. */

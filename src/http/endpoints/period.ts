@@ -5,7 +5,7 @@ import { formatAsOf } from '../../query/as-of.ts';
 import type { PeriodWalk, QueryCursors } from '../../query/cursors.ts';
 import { jsonBaseUrl } from '../../query/detection-text.ts';
 import { requireFewShards, requireRecords, resolvePeriod, wholeSeconds } from '../../query/period.ts';
-import { readFirstDataStart, readPeriodPage, recordsBeginBy } from '../../query/period-page.ts';
+import { readFirstDataStart, readPeriodPage } from '../../query/period-page.ts';
 import {
   PERIOD_PARAMETERS,
   type PeriodParameters,
@@ -130,7 +130,6 @@ function startOf(
   }
   const resolved = resolvePeriod(asked, zone, nowMs);
   requireFewShards(resolved, streams.length);
-  if (!recordsBeginBy(detections(), streams, Math.floor(resolved.from_ms / SECOND_MS)))
-    requireRecords(resolved, readFirstDataStart(detections(), streams), zone);
+  requireRecords(resolved, readFirstDataStart(detections(), streams), zone);
   return { period: wholeSeconds(resolved, nowMs), time_zone, place: null };
 }

@@ -18,7 +18,8 @@ export type FuzzFacts = Target['facts'];
 
 const METHODS = words(`
   GET GET GET GET GET GET HEAD POST PUT DELETE PATCH OPTIONS TRACE`);
-const NAMES = [...new Set(OPERATIONS.flatMap((one) => one.parameters.map(({ name }) => name)))];
+const PARAMETERS = OPERATIONS.flatMap(({ parameters = [] }) => parameters);
+const NAMES = [...new Set(PARAMETERS.map(({ name }) => name))];
 
 const ODDITIES = [
   ...words(`
@@ -151,7 +152,7 @@ function makeQuery(prng: Prng, facts: FuzzFacts, path: string): string {
   const parts: string[] = [];
   const operation = OPERATIONS.find((one) => one.path === path);
   if (prng.chance(0.8)) parts.push(...usualParts(prng, facts, path));
-  const names = operation?.parameters.map(({ name }) => name) ?? NAMES;
+  const names = operation === undefined ? NAMES : (operation.parameters ?? []).map(({ name }) => name);
   while (prng.chance(0.55)) {
     const name = names.length > 0 && prng.chance(0.9) ? prng.pick(names) : prng.pick([...NAMES, ...ODDITIES]);
     const value = makeValue(prng, facts, name);
@@ -178,7 +179,7 @@ function makeValue(prng: Prng, facts: FuzzFacts, name: string): string {
   if (prng.chance(0.15)) return prng.pick(TIMES);
   if (prng.chance(0.1)) return Array.from({ length: prng.below(60) }, (_, at) => `${at + 1}`).join(',');
   if (prng.chance(0.1)) return mutated(prng, prng.pick(facts.cursors));
-  const examples = OPERATIONS.flatMap((one) => one.parameters).filter((one) => one.name === name);
+  const examples = PARAMETERS.filter((one) => one.name === name);
   return examples.length === 0 ? prng.pick(ODDITIES) : String(prng.pick(examples).example);
 }
 

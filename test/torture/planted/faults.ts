@@ -265,13 +265,13 @@ console/inline.ts | console-bundle | what an export wrote is inserted as text
 
 # Faults in pages: rows, cursor, has_more, as_of, filters.
 query/changes-page.ts | changes-page | a page says that there is more
-  [-, has_more: reached !== null-] };
+  has_more: [-reached !== null-]{+false+}
 query/changes-page.ts | changes-page | a filtered page continues after its last row
   [-page.rows === query.limit ? page.last : -]bound
 query/changes-page.ts | changes-page | a page ends at its bound
   [- AND position <= @bound-]$
 query/changes-page.ts | stream-check | a page has every row
-  [-checkPlaces(page.places, from, to);-]
+  [-checkPlaces(page.places, from, to)-];
 query/stream-check.ts | stream-check | missing rows at the end are detected
   if ([-!ends.every((end, stream) => end === next[stream])-]{+false+}) throw
 log/detection-rows.ts | checked-texts | a damaged text is not merged
@@ -287,7 +287,7 @@ query/delivery.ts | changes-page | a change without a delivery time is not skipp
 query/delivery.ts | changes-page | since is inclusive
   delivered_at >[-=-] @since
 query/as-of.ts | changes-page | as_of is the earliest of the exports
-  done [-<-]{+>+} earliest
+  Math.[-min-]{+max+}(...ends)
 log/detection-rows.ts | changes-page | min_score rounds half up
   Math.[-round-]{+floor+}(filters.score)
 query/period-page.ts | period-page | a page of a period ends at its bound
