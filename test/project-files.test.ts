@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { projectFiles, roomOf, root, sources } from './support/project-files.ts';
+import { words } from './support/words.ts';
 
 /**
  * Test folders without a folder in src: the complete program, its build, the contract's rules, tests that take minutes.
@@ -22,6 +23,14 @@ test('a test is in the folder of its subject, with a unique name', () => {
     names.set(short, name);
   }
   assert.ok(names.size > 100);
+});
+
+test('the top level has only what people expect there', () => {
+  const expected = words(`
+    .ci .editorconfig .gitignore .npmrc ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE README.md biome.json build
+    config package-lock.json package.json src test tsconfig.json`);
+  const found = new Set(projectFiles().map((name) => name.replace(/\/.*/, '')));
+  assert.deepEqual([...found].sort(), expected);
 });
 
 test('files and folders have kebab-case names', () => {
