@@ -240,7 +240,7 @@ export const CONFORMANCE: readonly Rule[] = [
     '3. made by the operator | key-commands | key create as text: the key, a note that it is shown once, and a ready-to-run call',
     '5. a token is sent like a key | every-credential | an access token is sent like a key, and reads what the key reads',
     '5. revoking the key stops its tokens within a minute | every-credential | revoking a key stops its tokens at once',
-    '6. what was seen recently is not counted | limits | a key id proven at the address within a day is accepted and not counted',
+    '6. what was seen recently is not counted | limits-http | too many unseen key ids are 429 before anything is verified, with Retry-After and without rate-limit headers',
   ]),
   ...rules('Events', ['absent on the other endpoints | fields | event']),
   ...rules('Errors', [
