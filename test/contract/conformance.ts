@@ -76,7 +76,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('RangePage', [
     'data: current states in the sort, without event | period-page | current versions are read, without event and with our photo URLs, complete and with fields',
-    'next_cursor: null when the period is read | period-page | a full page without more rows is the last',
+    'next_cursor: null when the period is read | period-page | pages of any size together are exactly the matching detections, in order, in both sorts',
     'time_zone: the zone it was read in | period-endpoint | dates are in the zone of the only subscription; the zone is shown as written',
     'as_of: as on the change stream | fields | as_of is the earliest newest_done of health for the content types read',
   ]),
@@ -140,7 +140,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'min_band | filters | min_band: this band or a stronger one, with the same word as the same step for both types',
     'band | filters | band: exactly these; off and max match no image',
     'min_score | filters | min_score: the rounded score is at least this, 0 to 100',
-    'min_score: a half is rounded up | changes-page | min_score rounds half up, and a band begins at its threshold',
+    'min_score: a half is rounded up | filters | min_score: the rounded score is at least this, 0 to 100',
     'print | filters | print: true is only print articles, false everything else; images are never print',
     'source_id | filters | source_id: exact match, at most 200 characters',
     'article_id | filters | article_id: matches article.id, 1 to 999,999,999,999,999',

@@ -26,7 +26,7 @@ server.store.deliver(
     row('text', 3, { article_publisher_id: null, article_domain: null, source_id: 'a"\\b' }),
     row('text', 4, { strength_score: 75, article_print: true }),
     row('text', 5, { strength_score: 95, source_id: 'urn:x', subscription_id: 7002 }),
-    row('image', 6, { strength_score: 29.4 }),
+    row('image', 6, { strength_score: 29.5 }),
     row('image', 7, { strength_score: 30, article_publisher_id: null, article_domain: 'xn--bcher-kva.de' }),
     row('image', 8, { strength_score: 60, source_id: 'urn:X' }),
   ],
@@ -127,8 +127,8 @@ test('band: exactly these; off and max match no image', async () => {
 test('min_score: the rounded score is at least this, 0 to 100', async () => {
   assert.deepEqual(await articles('min_score=0'), [1, 2, 3, 4, 5, 6, 7, 8]);
   assert.deepEqual(await articles('min_score=24'), [1, 2, 3, 4, 5, 6, 7, 8], '24.4 is 24');
-  assert.deepEqual(await articles('min_score=29'), [3, 4, 5, 6, 7, 8], '29.4 is 29');
-  assert.deepEqual(await articles('min_score=30'), [3, 4, 5, 7, 8]);
+  assert.deepEqual(await articles('min_score=30'), [3, 4, 5, 6, 7, 8], '29.5 is 30');
+  assert.deepEqual(await articles('min_score=31'), [3, 4, 5, 8]);
   assert.deepEqual(await articles('min_score=100'), []);
 });
 

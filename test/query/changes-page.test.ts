@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { BANDS } from '../../src/detection/band.ts';
 import { type ContentType, type StreamName, streamName } from '../../src/detection/content-type.ts';
 import { CHUNK_ROWS } from '../../src/limits/api-limits.ts';
 import { type ChangesQuery, readChangesPage } from '../../src/query/changes-page.ts';
@@ -93,30 +92,6 @@ test('a page ends after fifty chunks, with a cursor past the filtered rows', () 
   assert.deepEqual(readChangesPage(store.reader, exact).has_more, false, 'exactly fifty chunks remain');
   const none = query({ ...first, filters: { ...NO_FILTERS, article_id: 3 } });
   assert.equal(walk(store.reader, none).pages.length, 2);
-});
-
-test('min_score rounds half up, and a band begins at its threshold', () => {
-  const scores = [49.49, 49.5, 50, 50.49, 94.99, 95];
-  const given = scores.map((strength_score) => textRow({ strength_score }));
-  const images = [29.99, 30, 59.99, 60].map(
-    (strength_score): TestRow => ({ content_type: 'image', version: 1, row: { strength_score } }),
-  );
-  using store = createTestStore();
-  store.deliver([...given, ...images], 1000);
-  const count = (type: ContentType, narrowed: Partial<DetectionFilters>) =>
-    readChangesPage(
-      store.reader,
-      query({ streams: [streamName(7001, type)], filters: { ...NO_FILTERS, ...narrowed } }),
-    ).rows;
-  assert.equal(count('text', { min_score: 50 }), 5);
-  assert.equal(count('text', { min_score: 51 }), 2);
-  assert.equal(count('text', { min_score: 95 }), 2);
-  assert.equal(count('text', { min_band: BANDS.indexOf('max') }), 1);
-  assert.equal(count('text', { band: [BANDS.indexOf('medium')] }), 2);
-  assert.equal(count('image', { band: [BANDS.indexOf('low')] }), 1);
-  assert.equal(count('image', { band: [BANDS.indexOf('medium')] }), 2);
-  assert.equal(count('image', { min_band: BANDS.indexOf('off') }), 4);
-  assert.equal(count('image', { min_band: BANDS.indexOf('max') }), 0);
 });
 
 test('has_more is false when the last row of the streams is on a full page', () => {
