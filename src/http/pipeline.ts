@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { addressNetwork } from '../addresses.ts';
 import {
   authenticate,
   type Credential,
@@ -17,7 +18,8 @@ import {
 import type { AccessTokens } from '../auth/token.ts';
 import type { HealthSource } from '../health/monitor.ts';
 import type { DailyAllowance } from '../limits/daily-rows.ts';
-import { type RequestRate, rateLimited, tooMany, type UnseenKeyIds } from '../limits/request-rate.ts';
+import type { SeenKeys } from '../limits/key-uses.ts';
+import { type RequestRate, rateLimited, tooMany } from '../limits/request-rate.ts';
 import { Refused } from '../refused.ts';
 import { isDamage } from '../store/database-errors.ts';
 import type { ClientAddress } from './client-address.ts';
@@ -37,7 +39,13 @@ import { type Answer, type Found, type Route, refusalOf, splitTarget } from './r
 export interface Pipeline extends RequestNotes {
   readonly find: (path: string, method: string) => Found;
   readonly tokens: AccessTokens;
-  readonly unseen: UnseenKeyIds;
+  /**
+   * Limits requests with key ids that an address has not used recently: guessing keys does not reach the database. A key id
+   * that was proven from an address within a day is not counted there, so clients that share the address with a guesser
+   * keep working.
+   */
+  readonly unseen: RequestRate;
+  readonly seenKeys: SeenKeys;
   readonly rate: RequestRate;
   readonly allowance: DailyAllowance;
   readonly health: HealthSource;
@@ -196,8 +204,9 @@ function verify(
   presented: () => Presented,
   nowMs: number,
 ): Credential {
-  const { unseen } = pipeline;
-  const secondsToWait = keyId === null ? null : unseen.take(keyId, address, nowMs);
+  const { unseen, seenKeys } = pipeline;
+  const isUnseen = keyId !== null && !seenKeys.isSeen(keyId, address, nowMs);
+  const secondsToWait = isUnseen ? unseen.secondsToWait(addressNetwork(address), nowMs) : null;
   if (secondsToWait !== null)
     throw tooMany(
       'Too many requests from this address with key ids that it has not used recently',
@@ -205,12 +214,12 @@ function verify(
     );
   try {
     const credential = authenticate(pipeline.access, presented(), address, nowMs);
-    unseen.markSeen(credential.key_id, address, nowMs);
+    seenKeys.markSeen(credential.key_id, address, nowMs);
     return credential;
   } catch (error) {
     // The key was verified, only its account or this address is refused: this is not guessing.
     const isVerified = error instanceof Refused && error.code === 'forbidden';
-    if (isVerified && keyId !== null) unseen.markSeen(keyId, address, nowMs);
+    if (isVerified && keyId !== null) seenKeys.markSeen(keyId, address, nowMs);
     throw error;
   }
 }

@@ -9,8 +9,7 @@ import type { Settings } from '../config/schema.ts';
 import { CONTENT_TYPES, TYPE_RULES } from '../detection/content-type.ts';
 import type { Conditions } from '../health/alert-conditions.ts';
 import { createDailyAllowance, type DailyAllowance, type DailyRows } from '../limits/daily-rows.ts';
-import type { SeenKeys } from '../limits/key-uses.ts';
-import { createRequestRate, createTokenRate, createUnseenKeyIds } from '../limits/request-rate.ts';
+import { createRequestRate, createTokenRate } from '../limits/request-rate.ts';
 import { createQueryCursors, createStreamCursors, type StreamPosition } from '../query/cursors.ts';
 import type { RecentDeliveries } from '../query/delivery.ts';
 import { isErrorCode } from '../refused.ts';
@@ -39,7 +38,7 @@ import { createRouteTable, type Route, splitTarget } from './routes.ts';
 import type { Waiting } from './waiting.ts';
 
 export interface ServerOptions
-  extends Pick<Pipeline, 'access' | 'health' | 'keyUses' | 'log' | 'metrics' | 'now'> {
+  extends Pick<Pipeline, 'access' | 'health' | 'keyUses' | 'log' | 'metrics' | 'now' | 'seenKeys'> {
   readonly config: ExportSwitches & Pick<Settings, 'server' | 'limits' | 'photos'>;
   readonly detections: () => Database;
   readonly conditions: Pick<Conditions, 'set'>;
@@ -47,7 +46,6 @@ export interface ServerOptions
   /** Delivery times that are not in the database yet. */
   readonly recentDeliveries: RecentDeliveries;
   readonly dailyRows: DailyRows;
-  readonly seenKeys: SeenKeys;
   /** Called for an authentic cursor beyond the log's end, which proves that its end is lost. */
   readonly onEndLost: (cursor: StreamPosition) => void;
   readonly waiting: Waiting;
@@ -79,15 +77,14 @@ export async function startServer(options: ServerOptions) {
   const state = { baseUrl: config.server.base_url, isClosing: false };
   const tokens = createAccessTokens(options.secret);
   const allowance = createDailyAllowance(options.dailyRows, config.limits.daily_rows);
-  const unseen = createUnseenKeyIds(config.limits.unseen_key_ids_per_minute, options.seenKeys);
-  const tokenRate = createTokenRate(config.limits.token_requests_per_minute, unseen);
+  const tokenRate = createTokenRate(config.limits.token_requests_per_minute, options.seenKeys);
   const token = { tokens, rate: tokenRate };
   const routes = createRoutes(options, token, allowance, () => state.baseUrl);
   const pipeline: Pipeline = {
     ...options,
     find: createRouteTable(routes),
     tokens,
-    unseen,
+    unseen: createRequestRate(config.limits.unseen_key_ids_per_minute),
     rate: createRequestRate(config.limits.requests_per_minute),
     allowance,
     clientAddress: createClientAddress(config.server.trusted_proxies, createProxyWarning(options.conditions)),

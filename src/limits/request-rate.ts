@@ -8,7 +8,7 @@ import { counted } from '../counted.ts';
 import { Refused } from '../refused.ts';
 import { SECOND_MS } from '../time.ts';
 import { RATE_WINDOW_MS } from './api-limits.ts';
-import { createSeenKeys, type SeenKeys } from './key-uses.ts';
+import type { SeenKeys } from './key-uses.ts';
 
 /** The state shown to clients (draft-ietf-httpapi-ratelimit-headers-06). */
 export interface Rate {
@@ -80,28 +80,6 @@ export function createRequestRate(limit: number) {
 export function pushRateLimitHeaders(headers: string[], { limit, remaining, reset_seconds }: Rate): void {
   headers.push('RateLimit-Limit', `${limit}`, 'RateLimit-Policy', `${limit};w=${RATE_WINDOW_MS / SECOND_MS}`);
   headers.push('RateLimit-Remaining', `${remaining}`, 'RateLimit-Reset', `${reset_seconds}`);
-}
-
-export type UnseenKeyIds = ReturnType<typeof createUnseenKeyIds>;
-
-/**
- * Limits requests with key ids that an address has not used recently: guessing keys does not reach the database. A key id
- * that was proven from an address within a day is not counted there, so clients that share the address with a guesser
- * keep working.
- * @param limit requests per minute and address; an IPv6 network of 64 bits counts as one
- */
-export function createUnseenKeyIds(
-  limit: number,
-  { isSeen, markSeen }: Pick<SeenKeys, 'isSeen' | 'markSeen'> = createSeenKeys(),
-) {
-  const attempts = createRequestRate(limit);
-  return {
-    /** Counts a request that claims a key id. @returns seconds to wait, at least 1; null if it is allowed */
-    take: (keyId: string, address: string, nowMs: number) =>
-      isSeen(keyId, address, nowMs) ? null : attempts.secondsToWait(addressNetwork(address), nowMs),
-    isSeen,
-    markSeen,
-  };
 }
 
 export type TokenRate = ReturnType<typeof createTokenRate>;

@@ -76,11 +76,8 @@ const MARK = BASE_URL_MARK.charCodeAt(0);
 
 /** The base address, escaped for JSON text. */
 export function jsonBaseUrl(baseUrl: string): Buffer {
-  if (baseUrl !== known.baseUrl) known = { baseUrl, json: Buffer.from(JSON.stringify(baseUrl).slice(1, -1)) };
-  return known.json;
+  return Buffer.from(JSON.stringify(baseUrl).slice(1, -1));
 }
-
-let known = { baseUrl: '', json: Buffer.alloc(0) };
 
 /** @param stored one detection; @param baseUrl of {@link jsonBaseUrl} */
 export function withBaseUrl(stored: string, baseUrl: Buffer): string {

@@ -4,7 +4,8 @@ import { test } from 'node:test';
 import { createKey, hashKey } from '../../src/auth/key-form.ts';
 import { SCOPES, type Scope } from '../../src/auth/scopes.ts';
 import { createAccessTokens, isTokenCurrent } from '../../src/auth/token.ts';
-import { createTokenRate, createUnseenKeyIds } from '../../src/limits/request-rate.ts';
+import { createSeenKeys } from '../../src/limits/key-uses.ts';
+import { createTokenRate } from '../../src/limits/request-rate.ts';
 
 const NOW_MS = Date.parse('2026-11-21T10:00:00.123Z');
 const { id, key } = createKey('ww');
@@ -71,7 +72,7 @@ test('any change makes a token invalid', () => {
 });
 
 test('a client id has a separate window for networks that proved it, and no more requests in total', () => {
-  const rate = createTokenRate(2, createUnseenKeyIds(1));
+  const rate = createTokenRate(2, createSeenKeys());
   const [home, office, stranger] = ['2001:db8:1:2::1', '192.0.2.1', '198.51.100.1'];
   const take = (address: string) => rate.takeClient('id', address, NOW_MS);
   assert.equal(take(home), null);

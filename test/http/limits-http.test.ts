@@ -142,7 +142,10 @@ test('too many unseen key ids are 429 before anything is verified, with Retry-Af
     assert.equal(type, `${server.url}/errors/rate_limited`);
   }
   server.setNow(NOW_MS + 60_000);
-  assert.equal(await statusOf(ONE, key), 200);
+  const statuses: number[] = [];
+  for (const credential of [key, key, guess(), guess(), guess(), key])
+    statuses.push(await statusOf(ONE, credential));
+  assert.deepEqual(statuses, [200, 200, 401, 401, 429, 200], 'a key id that was proven there is not counted');
 });
 
 test('a wrong secret does not make a key id seen; a proven but refused key does', async () => {

@@ -10,7 +10,7 @@ import {
 } from '../../src/limits/daily-rows.ts';
 import { createKeyUses, createSeenKeys } from '../../src/limits/key-uses.ts';
 import { createRequestCounts } from '../../src/limits/request-counts.ts';
-import { createUnseenKeyIds } from '../../src/limits/request-rate.ts';
+import { createRequestRate } from '../../src/limits/request-rate.ts';
 import { createUsageKeeper } from '../../src/limits/usage.ts';
 import { DAY_MS, formatMs, HOUR_MS, SECOND_MS } from '../../src/time.ts';
 
@@ -71,6 +71,9 @@ describe('what is stored of other counts', () => {
     const [last, ...more] = seen.all(NOON_MS);
     assert.deepEqual([last?.network, last?.seen_at, more], ['192.0.2.2', NOON_MS - 1, []]);
     assert.deepEqual(seen.all(NOON_MS + DAY_MS), []);
+    const isSeen = (atMs: number) => seen.isSeen('key1', '192.0.2.2', atMs);
+    assert.deepEqual([isSeen(NOON_MS + DAY_MS - 2), isSeen(NOON_MS + DAY_MS - 1)], [true, false]);
+    assert.ok(!isSeen(NOON_MS - 400 * DAY_MS), 'a clock set far back does not keep it for ever');
   });
 
   test('refusals of the last week, going on from what was stored', () => {
@@ -186,32 +189,8 @@ describe('the keeper of usage', () => {
   });
 });
 
-describe('unseen key ids', () => {
-  const id = (number: number) => `key${number}`;
-
-  test('a key id proven at the address within a day is accepted and not counted', () => {
-    const unseen = createUnseenKeyIds(2);
-    unseen.take(id(1), '10.0.0.1', NOON_MS);
-    unseen.markSeen(id(1), '10.0.0.1', NOON_MS);
-    unseen.take('guess', '10.0.0.1', NOON_MS);
-    for (let count = 0; count < 10; count += 1) {
-      assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS + count), null);
-    }
-    assert.equal(unseen.take('guess', '10.0.0.1', NOON_MS), 60);
-    assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS), null, 'another client guesses');
-
-    const lateMs = NOON_MS + DAY_MS;
-    for (const at of [0, 1]) unseen.take('guess', '10.0.0.1', lateMs - SECOND_MS + at);
-    assert.equal(unseen.take(id(1), '10.0.0.1', lateMs - 1), null, 'seen for a day');
-    assert.equal(unseen.take(id(1), '10.0.0.1', lateMs), 59, 'but not longer');
-  });
-
-  test('a clock set far back does not keep a key id for ever', () => {
-    const unseen = createUnseenKeyIds(1);
-    unseen.markSeen(id(1), '10.0.0.1', NOON_MS + 400 * DAY_MS);
-    unseen.take('guess', '10.0.0.1', NOON_MS);
-    assert.equal(unseen.take(id(1), '10.0.0.1', NOON_MS), 60);
-    unseen.take('guess', '10.0.0.2', NOON_MS + DAY_MS);
-    assert.equal(unseen.take('guess', '10.0.0.2', NOON_MS), null, 'nor does a minute of then last');
-  });
+test('a window of requests ends, even one that began in the future, before the clock was set back', () => {
+  const rate = createRequestRate(1);
+  const waits = [NOON_MS + DAY_MS, NOON_MS, NOON_MS].map((atMs) => rate.secondsToWait('key1', atMs));
+  assert.deepEqual(waits, [null, null, 60]);
 });

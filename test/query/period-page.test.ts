@@ -188,21 +188,6 @@ test('a page that begins within a second has no more rows than its limit', () =>
   for (const sort of SORTS) assert.equal(walk(store.reader, { ...some, sort }, 1).seen.length, 3);
 });
 
-test('a full page without more rows is the last', () => {
-  const one = (source_internal_id: number) => textRow({ source_internal_id });
-  const outside = textRow({ source_internal_id: 9, first_detected_at: timestamp(START + 100) });
-  using store = createTestStore();
-  store.deliver([one(1), one(2), outside, textRow({ subscription_id: 7003 })], 1000);
-  for (const sort of SORTS) {
-    const page = readPeriodPage(store.reader, query({ sort, limit: 2 }));
-    assert.deepEqual([page.rows, page.next], [2, null]);
-    const filters = { ...NO_FILTERS, article_id: 1 };
-    assert.equal(readPeriodPage(store.reader, query({ sort, limit: 2, filters })).next, null);
-  }
-  assert.equal(readPeriodPage(store.reader, query({ streams: [], content_types: [] })).next, null);
-  assert.equal(readPeriodPage(store.reader, query({ period: { from: START, to: START } })).rows, 0);
-});
-
 test('current versions are read, without event and with our photo URLs, complete and with fields', () => {
   using store = createTestStore();
   const image = (version: number, row: TestRow['row']): TestRow => ({ content_type: 'image', version, row });
