@@ -68,7 +68,7 @@ export const CONFORMANCE: readonly Rule[] = [
   ]),
   ...rules('RangePage', [
     'data: current states in the sort, without event | period-page | current versions are read, without event and with our photo URLs, complete and with fields',
-    'next_cursor: null when the period is read | period-page | a full page without more rows is the last',
+    'next_cursor: null when the period is read | period-page | pages of any size together are exactly the matching detections, in order, in both sorts',
     'time_zone: the zone it was read in | period-endpoint | dates are in the zone of the only subscription; the zone is shown as written',
     'as_of: as on the change stream | fields | as_of is the earliest newest_done of health for the content types read',
   ]),
@@ -230,7 +230,7 @@ export const CONFORMANCE: readonly Rule[] = [
     '3. made by the operator | key-commands | key create as text: the key, a note that it is shown once, and a ready-to-run call',
     '5. a token is sent like a key | every-credential | an access token is sent like a key, and reads what the key reads',
     '5. revoking the key stops its tokens within a minute | every-credential | revoking a key stops its tokens at once',
-    '6. what was seen recently is not counted | limits | a key id proven at the address within a day is accepted and not counted',
+    '6. what was seen recently is not counted | limits-http | too many unseen key ids are 429 before anything is verified, with Retry-After and without rate-limit headers',
   ]),
   ...rules('Events', ['absent on the other endpoints | fields | event']),
   ...rules('Errors', [
