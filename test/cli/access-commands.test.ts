@@ -3,10 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ensureInstallation, installationKind } from '../../src/store/installation.ts';
-import { openAccess } from '../support/access.ts';
 import { failing, json, prepareAccess, READ_7001, root, wirewatch } from '../support/access-commands.ts';
-import { testFolder } from '../support/test-folder.ts';
 import { words } from '../support/words.ts';
 
 prepareAccess();
@@ -94,19 +91,4 @@ test('ingest can be paused before the first start, and a new installation is tol
   );
   const again = await wirewatch('ingest', 'pause', '--data', paused);
   assert.match(again.stdout, /^Ingest has been paused since /);
-});
-
-test("appliance and demonstration refuse each other's folder", () => {
-  for (const [own, other] of [
-    ['appliance', 'demo'],
-    ['demo', 'appliance'],
-  ] as const) {
-    const folder = testFolder();
-    openAccess(folder, { kind: own, create: true }).close();
-    assert.throws(() => openAccess(folder, { kind: other, create: true }), { code: 'configuration' });
-    const db = openAccess(folder);
-    assert.equal(installationKind(db), own);
-    ensureInstallation(db, own);
-    db.close();
-  }
 });

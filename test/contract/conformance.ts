@@ -261,7 +261,7 @@ export const CONFORMANCE: readonly Rule[] = [
     'token requests: 10 a minute and address | token-rate | per address, an IPv6 /64 as one; every request counts, and 429 comes first',
     'token body: 4,096 bytes | token-refusal | 413 for a chunked body that grows beyond, before it ends',
     'daily rows: per account and per key | limits-http | a key has its own allowance only if one was set; changes apply to the next request',
-    'requests a minute and token requests: the defaults | settings | the defaults',
+    'requests a minute and token requests: the defaults | settings | the annotated file equals the one in config/, shows every default, and loads to the defaults',
     'the limits are in the OpenAPI document | openapi | a list parameter accepts an array and commas; the limits of the API are in the document',
   ]),
   ...rules('Versioning', [

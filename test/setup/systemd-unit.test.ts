@@ -37,6 +37,12 @@ test('a data folder with a space in its name, and a percent sign', () => {
   );
 });
 
+test('a home is closed, but for the paths that the configuration names in it', () => {
+  const home = (readable: readonly string[]) =>
+    /ProtectHome=(.*)/.exec(unitText({ ...TERMS, readable }))?.[1];
+  assert.deepEqual([home([]), home(['/home/1/photos'])], ['yes', 'read-only']);
+});
+
 const folder = testFolder();
 const hasAnalyze = spawnSync('systemd-analyze', ['--version']).status === 0;
 
@@ -62,14 +68,6 @@ describe('systemd-analyze', { skip: !hasAnalyze && 'systemd-analyze is not insta
       );
       assert.deepEqual([status, stdout, stderr], [0, '', '']);
     }
-  });
-
-  test('dumps no core, allows the paths that the configuration names in a home, and a lower priority', () => {
-    const home = (more: Partial<Parameters<typeof unitText>[0]>) =>
-      /ProtectHome=(.*)/.exec(unitText({ ...terms, ...more }))?.[1];
-    assert.deepEqual([home({}), home({ readable: ['/home/1/photos'] })], ['yes', 'read-only']);
-    assert.match(unitText(terms), /^LimitCORE=0$/m);
-    assert.match(unitText(terms), /~@privileged @resources\n[^\n]*\nSystemCallFilter=setpriority\n/);
   });
 
   test('rates the exposure below 1.5 of 10', () => {
