@@ -61,30 +61,12 @@ beforeEach(() => {
   );
 });
 
-interface Outcome {
-  status: number | null;
-  stdout: string;
-  stderr: string;
-}
-
-function command(
-  environment: Record<string, string>,
-  preload: string,
-): [string[], { cwd: string; env: NodeJS.ProcessEnv }] {
+async function setUp(environment: Record<string, string> = {}, preload = '') {
   const file = join(clone, 'preload.cjs');
   writeFileSync(file, preload);
   const env = { PATH: process.env.PATH, npm_execpath: join(clone, 'npm-cli.js'), ...environment };
-  return [['-r', file, join(clone, 'build', 'setup.cjs')], { cwd: clone, env }];
-}
-
-function setUp(environment: Record<string, string> = {}, preload = ''): Outcome {
-  const [args, options] = command(environment, preload);
-  return spawnSync(process.execPath, args, { ...options, encoding: 'utf8' });
-}
-
-async function setUpAlongside(): Promise<Outcome> {
-  const [args, options] = command({}, '');
-  const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
+  const args = ['-r', file, join(clone, 'build', 'setup.cjs')];
+  const child = spawn(process.execPath, args, { cwd: clone, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const [stdout, stderr, [status]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
@@ -98,8 +80,8 @@ function npmCalls(): string[] {
   return existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [];
 }
 
-test('a fresh clone is installed once and bundled every time, and stdout stays clean', () => {
-  const first = setUp();
+test('a fresh clone is installed once and bundled every time, and stdout stays clean', async () => {
+  const first = await setUp();
   assert.equal(first.status, 0, first.stderr);
   assert.match(
     first.stderr,
@@ -112,7 +94,7 @@ test('a fresh clone is installed once and bundled every time, and stdout stays c
     'the next command must find the pinned Node',
   );
 
-  const second = setUp();
+  const second = await setUp();
   assert.equal(second.status, 0);
   assert.equal(second.stderr, 'bundled\n');
   assert.equal(npmCalls().length, 1);
@@ -123,51 +105,51 @@ test('a fresh clone is installed once and bundled every time, and stdout stays c
   );
 });
 
-test('npm start installs what the program runs on, and another script adds the rest', () => {
+test('npm start installs what the program runs on, and another script adds the rest', async () => {
   const toRun = () => setUp({}, "process.argv.push('--to-run');");
   const [a, b] = [{ version: '1.0.0' }, { version: '1.0.0', dev: true }];
   const write = (place: string, packages: object) =>
     writeFileSync(join(clone, place), JSON.stringify({ packages }));
   write('package-lock.json', { '': {}, 'node_modules/a': a, 'node_modules/b': b });
-  assert.equal(toRun().status, 0);
+  assert.equal((await toRun()).status, 0);
   write('node_modules/.package-lock.json', { 'node_modules/a': a });
-  assert.equal(toRun().stderr, 'bundled\n');
-  assert.equal(setUp().status, 0);
+  assert.equal((await toRun()).stderr, 'bundled\n');
+  assert.equal((await setUp()).status, 0);
   const [first, second, ...more] = npmCalls();
   assert.match(first ?? '', /^ci .*--omit=dev/);
   assert.match(second ?? '', /^install --no-save .*--include=dev/, 'what runs must keep its packages');
-  assert.equal(toRun().stderr, 'bundled\n');
+  assert.equal((await toRun()).stderr, 'bundled\n');
   assert.deepEqual(more, []);
 });
 
-test('a changed package-lock.json is installed again', () => {
-  setUp();
+test('a changed package-lock.json is installed again', async () => {
+  await setUp();
   // Like the real npm ci, before it fills the folder again.
   for (const name of readdirSync(join(clone, 'node_modules')).filter((entry) => entry.startsWith('node-'))) {
     rmSync(join(clone, 'node_modules', name), { recursive: true });
   }
   writeFileSync(join(clone, 'package-lock.json'), JSON.stringify({ packages: { '': {} } }));
-  assert.equal(setUp().status, 0);
+  assert.equal((await setUp()).status, 0);
   assert.equal(npmCalls().length, 2);
 });
 
-test('a matching manual installation is used as it is', () => {
-  setUp();
+test('a matching manual installation is used as it is', async () => {
+  await setUp();
   const stamp = join(clone, 'node_modules', '.wirewatch-lockfile-sha256');
   const installed = join(clone, 'node_modules', '.package-lock.json');
   rmSync(stamp);
   writeFileSync(installed, JSON.stringify({ packages: { 'node_modules/a': { version: '1.0.0' } } }));
-  assert.equal(setUp().status, 0);
+  assert.equal((await setUp()).status, 0);
   assert.equal(npmCalls().length, 1);
 
   rmSync(stamp);
   writeFileSync(installed, JSON.stringify({ packages: { 'node_modules/a': { version: '1.0.1' } } }));
-  setUp({ FAKE_NPM_FAILS: '1' });
+  await setUp({ FAKE_NPM_FAILS: '1' });
   assert.equal(npmCalls().length, 2, 'another version must not be used');
 });
 
 test('two scripts started together in a fresh clone install once', async () => {
-  const outcomes = await Promise.all([setUpAlongside(), setUpAlongside(), setUpAlongside()]);
+  const outcomes = await Promise.all([setUp(), setUp(), setUp()]);
   for (const outcome of outcomes) {
     assert.equal(outcome.status, 0, outcome.stderr);
     assert.equal(outcome.stdout, '');
@@ -177,25 +159,25 @@ test('two scripts started together in a fresh clone install once', async () => {
   assert.deepEqual(readdirSync(join(clone, 'dist')), [], 'the lock must be removed');
 });
 
-test('a lock of a dead process is ignored', () => {
+test('a lock of a dead process is ignored', async () => {
   const gone = spawnSync(process.execPath, ['-e', '']).pid;
   mkdirSync(join(clone, 'dist', 'setup.lock'), { recursive: true });
   writeFileSync(join(clone, 'dist', 'setup.lock', 'pid'), String(gone));
-  assert.equal(setUp().status, 0);
+  assert.equal((await setUp()).status, 0);
   assert.deepEqual(readdirSync(join(clone, 'dist')), []);
 });
 
-test('when npm ci fails, its output is shown, and the next start retries', () => {
-  const failed = setUp({ FAKE_NPM_FAILS: '1' });
+test('when npm ci fails, its output is shown, and the next start retries', async () => {
+  const failed = await setUp({ FAKE_NPM_FAILS: '1' });
   assert.equal(failed.status, 1);
   assert.match(failed.stderr, /the registry is on fire[\s\S]*npm ci failed: exit code 3/);
   assert.equal(failed.stdout, '');
-  assert.equal(setUp().status, 0);
+  assert.equal((await setUp()).status, 0);
   assert.equal(npmCalls().length, 2);
 });
 
-test('an old Node gets an error with the found version, the required one and a hint', () => {
-  const old = setUp({}, "Object.defineProperty(process, 'version', { value: 'v8.17.0' });");
+test('an old Node gets an error with the found version, the required one and a hint', async () => {
+  const old = await setUp({}, "Object.defineProperty(process, 'version', { value: 'v8.17.0' });");
   assert.equal(old.status, 1);
   assert.match(
     old.stderr,
@@ -206,11 +188,11 @@ test('an old Node gets an error with the found version, the required one and a h
   assert.equal(existsSync(join(clone, 'node_modules')), false);
 });
 
-test('an old npm, and a platform without a pinned Node, get an error', () => {
-  const old = setUp({ FAKE_NPM_VERSION: '8.19.4' });
+test('an old npm, and a platform without a pinned Node, get an error', async () => {
+  const old = await setUp({ FAKE_NPM_VERSION: '8.19.4' });
   assert.equal(old.status, 1);
   assert.match(old.stderr, /this is npm 8\.19\.4\.[\s\S]*npm 9 or newer/);
-  const other = setUp({}, "Object.defineProperty(process, 'platform', { value: 'sunos' });");
+  const other = await setUp({}, "Object.defineProperty(process, 'platform', { value: 'sunos' });");
   assert.equal(other.status, 1);
   assert.match(other.stderr, /does not run on sunos [\s\S]*linux x64, linux arm64/);
   assert.deepEqual([npmCalls(), existsSync(join(clone, 'dist'))], [[], false]);

@@ -25,31 +25,18 @@ const SETTINGS = {
   WIREWATCH_INGEST_RESCAN_SECONDS: '0.2',
 };
 const BLOCK =
-  /<!-- (?:(file): (\S+)|(run)(?: at (\S+Z))?(?:: exit code (\d+))?|(run in the background)|(prints)) -->\n```[a-z]+\n([\s\S]*?)```/g;
-
-type Block =
-  | { readonly kind: 'file'; readonly name: string; readonly text: string }
-  | { readonly kind: 'run'; readonly at: string; readonly code: number; readonly text: string }
-  | { readonly kind: 'background'; readonly text: string }
-  | { readonly kind: 'prints'; readonly text: string };
-
-const blocks = [...topic('your-exports').matchAll(BLOCK)].map(blockOf);
-
-function blockOf([
-  ,
-  file,
-  name = '',
-  run,
-  at = STORY_BEGINS,
-  code = '0',
-  background,
-  ,
-  text = '',
-]: RegExpExecArray): Block {
-  if (file !== undefined) return { kind: 'file', name, text };
-  if (run !== undefined) return { kind: 'run', at, code: Number(code), text };
-  return background === undefined ? { kind: 'prints', text } : { kind: 'background', text };
-}
+  /<!-- (file|run in the background|run|prints)(?:: (\S+))?(?: at (\S+Z))?(?:: exit code (\d+))? -->\n```[a-z]+\n([\s\S]*?)```/g;
+const blocks = Array.from(
+  topic('your-exports').matchAll(BLOCK),
+  ([, kind, name = '', at = STORY_BEGINS, code = '0', text = '']) => ({
+    kind,
+    name,
+    at,
+    code: Number(code),
+    text,
+  }),
+);
+type Block = (typeof blocks)[number];
 
 const ZONES = 'import zoneinfo; zoneinfo.ZoneInfo("Europe/Berlin")';
 const missing = [
@@ -101,7 +88,7 @@ describe('the page of your own exports', {
   }
 
   /** Runs a block at its time. @returns its output, stdout and stderr together */
-  async function run({ at, code, text }: Extract<Block, { kind: 'run' }>): Promise<string> {
+  async function run({ at, code, text }: Block): Promise<string> {
     if (running !== null && running.at !== at) {
       await idle();
       await stop();
@@ -140,7 +127,7 @@ describe('the page of your own exports', {
           mkdirSync(dirname(join(home, block.name)), { recursive: true });
           writeFileSync(join(home, block.name), block.text);
           break;
-        case 'background':
+        case 'run in the background':
           assert.equal(block.text, 'wirewatch serve\n');
           await start(STORY_BEGINS);
           break;

@@ -34,23 +34,26 @@ const IMPOSSIBLE: ReadonlyMap<string, readonly string[]> = new Map([
   ['a command on a stopped one', ['console', 'backup', 'verify']],
 ]);
 
-/** Members with which each operation is possible, in an order in which all are; `key` is the id of a key. */
+/** Those of a lab have tests of their own (test/tools/lab). What the others need is removed last. */
+const LAST = ['subscription remove', 'account remove'];
+const inOrder = OPERATIONS.filter((operation) => !isOfLab(operation)).toSorted(
+  (a, b) => LAST.indexOf(a.name) - LAST.indexOf(b.name),
+);
+
+/** Members with which each operation is possible that needs some; `key` is the id of a key. */
 function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
   const terms = { account: 'acme', name: 'x', scopes: ['detections:read'], subscriptions: ['7501:text'] };
   return new Map<string, Given>([
     // JSON has U+2028 as it is.
     ['account add', { id: 'acme', name: "Ada's\u2028" }],
-    ['account list', {}],
     ['account show', { id: 'acme' }],
     ['account set', { id: 'acme', daily_rows: 5000, print_metadata: true }],
     ['account suspend', { id: 'acme' }],
     ['account resume', { id: 'acme' }],
     ['subscription add', { id: 7501, account: 'acme', content_types: ['text'] }],
-    ['subscription list', {}],
     ['subscription show', { id: 7501 }],
     ['subscription set', { id: 7501, time_zone: 'Europe/Berlin' }],
     ['key create', { ...terms, allow_address: ['192.0.2.0/24'] }],
-    ['key list', {}],
     ['key show', { id: key }],
     ['key set', { id: key, daily_rows: 7 }],
     ['key rotate', { id: key, overlap: '1h' }],
@@ -59,20 +62,9 @@ function samplesOf(key: string, window: string): ReadonlyMap<string, Given> {
     ['window expect', { export: 'newswire', start: window }],
     ['window reset', { export: 'newswire', all: true }],
     ['window accept', { export: 'newswire', all: true }],
-    ['ingest status', {}],
-    ['ingest pause', {}],
-    ['ingest resume', {}],
-    ['ingest replay', {}],
-    ['status', {}],
-    ['alert list', {}],
-    ['audit', {}],
     ['subscription remove', { id: 7501 }],
     ['account remove', { id: 'acme' }],
     ['console', { read_only: true }],
-    ['backup', {}],
-    ['verify', {}],
-    ['compact', {}],
-    ['promote', {}],
   ]);
 }
 
@@ -93,21 +85,15 @@ after(() => stopped.remove());
 await (await stopped.serve()).stop();
 
 describe('every operation', () => {
-  test('has a sample', () => {
-    const names = [...samplesOf('', '').keys()].sort();
-    // Those of a lab have tests of their own (test/tools/lab).
-    const own = OPERATIONS.filter((operation) => !isOfLab(operation));
-    assert.deepEqual(own.map(({ name }) => name).sort(), names);
-  });
-
   for (const way of ['a command on a running appliance', 'a request', 'a command on a stopped one'] as const)
     test(`works as ${way}, and returns what it says`, async () => {
       const installation = way === 'a command on a stopped one' ? stopped : appliance;
       const made = ['--account', 'agency', '--scopes', 'detections:read', '--subscriptions', '7001'];
       const { id } = JSON.parse(installation.cli(['key', 'create', '--name', way, ...made, '--json']).stdout);
-      for (const [name, given] of samplesOf(id, formatMs(window))) {
-        const operation = OPERATIONS.find((one) => one.name === name);
-        assert.ok(operation);
+      const samples = samplesOf(id, formatMs(window));
+      for (const operation of inOrder) {
+        const { name } = operation;
+        const given = samples.get(name) ?? {};
         if (IMPOSSIBLE.get(way)?.includes(name)) continue;
         // Open alerts are exit code 1.
         const anyStatus = name === 'alert list';
