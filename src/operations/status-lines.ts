@@ -6,7 +6,11 @@ import type { Reach } from '../windows/reach.ts';
 import type { Status } from './status.ts';
 
 /** `mark`: whether it is as it should be; of a line without one, nothing can be said. */
-export type Line = readonly [label: string, text: string, mark?: 'done' | 'warning' | 'failed' | 'held'];
+export type Line = readonly [
+  label: string,
+  text: string,
+  mark?: 'done' | 'warning' | 'failed' | 'held' | undefined,
+];
 
 interface IngestShown extends Pick<Status, 'exports'>, Readonly<Status['ingest']> {
   readonly paused_since: string | null;
@@ -80,6 +84,12 @@ export function keysText({ keys, at }: Status): string {
   return `${grouped(active)} active, ${grouped(used_in_last_day)} used in the last 24 hours; ${last}${late}`;
 }
 
+const ROLES = {
+  writer: 'writer: it reads the exports',
+  standby: 'standby: it follows the copy, and serves reads',
+  superseded: 'superseded: another machine took over',
+} as const;
+
 export function systemLines(status: Status): Line[] {
   return [
     ...status.disks.map(({ folder, free_bytes, bytes, low }): Line => {
@@ -88,15 +98,10 @@ export function systemLines(status: Status): Line[] {
         ? ['disk', `${free}, getting full (${folder})`, 'warning']
         : ['disk', `${free} (${folder})`, 'done'];
     }),
-    ...roleLines(status),
+    ['role', ROLES[status.role], status.role === 'superseded' ? 'failed' : undefined],
     copyLine(status),
     verifiedLine(status),
   ];
-}
-
-function roleLines({ role }: Status): Line[] {
-  if (role === 'writer') return [];
-  return [role === 'standby' ? ['role', role] : ['role', `${role}: another machine took over`, 'failed']];
 }
 
 function copyLine({ copy, running, role, at }: Status): Line {

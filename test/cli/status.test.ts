@@ -104,6 +104,7 @@ test('if detections.db is unreadable, the rest is shown; a reason is shown once'
 ingest     detections.db cannot be read: it is damaged
 keys       12,345 active, 0 used in the last 24 hours; no recorded use
 disk       0.3 of 100.0 GiB free, getting full (/data)
+role       writer: it reads the exports
 copy       2 entries behind since 2026-11-21T11:59:00Z, 1 minute ago (/copy)
 verified   not yet
 
