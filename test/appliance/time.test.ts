@@ -78,21 +78,6 @@ test('invalid times are refused', () => {
   assert.equal(parseSeconds('1969-12-31T23:59:59.5Z'), -1);
 });
 
-test('any text is parsed or refused, in agreement with the platform', () => {
-  const almost = fc.stringMatching(
-    /^\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-6]\d:[0-6]\d(\.\d{1,4})?(Z|[+-][0-2]\d:[0-6]\d)$/,
-  );
-  fc.assert(
-    fc.property(almost, (text) => {
-      const ms = parseInstant(text);
-      if (ms === null) return;
-      // JavaScript reads the 31st of a shorter month as a day of the next month; our parser refuses it.
-      assert.equal(new Date(ms).getTime(), Date.parse(text), text);
-    }),
-    { numRuns: 2000 },
-  );
-});
-
 test('the start of a window is formatted as in file names, and parsed back', () => {
   const last = Math.floor((LAST * 1000) / WINDOW_MS);
   fc.assert(

@@ -1,8 +1,6 @@
 /** Exports of another shape: the same rows, as five systems would write them, end up as the same bytes. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { droppedName, formOf, nameParser, numberedName } from '../../src/exports/file-name.ts';
@@ -10,10 +8,9 @@ import type { Mapping } from '../../src/exports/mapping.ts';
 import { nameFormat, timeFormat } from '../../src/exports/time-format.ts';
 import { formatMs } from '../../src/time.ts';
 import { localClock } from '../../src/zone-days.ts';
-import { runToEnd } from '../support/command.ts';
 import { ndjson, newRow, type Row } from '../support/export-files.ts';
 import { readContent } from '../support/read-export.ts';
-import { testFolder } from '../support/test-folder.ts';
+import { rowsOf } from '../support/sample-rows.ts';
 
 const OWN: Mapping = {
   columns: {},
@@ -26,7 +23,6 @@ const OWN: Mapping = {
 };
 /** An hour after clocks in Berlin went back: earlier times of its rows are in summer time. */
 const START = '2026-10-25T02:00:00Z';
-const WINDOW = '20261025T0200Z';
 const TWICE = ['2026-10-25T00:00:00Z', START] as const;
 
 async function linesOf(content: string | Buffer, form: 'ndjson' | 'csv', mapping: Mapping | null) {
@@ -85,15 +81,7 @@ function inBerlin(time: string): string {
 }
 
 function generated(): Row[] {
-  const out = join(testFolder(), 'generated');
-  const options = ['--export', 'newswire', '--rows', '400', '--start', WINDOW, '--form', 'ndjson'];
-  assert.equal(runToEnd(['generate', '--out', out, ...options]).status, 0);
-  const [name = ''] = readdirSync(out).filter((one) => one.endsWith('.ndjson'));
-  const rows: Row[] = readFileSync(join(out, name), 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line));
-  return rows
+  return rowsOf('newswire', Date.parse(START), 400)
     .filter((row) =>
       Object.values(row).every((value) => !isTime(value) || value < TWICE[0] || value >= TWICE[1]),
     )
@@ -106,7 +94,7 @@ const THEIRS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   subscription_id: { 7001: 'ACME', 7002: 'BOTE' },
 };
 
-test('a generated file in five shapes is read as the same rows in our own form', async () => {
+test('generated rows in five shapes are read as the same rows in our own form', async () => {
   const rows = generated().map((row, index) =>
     // Before and after the clocks went back.
     index % 2 === 0 ? row : { ...row, first_detected_at: '2026-10-24T20:00:00Z' },
