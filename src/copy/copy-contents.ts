@@ -40,7 +40,7 @@ export const FIRST_GENERATION = '0001';
 /** How often objects may go while they are looked for. */
 const TRIES_MAX = 5;
 /** Frames between two turns of the event loop. */
-const FRAMES_A_TURN = 8;
+export const FRAMES_A_TURN = 8;
 
 /** An object with entries of the log. */
 export interface LogObject {
@@ -181,13 +181,13 @@ export async function findLog(place: Place, from = FIRST_GENERATION): Promise<Co
 async function* framesIn(place: Place, name: string): AsyncGenerator<Frame> {
   const content = await contentOf(place, name);
   const pointer = pointerIn(name, content);
-  if (pointer === null) yield* inTurns(framesOf(content, name));
+  if (pointer === null) yield* withTurns(framesOf(content, name));
   else if ('large' in pointer)
-    for (const piece of pointer.large) yield* inTurns(framesOf(await contentOf(place, piece), piece));
+    for (const piece of pointer.large) yield* withTurns(framesOf(await contentOf(place, piece), piece));
 }
 
 /** An object may have a whole segment, and the main thread reads it while it answers requests. */
-async function* inTurns(frames: Iterable<Frame>): AsyncGenerator<Frame> {
+async function* withTurns(frames: Iterable<Frame>): AsyncGenerator<Frame> {
   let count = 0;
   for (const frame of frames) {
     yield frame;

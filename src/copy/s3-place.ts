@@ -56,7 +56,7 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
       const { status } = response;
       const code = status < 300 ? '' : (/<Code>(\w+)</.exec(received.toString('latin1'))?.[1] ?? '');
       const answer: Answer = { status, body: received, code };
-      return status >= 500 || status === 429 || status === 409 ? notDone(to, answer) : answer;
+      return status >= 500 || status === 429 ? notDone(to, answer) : answer;
     } catch (error) {
       return notAnswered(to, controller.signal.aborted ? new Error('no answer in time') : error);
     } finally {
@@ -66,10 +66,13 @@ export async function openS3Place(to: string, settings: PlaceSettings, limitMs =
 
   /** For what may be asked twice. @returns also whether it may have been done before, without an answer */
   async function askAgain(...asked: Parameters<typeof ask>) {
-    for (let retries = 0; ; retries++) {
+    for (let retries = 0, isUnsure = false; ; retries++) {
       const answer = await ask(...asked);
-      if (!(answer instanceof Unreachable)) return { ...answer, isUnsure: retries > 0 };
-      if (retries === RETRIES) throw answer;
+      const isUnknown = answer instanceof Unreachable;
+      // 409: another request for this object was under way, and this one did nothing.
+      if (!isUnknown && answer.status !== 409) return { ...answer, isUnsure };
+      isUnsure ||= isUnknown;
+      if (retries === RETRIES) throw isUnknown ? answer : notDone(to, answer);
       await sleep(paced(PAUSE_MS * 2 ** retries));
     }
   }

@@ -19,6 +19,7 @@ import {
   commitsIn,
   deleteBefore,
   discard,
+  FRAMES_A_TURN,
   findLog,
   hasPieces,
   type LogObject,
@@ -36,8 +37,6 @@ import type { Place } from './place.ts';
 const PART_BYTES = 8 * 1024 * 1024;
 /** A closed segment with more parts than this becomes one object. */
 const PARTS_MAX = 8;
-/** Frames between two turns of the event loop. */
-const FRAMES_A_TURN = 8;
 
 /** Where a generation of a copy ends. */
 interface CopyEnd {

@@ -24,7 +24,7 @@ export const LOGGED_TABLES = [
 ] as const;
 
 /** The log has rows of this table with the removal of a stream, and in a snapshot. Ordinals are never used again. */
-export const ENDED_TABLE = 'stream';
+export const STREAM_TABLE = 'stream';
 
 /** Small entries share a transaction, since they change the same pages. */
 const TRANSACTION_LINES = 5_000;
@@ -49,7 +49,7 @@ export class LogApplier {
   constructor(db: Database, hasTexts = true) {
     this.#db = db;
     this.#rows = new DetectionRows(db, hasTexts);
-    this.#applyEffect = effectApplier(db, [...LOGGED_TABLES, ENDED_TABLE]);
+    this.#applyEffect = effectApplier(db, [...LOGGED_TABLES, STREAM_TABLE]);
   }
 
   /** Applies a part of an entry, in one transaction with the entry's other parts, and with other entries. */

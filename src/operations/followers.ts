@@ -23,7 +23,16 @@ export const FIRST_BEHIND = `
   SELECT min(position) AS position FROM stream_row WHERE place >> 34 = :ordinal AND position > :position`;
 
 /** The active keys, how they were used, and the subscriptions of which they have rights. */
-export function readActiveKeys({ access, folder, nowMs }: Pick<Context, 'access' | 'folder' | 'nowMs'>) {
+export interface ActiveKeys {
+  readonly active: readonly Key[];
+  readonly usage: ReturnType<typeof keyUsage>;
+  readonly subscriptions: ReadonlyMap<number, Subscription>;
+  /** Why access.db cannot be read now: then nothing is known of keys. */
+  readonly unreadable: string | null;
+}
+
+export function readActiveKeys(from: Pick<Context, 'access' | 'folder' | 'nowMs'>): ActiveKeys {
+  const { access, folder, nowMs } = from;
   try {
     return {
       active: listKeys(access()).filter((key) => keyStatus(key, nowMs) === 'active'),
@@ -32,11 +41,9 @@ export function readActiveKeys({ access, folder, nowMs }: Pick<Context, 'access'
       unreadable: null,
     };
   } catch (error) {
-    const none = { active: [], usage: new Map(), subscriptions: new Map() };
-    return { ...none, unreadable: reasonOf(error) };
+    return { active: [], usage: new Map(), subscriptions: new Map(), unreadable: reasonOf(error) };
   }
 }
-export type ActiveKeys = ReturnType<typeof readActiveKeys>;
 
 /** The keys that follow the change stream, each with how far it is behind. */
 export function followersOf(db: Database, { active, usage, subscriptions }: ActiveKeys, nowMs: number) {
@@ -60,7 +67,6 @@ export function keysDocument(
     last_used_at: uses.length === 0 ? null : formatMs(Math.max(...uses)),
     /** Active keys with a follower that is behind. */
     behind: followers.filter(({ behind }) => behind).length,
-    /** Why access.db cannot be read now: then nothing is known of keys. */
     unreadable,
   };
 }

@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.ts';
 import type { Reach } from '../windows/reach.ts';
 import type { Status } from './status.ts';
 
-/** `mark`: whether it is as it should be; of a line without one, nothing can be said. */
+/** `mark`: how the console marks its state; a line without one only informs. */
 export type Line = readonly [
   label: string,
   text: string,

@@ -115,6 +115,13 @@ test('another client creates the object between two tries of this one', async ()
   assert.deepEqual(await place.read(NAME), Buffer.from('of another'));
 });
 
+test('a create that did nothing is not taken for done, though another has created the same', async () => {
+  const place = await open();
+  assert.equal(await place.create(NAME, ONE), true);
+  server.faults.push('PUT 409');
+  assert.equal(await place.create(NAME, ONE), false);
+});
+
 test('many requests at once for an object, which nobody gets', async () => {
   const place = await open();
   server.faults.push('PUT 409', 'PUT 409', 'PUT 409');

@@ -11,7 +11,7 @@ import { appendFileSync, cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { crc32, zstdDecompressSync } from 'node:zlib';
-import { ENDED_TABLE, LOGGED_TABLES } from '../../src/log/apply-log.ts';
+import { LOGGED_TABLES, STREAM_TABLE } from '../../src/log/apply-log.ts';
 import { encodeFrame } from '../../src/log/frame.ts';
 import { recoverDetections } from '../../src/log/recover.ts';
 import { listSegments } from '../../src/log/segment.ts';
@@ -100,7 +100,7 @@ test('names every table of the log with its columns', () => {
     db.prepare<[string], string>('SELECT name FROM pragma_table_info(?)').pluck().all(table).sort();
   assert.deepEqual(
     named.sort(),
-    [...LOGGED_TABLES, ENDED_TABLE].sort().map((table) => [table, columnsOf(table)]),
+    [...LOGGED_TABLES, STREAM_TABLE].sort().map((table) => [table, columnsOf(table)]),
   );
 });
 

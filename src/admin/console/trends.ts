@@ -98,8 +98,9 @@ export function readKeyTrends(sources: Sources, asked: Read) {
   const db = sources.detections();
   const access = sources.access();
   const keys = new Map(listKeys(access).map((key) => [key.id, key]));
-  const subscriptions = new Map(listSubscriptions(access).map((known) => [known.id, known]));
-  const followers = followersOf(db, readActiveKeys(sources), sources.nowMs);
+  const activeKeys = readActiveKeys(sources);
+  const { subscriptions } = activeKeys;
+  const followers = followersOf(db, activeKeys, sources.nowMs);
   const behind = new Map(followers.map(({ key_id, minutes_behind }) => [key_id, minutes_behind]));
   const hours = Map.groupBy(readUsage(sources.folder.usage)?.hours ?? [], ({ key_id }) => key_id);
   const used = [...hours].flatMap(([id, own]) => {

@@ -145,9 +145,11 @@ export class Applier {
     const { db, rows, epochsMs } = this.#options;
     const found = ids.map((id) => ({ id, stored: rows.find(id) }));
     const lines = found.map(({ id, stored }) => {
-      // It does not exist here, or was announced already.
-      if (stored === undefined || epochsIn(db, stored.position) === epochsMs.length) return '';
-      return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, stored.position);
+      if (stored === undefined) return '';
+      const epochs = epochsIn(db, stored.position);
+      // It was announced already.
+      if (epochs === epochsMs.length) return '';
+      return this.#change(stateOfKnown(id, toKnown(stored)), stored.version + 1, epochs);
     });
     return lines.join('');
   }
@@ -162,7 +164,7 @@ export class Applier {
 
   /** @returns its line for the log; empty if the row changed nothing */
   #merge(id: string, scoring: Scoring): string {
-    const { rows, licensed } = this.#options;
+    const { db, rows, licensed } = this.#options;
     const stored = rows.find(id);
     if (stored === undefined) throw new Error(`detection ${id} is neither new nor stored`);
     const outcome = merge(toKnown(stored), scoring, licensed.has(scoring.match.subscription_id));
@@ -170,15 +172,15 @@ export class Applier {
     if (outcome.kind === 'unchanged') return '';
     const { known } = outcome;
     const state = stateOfKnown(id, known);
-    if (outcome.kind === 'updated') return this.#change(state, known.version, stored.position);
+    if (outcome.kind === 'updated') return this.#change(state, known.version, epochsIn(db, stored.position));
     rows.rescore(state, known.version);
     return rescoredLine(state, known.version);
   }
 
-  /** @param next the version without new epochs; @param known the position of the previous version */
-  #change(state: DetectionState, next: number, known: number): string {
-    const { db, rows, epochsMs } = this.#options;
-    const version = next + RAISE_VERSIONS * (epochsMs.length - epochsIn(db, known));
+  /** @param next the version without new epochs; @param epochs the number of epochs that the previous version includes */
+  #change(state: DetectionState, next: number, epochs: number): string {
+    const { rows, epochsMs } = this.#options;
+    const version = next + RAISE_VERSIONS * (epochsMs.length - epochs);
     rows.change(state, version, this.#position + 1);
     this.#advance();
     return changedLine(state, this.#position, version);
