@@ -93,6 +93,8 @@ export function createApplianceCopy(
   const applied = () => readLogMark(reader.db());
 
   async function run(): Promise<void> {
+    // Writing a whole log may take hours.
+    const telling = setInterval(tell, MINUTE_MS);
     for (let waitMs = SECOND_MS; !isClosed; ) {
       timer.begin();
       await bringUpToDate().catch(failed);
@@ -100,6 +102,7 @@ export function createApplianceCopy(
       waitMs = failure === null ? SECOND_MS : Math.min(2 * waitMs, RETRY_MS_MAX);
       if (!isClosed) await timer.sleep(paced(waitMs));
     }
+    clearInterval(telling);
   }
 
   async function bringUpToDate(): Promise<void> {
@@ -152,8 +155,8 @@ export function createApplianceCopy(
 
   /** Opens and closes the alerts. */
   function tell(): void {
-    const isWaiting = proposed !== null && failure !== null;
     const isLate = behindSinceMs !== null && now() - behindSinceMs >= BEHIND_MS_MAX;
+    const isWaiting = proposed !== null && (failure !== null || isLate);
     const since =
       contactMs === null
         ? 'It has not answered since the start'

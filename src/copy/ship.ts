@@ -31,7 +31,7 @@ import {
   pieceNames,
   pointerContent,
 } from './copy-contents.ts';
-import { left, requireOwn, writeAccess } from './own-copy.ts';
+import { left, refuseEmptied, requireOwn, writeAccess } from './own-copy.ts';
 import type { Place } from './place.ts';
 
 const PART_BYTES = 8 * 1024 * 1024;
@@ -41,6 +41,8 @@ const PARTS_MAX = 8;
 /** Where a generation of a copy ends. */
 interface CopyEnd {
   readonly generation: string;
+  /** The object with its last entry; null: it has none. */
+  readonly newest: LogObject | null;
   /** Its first entry; null: it has none. */
   readonly first: number | null;
   readonly last: Mark | null;
@@ -137,9 +139,11 @@ export class Shipper {
   /** @returns false: another process wrote meanwhile, and it must be tried again */
   async #shipLog(to: Mark | null): Promise<boolean> {
     if (this.#end !== null) {
-      // Another machine may have taken the next number meanwhile, also where there is nothing to write.
-      const { generation, last } = this.#end;
-      if ((await objectsFrom(this.place, generation, (last?.entry ?? 0) + 1)).length > 0) this.#end = null;
+      // Another machine may have taken the next number meanwhile, also where there is nothing to write; or a share is not
+      // mounted any more.
+      const { generation, newest } = this.#end;
+      const there = await objectsFrom(this.place, generation, newest?.last ?? newest?.first ?? 0);
+      if (there.length !== (newest === null ? 0 : 1) || there[0]?.name !== newest?.name) this.#end = null;
     }
     this.#end ??= await this.#findEnd();
     if (to === null) return true;
@@ -154,14 +158,15 @@ export class Shipper {
 
   /** @throws Refused `failed` if the copy has entries that the log of this machine lacks */
   async #findEnd(): Promise<CopyEnd> {
+    await refuseEmptied(this.place, this.#folder);
     const copied = await findLog(this.place);
     const { generation, changes, objects } = copied;
     if (changes.length > 0) await deleteBefore(this.place, copied);
     // Where a snapshot has taken the place of its last entry, only the note tells whose it is.
     const kept = keptCopies(this.#folder).get(this.#copy ?? '');
     const noted = kept?.ids ?? [];
-    const newest = objects.at(-1);
-    const last = newest === undefined ? null : await this.#lastIn(newest, noted);
+    const newest = objects.at(-1) ?? null;
+    const last = newest === null ? null : await this.#lastIn(newest, noted);
     const found = last === null ? 'known' : placeOf(this.#folder.log, last);
     if (found !== 'known' && (found !== 'before' || !noted.includes(last?.id ?? ''))) {
       const by = await newestWriter(this.place, copied, this.#folder, kept?.ids);
@@ -171,7 +176,7 @@ export class Shipper {
         'it is the copy of a later state of this installation, or of one that was discarded by a restore',
       );
     }
-    return { generation, first: objects[0]?.first ?? null, last };
+    return { generation, newest, first: objects[0]?.first ?? null, last };
   }
 
   /** The last entry in the newest object. Where that is damaged, and this machine wrote it, all is written anew. */
@@ -224,7 +229,8 @@ export class Shipper {
       if (!(await this.#claim(generation, first, content))) return false;
       // Those of earlier attempts. Where the claim is lost, an answer may be: then the part that has them is there.
       if (pieces.length > 0) await discard(this.place, [pieceNames(generation, first)], pieces);
-      end = { generation, first: end.first ?? first, last };
+      const newest = { name: partName(generation, first), first, last: null };
+      end = { generation, newest, first: end.first ?? first, last };
       [first, pieces] = [null, []];
       return true;
     };
@@ -285,7 +291,7 @@ export class Shipper {
   /** Writes the log beside the old objects, and then the part that leads to it. @returns null: the end must be read */
   async #beginGeneration(old: CopyEnd, to: Mark): Promise<null> {
     const generation = await newGeneration(this.place);
-    const begin = { generation, first: null, last: null };
+    const begin = { generation, newest: null, first: null, last: null };
     const made = await this.#shipAfter(begin, to, true).catch(async (error) => {
       await discard(this.place, [`log/${generation}/`, `large/${generation}/`]);
       throw error;

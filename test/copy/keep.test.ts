@@ -170,6 +170,16 @@ test('a place that had the copy and is empty is not filled: its disk may not be 
   assert.equal(place.objects.size, 0);
 });
 
+test('neither is one that is empty from one moment to the next, with a transaction that waits', async () => {
+  const copy = keep();
+  await upToDate(copy);
+  place.objects.clear();
+  const isDecided = propose(copy);
+  await until('the alert', () => heldUp() !== null);
+  assert.match(heldUp() ?? '', /is empty, although a copy was kept there/);
+  assert.deepEqual([isDecided(), place.objects.size], [false, 0]);
+});
+
 /** Has a transaction wait for the copy. @returns whether it is decided */
 function propose(copy: ApplianceCopy): () => boolean {
   history.apply(rowsFrom(10, 1));
@@ -191,6 +201,21 @@ test('where a transaction waits for it, it is written at once, and a place that 
   place.before = () => {};
   await until('the entry to be copied', isDecided);
   await until('the end of the alert', () => alerts.size === 0);
+});
+
+test('where a transaction waits for minutes while the copy is written, that is an alert, too', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const copy = keep();
+  await upToDate(copy);
+  const written = Promise.withResolvers<void>();
+  place.before = () => written.promise;
+  const isDecided = propose(copy);
+  await until('the attempt', () => stateOf(copy).behind_since !== null);
+  nowMs += 5 * MINUTE_MS;
+  t.mock.timers.tick(MINUTE_MS);
+  assert.match(heldUp() ?? '', /^memory: it is being written\. .*\. Ingest waits for it$/);
+  written.resolve();
+  await until('the entry to be copied', isDecided);
 });
 
 test('where a transaction waits and the disk of this machine is full, that is the alert, and no draft is left', async () => {
@@ -218,7 +243,7 @@ for (const [what, harm] of [
   ['damaged objects', (names: string[]) => names.slice(0, 1)],
   ['damaged objects of a place that goes away meanwhile', (names: string[]) => names.slice(0, 1)],
   ['a damaged newest object', (names: string[]) => names.slice(-1)],
-  ['a lost newest object', (names: string[]) => names.slice(-1)],
+  ['a lost object', (names: string[]) => names.slice(0, 1)],
   ['a damaged newest object, found by a start', (names: string[]) => names.slice(-1)],
 ] as const)
   test(`${what}: found and written anew, in a new generation`, async () => {
@@ -236,13 +261,17 @@ for (const [what, harm] of [
       isAway = false;
       away();
     };
-    const chosen = [...harm(namesOf('log/').sort()), ...(what.includes('newest') ? [] : namesOf('access/'))];
+    const chosen = [...harm(namesOf('log/').sort()), ...(what.includes('objects') ? namesOf('access/') : [])];
     for (const name of chosen)
       if (what.includes('lost')) place.objects.delete(name);
       else place.objects.set(name, Buffer.from('damaged'));
     if (isStart) keep();
-    // As the daily verification of the log does, whose record outlasts a restart.
-    else writeScrubRecord(history.folder, { entry: null, findings: [], not_compared: null }, nowMs);
+    else {
+      // As the daily verification of the log does, whose record outlasts a restart.
+      writeScrubRecord(history.folder, { entry: null, findings: [], not_compared: null }, nowMs);
+      // With something new, the next look is within a second.
+      history.apply(rowsFrom(200, 1));
+    }
     await until('the new generation', () => namesOf('log/').some((name) => name.startsWith('log/0002')));
     const end = readLogMark(history.db())?.entry;
     await until('a sound copy', async () => {
@@ -252,6 +281,16 @@ for (const [what, harm] of [
     const told = said.filter((text) => text === 'warn: the copy is damaged: it is rewritten');
     assert.equal(told.length, isStart ? 0 : 1);
   });
+
+test('a lost newest object is written again with what is new', async () => {
+  const copy = keep();
+  await upToDate(copy);
+  const newest = [...place.objects.keys()].filter((name) => name.startsWith('log/')).sort().at(-1) ?? '';
+  place.objects.delete(newest);
+  history.apply(rowsFrom(10, 1));
+  await until('the entry to be copied', () => stateOf(copy).entries_behind === 0);
+  assert.deepEqual((await verifyCopy(place, () => {})).findings, []);
+});
 
 test('a verification whose reading of the copy a restart cut short is made good for after it, once', async () => {
   let copy = keep();
@@ -270,6 +309,7 @@ test('a verification whose reading of the copy a restart cut short is made good 
     return reads === 1 ? new Promise(() => {}) : undefined;
   };
   writeScrubRecord(history.folder, { entry: null, findings: [], not_compared: null }, nowMs);
+  await copied(30);
   await until('the reading to begin', () => reads === 1);
   for (const from of [100, 200]) {
     await copy.close();
