@@ -39,22 +39,15 @@ function alerts(): AlertDocument[] {
   return JSON.parse(appliance.cli(['alert', 'list', '--json']).stdout);
 }
 
-/** Waits until the condition holds: the appliance runs some checks once a second. */
-async function eventually<Value>(
-  what: string,
-  look: () => Promise<Value> | Value,
-  isIt: (value: Value) => boolean,
-) {
-  let value = await look();
-  await until(what, async () => {
-    value = await look();
-    return isIt(value);
-  });
-  return value;
+const alertNamed = (name: string) => alerts().find((alert) => alert.name === name);
+
+async function opened(name: string): Promise<AlertDocument> {
+  await until(`the alert ${name}`, () => alertNamed(name) !== undefined);
+  return alertNamed(name) ?? assert.fail();
 }
 
-const hasAlert = (name: string) => (open: AlertDocument[]) => open.some((alert) => alert.name === name);
-const isFreeOf = (name: string) => (open: AlertDocument[]) => !hasAlert(name)(open);
+const closed = (name: string) => until(`the end of ${name}`, () => alertNamed(name) === undefined);
+const healthy = () => until('health', async () => (await health()).http === 200);
 
 /** No alerts are open, except those about the disk of the test machine. */
 const isClear = (open: AlertDocument[]) =>
@@ -99,36 +92,35 @@ describe('a new installation', () => {
     const { drop } = appliance;
     renameSync(drop, `${drop}.away`);
     writeFileSync(drop, 'a file in its place');
-    const [found] = await eventually('the alert', alerts, hasAlert('drop folder not readable'));
-    assert.deepEqual([found?.name, found?.page_worthy], ['drop folder not readable', true]);
-    assert.ok(found?.detail.includes(drop));
+    const found = await opened('drop folder not readable');
+    assert.equal(found.page_worthy, true);
+    assert.ok(found.detail.includes(drop));
     const degraded = await health();
     assert.deepEqual([degraded.http, degraded.status, degraded.alerts.page_worthy], [503, 'degraded', 1]);
     assert.equal(degraded.exports.newswire.newest_done === null, false);
-    const alert = 'drop folder not readable';
-    await appliance.logged(/^alert opened$/, { alert });
+    await appliance.logged(/^alert opened$/, { alert: found.name });
     rmSync(drop);
     renameSync(`${drop}.away`, drop);
-    await eventually('health', health, ({ http }) => http === 200);
-    await eventually('the list', alerts, isFreeOf('drop folder not readable'));
+    await healthy();
+    await closed('drop folder not readable');
     const line = await appliance.dropped(fileName('newswire', CURRENT_WINDOW_MS), ndjson([newRow()]));
     assert.equal(line.msg, 'file applied');
-    await appliance.logged(/^alert closed$/, { alert });
+    await appliance.logged(/^alert closed$/, { alert: found.name });
   });
 
   test('a drop folder that is missing at a start is urgent; reads go on, and files are read once it is back', async () => {
     const mount = join(appliance.data, '..', 'mount');
     const drop = join(mount, 'drop');
     await appliance.restart({ WIREWATCH_INGEST_DROP: drop });
-    const [found] = await eventually('the alert', alerts, hasAlert('drop folder not readable'));
-    assert.ok(found?.detail.includes(drop));
+    const found = await opened('drop folder not readable');
+    assert.ok(found.detail.includes(drop));
     assert.equal((await appliance.get('/v1/me')).status, 200);
     assert.ok(!existsSync(mount), 'nothing may be written below a mount point');
     mkdirSync(join(drop, 'archive'), { recursive: true });
     const name = fileName('newswire', CURRENT_WINDOW_MS);
     putFile(drop, name, ndjson([newRow()]));
     assert.equal((await appliance.processed(name)).msg, 'file applied');
-    await eventually('the list', alerts, isFreeOf('drop folder not readable'));
+    await closed('drop folder not readable');
     await appliance.restart();
   });
 
@@ -172,8 +164,8 @@ describe('a damaged database', () => {
       if (answer.status === 500) assert.equal(answer.headers.get('retry-after'), '5');
       return appliance.serving().log.some(({ msg }) => msg.startsWith('detections.db was rebuilt'));
     });
-    await eventually('the list', alerts, isFreeOf('database damaged'));
-    await eventually('health', health, ({ http }) => http === 200);
+    await closed('database damaged');
+    await healthy();
     assert.deepEqual(await (await appliance.get(changes)).json(), before);
     // Ingest goes on.
     const name = fileName('newswire', window - WINDOW_MS);
@@ -189,13 +181,9 @@ describe('a damaged database', () => {
     const second = '(SELECT min(place) + 1 FROM stream_row)';
     changeDetections(appliance.data, `DELETE FROM stream_row WHERE place = ${second}`);
     assert.equal((await appliance.get(changes)).status, 500);
-    const open = await eventually('the alert', alerts, hasAlert('database damaged'));
-    const alert = open.find(({ name }) => name === 'database damaged');
-    assert.equal(alert?.page_worthy, true);
-    assert.match(
-      String(alert?.detail),
-      /should have \d+ rows, but \d+ were read|does not match its checksum/,
-    );
+    const alert = await opened('database damaged');
+    assert.equal(alert.page_worthy, true);
+    assert.match(alert.detail, /should have \d+ rows, but \d+ were read|does not match its checksum/);
     assert.equal((await health()).http, 503);
     // Of the console, everything else is shown.
     const { alerts: told, database } = await ui.get<Overview>('overview');
@@ -210,10 +198,10 @@ describe('a damaged database', () => {
         assert.equal((await appliance.get(`/v1/detections/${idOf(one)}`)).status, 500);
     // The next start makes it anew, completely.
     await appliance.restart();
-    await eventually('health', health, ({ http }) => http === 200);
+    await healthy();
     assert.equal((await appliance.get(changes)).status, 200);
     for (const one of [row, ...rows]) assert.equal((await appliance.detection(idOf(one)))?.id, idOf(one));
-    await eventually('the list', alerts, isFreeOf('database damaged'));
+    await closed('database damaged');
   });
 });
 
@@ -229,8 +217,7 @@ describe('a fault that ends the ingesting thread', () => {
     const fault = "BEGIN SELECT raise(ABORT, 'a fault'); END";
     changeDetections(appliance.data, `CREATE TRIGGER fault BEFORE INSERT ON delivery ${fault}`);
     appliance.put(fileName('newswire', window - WINDOW_MS), ndjson([newRow()]));
-    const open = await eventually('the alert', alerts, hasAlert('ingest stopped'));
-    assert.equal(open.find(({ name }) => name === 'ingest stopped')?.page_worthy, true);
+    assert.equal((await opened('ingest stopped')).page_worthy, true);
     const found = await health();
     assert.deepEqual([found.http, found.alerts.page_worthy], [503, 1]);
     assert.equal(found.exports.newswire.newest_done, formatMs(window + WINDOW_MS));
